@@ -67,7 +67,6 @@ purchases fulfilled.
   ` + server.HookPath + `          webhooks for events of our own account
   ` + server.ConnectPath + `  webhooks for events of connected accounts
   /v1                    purchases and payments, for programs
-  /internal              events and accounts, for other commands with --server
   /healthz, /readyz      whether it runs, and whether it can work
 
 Secrets are in the environment, or in files that nobody else can read, and never on the
@@ -76,7 +75,7 @@ command line. Of an endpoint there may be several, separated by commas, spaces o
   ` + config.EnvStripeKey + ` or _FILE              the API key at Stripe
   ` + config.EnvWebhookSecrets + ` or _FILE  of ` + server.HookPath + `
   ` + config.EnvConnectSecrets + ` or _FILE  of ` + server.ConnectPath + `
-  ` + config.EnvAPIKey + ` or _FILE                 for /v1 and /internal
+  ` + config.EnvAPIKey + ` or _FILE                 for /v1
 
 A command of yours for --on-fulfil or --on-unsubscribe is run by sh. The job is its standard
 input, as a line of JSON; DUESDAY_ACTION, DUESDAY_PURCHASE, DUESDAY_KEY (the order's, by whoever
@@ -277,7 +276,7 @@ func (p *program) announceTracking(running *server.Server, api bool, f followed,
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
 	if !api {
-		p.warn("/v1 and /internal are closed: set %s", config.EnvAPIKey)
+		p.warn("/v1 is closed: set %s", config.EnvAPIKey)
 	}
 	mode, every := "test", ""
 	if f.live {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
@@ -24,16 +23,6 @@ var routes = []struct{ method, path, body, call string }{
 	{"GET", "/v1/purchases/p1", "", "timeline p1"},
 	{"GET", "/v1/payments?limit=5&account=" + account, "", "payments of " + account},
 	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
-	{"GET", "/internal/events", "", "events"},
-	{"GET", "/internal/events/waiting", "", "waiting"},
-	{"GET", "/internal/events/evt_1", "", "event evt_1"},
-	{"POST", "/internal/events/evt_1/replay", "", "replay evt_1"},
-	{"GET", "/internal/accounts", "", "accounts"},
-	{"POST", "/internal/accounts", `{"account":"a","stripe_account":"b"}`, "register a b"},
-	{"PUT", "/internal/accounts/acct_1/poll", `{"quiet":3,"verified_through":"2026-11-21T12:00:00Z"}`, "poll acct_1"},
-	{"POST", "/internal/objects", `{"at":"acct_1","object":{"kind":"charge","id":"ch_1","refunds":[{"id":"re_1","amount":5}],"tag":{"kind":"legacy"}}}`, "apply acct_1"},
-	{"GET", "/internal/jobs", "", "jobs"},
-	{"POST", "/internal/jobs/replay", `{"id":"fulfil/p1"}`, "replay job fulfil/p1"},
 }
 
 func mustNew(t testing.TB, o httpapi.Options) http.Handler {
@@ -51,10 +40,6 @@ func fullWorld() *world {
 	w.timeline = &tracking.Timeline{Purchase: &tracking.Purchase{ID: "p1"}}
 	w.purchases = []*tracking.Purchase{{ID: "p1"}, {ID: "p2"}, {ID: "p3"}}
 	w.payments = []*tracking.Payment{{ID: "pi_1"}}
-	w.rows = []tracking.EventRow{{ID: "evt_1"}, {ID: "evt_2"}}
-	w.events = []*tracking.Event{{ID: "evt_1", Body: []byte(eventBody)}}
-	w.accounts = []*tracking.ConnectedAccount{{StripeAccount: "acct_1"}}
-	w.jobs = []tracking.WaitingJob{{ID: "fulfil/p1", Error: "no sk_test_1234567890abcdef"}}
 	return w
 }
 
@@ -83,7 +68,7 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 		!strings.Contains(text, "key=wrong") {
 		t.Errorf("the log has the key, or no warning: %.500s", text)
 	}
-	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/internal/../v1/purchases", "/internal"} {
+	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/v1/../internal"} {
 		if a := do(t, request(t, "GET", server.URL+path, "")); a.status != 401 {
 			t.Errorf("%s: got %d, want 401: who has no key learns nothing", path, a.status)
 		}
@@ -99,7 +84,7 @@ func TestAPI_EveryRouteWithTheKey(t *testing.T) {
 		}
 		w = fullWorld()
 		// so that lists begin with the error
-		w.rows, w.events, w.accounts, w.purchases, w.payments, w.jobs = nil, nil, nil, nil, nil, nil
+		w.purchases, w.payments = nil, nil
 		w.fail = errors.New("private: sk_test_1234567890abcdef")
 		a = do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
 		if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "private") {
@@ -117,7 +102,7 @@ func TestAPI_WithoutAKeyItIsClosed(t *testing.T) {
 	o.Key = secret.Text{}
 	server := newServer(t, mustNew(t, o))
 	for _, given := range []string{"", "Bearer ", "Bearer " + apiKey} {
-		a := do(t, request(t, "GET", server+"/internal/accounts", "", "Authorization", given))
+		a := do(t, request(t, "GET", server+"/v1/purchases/p1", "", "Authorization", given))
 		if a.status != 503 || a.code != "no_key" || len(w.calls()) != 0 {
 			t.Errorf("%q: got %d %s, %v", given, a.status, a.text, w.calls())
 		}
@@ -144,7 +129,6 @@ func TestAPI_Routing(t *testing.T) {
 		{"GET", "/v1/purchases/a%0Ab", 404, ""},
 		{"DELETE", "/v1/purchases", 405, "GET, HEAD, POST"},
 		{"POST", "/v1/purchases/p1", 405, "GET, HEAD"},
-		{"GET", "/internal/objects", 405, "POST"},
 		{"GET", "/", 404, ""},
 		{"HEAD", "/v1/purchases/p1", 200, ""},
 	} {
@@ -238,8 +222,7 @@ func TestNew_Refuses(t *testing.T) {
 		return func(o *httpapi.Options) { change(&o.Hooks[0]) }
 	}
 	for want, change := range map[string]func(*httpapi.Options){
-		"Shop, Ledger":             func(o *httpapi.Options) { o.Shop = nil },
-		"and Registry":             func(o *httpapi.Options) { o.Registry = nil },
+		"needs Shop":               func(o *httpapi.Options) { o.Shop = nil },
 		"need Inbox":               func(o *httpapi.Options) { o.Inbox = nil },
 		"and Verify":               func(o *httpapi.Options) { o.Verify = nil },
 		"too short":                func(o *httpapi.Options) { o.Key = secret.New("short") },
@@ -262,31 +245,8 @@ func TestNew_Refuses(t *testing.T) {
 	}
 	o := newWorld().options()
 	o.Hooks, o.Inbox, o.Verify, o.Now, o.Log = nil, nil, nil, nil, nil
-	o.Backlog = nil
-	h, err := httpapi.New(o)
-	if err != nil {
+	if _, err := httpapi.New(o); err != nil {
 		t.Fatalf("without endpoints: %v", err)
-	}
-	if a := do(t, authorized(t, "GET", newServer(t, h)+"/internal/jobs", "")); a.status != 404 {
-		t.Errorf("without a backlog: got %d %s", a.status, a.text)
-	}
-}
-
-func TestAPI_Jobs(t *testing.T) {
-	w := fullWorld()
-	server := w.serve(t)
-	a := do(t, authorized(t, "GET", server.URL+"/internal/jobs", ""))
-	if a.status != 200 || !strings.HasPrefix(a.text, `{"id":"fulfil/p1"`) ||
-		!strings.HasSuffix(a.text, "{\"end\":true}\n") || strings.Contains(a.text, "1234567890abcdef") {
-		t.Errorf("got %d %s, want the job without the secret", a.status, a.text)
-	}
-	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", "{}")); a.status != 422 || a.field != "id" {
-		t.Errorf("no id: got %d %s", a.status, a.text)
-	}
-	w.fail = fmt.Errorf("job x: %w", store.ErrNotFound)
-	if a = do(t, authorized(t, "POST", server.URL+"/internal/jobs/replay", `{"id":"x"}`)); a.status != 404 ||
-		a.code != "not_found" {
-		t.Errorf("another: got %d %s", a.status, a.text)
 	}
 }
 
@@ -294,21 +254,13 @@ func TestAPI_Parameters(t *testing.T) {
 	w := fullWorld()
 	server := w.serve(t)
 	for path, field := range map[string]string{
-		"/v1/purchases":                                         "account",
-		"/v1/purchases?account=a%20b":                           "account",
-		"/v1/purchases?account=a&account=b":                     "account",
-		"/v1/purchases?account=a&limit=0":                       "limit",
-		"/v1/purchases?account=a&limit=1001":                    "limit",
-		"/v1/payments?account=a&limit=x":                        "limit",
-		"/v1/payments?acount=a":                                 "acount",
-		"/internal/events?from=2026-11-21":                      "from",
-		"/internal/events?to=tomorrow":                          "to",
-		"/internal/events?subscription=%00":                     "subscription",
-		"/internal/events?stripe_account=acct_1%2F&limit=3":     "stripe_account",
-		"/internal/events/waiting?limit=1":                      "limit",
-		"/internal/accounts?x=1":                                "x",
-		"/internal/events?from=2026-11-21T00:00:00Z&limit=-1":   "limit",
-		"/internal/events?to=2026-11-21T00:00:00Z&from=1&to=30": "to",
+		"/v1/purchases":                      "account",
+		"/v1/purchases?account=a%20b":        "account",
+		"/v1/purchases?account=a&account=b":  "account",
+		"/v1/purchases?account=a&limit=0":    "limit",
+		"/v1/purchases?account=a&limit=1001": "limit",
+		"/v1/payments?account=a&limit=x":     "limit",
+		"/v1/payments?acount=a":              "acount",
 	} {
 		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" ||
 			(a.field != field && field != "to") {
@@ -317,13 +269,5 @@ func TestAPI_Parameters(t *testing.T) {
 	}
 	if got := w.calls(); len(got) != 0 {
 		t.Errorf("got %v", got)
-	}
-	do(t, authorized(t, "GET", server.URL+
-		"/internal/events?stripe_account=acct_1&subscription=sub_1&from=2026-11-21T01:00:00.5%2B01:00&"+
-		"to=2026-11-22T00:00:00Z&limit=1", ""))
-	want := tracking.EventQuery{StripeAccount: "acct_1", Subscription: "sub_1",
-		From: time.Date(2026, 11, 21, 0, 0, 0, 5e8, time.UTC), To: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Limit: 1}
-	if w.query != want {
-		t.Errorf("got %+v, want %+v", w.query, want)
 	}
 }

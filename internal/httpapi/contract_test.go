@@ -5,15 +5,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// What the server needs a tracking.Service has; and a Client is used in its place.
+// What the server needs a tracking.Service has.
 var (
-	_ httpapi.Inbox    = (*tracking.Service)(nil)
-	_ httpapi.Shop     = (*tracking.Service)(nil)
-	_ httpapi.Ledger   = (*tracking.Service)(nil)
-	_ httpapi.Registry = (*tracking.Service)(nil)
-	_ httpapi.Shop     = (*httpapi.Client)(nil)
-	_ httpapi.Ledger   = (*httpapi.Client)(nil)
-	_ httpapi.Registry = (*httpapi.Client)(nil)
-	_ httpapi.Backlog  = (*tracking.Service)(nil)
-	_ httpapi.Backlog  = (*httpapi.Client)(nil)
+	_ httpapi.Inbox = (*tracking.Service)(nil)
+	_ httpapi.Shop  = (*tracking.Service)(nil)
 )

@@ -98,7 +98,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 var (
 	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
 	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key",
-		"this server was given no API key, so /v1 and /internal are closed: give it one"}
+		"this server was given no API key, so /v1 is closed: give it one"}
 	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
 	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
 		"this is not the API key of this server: want Authorization: Bearer KEY"}

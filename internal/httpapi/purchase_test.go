@@ -1,7 +1,12 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -147,5 +152,60 @@ func TestListPurchases(t *testing.T) {
 	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account=a",
 		"")); strings.TrimSpace(a.text) != `{"more":false,"payments":[]}` {
 		t.Errorf("got %s, want an empty list", a.text)
+	}
+}
+
+// TestList_NeverLooksWhole: a list that fails after its first rows ends with the error or is cut
+// off, and has no last line.
+func TestList_NeverLooksWhole(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail error
+		want string // the last line; "": none
+	}{
+		"unregistered": {fmt.Errorf("account \"a\": %w", tracking.ErrUnregistered),
+			`{"error":"account \"a\": ` + tracking.ErrUnregistered.Error() + `","code":"unregistered"}`},
+		"field": {fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"}),
+			`{"error":"amount: want: more","code":"field","field":"amount"}`},
+		"down":  {errors.New("private"), `{"error":"not available at the moment: try again","code":"unavailable"}`},
+		"panic": {nil, ""},
+	} {
+		w := newWorld()
+		for range 2000 {
+			w.purchases = append(w.purchases, &tracking.Purchase{ID: "p1"})
+		}
+		w.fail = tt.fail
+		o := w.options()
+		if tt.fail == nil {
+			o.Shop = panicking{w}
+		}
+		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, mustNew(t, o))+"/v1/purchases?account=a", "",
+			"Accept", "application/x-ndjson"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body) // cut off after a panic
+		response.Body.Close()
+		rows := strings.Count(string(text), `"stripe_account"`)
+		if tt.want != "" && (rows != 2000 || !strings.HasSuffix(string(text), "\n"+tt.want+"\n")) ||
+			strings.Contains(string(text), `{"end":`) || strings.Contains(string(text), "private") {
+			t.Errorf("%s: got %d rows and %q", name, rows, text[max(0, len(text)-300):])
+		}
+	}
+}
+
+// panicking is a shop whose lists panic in the middle.
+type panicking struct{ *world }
+
+func (p panicking) Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
+	return func(yield func(*tracking.Purchase, error) bool) {
+		n := 0
+		for x, err := range p.world.Purchases(ctx, account) {
+			if n++; n > 1500 {
+				panic("poison")
+			}
+			if !yield(x, err) {
+				return
+			}
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/field"
@@ -181,27 +180,6 @@ func (q *query) count(name string, usual, most int) int {
 		q.fail(name, fmt.Sprintf("want 1 to %d", most))
 	}
 	return n
-}
-
-// instant reads a time; absent is zero.
-func (q *query) instant(name string) time.Time {
-	if q.Get(name) == "" {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339Nano, q.Get(name))
-	if err != nil {
-		q.fail(name, "want a time such as 2026-11-21T20:31:15Z")
-	}
-	return t.UTC()
-}
-
-// flag reads true or false; absent is false.
-func (q *query) flag(name string) bool {
-	text := q.Get(name)
-	if text != "" && text != "true" && text != "false" {
-		q.fail(name, "want true or false")
-	}
-	return text == "true"
 }
 
 // ident reads an id; absent is "".

@@ -19,41 +19,13 @@ type handler func(http.ResponseWriter, *http.Request) error
 // routes are the routes behind the key.
 func (s *server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	shop, ledger, registry := s.o.Shop, s.o.Ledger, s.o.Registry
+	shop := s.o.Shop
 	all := map[string]handler{
 		"POST /v1/purchases":                     s.createPurchase,
 		"GET /v1/purchases":                      ofAccount(s, "purchases", shop.Purchases),
 		"GET /v1/purchases/{id}":                 show("id", shop.Timeline, asIs),
 		"GET /v1/payments":                       ofAccount(s, "payments", shop.Payments),
 		"GET /v1/payments/{stripe_account}/{id}": s.showPayment,
-		"GET /internal/events":                   s.listEvents,
-		"GET /internal/events/waiting":           whole(s, ledger.Waiting, formOfWaiting),
-		"GET /internal/events/{id}":              show("id", ledger.Event, formOfEvent),
-		"POST /internal/events/{id}/replay":      show("id", ledger.Replay, asIs),
-		// A rebuild may take longer than the server's writeTimeout: the connection then ends.
-		// Nothing has changed, as a rebuild only reads.
-		"GET /internal/accounts/{stripe_account}/rebuild": show("stripe_account", ledger.Rebuild, asIs),
-		"GET /internal/accounts":                          whole(s, registry.ConnectedAccounts, asIs),
-		"POST /internal/accounts": take(func(r *http.Request, f registerForm) (any, error) {
-			return registry.Register(r.Context(), f.Account, f.StripeAccount)
-		}),
-		"PUT /internal/accounts/{stripe_account}/poll": s.savePoll,
-		"POST /internal/objects": take(func(r *http.Request, f applyForm) (any, error) {
-			changed, err := registry.Apply(r.Context(), f.At, f.Object)
-			return appliedForm{changed}, err
-		}),
-	}
-	if jobs := s.o.Backlog; jobs != nil {
-		all["GET /internal/jobs"] = whole(s, jobs.Jobs, func(j tracking.WaitingJob) any {
-			j.Error = secret.Clean(j.Error)
-			return j
-		})
-		all["POST /internal/jobs/replay"] = take(func(r *http.Request, f jobForm) (any, error) {
-			if f.ID == "" {
-				return nil, field.Wrong("id", "want the id of a job, such as fulfil/… and the id of its purchase")
-			}
-			return doneForm{true}, jobs.ReplayJob(r.Context(), f.ID)
-		})
 	}
 	for pattern, do := range all {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -81,16 +53,6 @@ func show[T any](name string, get func(ctx context.Context, id string) (T, error
 	}
 }
 
-// whole answers with a list without parameters, as lines.
-func whole[T any](s *server, list func(context.Context) iter.Seq2[T, error], form func(T) any) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := params(r); err != nil {
-			return err
-		}
-		return stream(s, w, r, list(r.Context()), 0, form)
-	}
-}
-
 // ofAccount answers with a list of an account's under the name. As lines it is whole unless the
 // caller sets a limit.
 func ofAccount[T any](s *server, name string, list func(context.Context, string) iter.Seq2[T, error]) handler {
@@ -115,21 +77,6 @@ func ofAccount[T any](s *server, name string, list func(context.Context, string)
 			return stream(s, w, r, list(r.Context(), account), limit, asIs)
 		}
 		return gather(w, list(r.Context(), account), limit, name)
-	}
-}
-
-// take reads the form of a request, and answers with the outcome.
-func take[F any](do func(*http.Request, F) (any, error)) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		var form F
-		if err := readForm(w, r, &form); err != nil {
-			return err
-		}
-		v, err := do(r, form)
-		if err == nil {
-			send(w, http.StatusOK, v)
-		}
-		return err
 	}
 }
 
@@ -202,28 +149,4 @@ func (s *server) showPayment(w http.ResponseWriter, r *http.Request) error {
 	return show("id", func(ctx context.Context, id string) (*tracking.Payment, error) {
 		return s.o.Shop.Payment(ctx, at, id)
 	}, asIs)(w, r)
-}
-
-func (s *server) listEvents(w http.ResponseWriter, r *http.Request) error {
-	q, err := params(r, "stripe_account", "subscription", "from", "to", "limit", "whole")
-	if err != nil {
-		return err
-	}
-	of := tracking.EventQuery{StripeAccount: q.ident("stripe_account"), Subscription: q.ident("subscription"),
-		From: q.instant("from"), To: q.instant("to"), Whole: q.flag("whole"), Limit: q.count("limit", 0, maxStreamed)}
-	if q.err != nil {
-		return q.err
-	}
-	return stream(s, w, r, s.o.Ledger.Events(r.Context(), of), of.Limit, asIs)
-}
-
-func (s *server) savePoll(w http.ResponseWriter, r *http.Request) error {
-	at, err := named(r, "stripe_account")
-	if err != nil {
-		return err
-	}
-	return take(func(_ *http.Request, state tracking.PollState) (any, error) {
-		state.Error = secret.Clean(state.Error)
-		return doneForm{true}, s.o.Registry.SavePoll(r.Context(), at, state)
-	})(w, r)
 }

@@ -36,44 +36,17 @@ type Shop interface {
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }
 
-// A Ledger shows the stored events.
-type Ledger interface {
-	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
-	Waiting(ctx context.Context) iter.Seq2[*tracking.Event, error]
-	Event(ctx context.Context, id string) (*tracking.Event, error)
-	Replay(ctx context.Context, id string) (tracking.Verdict, error)
-	Rebuild(ctx context.Context, stripeAccount string) (*tracking.Rebuilt, error)
-}
-
-// A Registry knows the connected accounts and their poll states, and applies objects that the
-// poller fetched from Stripe.
-type Registry interface {
-	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
-	Register(ctx context.Context, account, stripeAccount string) (*tracking.ConnectedAccount, error)
-	SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error
-	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
-}
-
-// A Backlog shows the open jobs of purchases.
-type Backlog interface {
-	Jobs(ctx context.Context) iter.Seq2[tracking.WaitingJob, error]
-	ReplayJob(ctx context.Context, id string) error
-}
-
 // Options are the parts of a server. All are needed unless the field says otherwise.
 type Options struct {
-	Inbox    Inbox // needed with Hooks
-	Shop     Shop  // it and the next two: needed with Key
-	Ledger   Ledger
-	Registry Registry
-	Backlog  Backlog // nil: there is no /internal/jobs
+	Inbox Inbox // needed with Hooks
+	Shop  Shop  // needed with Key
 
 	// Verify returns an error unless the body was signed with one of the secrets. Its errors are shown
 	// to the sender. Needed with Hooks.
 	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
 	Hooks  []Hook // may be none
 
-	// Key is the API key of /v1 and /internal, of at least 16 bytes. Without it both answer 503.
+	// Key is the API key of /v1, of at least 16 bytes. Without it /v1 answers 503.
 	Key secret.Text
 
 	Now   func() time.Time                // nil: time.Now
@@ -108,8 +81,8 @@ type server struct {
 // New returns the handler of all routes. Its errors name the invalid option.
 func New(o Options) (http.Handler, error) {
 	switch {
-	case !o.Key.IsZero() && (o.Shop == nil || o.Ledger == nil || o.Registry == nil):
-		return nil, errors.New("httpapi: Key needs Shop, Ledger and Registry")
+	case !o.Key.IsZero() && o.Shop == nil:
+		return nil, errors.New("httpapi: Key needs Shop")
 	case len(o.Hooks) > 0 && (o.Inbox == nil || o.Verify == nil):
 		return nil, errors.New("httpapi: Hooks need Inbox and Verify")
 	case !o.Key.IsZero() && len(o.Key.Reveal()) < minKey:
@@ -162,7 +135,7 @@ func (h Hook) check() error {
 
 // isAPI reports whether the path needs the key.
 func isAPI(path string) bool {
-	return path == "/v1" || path == "/internal" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/internal/")
+	return path == "/v1" || strings.HasPrefix(path, "/v1/")
 }
 
 const (

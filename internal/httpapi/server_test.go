@@ -194,7 +194,7 @@ func TestServe_LongList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(), newPipes()
 		for range 20_000 {
-			w.rows = append(w.rows, tracking.EventRow{ID: "evt_" + strings.Repeat("a", 60)})
+			w.payments = append(w.payments, &tracking.Payment{ID: "pi_" + strings.Repeat("a", 60)})
 		}
 		stop := running(t, w, p)
 		read := func(after int, pause time.Duration) (lines int) {
@@ -203,8 +203,8 @@ func TestServe_LongList(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, "GET /internal/events HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer "+apiKey+
-				"\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn, "GET /v1/payments?account=a HTTP/1.1\r\nHost: here\r\n"+
+				"Accept: application/x-ndjson\r\nAuthorization: Bearer "+apiKey+"\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			text := make([]byte, 16<<10)
@@ -220,7 +220,7 @@ func TestServe_LongList(t *testing.T) {
 			}
 		}
 		if got := read(0, 2*time.Second); got < 19_000 { // a line in two reads is not counted
-			t.Errorf("a slow reader got %d lines of %d", got, len(w.rows))
+			t.Errorf("a slow reader got %d lines of %d", got, len(w.payments))
 		}
 		for _, after := range []int{0, 5_000} {
 			if got := read(after, 2*time.Minute); got > after+2_000 {

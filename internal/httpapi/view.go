@@ -1,21 +1,17 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 // views are the types with the JSON form of tracking's nouns and of the bodies made of them. Each
 // line has the names of a noun's exported fields, in their order. A field named - is in no JSON, a
-// field with ? at its end is left out if it is empty, a field with > comes after the others, and
-// the fields of one named + stand among the noun's own.
+// field with ? at its end is left out if it is empty, and a field with > comes after the others.
 var views = makeViews([]nounForm{
 	{tracking.Change{}, "at what event?"},
 	{tracking.SubscriptionState{}, "status ending? schedule?"},
@@ -44,11 +40,7 @@ var views = makeViews([]nounForm{
 	{tracking.Tag{}, "installation? purchase? kind? charge? charge_account? charge_subscription?"},
 	{tracking.Object{}, "kind id status? created? tag?> seen? failed? code? amount? currency? payment? invoice? " +
 		"subscription? schedule? customer? invoice_told? refunded? refunds?"},
-	{tracking.Event{}, "id type stripe_account? created? live? api_version? object?> account? subscription? status? " +
-		"reason? source? received? applied? -"},
-	{eventForm{}, "+ body? body_base64?"},
 	{createdForm{}, "purchase objects customer? client_secret? declined? action_required? repeated?"},
-	{applyForm{}, "at object"},
 })
 
 // A nounForm has the names of a noun's fields.
@@ -89,9 +81,6 @@ func makeViews(forms []nounForm) viewTypes {
 				tag += ",omitempty"
 			}
 			f = reflect.StructField{Name: f.Name, Type: types.of(f.Type), Tag: reflect.StructTag(`json:"` + tag + `"`)}
-			if name == "+" {
-				f.Anonymous, f.Tag = true, ""
-			}
 			if place := exported[i].Index[0]; late {
 				last, lastPlaces = append(last, f), append(lastPlaces, place)
 			} else {
@@ -183,37 +172,6 @@ func copyFields(to, from reflect.Value) {
 	}
 }
 
-// An eventForm is a tracking.Event in JSON.
-type eventForm struct {
-	tracking.Event
-	Text   string // its body as it was signed
-	Binary []byte // the same, if it is no text
-}
-
-func formOfEvent(e *tracking.Event) any {
-	f := eventForm{Event: *e}
-	if utf8.Valid(e.Body) {
-		f.Text = string(e.Body)
-	} else {
-		f.Binary = e.Body
-	}
-	return f
-}
-
-func formOfWaiting(e *tracking.Event) any {
-	short := *e
-	short.Body = nil
-	return formOfEvent(&short)
-}
-
-func (f *eventForm) event() *tracking.Event {
-	f.Body = f.Binary
-	if f.Text != "" {
-		f.Body = []byte(f.Text)
-	}
-	return &f.Event
-}
-
 // A createdForm is a tracking.Created in JSON.
 type createdForm struct {
 	Purchase               *tracking.Purchase
@@ -228,33 +186,3 @@ func formOfCreated(c *tracking.Created) createdForm {
 		Customer: c.Sale.Customer, ClientSecret: c.Sale.ClientSecret.Reveal(), Declined: c.Sale.Declined,
 		Action: c.Sale.Action, Repeated: c.Repeated}
 }
-
-func (f *createdForm) created() (*tracking.Created, error) {
-	if f.Purchase == nil {
-		return nil, errors.New("the answer has no purchase")
-	}
-	return &tracking.Created{Purchase: f.Purchase, Repeated: f.Repeated, Sale: tracking.Sale{
-		Objects: append([]tracking.Object(nil), f.Objects...), Customer: f.Customer,
-		ClientSecret: secret.New(f.ClientSecret), Declined: f.Declined, Action: f.Action}}, nil
-}
-
-// The other bodies of the internal API.
-type (
-	registerForm struct {
-		Account       string `json:"account"`
-		StripeAccount string `json:"stripe_account"`
-	}
-	applyForm struct {
-		At     string // the connected account, or "" for our own
-		Object tracking.Object
-	}
-	appliedForm struct {
-		Changed bool `json:"changed"`
-	}
-	doneForm struct {
-		Done bool `json:"done"`
-	}
-	jobForm struct {
-		ID string `json:"id"` // has a slash in it, and so is in no path
-	}
-)

@@ -42,25 +42,16 @@ type world struct {
 	take func(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 	fail error // of everything but Ingest; of a list after its rows
 
-	mu     sync.Mutex
-	asked  []string // calls, but for Ingest
-	taken  []tracking.Origin
-	log    bytes.Buffer
-	order  tracking.Order
-	query  tracking.EventQuery
-	object tracking.Object
-	poll   tracking.PollState
+	mu    sync.Mutex
+	asked []string // calls, but for Ingest
+	taken []tracking.Origin
+	log   bytes.Buffer
+	order tracking.Order
 
 	created   *tracking.Created
 	timeline  *tracking.Timeline
 	purchases []*tracking.Purchase
 	payments  []*tracking.Payment
-	rows      []tracking.EventRow
-	events    []*tracking.Event
-	accounts  []*tracking.ConnectedAccount
-	jobs      []tracking.WaitingJob
-	verdict   tracking.Verdict
-	rebuilt   *tracking.Rebuilt // nil: one with a difference
 	now       time.Time
 }
 
@@ -106,7 +97,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Ledger: w, Registry: w, Backlog: w, Verify: event.Verify, Key: secret.New(apiKey),
+		Inbox: w, Shop: w, Verify: event.Verify, Key: secret.New(apiKey),
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
@@ -130,16 +121,6 @@ func (w *world) serve(t testing.TB) *httptest.Server {
 	server := httptest.NewServer(w.handler(t))
 	t.Cleanup(server.Close)
 	return server
-}
-
-func (w *world) client(t testing.TB) *httpapi.Client {
-	t.Helper()
-	c, err := httpapi.NewClient(w.serve(t).URL, secret.New(apiKey), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
 }
 
 // A reply is an answer as it came.
@@ -267,75 +248,4 @@ func (w *world) Payment(_ context.Context, at, id string) (*tracking.Payment, er
 		return nil, w.fail
 	}
 	return w.payments[0], nil
-}
-
-func (w *world) Events(_ context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
-	w.note("events")
-	w.query = q
-	return sequence(w.rows, w.fail)
-}
-
-func (w *world) Waiting(context.Context) iter.Seq2[*tracking.Event, error] {
-	w.note("waiting")
-	return sequence(w.events, w.fail)
-}
-
-func (w *world) Event(_ context.Context, id string) (*tracking.Event, error) {
-	w.note("event %s", id)
-	if w.fail != nil {
-		return nil, w.fail
-	}
-	return w.events[0], nil
-}
-
-func (w *world) Replay(_ context.Context, id string) (tracking.Verdict, error) {
-	w.note("replay %s", id)
-	return w.verdict, w.fail
-}
-
-func (w *world) Rebuild(_ context.Context, at string) (*tracking.Rebuilt, error) {
-	w.note("rebuild %s", at)
-	if w.fail != nil {
-		return nil, w.fail
-	}
-	if w.rebuilt != nil {
-		return w.rebuilt, nil
-	}
-	return &tracking.Rebuilt{StripeAccount: at, Events: 3, Compared: 2,
-		Differences: []tracking.Difference{{ID: "pi_1", Stored: "new", Folded: "paid"}}}, nil
-}
-
-func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
-	w.note("accounts")
-	return sequence(w.accounts, w.fail)
-}
-
-func (w *world) Register(_ context.Context, account, at string) (*tracking.ConnectedAccount, error) {
-	w.note("register %s %s", account, at)
-	if w.fail != nil {
-		return nil, w.fail
-	}
-	return w.accounts[0], nil
-}
-
-func (w *world) SavePoll(_ context.Context, at string, p tracking.PollState) error {
-	w.note("poll %s", at)
-	w.poll = p
-	return w.fail
-}
-
-func (w *world) Apply(_ context.Context, at string, o tracking.Object) (bool, error) {
-	w.note("apply %s", at)
-	w.object = o
-	return true, w.fail
-}
-
-func (w *world) Jobs(context.Context) iter.Seq2[tracking.WaitingJob, error] {
-	w.note("jobs")
-	return sequence(w.jobs, w.fail)
-}
-
-func (w *world) ReplayJob(_ context.Context, id string) error {
-	w.note("replay job %s", id)
-	return w.fail
 }

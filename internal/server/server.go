@@ -35,7 +35,7 @@ type Options struct {
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
-	APIKey         secret.Text   // of /v1 and /internal; none: closed
+	APIKey         secret.Text   // of /v1; none: closed
 
 	PollEvery time.Duration    // 0: it does not poll
 	Now       func() time.Time // the machine's clock, by which signatures and polls go
@@ -65,9 +65,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.addHook(HookPath, false, o.WebhookSecrets)
 	s.addHook(ConnectPath, true, o.ConnectSecrets)
-	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Ledger: o.Service,
-		Registry: o.Service, Backlog: o.Service,
-		Verify: event.Verify, Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
+	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Verify: event.Verify,
+		Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
 	if err != nil || o.PollEvery == 0 {
 		return s, err
 	}

@@ -77,7 +77,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 			return err
 		}
 	}
-	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service, Ledger: w.service, Registry: w.service,
+	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service,
 		Verify: event.Verify,
 		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
 	if err != nil {
