@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,9 +142,18 @@ func (p *program) send(ctx context.Context, s *session) error {
 	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead})
 }
 
+const (
+	mailClaim = 5 * time.Minute // longer than the delivery of a mail takes
+	mailGrace = 5 * time.Second // for mail under way when the program is to stop
+)
+
 // outbox returns the session's outbox. Without a deliverer it can only be looked at.
 func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	return outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
+	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
+	if s.shared { // every serve drains it
+		o = o.Claiming(mailClaim)
+	}
+	return o
 }
 
 // A delivery adds the customer's language and link to each mail. Links are short-lived secrets: they
@@ -163,9 +173,14 @@ type accounts interface {
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }
 
-// Deliver implements outbox.Deliverer.
+// Deliver implements outbox.Deliverer. Mail under way when ctx ends may still leave: a server may
+// have taken a message that is cut off, and would get it again.
 func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	defer d.bar.done.Add(1)
+	ended := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ended, func() { time.AfterFunc(mailGrace, cancel) })()
 	locale, err := d.accounts.Locale(ctx, e)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +29,12 @@ func (c *cli) until(what string, holds func() bool) {
 	c.t.Fatalf("it never came to: %s", what)
 }
 
-// TestServe_TwoMonths: from an empty folder, a book lives through two months beside nobody: one
-// process, that is stopped and started again three times. Each period is reminded of and charged
-// on its day, the days of the standstills by the next start, and every day is told of.
+// TestServe_TwoMonths: from an empty folder, one serve lives through two months, and is stopped and
+// started again three times, with commands beside it. Each period is reminded of and charged, those
+// of the standstills by the next start. The mail leaves through a mail server, each once.
 func TestServe_TwoMonths(t *testing.T) {
-	c := newCLI(t)
+	c, post := newCLI(t), newSink(t)
+	c.env["DUESDAY_SMTP"] = post.address
 	c.clock.Set(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	beats := atomic.Int64{}
 	monitor := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { beats.Add(1) }))
@@ -41,10 +43,13 @@ func TestServe_TwoMonths(t *testing.T) {
 		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"+
 		"2,b@example.com,1,gym,500,JPY,31,pm_card_visa\n"+
 		"3,c@example.com,1,gym,9.00,EUR,10,pm_card_visa_chargeDeclined\n"+
-		"4,d@example.com,1,gym,9.00,EUR,12,pm_sandbox_flaky\n"))
-	begin, end := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		"4,d@example.com,1,gym,9.00,EUR,12,pm_sandbox_flaky\n"+
+		"5,e@example.com,1,gym,9.00,EUR,20,pm_card_visa\n6,f@example.com,1,gym,9.00,EUR,5,pm_card_authenticationRequired\n"))
+	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>")
+	begin, last := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "2026-02-28" // a busy machine comes further
 	args := []string{"--daily", "06:10,18:10", "--time-zone", "Europe/Berlin"}
-	for begin.Before(end) {
+	beside := [][]string{nil, {"subscription", "cancel", "5/1"}, {"receipt", "list", "1"}, nil}
+	for range 4 {
 		v, stop := c.serveBy(time.Now, append(args, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat",
 			monitor.URL)...)
 		args = nil // they are settings of the store now
@@ -54,27 +59,45 @@ func TestServe_TwoMonths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-shown.After(14 * 24 * time.Hour)
+		<-shown.After(8 * 24 * time.Hour)
+		if len(beside[0]) > 0 {
+			var said strings.Builder
+			p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
+			if code := p.run(t.Context(), beside[0]); code != exitDone {
+				t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
+			}
+		}
+		beside = beside[1:]
+		<-shown.After(6 * 24 * time.Hour)
 		equal(t, "stopped", stop().code, exitDone)
 		begin = shown.Now().AddDate(0, 0, 2) // nobody runs for two days
 	}
 	c.clock.Set(begin)
 	for account, want := range map[string][]string{"1/1": {"2026-01-15", "2026-02-15"}, "2/1": {"2026-01-31", "2026-02-28"},
-		"3/1": {}, "4/1": {"2026-01-12", "2026-02-12"}} {
+		"3/1": {}, "4/1": {"2026-01-12", "2026-02-12"}, "5/1": {"2026-01-20"}, "6/1": {}} {
 		id, _, _ := strings.Cut(account, "/")
 		due := []string{}
 		for _, r := range c.list("receipt", "list", id) {
-			due = append(due, r.(map[string]any)["due_date"].(string))
+			if date := r.(map[string]any)["due_date"].(string); date <= last {
+				due = append(due, date)
+			}
 		}
 		slices.Sort(due)
 		equal(t, account, due, want)
 	}
-	for kind, least := range map[string]int{"receipt": 6, "reminder": 7, "declined": 2, "failed": 1} {
-		if names, _ := filepath.Glob("duesday-mail/*/" + kind + "-*.eml"); len(names) < least {
-			t.Errorf("%d mails of %s, want %d", len(names), kind, least)
+	kinds, ids := map[string]int{}, map[string]bool{}
+	for _, message := range post.got() {
+		id := regexp.MustCompile(`(?m)^Message-I[Dd]: <([a-z-]+)-\w+@`).FindStringSubmatch(message)
+		if id == nil || ids[id[0]] {
+			t.Fatalf("%q, once more or without an id:\n%s", id, message)
 		}
+		ids[id[0]] = true
+		kinds[id[1]]++
 	}
-	if n := beats.Load(); n < 4 || n > 64 {
+	if kinds["receipt"] < 7 || kinds["cancelled"] != 1 || kinds["action-required"] < 1 || kinds["reminder"] < 3 || kinds["declined"] < 2 || kinds["failed"] < 1 {
+		t.Errorf("mails: %v", kinds)
+	}
+	if n := beats.Load(); n < 4 || n > 90 {
 		t.Errorf("%d heartbeats", n)
 	}
 	contains(t, c.must("verify"), "The audit is clean")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,33 @@ func newFleet(t *testing.T) *fleet {
 	f.flags = []string{"--store", "dynamodb:?region=us-east-1&prefix=" + dynamotest.Prefix(t) + "&endpoint=" + endpoint}
 	f.flags = append(f.flags, "--processor", f.serve(), "--mail", filepath.Join(dir, "mail"), "--json")
 	return f
+}
+
+// TestTwoServes lets two serves charge one book on DynamoDB Local, at once and by their schedule.
+// They share the work, and every subscription is charged once.
+func TestTwoServes(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	f := newFleet(t)
+	f.must("store", "create", "--shards", "4")
+	f.must("import", f.book(n))
+	var serves []*exec.Cmd
+	for range 2 {
+		c := f.command("serve", "--listen", "127.0.0.1:0", "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		serves = append(serves, c)
+	}
+	f.waitForLedger(n)
+	for _, c := range serves {
+		if err := errors.Join(c.Process.Signal(syscall.SIGTERM), c.Wait()); err != nil {
+			t.Error(err)
+		}
+	}
+	f.must("run", "payments") // of periods whose answer was lost
+	checkLedger(t, f.ledger, n)
+	f.must("verify")
 }
 
 // serve starts the shared processor and returns its URL.

@@ -173,10 +173,15 @@ func (s *Server) drain(name, see string, run func(context.Context) (outbox.Repor
 // repeat runs the drain at once, when it is woken, and every few seconds, until stop. A run
 // under way at stop is finished unless ctx ends.
 func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
+	said := "" // the last error, which is logged once for as long as it stays the same
 	for {
 		r, err := d.run(ctx)
+		was := said
+		if said = ""; err != nil {
+			said = err.Error()
+		}
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && said != was:
 			d.log.Error("draining the "+d.name+" failed and is tried again", "error", err)
 		case r.Failed+r.Dead > 0:
 			d.log.Warn("some "+d.name+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead,
