@@ -167,8 +167,16 @@ func (s *shared) serve(ctx context.Context, l net.Listener, handler func() http.
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet { // it breaks off when the holder ends, and goes on at the next one
-			answer := http.NewResponseController(w)
-			defer context.AfterFunc(ctx, func() { _ = answer.SetWriteDeadline(time.Unix(1, 0)) })()
+			cut := make(chan struct{})
+			stop := context.AfterFunc(ctx, func() {
+				defer close(cut)
+				_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+			})
+			defer func() {
+				if !stop() {
+					<-cut // w ends with the handler
+				}
+			}()
 		}
 		handler().ServeHTTP(w, r)
 	})
