@@ -90,10 +90,10 @@ events together: --processor 'stripe:?rate=NUMBER' says otherwise.
 
 It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f := c.Flags()
-	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of the day for both jobs, such as 06:10,18:10 (default: the setting)")
+	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
 	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")
 	f.StringVar(&o.heartbeat, "heartbeat", "",
-		"`URL` to get after each day on which both jobs have completed and all mail has left: https, or http on this machine")
+		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine")
 	f.StringVar(&o.clock, "clock", "",
 		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s for an hour a second; not with live payments")
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")

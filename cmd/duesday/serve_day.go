@@ -74,8 +74,8 @@ func (p *program) announceDay(ctx context.Context, s *session, o *serveFlags, c 
 		p.warn("this is a test: all of serve lives by the clock %s; it is %s there", c, stamp(c.Now()))
 	}
 	if at.None() {
-		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, or "+
-			"%s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, "+
+			"or %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
 		return object{"clock?", c.String()}, nil
 	}
 	p.warnOfPages()
@@ -156,7 +156,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	if r.Sent > 0 {
 		parts = append(parts, fmt.Sprintf("%d sent", r.Sent))
 	}
-	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(), prefixed(": ", strings.Join(parts, ", ")))
+	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(),
+		prefixed(": ", strings.Join(parts, ", ")))
 	d.p.stdout.Flush() // its error is reported at the end: the writer keeps it
 	return err
 }

@@ -94,7 +94,8 @@ func TestServe_TwoMonths(t *testing.T) {
 		ids[id[0]] = true
 		kinds[id[1]]++
 	}
-	if kinds["receipt"] < 7 || kinds["cancelled"] != 1 || kinds["action-required"] < 1 || kinds["reminder"] < 3 || kinds["declined"] < 2 || kinds["failed"] < 1 {
+	if kinds["receipt"] < 7 || kinds["cancelled"] != 1 || kinds["action-required"] < 1 ||
+		kinds["reminder"] < 3 || kinds["declined"] < 2 || kinds["failed"] < 1 {
 		t.Errorf("mails: %v", kinds)
 	}
 	if n := beats.Load(); n < 4 || n > 90 {
@@ -113,7 +114,8 @@ func TestServe_Day(t *testing.T) {
 	}{
 		{[]string{"--daily", "6:10"}, "--daily: \"6:10\": want a time of day such as 06:10"},
 		{[]string{"--daily", "18:10,06:10"}, "want ascending times of day"},
-		{[]string{"--daily", "06:10", "--time-zone", "CET"}, "--time-zone: time zone \"CET\": want a name such as Europe/Berlin"},
+		{[]string{"--daily", "06:10", "--time-zone", "CET"},
+			"--time-zone: time zone \"CET\": want a name such as Europe/Berlin"},
 		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
 		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": want START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},

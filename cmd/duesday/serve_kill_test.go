@@ -88,10 +88,7 @@ func TestServe_KilledDays(t *testing.T) {
 	mustRun(t, k.command("charging", "on"))
 	end := k.clock.Now()
 	<-k.clock.After(60 * time.Hour) // what fell due is charged, and tried again
-	if err := serve.Process.Signal(os.Interrupt); err == nil {
-		err = serve.Wait()
-	}
-	if err != nil {
+	if err := errors.Join(serve.Process.Signal(os.Interrupt), serve.Wait()); err != nil {
 		t.Errorf("serve, interrupted: %v", err)
 	}
 	k.audit(ledger, many, begin, end)
@@ -104,7 +101,8 @@ func TestServe_KilledDays(t *testing.T) {
 
 // command returns a command on the folder.
 func (k *killedServe) command(args ...string) *exec.Cmd {
-	c := process(k.t, []string{"DUESDAY_CLOCK=" + k.clock.String()}, append(args, "--json", "--store", "pebble:"+filepath.Join(k.dir, "store"),
+	c := process(k.t, []string{"DUESDAY_CLOCK=" + k.clock.String()}, append(args, "--json",
+		"--store", "pebble:"+filepath.Join(k.dir, "store"),
 		"--processor", "sandbox:http://"+k.bank, "--mail", filepath.Join(k.dir, "mail"))...)
 	c.Stderr = nil
 	return c

@@ -138,7 +138,8 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 	}
 	if j.kind == billing.Payments {
 		if on, reason, err := d.o.Jobs.Charging(ctx); err == nil && !on {
-			d.problem(ctx, &j.said, "payments wait until duesday charging on", fmt.Errorf("charging is off: %s", reason))
+			off := fmt.Errorf("charging is off: %s", reason)
+			d.problem(ctx, &j.said, "payments wait until duesday charging on", off)
 			return lookEvery
 		}
 	}

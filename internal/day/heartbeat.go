@@ -16,7 +16,8 @@ const heartbeatLimit = 10 * time.Second
 // must be https, or http on this machine. Errors do not show its path and query: they are its secret.
 func Heartbeat(address string) (func(context.Context) error, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || !(u.Scheme == "https" || u.Scheme == "http" && local(u.Hostname())) {
+	if err != nil || u.Host == "" || u.User != nil ||
+		u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())) {
 		return nil, fmt.Errorf("want an https address such as https://hc.example/ping/ID, or http on this machine")
 	}
 	client := &http.Client{Timeout: heartbeatLimit}
