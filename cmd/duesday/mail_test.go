@@ -163,6 +163,15 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 	}
 }
 
+func TestMail_DemoSendsNone(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	c.env["DUESDAY_SMTP"], c.env["DUESDAY_FROM"] = k.address, "billing@gym.example"
+	c.must("demo", "--accounts", "5", "--months", "1")
+	if got := k.got(); len(got) > 0 {
+		t.Errorf("%d mails to made-up customers", len(got))
+	}
+}
+
 func TestMail_Commands(t *testing.T) {
 	c, k := newCLI(t), newSink(t)
 	contains(t, c.must("mail", "preview", "receipt"), "Subject: Receipt: $1,299.50", "28 June 2026")

@@ -119,10 +119,14 @@ func TestToldOnceThatACardExpires(t *testing.T) {
 			if wanted, err := w.start().StillWanted(t.Context(), e); err != nil || !wanted {
 				t.Errorf("wanted %t, %v", wanted, err)
 			}
-			// Reminded again, of another day, after a change.
-			_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{PaymentDay: new(28)})
+			w.pass(time.Hour) // resumed, it is reminded of again
+			_, err := w.start().Pause(t.Context(), n)
 			mustNot(t, err)
+			_, err = w.start().Resume(t.Context(), n)
+			mustNot(t, err)
+			w.remindAgain = true
 			w.start().remind()
+			w.wantTold(t, outbox.KindReminder, 2)
 			w.wantTold(t, outbox.KindCardExpires, 1)
 			_, err = w.start().Cancel(t.Context(), n, false)
 			mustNot(t, err)

@@ -161,8 +161,14 @@ func (s *session) Reset()        { s.from, s.to = "", "" }
 func (s *session) Logout() error { return nil }
 
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
+	if s.from != "" {
+		return &smtp.SMTPError{Code: 503, EnhancedCode: smtp.EnhancedCode{5, 5, 1}, Message: "a mail within a mail"}
+	}
+	if err := s.do(s.conn, "MAIL", from); err != nil {
+		return err
+	}
 	s.from = from
-	return s.do(s.conn, "MAIL", from)
+	return nil
 }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
