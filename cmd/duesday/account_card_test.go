@@ -121,7 +121,7 @@ func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) erro
 func TestLinkedDelivery(t *testing.T) {
 	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
 	to, knows := new(postbox), new(clerk)
-	d := &delivery{to, knows, new(atomic.Int64), new(progress)}
+	d := &delivery{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)

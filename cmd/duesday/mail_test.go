@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,10 @@ type sink struct {
 
 	mu   sync.Mutex
 	mail []string // guarded by mu
+
+	held    chan struct{} // closed when the first mail has come; nil: none is held
+	release chan struct{} // until then it has no answer
+	first   sync.Once
 }
 
 func newSink(t *testing.T) *sink {
@@ -51,6 +56,15 @@ func (s sinkSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 
 func (s sinkSession) Data(r io.Reader) error {
 	b, err := io.ReadAll(r)
+	if s.held != nil {
+		if mine := false; true {
+			s.first.Do(func() { mine = true })
+			if mine {
+				close(s.held)
+				<-s.release
+			}
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mail = append(s.mail, strings.ReplaceAll(string(b), "=\r\n", ""))
@@ -161,6 +175,33 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 	if got := k.got(); len(got) != 1 {
 		t.Errorf("mails: %q", got)
 	}
+}
+
+// TestMail_OnceByTwoProcesses delivers an outbox while another process waits for the server's answer
+// to one of its mails.
+func TestMail_OnceByTwoProcesses(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	for i := range 12 {
+		c.create(strconv.Itoa(i)+"/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
+	}
+	c.file("no-folder", "")
+	c.run("run", "payments", "--mail", "no-folder")
+	c.must("settings", "set", "sender=billing@gym.example")
+	c.clock.Set(c.clock.Now().Add(time.Hour))
+	k.held, k.release = make(chan struct{}), make(chan struct{})
+	var other sync.WaitGroup
+	other.Go(func() { c.run("outbox", "send", "--smtp", k.address) })
+	<-k.held
+	c.must("outbox", "send", "--smtp", k.address)
+	close(k.release)
+	other.Wait()
+	if got := k.got(); len(got) != 12 {
+		t.Errorf("%d mails, want 12", len(got))
+	}
+	// The server is away: the log says why the mail waits.
+	c.must("receipt", "refund", "1/1", "--period", "0")
+	r := c.run("outbox", "send", "--smtp", "smtp://127.0.0.1:1")
+	contains(t, r.errors, "first_error", "127.0.0.1:1, connect")
 }
 
 func TestMail_DemoSendsNone(t *testing.T) {

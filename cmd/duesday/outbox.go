@@ -164,6 +164,7 @@ type delivery struct {
 	accounts accounts
 	linkless *atomic.Int64 // mails that wait for their link
 	bar      *progress
+	failed   atomic.Pointer[error] // the first failure, for the log
 }
 
 // accounts is what an engine knows of the customer of a mail.
@@ -197,7 +198,9 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	if l.URL != "" {
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
 	}
-	err = d.Deliverer.Deliver(ctx, e)
+	if err = d.Deliverer.Deliver(ctx, e); err != nil {
+		d.failed.CompareAndSwap(nil, &err)
+	}
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
 		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
 			return fmt.Errorf("%s; this cannot be noted at the account: %w", refused.Error(), err)
@@ -205,6 +208,9 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	}
 	return err
 }
+
+// mailLease is longer than the steps of one mail may take together.
+const mailLease = 10 * time.Minute
 
 // drain delivers due mail by the settings that the store has now.
 func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
@@ -217,7 +223,16 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 		return outbox.Report{}, err
 	}
 	defer done()
-	return s.outbox(&delivery{d, s.engine, &s.linkless, bar}).Drain(ctx, s.post.workers())
+	to := &delivery{Deliverer: d, accounts: s.engine, linkless: &s.linkless, bar: bar}
+	o := s.outbox(to)
+	if s.post.server != nil && s.shared { // a file replaces itself; a mail that two processes send does not
+		o = o.Claiming(mailLease)
+	}
+	r, err := o.Drain(ctx, s.post.workers())
+	if failed := to.failed.Load(); failed != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", secret.Clean((*failed).Error()))
+	}
+	return r, err
 }
 
 // drain delivers due mail with a bar, and warns of failures.
