@@ -104,6 +104,10 @@ bench: ## the benchmarks, then the figures of docs/performance.md (an hour)
 demo: ## make a realistic book, run months of billing days, audit them
 	go run ./cmd/duesday demo
 
+.PHONY: mail-pictures
+mail-pictures: ## draw docs/mail/*.png, each kind of mail; needs chromium
+	docs/mail/pictures.sh
+
 .PHONY: cover
 cover: ## statement coverage of every package, by all tests; coverage.html shows the lines
 	go test -coverpkg=./... -coverprofile=coverage.out ./...
