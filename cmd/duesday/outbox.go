@@ -209,9 +209,6 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
 	return err
 }
 
-// mailLease is longer than the steps of one mail may take together.
-const mailLease = 10 * time.Minute
-
 // drain delivers due mail by the settings that the store has now.
 func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
 	settings, err := s.engine.Settings(ctx)
@@ -224,11 +221,7 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 	}
 	defer done()
 	to := &delivery{Deliverer: d, accounts: s.engine, linkless: &s.linkless, bar: bar}
-	o := s.outbox(to)
-	if s.post.server != nil && s.shared { // a file replaces itself; a mail that two processes send does not
-		o = o.Claiming(mailLease)
-	}
-	r, err := o.Drain(ctx, s.post.workers())
+	r, err := s.outbox(to).Drain(ctx, s.post.workers())
 	if failed := to.failed.Load(); failed != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", secret.Clean((*failed).Error()))
 	}

@@ -96,7 +96,7 @@ func TestDelivery_Stop(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, stop)
 			begun := time.Now()
-			d := &delivery{slowMail{takes}, slowMail{}, new(atomic.Int64), new(progress)}
+			d := &delivery{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(progress)}
 			if err := d.Deliver(ctx, outbox.Effect{}); !errors.Is(err, want) || time.Since(begun) > mailGrace+time.Second {
 				t.Errorf("%s: %v after %s, want %v", takes, err, time.Since(begun), want)
 			}
