@@ -102,6 +102,8 @@ func valuesOf(f *pflag.Flag) []string {
 	switch f.Name {
 	case "log-level":
 		return []string{"debug", "info", "warn", "error"}
+	case "log-format":
+		return []string{"text", "json"}
 	case "store":
 		return []string{"pebble:./duesday-data", "dynamodb:?region=", "mem:"}
 	case "processor":

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -235,10 +236,36 @@ func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	return t, nil
 }
 
-// logger writes messages of the level and above to standard error, without secrets.
+// logger writes messages of the level and above to standard error, without secrets. A message about a
+// request has its id.
 func (p *program) logger() *slog.Logger {
-	return slog.New(secret.Handler(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel})))
+	options := &slog.HandlerOptions{Level: p.cfg.LogLevel}
+	var h slog.Handler = slog.NewTextHandler(p.stderr, options)
+	if p.cfg.LogJSON {
+		h = slog.NewJSONHandler(p.stderr, options)
+	}
+	return slog.New(requestLog{secret.Handler(h)})
 }
+
+// A requestLog adds the id of the request in the context.
+type requestLog struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
+	if id := httpapi.RequestID(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("request", id))
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (l requestLog) WithAttrs(as []slog.Attr) slog.Handler {
+	return requestLog{l.Handler.WithAttrs(as)}
+}
+
+// WithGroup implements slog.Handler.
+func (l requestLog) WithGroup(name string) slog.Handler { return requestLog{l.Handler.WithGroup(name)} }
 
 func policy(c *config.Config) engine.Config {
 	s := c.Settings()

@@ -135,6 +135,8 @@ was charged once. Start with: duesday demo`,
 		config.EnvReplyTo+")")
 	f.StringVar(&p.flags.LogLevel, "log-level", "",
 		"`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
+	f.StringVar(&p.flags.LogFormat, "log-format", "",
+		"`FORM` of the log: text or json (default "+config.DefaultLogFormat+", or $"+config.EnvLogFormat+")")
 	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "",
 		"`MONTHS` until a receipt expires, 0 for never (default: the store's setting; or $"+config.EnvReceiptMonths+")")
 	f.StringVar(&p.flags.RetryDays, "retry-days", "",

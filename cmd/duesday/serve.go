@@ -16,8 +16,10 @@ import (
 
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -67,7 +69,8 @@ purchases fulfilled.
   ` + server.HookPath + `          webhooks for events of our own account
   ` + server.ConnectPath + `  webhooks for events of connected accounts
   /v1                    purchases and payments, for programs
-  /healthz, /readyz      whether it runs, and whether it can work
+  /healthz, /readyz      whether it runs, and whether it can work, or what it lacks
+  /metrics               the checks of duesday status as metrics, for Prometheus
 
 Secrets are in the environment, or in files that nobody else can read, and never on the
 command line. Of an endpoint there may be several, separated by commas, spaces or lines:
@@ -187,14 +190,21 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			return err
 		}
 		clock := cmp.Or(p.clock, clock.Machine(machine))
+		watch := p.watch(s, clock)
+		at, _ := l.Addr().(*net.TCPAddr)
 		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
-			Ready: func(ctx context.Context) error { _, err := s.engine.Meta(ctx); return err },
-			Day:   p.day(s, o, clock), Watch: p.watch(s, clock)}
+			Ready: s.ready, Day: p.day(s, o, clock), Watch: watch, Metrics: status.Handler(status.NewRegistry(watch.Last)),
+			Open: at != nil && at.IP.IsLoopback() && !o.behindProxy}
 		if !follows {
 			return p.runServer(ctx, s, &t, o, followed{}, options)
 		}
 		following := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
 		return p.track(ctx, s, &t, true, following, func(f followed) error {
+			watch.In.Endpoints = new(status.Endpoints)
+			options.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
+			if !clock.Test() {
+				watch.In.Offset = f.processor.API().ClockAhead
+			}
 			options.Service, options.Lister = f.service, sell.New(f.processor.API())
 			options.WebhookSecrets, options.ConnectSecrets, options.APIKey = t.Webhook.List, t.Connect.List, t.APIKey
 			if !o.noPoll {
@@ -203,6 +213,14 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			return p.runServer(ctx, s, &t, o, f, options)
 		})
 	})
+}
+
+// ready returns what the session lacks to work.
+func (s *session) ready(ctx context.Context) error {
+	if _, err := s.engine.Meta(ctx); err != nil {
+		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
+	}
+	return nil
 }
 
 // follows reports whether serve follows what Stripe runs: anything for that is given.

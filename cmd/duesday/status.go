@@ -41,7 +41,7 @@ const leastWait = time.Second
 func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
 	in.Serving = true
-	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log,
+	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
 		After: func() <-chan time.Time { return time.After(max(leastWait, c.Real(time.Minute))) }}
 }
 

@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
 	"internal/server":         {"clock", "httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
-	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "secret", "store", "tracking"},
+	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "schema", "secret", "store", "tracking"},
 	"internal/stripe":         {"billing", "secret", "stripe/api"},
 	"internal/stripe/api":     {"billing", "money", "secret"},
 	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},
@@ -140,9 +140,10 @@ var thirdParty = map[string]struct {
 	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/store/pebbletest",
 		"cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
-	"github.com/klauspost/compress": {in: []string{"internal/tracking"}}, // S2, for the bodies of events
-	"github.com/spf13/cobra":        {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
-	"github.com/spf13/pflag":        {in: []string{"cmd/duesday"}},
+	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
+	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
+	"github.com/spf13/cobra":              {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
+	"github.com/spf13/pflag":              {in: []string{"cmd/duesday"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake"}}, // its examples point that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone

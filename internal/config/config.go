@@ -27,6 +27,7 @@ const (
 	EnvSMTPPassword     = "DUESDAY_SMTP_PASSWORD"
 	EnvSMTPPasswordFile = "DUESDAY_SMTP_PASSWORD_FILE"
 	EnvLogLevel         = "DUESDAY_LOG_LEVEL"
+	EnvLogFormat        = "DUESDAY_LOG_FORMAT"
 	EnvClock            = "DUESDAY_CLOCK" // a test clock
 
 	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
@@ -46,6 +47,7 @@ const (
 	DefaultProcessor = "sandbox:./duesday-sandbox.jsonl"
 	DefaultMail      = "./duesday-mail"
 	DefaultLogLevel  = "warn"
+	DefaultLogFormat = "text"
 )
 
 // KnownProcessors lists the processors, for messages.
@@ -63,6 +65,7 @@ type Config struct {
 	// folder of mail templates in place of the built-in ones; ""
 	Templates string
 	LogLevel  slog.Level // of the log on standard error
+	LogJSON   bool       // the log is JSON, a line for each message
 	JSON      bool       // output and errors are JSON
 	// settings by flag or variable: the store's own must not differ
 	Given []billing.Given
@@ -73,6 +76,7 @@ type Config struct {
 // Flags are the values of the global flags; "" when not given.
 type Flags struct {
 	Store, Processor, Mail, LogLevel  string
+	LogFormat                         string
 	SMTP, Templates, From, ReplyTo    string
 	ReceiptMonths, RetryDays, CatchUp string
 	ActionDays                        string
@@ -103,6 +107,10 @@ func New(f Flags, env func(string) string) (Config, error) {
 	level, _ := pick(f.LogLevel, EnvLogLevel, DefaultLogLevel)
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+	}
+	format, _ := pick(f.LogFormat, EnvLogFormat, DefaultLogFormat)
+	if c.LogJSON = format == "json"; !c.LogJSON && format != DefaultLogFormat {
+		return c, fmt.Errorf("log format %q: want text or json", format)
 	}
 	if !c.UsesStripe() && !strings.HasPrefix(c.Processor, "sandbox:") {
 		return c, fmt.Errorf("unknown processor %q: the known ones are %s", secret.Redact(c.Processor), KnownProcessors)

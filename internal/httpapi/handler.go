@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 const (
 	pathHealth = "/healthz"
 	pathReady  = "/readyz"
+	pathMetric = "/metrics"
 
 	jsonType     = "application/json"
 	linesType    = "application/x-ndjson"
@@ -53,21 +56,34 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	begun := s.o.Now()
 	h := w.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+	id := "req_" + rand.Text()[:16]
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+	h["Cache-Control"], h["X-Content-Type-Options"], h[headerRequest] = noStore, noSniff, []string{id}
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.Error("httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack",
+			s.o.Log.ErrorContext(r.Context(), "httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack",
 				string(debug.Stack()))
 			if a.status == 0 {
 				send(a, http.StatusInternalServerError, fault{Text: "an error of the server", Code: "internal"})
 			}
 		}
 		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {
-			s.o.Log.Debug("httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took",
+			s.o.Log.DebugContext(r.Context(), "httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took",
 				s.o.Now().Sub(begun))
 		}
 	}()
 	s.route(a, r)
+}
+
+// headerRequest is the header of a request's id, in each answer.
+const headerRequest = "Request-Id"
+
+type requestKey struct{}
+
+// RequestID returns the id of the request that is answered in the context; "" of none.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
 }
 
 // panicText describes a panic without parts of the request.
@@ -86,6 +102,9 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		err = s.serveHook(w, r, h)
 	case isAPI(p):
 		err = s.serveAPI(w, r)
+	case p == pathMetric && s.o.Metrics != nil:
+		r.Pattern = p
+		err = s.serveMetrics(w, r)
 	case p == pathHealth || p == pathReady:
 		r.Pattern = p
 		err = s.serveState(w, r)
@@ -110,17 +129,11 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		return errNoKey
 	}
 	if err := s.cross.Check(r); err != nil {
-		s.o.Log.Warn("httpapi: refused a request of another origin", "remote", r.RemoteAddr)
+		s.o.Log.WarnContext(r.Context(), "httpapi: refused a request of another origin", "remote", r.RemoteAddr)
 		return errCross
 	}
-	if !s.admits(r.Header) {
-		key, refused := "wrong", errWrongKey
-		if r.Header.Get("Authorization") == "" {
-			key, refused = "none", errMissingKey
-		}
-		s.o.Log.Warn("httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", key)
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		return refused
+	if err := s.admit(w, r); err != nil {
+		return err
 	}
 	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
 		return errNoRoute
@@ -135,6 +148,37 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		return wrongMethod(w, none.header.Get("Allow"))
 	}
 	s.api.ServeHTTP(w, r) // sets the path's values
+	return nil
+}
+
+// admit refuses a request without the API key.
+func (s *server) admit(w http.ResponseWriter, r *http.Request) error {
+	if s.admits(r.Header) {
+		return nil
+	}
+	key, refused := "wrong", errWrongKey
+	if r.Header.Get("Authorization") == "" {
+		key, refused = "none", errMissingKey
+	}
+	s.o.Log.WarnContext(r.Context(), "httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", key)
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return refused
+}
+
+// serveMetrics shows no secret and no customer, but the numbers of the business.
+func (s *server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return wrongMethod(w, "GET, HEAD")
+	}
+	if s.o.Key.IsZero() && !s.o.Open {
+		return errNoKey
+	}
+	if !s.o.Key.IsZero() {
+		if err := s.admit(w, r); err != nil {
+			return err
+		}
+	}
+	s.o.Metrics.ServeHTTP(w, r)
 	return nil
 }
 
@@ -160,6 +204,11 @@ func (n *refused) Header() http.Header         { return n.header }
 func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
 func (n *refused) WriteHeader(status int)      { n.status = status }
 
+// A Lack is what a server needs before it is ready, in words for everybody.
+type Lack string
+
+func (l Lack) Error() string { return string(l) }
+
 // serveState says whether the server runs, and whether it can work.
 func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -169,8 +218,12 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
-			s.o.Log.Warn("httpapi: not ready", "error", shown(err.Error()))
-			return &refusal{http.StatusServiceUnavailable, "unready", "not ready"}
+			s.o.Log.WarnContext(r.Context(), "httpapi: not ready", "error", shown(err.Error()))
+			text := "not ready"
+			if lack, ok := errors.AsType[Lack](err); ok {
+				text += ": " + string(lack)
+			}
+			return &refusal{http.StatusServiceUnavailable, "unready", text}
 		}
 	}
 	w.Header()["Content-Type"] = jsonContent

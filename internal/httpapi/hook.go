@@ -24,7 +24,11 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) erro
 		s.recycle(buffer)
 		return s.refuse(r, err)
 	}
-	if _, err = s.o.Verify(r.Header.Get("Stripe-Signature"), buffer.Bytes(), h.Secrets, s.o.Now()); err != nil {
+	_, err = s.o.Verify(r.Header.Get("Stripe-Signature"), buffer.Bytes(), h.Secrets, s.o.Now())
+	if s.o.Signed != nil {
+		s.o.Signed(h.Path, err == nil)
+	}
+	if err != nil {
 		s.recycle(buffer)
 		return s.refuse(r, refusef(http.StatusBadRequest, "signature", "%v", err))
 	}
@@ -39,7 +43,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) erro
 	}
 	s.recycle(buffer)
 	if verdict.Status == tracking.Quarantined || verdict.Status == tracking.Refused {
-		s.o.Log.Warn("httpapi: an event was not taken as it is", "route", routeOf(r), "event", shown(verdict.Event),
+		s.o.Log.WarnContext(r.Context(), "httpapi: an event was not taken as it is", "route", routeOf(r), "event", shown(verdict.Event),
 			"status", string(verdict.Status), "reason", shown(verdict.Reason))
 	}
 	send(w, http.StatusOK, verdict)
@@ -54,7 +58,7 @@ func (s *server) refuse(r *http.Request, err error) error {
 	if errors.Is(err, tracking.ErrBody) {
 		f.Text = tracking.ErrBody.Error()
 	}
-	s.o.Log.Warn("httpapi: refused an event", "route", routeOf(r), "remote", r.RemoteAddr, "code", f.Code, "error", f.Text)
+	s.o.Log.WarnContext(r.Context(), "httpapi: refused an event", "route", routeOf(r), "remote", r.RemoteAddr, "code", f.Code, "error", f.Text)
 	return err
 }
 

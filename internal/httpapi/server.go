@@ -51,7 +51,14 @@ type Options struct {
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
-	Ready func(ctx context.Context) error // nil: ready as long as it runs
+	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown to the caller
+
+	// Metrics serves /metrics; nil: there is none. With Key it needs that; without, it is open if Open is
+	// set, because only this machine reaches the server.
+	Metrics http.Handler
+	Open    bool
+	// Signed is told of each signature at a hook; nil: nobody is.
+	Signed func(path string, good bool)
 }
 
 // A Hook is an endpoint for Stripe's events.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"html"
 	"mime"
 	"mime/quotedprintable"
 	"net/mail"
@@ -55,11 +56,7 @@ func NewWriter(t *Templates, s billing.Settings) (*Writer, error) {
 // Message returns the message of the effect: the same for the same effect, templates and settings.
 // It returns outbox.ErrPermanent if the effect can never become a message.
 func (w *Writer) Message(e outbox.Effect) (Message, error) {
-	v, err := newView(e, &w.settings)
-	if err != nil {
-		return Message{}, err
-	}
-	c, err := w.templates.fill(v)
+	c, err := w.content(e)
 	if err != nil {
 		return Message{}, err
 	}
@@ -71,14 +68,23 @@ func (w *Writer) Message(e outbox.Effect) (Message, error) {
 	return Message{From: (&mail.Address{Address: w.from.Address}).String(), To: to.String(), Bytes: body}, err
 }
 
-// Preview returns the subject of the effect's message, and its text or HTML.
-func (w *Writer) Preview(e outbox.Effect, html bool) (subject, body string, err error) {
+// content fills the templates. Mail to the operator has none: it is plain text.
+func (w *Writer) content(e outbox.Effect) (content, error) {
+	if e.Kind == outbox.KindOperator {
+		text := e.Data[outbox.DataText]
+		return content{clean(e.Data[outbox.DataSubject]), text, "<pre>" + html.EscapeString(text) + "</pre>\n"}, nil
+	}
 	v, err := newView(e, &w.settings)
 	if err != nil {
-		return "", "", err
+		return content{}, err
 	}
-	c, err := w.templates.fill(v)
-	if html {
+	return w.templates.fill(v)
+}
+
+// Preview returns the subject of the effect's message, and its text or HTML.
+func (w *Writer) Preview(e outbox.Effect, asHTML bool) (subject, body string, err error) {
+	c, err := w.content(e)
+	if asHTML {
 		return c.subject, c.html, err
 	}
 	return c.subject, c.text, err

@@ -52,6 +52,7 @@ const (
 	KindActionRequired = "action_required" // the customer has to confirm a payment
 	KindRefund         = "refund"          // money went back to the customer
 	KindCancelled      = "cancelled"       // the subscription has ended
+	KindOperator       = "operator"        // something is wrong with the installation, or all is well again
 	KindCardExpires    = "card_expires"    // the card will have expired before the payment after the next
 )
 
@@ -78,7 +79,10 @@ const (
 
 	DataRetryDate = "retry_date" // 2023-07-01
 	DataCode      = "code"       // the processor's decline code
-	DataRef       = "ref"        // of the payment intent waiting for the customer
+	DataSubject   = "subject"    // of KindOperator, which has these two and an address alone
+	DataText      = "text"
+
+	DataRef = "ref" // of the payment intent waiting for the customer
 
 	DataCard        = "card"         // Visa ending in 4242
 	DataCardExpires = "card_expires" // 2026-12: the last month in which it is valid

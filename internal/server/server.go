@@ -32,6 +32,9 @@ type Options struct {
 	Mail     func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
 	Day      interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch    interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
+	Metrics  http.Handler                                 // of /metrics
+	Open     bool                                         // this machine alone reaches the listener
+	Signed   func(path string, good bool)                 // is told of each signature; nil: nobody is
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
@@ -60,13 +63,14 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, base: base}
 	if o.Service == nil {
-		s.handler, err = httpapi.New(httpapi.Options{Now: o.Now, Log: o.Log, Ready: o.Ready})
+		s.handler, err = httpapi.New(httpapi.Options{Now: o.Now, Log: o.Log, Ready: o.Ready, Metrics: o.Metrics, Open: o.Open})
 		return s, err
 	}
 	s.addHook(HookPath, false, o.WebhookSecrets)
 	s.addHook(ConnectPath, true, o.ConnectSecrets)
 	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Verify: event.Verify,
-		Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready})
+		Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready,
+		Metrics: o.Metrics, Open: o.Open, Signed: o.Signed})
 	if err != nil || o.PollEvery == 0 {
 		return s, err
 	}

@@ -94,7 +94,7 @@ func (v *view) days(ctx context.Context, c *Check) error {
 			late++
 		}
 	}
-	c.value("duesday_unfinished_days", float64(open))
+	c.value("duesday_unfinished_dates", float64(open))
 	c.say("all are finished up to %s; next run at %s", at(last), at(v.times.Next(v.now)))
 	if open > 0 {
 		c.say("%d not finished yet", open)

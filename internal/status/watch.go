@@ -17,14 +17,15 @@ type Watch struct {
 	After func() <-chan time.Time // waits from one look to the next
 	By    string                  // this process, for others
 	Log   *slog.Logger
-	// Tell tells a person of the checks that have turned wrong, and of those that still are; it is
-	// called after each look. nil: nobody is told.
-	Tell func(ctx context.Context, wrong []Check) error
+	// Tell is called after each look with the checks that have turned wrong and still are, and with
+	// whether all have turned right. nil: nobody is told.
+	Tell func(ctx context.Context, wrong []Check, well bool) error
 
 	mu   sync.Mutex
 	last []Check // guarded by mu
 
 	runs     map[string]int       // looks in a row at which a check was wrong
+	well     int                  // looks in a row at which none was
 	told     map[string]time.Time // when a check was logged; since it has been wrong
 	untold   string               // the last error of Tell, logged
 	lost     <-chan struct{}      // closed when the claim is
@@ -97,10 +98,13 @@ func (w *Watch) look(ctx context.Context) {
 		}
 		w.note(c)
 	}
+	if w.well++; len(Wrong(checks)) > 0 {
+		w.well = 0
+	}
 	if w.Tell == nil {
 		return
 	}
-	err := w.Tell(ctx, wrong)
+	err := w.Tell(ctx, wrong, w.well > 1)
 	if err == nil {
 		w.untold = ""
 	} else if ctx.Err() == nil && w.untold != err.Error() {

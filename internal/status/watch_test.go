@@ -25,7 +25,7 @@ func TestWatch_Log(t *testing.T) {
 		asked := 0
 		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
 			Log:  slog.New(slog.NewTextHandler(&log, nil)),
-			Tell: func(context.Context, []status.Check) error { asked++; return errors.New("no mail") }}
+			Tell: func(context.Context, []status.Check, bool) error { asked++; return errors.New("no mail") }}
 		go func() { _ = watch.Run(ctx) }()
 		looks := func(n int, want ...string) {
 			t.Helper()

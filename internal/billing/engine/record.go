@@ -24,6 +24,9 @@ func (e *Engine) newJob(kind billing.Kind, index string, o RunOptions) *job {
 		j.report.Date = civil.Of(j.started)
 	}
 	j.id = j.report.Date.String() + "#" + billing.Stamp(j.started) + "-" + rand.Text()[:6]
+	j.e = new(*e)
+	j.e.Records = new(*e.Records)
+	j.e.Log = e.Log.With("run", j.id)
 	j.report.Kind, j.report.Counts, j.report.DryRun = kind, make(map[Outcome]int), o.DryRun
 	j.waiting, j.left = make(map[waiting]bool), make(map[billing.Name]bool)
 	return j

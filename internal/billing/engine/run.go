@@ -103,6 +103,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		return nil, err
 	}
 	j := e.newJob(billing.Payments, schema.PaymentIndex, o)
+	e = j.e
 	j.report.Off = !meta.Charging
 	if o.DryRun || !meta.Charging {
 		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
@@ -138,6 +139,7 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 		return nil, err
 	}
 	j := e.newJob(billing.Reminders, schema.ReminderIndex, o)
+	e = j.e
 	if !o.DryRun {
 		end, err := j.begin(ctx)
 		if err != nil {

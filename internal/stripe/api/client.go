@@ -89,6 +89,14 @@ func (c *Client) Close() error {
 	return c.sender.budget.share.close()
 }
 
+// ClockAhead returns how far Stripe's clock is ahead of ours, by its last answer; false before one.
+func (c *Client) ClockAhead() (time.Duration, bool) {
+	if d := c.sender.ahead.Load(); d != nil {
+		return *d, true
+	}
+	return 0, false
+}
+
 // fill sets the defaults and refuses invalid options.
 func (o *Options) fill() error {
 	if o.Now == nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -24,6 +25,8 @@ type sender struct {
 	budget *budget
 	now    func() time.Time
 	log    *slog.Logger
+
+	ahead atomic.Pointer[time.Duration] // of Stripe's clock, by its last answer; nil: none yet
 
 	mu           sync.Mutex
 	disconnected map[string]time.Time // time of the refusal, by connected account; guarded by mu
@@ -86,6 +89,7 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		p.Context = context.WithValue(ctx, exchangeKey{}, x)
 		err = do()
 		p.Context = ctx
+		s.compareClocks(x.header)
 		c.tries++
 		if err == nil && x.status/100 == 2 {
 			return nil
@@ -102,6 +106,13 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		if pause(ctx, rest) != nil {
 			return c.end(canceled(ctx, e))
 		}
+	}
+}
+
+// compareClocks notes how far Stripe's clock is ahead, to the second.
+func (s *sender) compareClocks(h http.Header) {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		s.ahead.Store(new(at.Sub(s.now()).Truncate(time.Second)))
 	}
 }
 

@@ -1,0 +1,102 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// TestMetrics: with an API key they need it; without, this machine alone gets them.
+func TestMetrics(t *testing.T) {
+	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "duesday_up 1\n") })
+	for _, tt := range []struct {
+		key, given string
+		open       bool
+		method     string
+		status     int
+	}{
+		{"", "", true, "GET", 200}, {"", "", false, "GET", 503}, {apiKey, "", true, "GET", 401},
+		{apiKey, "another-key-of-16-bytes", true, "GET", 401}, {apiKey, apiKey, false, "GET", 200}, {"", "", true, "POST", 405},
+	} {
+		h, err := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Key: secret.New(tt.key), Shop: &world{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(tt.method, "/metrics", nil)
+		if tt.given != "" {
+			r.Header.Set("Authorization", "Bearer "+tt.given)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != tt.status || (w.Body.String() == "duesday_up 1\n") != (tt.status == 200) {
+			t.Errorf("%+v: %d %s", tt, w.Code, w.Body)
+		}
+	}
+}
+
+// TestRequestID: each answer has an id of its own, and its context has it for the log; a Lack is told.
+func TestRequestID(t *testing.T) {
+	var log bytes.Buffer
+	var id string
+	lack := func(ctx context.Context) error {
+		id = httpapi.RequestID(ctx)
+		return fmt.Errorf("%w: private", httpapi.Lack("the store does not answer"))
+	}
+	h, err := httpapi.New(httpapi.Options{Shop: &world{}, Ready: lack,
+		Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for range 10 {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		if got := w.Header().Get("Request-Id"); !strings.HasPrefix(got, "req_") || got != id || seen[got] {
+			t.Errorf("%q, in the context %q", got, id)
+		}
+		seen[id] = true
+		if text := w.Body.String(); !strings.Contains(text, "not ready: the store does not answer") ||
+			strings.Contains(text, "private") {
+			t.Error(text)
+		}
+	}
+}
+
+// TestSigned: each signature at a hook is told of.
+func TestSigned(t *testing.T) {
+	var told []string
+	bad := errors.New("another secret")
+	h, err := httpapi.New(httpapi.Options{Shop: &world{}, Inbox: &world{}, Hooks: []httpapi.Hook{{Path: platformPath,
+		Secrets: []secret.Text{newSecret}}}, Signed: func(path string, good bool) { told = append(told, fmt.Sprint(path, good)) },
+		Verify: func(header string, _ []byte, _ []secret.Text, _ time.Time) (int, error) {
+			if header == "good" {
+				return 0, nil
+			}
+			return 0, bad
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, signature := range []string{"bad", "", "good"} { // none is no signature
+		r := httptest.NewRequest("POST", platformPath, strings.NewReader("{}"))
+		if signature != "" {
+			r.Header.Set("Stripe-Signature", signature)
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if want := []string{platformPath + "false", platformPath + "true"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
