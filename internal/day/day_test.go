@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 // A world is the jobs of a store without subscriptions.
 type world struct {
 	t        *testing.T
+	mu       sync.Mutex // of all below, which a test changes while a day runs
 	clock    *clock.Clock
 	zone     string
 	times    []string
@@ -49,22 +51,47 @@ func newWorld(t *testing.T, text string) *world {
 		takes: 2 * time.Minute, finished: true}
 }
 
+// set changes the world of a day that runs.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
 func (w *world) note(what string) {
 	zone, _ := schedule.Zone(w.zone)
 	w.lines = append(w.lines, w.clock.Now().In(zone).Format("01-02 15:04 ")+what)
 }
 
 func (w *world) Times(context.Context) (schedule.Times, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.broken != nil {
 		return schedule.Times{}, w.broken
 	}
 	return schedule.Parse(w.times, w.zone)
 }
-func (w *world) Last(_ context.Context, kind billing.Kind) (Run, error) { return w.last[kind], nil }
-func (w *world) Charging(context.Context) (bool, string, error)         { return w.off == "", w.off, nil }
-func (w *world) Mails(context.Context) (int, error)                     { return w.mails, nil }
+func (w *world) Last(_ context.Context, kind billing.Kind) (Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[kind], nil
+}
+
+func (w *world) Charging(context.Context) (bool, string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.off == "", w.off, nil
+}
+
+func (w *world) Mails(context.Context) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mails, nil
+}
 
 func (w *world) finish(context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.note("heartbeat")
 	if w.beat == nil {
 		w.last[billing.Payments] = Run{Begun: w.last[billing.Payments].Begun, Told: true}
@@ -73,11 +100,31 @@ func (w *world) finish(context.Context) error {
 }
 
 func (w *world) Run(ctx context.Context, kind billing.Kind) error {
-	if w.running++; w.running > 1 {
+	if err := w.begin(kind); err != nil {
+		return err
+	}
+	begun := w.clock.Now()
+	select {
+	case <-ctx.Done():
+	case <-w.clock.After(w.takes):
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
+	if ctx.Err() != nil {
+		w.cut++
+	} else if !w.forgets {
+		w.last[kind] = Run{Begun: begun}
+	}
+	return ctx.Err()
+}
+
+func (w *world) begin(kind billing.Kind) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running > 0 {
 		w.t.Error("two runs at a time")
 	}
-	defer func() { w.running-- }()
-	begun := w.clock.Now()
 	if w.fail != nil {
 		if err := w.fail(kind); err != nil {
 			w.note(string(kind) + ": " + err.Error())
@@ -85,15 +132,7 @@ func (w *world) Run(ctx context.Context, kind billing.Kind) error {
 		}
 	}
 	w.note(string(kind))
-	select {
-	case <-ctx.Done():
-		w.cut++
-		return ctx.Err()
-	case <-w.clock.After(w.takes):
-	}
-	if !w.forgets {
-		w.last[kind] = Run{Begun: begun}
-	}
+	w.running++
 	return nil
 }
 
@@ -114,6 +153,8 @@ func (w *world) live(d time.Duration) {
 }
 
 func (w *world) took() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	lines := w.lines
 	w.lines = nil
 	return lines
@@ -129,33 +170,31 @@ func (w *world) want(what string, lines ...string) {
 // Two months with the change to summer time: each day both jobs once, reminders first, and a
 // heartbeat; with the process stopped for days and started again in between.
 func TestDay_TwoMonths(t *testing.T) {
-	for _, speed := range []string{"1s/s", "1m/s"} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, "2026-03-01T03:00:00Z,"+speed) // 04:00 in Berlin
-			w.live(time.Hour)                               // a fresh store runs at once
-			w.want("at first", "03-01 04:00 reminders", "03-01 04:02 payments", "03-01 04:04 heartbeat")
-			for day := range 61 {
-				if day == 10 { // three days of standstill are one run
-					<-w.clock.After(3 * 24 * time.Hour)
-				}
-				if day >= 10 && day < 13 {
-					continue
-				}
-				w.live(24 * time.Hour)
-				date := time.Date(2026, 3, 1+day, 0, 0, 0, 0, time.UTC).Format("01-02")
-				if day == 13 {
-					if lines := w.took(); len(lines) != 6 || !strings.HasPrefix(lines[0], "03-14 05:00 rem") {
-						t.Errorf("after a standstill: %q", lines)
-					}
-					continue
-				}
-				w.want("day", date+" 06:10 reminders", date+" 06:12 payments", date+" 06:14 heartbeat")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "2026-03-01T03:00:00Z,1m/s") // 04:00 in Berlin
+		w.live(time.Hour)                             // a fresh store runs at once
+		w.want("at first", "03-01 04:00 reminders", "03-01 04:02 payments", "03-01 04:04 heartbeat")
+		for day := range 61 {
+			if day == 10 { // three days of standstill are one run
+				<-w.clock.After(3 * 24 * time.Hour)
 			}
-			if w.log.Len() > 0 {
-				t.Error(w.log.String())
+			if day >= 10 && day < 13 {
+				continue
 			}
-		})
-	}
+			w.live(24 * time.Hour)
+			date := time.Date(2026, 3, 1+day, 0, 0, 0, 0, time.UTC).Format("01-02")
+			if day == 13 {
+				if lines := w.took(); len(lines) != 6 || !strings.HasPrefix(lines[0], "03-14 05:00 rem") {
+					t.Errorf("after a standstill: %q", lines)
+				}
+				continue
+			}
+			w.want("day", date+" 06:10 reminders", date+" 06:12 payments", date+" 06:14 heartbeat")
+		}
+		if w.log.Len() > 0 {
+			t.Error(w.log.String())
+		}
+	})
 }
 
 func TestDay_FailedRuns(t *testing.T) {
@@ -206,7 +245,7 @@ func TestDay_WaitsWhileChargingIsOff(t *testing.T) {
 		go func() { defer close(done); w.live(50 * time.Hour) }()
 		<-w.clock.After(49 * time.Hour)
 		w.want("off", "01-01 13:00 reminders", "01-02 06:10 reminders", "01-03 06:10 reminders")
-		w.off = ""
+		w.set(func() { w.off = "" })
 		<-done
 		w.want("on", "01-03 14:00 payments", "01-03 14:02 heartbeat")
 		if n := strings.Count(w.log.String(), "charging is off: restored"); n != 1 {
@@ -223,15 +262,15 @@ func TestDay_SettingsChangeMeanwhile(t *testing.T) {
 		go func() { defer close(done); w.live(30 * time.Hour) }()
 		<-w.clock.After(time.Hour)
 		w.want("without times")
-		w.times, w.zone = []string{"14:30"}, "UTC"
+		w.set(func() { w.times, w.zone = []string{"14:30"}, "UTC" })
 		<-w.clock.After(time.Minute)
 		w.want("at once, without any run", "01-01 13:00 reminders")
 		<-w.clock.After(time.Hour)
 		w.took()
-		w.broken = errors.New("damaged")
+		w.set(func() { w.broken = errors.New("damaged") })
 		<-w.clock.After(time.Hour)
 		w.want("damaged")
-		w.broken, w.times = nil, []string{"15:00", "16:20"}
+		w.set(func() { w.broken, w.times = nil, []string{"15:00", "16:20"} })
 		<-w.clock.After(10 * time.Minute)
 		w.want("a time that has passed since", "01-01 15:01 reminders", "01-01 15:03 payments")
 		<-w.clock.After(2 * time.Hour)
@@ -286,14 +325,14 @@ func TestDay_Heartbeat(t *testing.T) {
 		go func() { defer close(done); w.live(30 * time.Hour) }()
 		<-w.clock.After(time.Hour)
 		w.want("with mail", "01-01 06:00 reminders", "01-01 06:02 payments", "01-01 06:10 reminders", "01-01 06:12 payments")
-		w.mails = 0
+		w.set(func() { w.mails = 0 })
 		<-w.clock.After(time.Hour)
 		var want []string
 		for n := range maxTold {
 			want = append(want, fmt.Sprintf("01-01 07:0%d heartbeat", n))
 		}
 		w.want("in vain", want...)
-		w.beat = nil
+		w.set(func() { w.beat = nil })
 		<-done
 		w.want("the next day", "01-02 06:10 reminders", "01-02 06:12 payments", "01-02 06:14 heartbeat")
 	})
