@@ -198,7 +198,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		if !follows {
 			return p.runServer(ctx, s, &t, o, followed{}, options)
 		}
-		following := tracking.Options{EndedBy: o.endedBy, Automations: p.automations(o)}
+		following := tracking.Options{Automations: p.automations(o)}
 		return p.track(ctx, s, &t, true, following, func(f followed) error {
 			watch.In.Endpoints = new(status.Endpoints)
 			options.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }

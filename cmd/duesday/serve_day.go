@@ -39,8 +39,8 @@ func (o *serveFlags) checkDay() (err error) {
 	return nil
 }
 
-// takeTimes sets the times of the jobs to those of the flags if the store has none. Flags that
-// differ from the store's are an error.
+// takeTimes sets the times of the jobs, and what ends a subscription, to those of the flags if the
+// store has none. Flags that differ from the store's are an error.
 func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) error {
 	var given []billing.Given
 	for name, text := range map[string]string{settingDaily: strings.Join(o.daily, ","), settingTimeZone: o.zone} {
@@ -48,14 +48,21 @@ func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) erro
 			given = append(given, billing.Given{Source: "--" + name, Name: name, Text: text})
 		}
 	}
-	if len(given) == 0 {
+	var ended []billing.Given
+	if text := strings.Join(slices.Sorted(slices.Values(o.endedBy)), ","); text != "" {
+		ended = append(ended, billing.Given{Source: "--ended-by", Name: "ended-by", Text: text})
+	}
+	if len(given)+len(ended) == 0 {
 		return nil
 	}
 	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
 		if len(now.Daily) == 0 && len(o.daily) > 0 {
 			now.SetAll(given)
 		}
-		return now.Agree(given)
+		if len(now.EndedBy) == 0 {
+			now.SetAll(ended)
+		}
+		return now.Agree(append(given, ended...))
 	})
 	return err
 }

@@ -379,6 +379,21 @@ func TestServe_Beside(t *testing.T) {
 	contains(t, r.errors, "is in use by", "duesday serve", "pid")
 }
 
+// TestServe_EndedBy: every process knows which statuses end a subscription, by the settings.
+func TestServe_EndedBy(t *testing.T) {
+	c := newServeCLI(t)
+	_, stop := c.serve("--no-poll", "--ended-by", "unpaid,paused")
+	equal(t, "settings", c.object(exitDone, "settings", "show")["ended_by"], []any{"paused", "unpaid"})
+	equal(t, "stopped", stop().code, exitDone)
+	_, stop = c.serve("--no-poll", "--ended-by", "paused,unpaid")
+	equal(t, "stopped", stop().code, exitDone)
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--ended-by", "unpaid")
+	if r.code == exitDone {
+		t.Error("another --ended-by than the store's was taken")
+	}
+	contains(t, r.errors, "--ended-by is unpaid, and ended-by is paused,unpaid in the store's settings")
+}
+
 func TestServe_Refuses(t *testing.T) {
 	c := newServeCLI(t)
 	for _, x := range []struct {

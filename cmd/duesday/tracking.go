@@ -97,7 +97,11 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
 	}
-	o.Shared = s.shared
+	settings, err := s.engine.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	o.Shared, o.EndedBy = s.shared, settings.EndedBy
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
 	o.Own, o.Live, o.Decode = f.own, f.live, event.Decode
 	if f.service, err = tracking.Open(ctx, o); err != nil {

@@ -41,6 +41,7 @@ type Settings struct {
 	TimeZone      string   // IANA name, of Daily and AlarmAt
 	AlarmAt       string   // the time by which a day is to be finished, "12:00"; "": no alarm
 	Operator      string   // mail address for alarms; ""
+	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// Version is raised by each change. 0: the store has no settings, and these are the defaults.
 	Version int64
@@ -78,6 +79,8 @@ func settings() []setting {
 		line("time-zone", "an IANA name such as Europe/Berlin, no abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
 		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
+		{"ended-by", "some of past_due,paused,unpaid", func(s *Settings) string { return strings.Join(s.EndedBy, ",") },
+			(*Settings).setEndedBy},
 	}
 }
 
@@ -123,6 +126,22 @@ func isTimeOfDay(text string) bool {
 func isZone(text string) bool {
 	_, err := schedule.Zone(text)
 	return err == nil
+}
+
+func (s *Settings) setEndedBy(text string) bool {
+	if text == "" {
+		s.EndedBy = nil
+		return true
+	}
+	list := strings.Split(text, ",")
+	slices.Sort(list)
+	for i, status := range list {
+		if !slices.Contains([]string{"past_due", "paused", "unpaid"}, status) || slices.Contains(list[:i], status) {
+			return false
+		}
+	}
+	s.EndedBy = list
+	return true
 }
 
 func (s *Settings) retryDays() string {

@@ -20,7 +20,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
 		"action-days": "0", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
-		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com"} {
+		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "ended-by": "past_due,unpaid"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
@@ -28,7 +28,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
-		Operator: "ops@example.com"}
+		Operator: "ops@example.com", EndedBy: []string{"past_due", "unpaid"}}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
@@ -55,7 +55,8 @@ func TestSettings_Refuses(t *testing.T) {
 		{"daily", "6:10", "want at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "want"},
 		{"daily", "06:10,06:10", "want"}, {"daily", "24:00", "want"}, {"daily", "06:10,", "want"},
 		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET", "no abbreviation"}, {"time-zone", "CET+1", "want an IANA name"},
-		{"alarm-at", "noon", "want a time such as 12:00"},
+		{"alarm-at", "noon", "want a time such as 12:00"}, {"ended-by", "canceled", "want some of past_due,paused,unpaid"},
+		{"ended-by", "unpaid,unpaid", "want some of"},
 		{"sender", "Ada", "want an address"}, {"operator", "Ops <ops@example.com>", "want an address such as ops@"},
 		{"reply-to", "a@b, c@d", "want an address"}, {"merchant-name", "a\nb", "control characters"},
 		{"merchant-name", strings.Repeat("a", 401), "at most 400 bytes"},
