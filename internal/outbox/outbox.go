@@ -86,10 +86,9 @@ func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) 
 	return due, later, dead, nil
 }
 
-// Backlog returns since when the row that waits longest has waited, and the number of dead letters, 1000 at
-// most. A
-// row waits since it was due, or, if its delivery has failed, since it was made; zero: none waits. Of a
-// longer queue it reads the beginning alone.
+// Backlog returns since when the row that waits longest has waited, and the number of dead letters,
+// 1000 at most. A row waits since it was due, or, if its delivery has failed, since it was made;
+// zero: none waits. Of a longer queue it reads the beginning alone.
 func (o *Outbox) Backlog(ctx context.Context) (oldest time.Time, dead int, err error) {
 	const most = 64 // rows of a shard, failed ones among them
 	now := o.now()

@@ -62,8 +62,8 @@ const (
 	maxErrorText = 300                 // bytes of a stored error
 )
 
-// A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is safe for concurrent use; two rounds at a time do the same work
-// twice.
+// A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is
+// safe for concurrent use; two rounds at a time do the same work twice.
 type Poller struct {
 	o       Options
 	maxHeld int64
