@@ -376,3 +376,22 @@ func FuzzCompose(f *testing.F) {
 		}
 	})
 }
+
+// TestWriter_Operator: mail to the operator is the text as it is, in any kind of characters.
+func TestWriter_Operator(t *testing.T) {
+	templates, err := NewTemplates("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(templates, billing.DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.Message(outbox.Effect{ID: "operator#1", Kind: outbox.KindOperator, Data: map[string]string{
+		outbox.DataEmail: "ops@example.com", outbox.DataSubject: "wrong:\r\nBcc: x@example.com", outbox.DataText: "a <b> c\n"}})
+	text := string(m.Bytes)
+	if err != nil || m.To != "<ops@example.com>" || strings.Contains(text, "\nBcc:") || !strings.Contains(text, "\r\na <b> c\r\n") ||
+		!strings.Contains(text, "a &lt;b&gt; c") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
