@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +82,12 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	c := &Client{wire: newWire(conn), schema: schema, names: names, waiting: map[uint64]chan frame{}}
-	go func() { _ = c.write(false) }() // the answers tell more than its error: the holder's end comes before it
+	go func() {
+		// Of other errors the answers tell more: the holder's end comes before them.
+		if err := c.write(false); errors.Is(err, os.ErrDeadlineExceeded) {
+			c.fail(err)
+		}
+	}()
 	go c.read()
 	a, err := c.ask(ctx, kindGreeting, []byte(o.greeting()))
 	if err == nil {

@@ -208,6 +208,39 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// TestFullWire: a holder that beats and takes no more requests is given up too.
+func TestFullWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		served := make(chan error, 1)
+		busy := &stopped{Store: openMemory(t), hold: make(chan struct{})}
+		go func() { served <- link.Serve(context.Background(), far, busy, options()) }()
+		c, err := link.Connect(t.Context(), near, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		for i := range 600 {
+			calls.Go(func() {
+				err := c.Commit(t.Context(), store.Put("t", itemAt(fmt.Sprint(i))))
+				if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, link.ErrLost) {
+					t.Errorf("commit %d: %v", i, err)
+				}
+			})
+		}
+		begun := time.Now()
+		calls.Wait()
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("it was noticed after %s", took)
+		}
+		close(busy.hold)
+		<-served
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // stopped is a store whose commits wait.
 type stopped struct {
 	store.Store
