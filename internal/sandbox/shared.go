@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -26,8 +27,11 @@ type shared struct {
 	file string
 	o    Options
 
+	failures atomic.Int64 // elections that have failed
+
 	turn   chan struct{} // full while a goroutine looks at or changes the rest
 	now    *session      // nil: to be elected
+	failed error         // of the last failed election
 	closed bool
 }
 
@@ -74,6 +78,7 @@ func Share(ctx context.Context, file string, o Options) (Ledger, error) {
 
 // session returns the present one, or the one that it has elected.
 func (s *shared) session(ctx context.Context) (*session, error) {
+	failures := s.failures.Load()
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -84,7 +89,14 @@ func (s *shared) session(ctx context.Context) (*session, error) {
 		return nil, errClosed
 	}
 	if s.now == nil {
+		if s.failures.Load() != failures { // this call has waited for that election
+			return nil, s.failed
+		}
 		x, err := s.elect(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.failed = err
+			s.failures.Add(1)
+		}
 		if err != nil {
 			return nil, err
 		}

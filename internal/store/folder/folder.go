@@ -63,9 +63,12 @@ type Store struct {
 	schema store.Schema
 	clock  atomic.Pointer[clock.Clock]
 
+	failures atomic.Int64 // elections that have failed
+
 	turn     chan struct{} // full while a goroutine looks at or changes the rest
 	now      *session      // nil: to be elected
 	handover time.Time     // until then the folder is another process's to take
+	failed   error         // of the last failed election
 	closed   bool
 }
 
@@ -134,6 +137,7 @@ func (s *Store) Holds() bool {
 
 // session returns the present one, or the one that it has elected.
 func (s *Store) session(ctx context.Context) (*session, error) {
+	failures := s.failures.Load()
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -143,8 +147,14 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	switch {
 	case s.closed:
 		return nil, store.ErrClosed
+	case s.now == nil && s.failures.Load() != failures: // this call has waited for that election
+		return nil, s.failed
 	case s.now == nil:
 		x, err := s.elect(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.failed = err
+			s.failures.Add(1)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -171,10 +181,11 @@ func (s *Store) handOver(x *session) {
 	if s.now != x || s.closed {
 		return
 	}
-	s.now, s.handover = nil, time.Now().Add(handingOver)
+	s.now = nil
 	if err := x.end(); err != nil {
 		s.o.Logger.Warn("handing the store over", "error", err)
 	}
+	s.handover = time.Now().Add(handingOver) // the end may have taken longer
 }
 
 // elect takes the folder, or connects to the process that has taken it.

@@ -428,6 +428,37 @@ func TestUnserved(t *testing.T) {
 	if err := alone.Close(); err != nil {
 		t.Error(err)
 	}
+
+	// Calls at the same time learn of it at the same time.
+	first, client := open(t, dir, options(tables, nil)), open(t, dir, options(tables, nil))
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if alone, err = pebblestore.Open(dir, options(tables, nil).Options); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	begun := time.Now()
+	for range 30 {
+		calls.Go(func() {
+			if _, err := client.Get(t.Context(), "t", store.Key{PK: "x"}); !errors.Is(err, store.ErrLocked) {
+				t.Errorf("Get = %v, want ErrLocked", err)
+			}
+		})
+	}
+	calls.Wait()
+	if took := time.Since(begun); took > 15*time.Second { // one after the other: 30
+		t.Errorf("30 calls took %s", took)
+	}
+	if err := alone.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(t.Context(), "t", store.Key{PK: "x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Get = %v once the folder is free", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestVersion: a process of another version is refused at once, and named.
