@@ -29,6 +29,7 @@ import (
 	"iter"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,7 @@ import (
 const (
 	retryEvery  = 20 * time.Millisecond
 	patience    = 9 * time.Second // with a holder that is about to serve
+	endsIn      = time.Minute     // else a holder that hands the store over does not
 	answersIn   = 4 * time.Second // else a holder that has been greeted stands still
 	servesIn    = time.Second     // else a holder without a socket serves nobody
 	handingOver = 2 * time.Second // for a process that stays to take the folder
@@ -68,6 +70,7 @@ type Store struct {
 	turn     chan struct{} // full while a goroutine looks at or changes the rest
 	now      *session      // nil: to be elected
 	handover time.Time     // until then the folder is another process's to take
+	begun    bool          // the clock is chosen
 	failed   error         // of the last failed election
 	closed   bool
 }
@@ -159,7 +162,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 			return nil, err
 		}
 		s.now = x
-		s.o.Create = false // from now on it is there
+		s.begun, s.o.Create = true, false // from now on it is there
 	}
 	return s.now, nil
 }
@@ -206,7 +209,8 @@ func (s *Store) elect(ctx context.Context) (*session, error) {
 			return x, err
 		case errors.Is(err, errUnserved) && waited > servesIn && !s.handover.After(began):
 			return nil, locked
-		case errors.Is(err, context.DeadlineExceeded), waited > patience:
+		case errors.Is(err, context.DeadlineExceeded), waited > endsIn,
+			waited > patience && !errors.Is(err, link.ErrHandOver):
 			return nil, fmt.Errorf("%w; it does not answer", locked)
 		}
 		select {
@@ -238,6 +242,8 @@ func (s *Store) hold() (*session, error) {
 	x := &session{shared: &own}
 	stop := serve(l, &own, s.linkOptions(), func() { s.handOver(x) })
 	x.end = func() error {
+		own.copies.Lock() // a copy may take longer than others wait for a holder without a socket
+		defer own.copies.Unlock()
 		close(own.ended)
 		return errors.Join(stop(), held.Close())
 	}
@@ -248,8 +254,9 @@ func (s *Store) hold() (*session, error) {
 type holding struct {
 	*pebblestore.Store
 	store.Claims
-	dir   string
-	ended chan struct{} // closed when another process may hold the folder
+	dir    string
+	ended  chan struct{} // closed when another process may hold the folder
+	copies sync.RWMutex  // read-locked by each; the end waits for them
 }
 
 // Claim implements store.Claimer.
@@ -267,6 +274,9 @@ func (h *holding) Checkpoint(ctx context.Context, to string) error {
 	}
 	if err := pebblestore.CheckTarget(h.dir, to); err != nil {
 		return err
+	}
+	if h.copies.TryRLock() { // else the holder ends, and answers this one last
+		defer h.copies.RUnlock()
 	}
 	return h.Store.Checkpoint(ctx, to)
 }
@@ -289,7 +299,13 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.setClock(c.Clock()); err != nil {
+	if s.begun && c.Clock() != s.o.Clock {
+		err = fmt.Errorf("%w: the new holder's is %s, and this process has %s", link.ErrClock,
+			cmp.Or(c.Clock(), "the machine's"), cmp.Or(s.o.Clock, "the machine's"))
+	} else {
+		err = s.setClock(c.Clock())
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &session{shared: c, client: true, end: c.Close}, nil

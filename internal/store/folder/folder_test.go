@@ -414,6 +414,33 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// TestClock_Changes: a process that has lived by one clock refuses a holder with another one.
+func TestClock_Changes(t *testing.T) {
+	dir := t.TempDir()
+	first, client := open(t, dir, options(tables, nil)), open(t, dir, options(tables, nil))
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	o := options(tables, nil)
+	o.Clock = "2026-01-01,1h/s,2026-11-22T09:59:00Z"
+	test := open(t, dir, o)
+	if _, err := client.Get(t.Context(), "t", store.Key{PK: "x"}); !errors.Is(err, link.ErrClock) {
+		t.Errorf("Get = %v at a holder with a test clock, want ErrClock", err)
+	}
+	if now := client.Clock().Now(); time.Since(now).Abs() > time.Hour {
+		t.Errorf("the clock has changed to %s", now)
+	}
+	if err := test.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(t.Context(), "t", store.Key{PK: "x"}); !errors.Is(err, store.ErrNotFound) || !client.Holds() {
+		t.Errorf("Get = %v once the folder is free", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnserved: a process that has the folder for itself is named after a moment.
 func TestUnserved(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
@@ -18,8 +19,16 @@ func serve(l net.Listener, held store.Store, o link.Options, handOver func()) (s
 	work.Go(func() {
 		for {
 			conn, err := l.Accept()
-			if err != nil {
-				return // it is closed
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil { // such as too many open files: it passes
+				select {
+				case <-time.After(retryEvery):
+					continue
+				case <-ctx.Done():
+					return
+				}
 			}
 			work.Go(func() {
 				if errors.Is(link.Serve(ctx, conn, held, o), link.ErrHandOver) { // the client hears of the others

@@ -1,7 +1,7 @@
 // Package link lets many processes use one embedded store. The process that holds the store, its
 // holder, serves the contract of package store on a connection, and every other process is a client
 // that has a store.Store. It knows connections, requests and answers. It does not know folders,
-// locks or sockets: package storeurl finds the holder.
+// locks or sockets: package folder finds the holder.
 //
 // # Protocol
 //
@@ -15,9 +15,11 @@
 // # Failures
 //
 //   - The connection breaks, or the holder ends: a commit without an answer is ErrUnknown, since it
-//     may have landed; so is a checkpoint, of which a part may be there. A read, and every later call, is ErrLost, and nothing was written.
+//     may have landed; so is a checkpoint, of which a part may be there. A read, and every later call,
+//     is ErrLost, and nothing was written.
 //   - The holder stands still, as after Ctrl-Z: it sends a beat each second otherwise. After
 //     Silence without one the client gives the connection up, as above.
+//   - The holder beats and takes no requests: after Silence the client gives the connection up too.
 //   - The client stands still: the holder closes a connection that takes no answer for Silence.
 //   - The client ends in the middle of a commit: a commit that has come whole is carried out.
 //   - The holder closes its store: the client gets ErrClosed, and nothing was written.
