@@ -106,7 +106,7 @@ func (f Folders) copyBackup(ctx context.Context, from, to string) error {
 			return err
 		}
 		switch e.Name() {
-		case manifestFile, "LOCK", "HOLDER":
+		case manifestFile, "LOCK", "HOLDER", "duesday.sock", "STRIPE.budget":
 			continue
 		}
 		if !e.Type().IsRegular() {

@@ -134,3 +134,20 @@ func TestCheckTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestLockFolder_Owner: root makes no file in another user's folder.
+func TestLockFolder_Owner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 12345, 12345); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockFolder(dir); err == nil || !strings.Contains(err.Error(), "uid 12345") {
+		t.Errorf("LockFolder = %v, want the owner", err)
+	}
+	if made, err := os.ReadDir(dir); len(made) != 0 || err != nil {
+		t.Errorf("%v were made, %v", made, err)
+	}
+}

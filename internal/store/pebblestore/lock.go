@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,6 +37,11 @@ func acquireLock(files vfs.FS, path, shown, holder, at string) (*lock, error) {
 }
 
 func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
+	if files == vfs.Default && os.Geteuid() == 0 { // others are kept out by the system
+		if err := socket.CheckOwner(path); err != nil {
+			return nil, fmt.Errorf("store %w", err)
+		}
+	}
 	held, err := pebble.LockDirectory(path, files)
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
