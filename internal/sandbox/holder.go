@@ -83,6 +83,9 @@ func (s *shared) holder() (who, at string) {
 		return socket.Unnamed, ""
 	}
 	defer f.Close()
+	if socket.CheckOwner(f.Name()) != nil { // the folder is everybody's, and the file is not the holder's
+		return socket.Unnamed, ""
+	}
 	return socket.ReadHolder(f)
 }
 

@@ -32,8 +32,10 @@ func private() string { return filepath.Join(os.TempDir(), "duesday-") }
 
 // Clear removes the socket of a killed holder, if it has a private folder, and the folder.
 func Clear(path string) {
-	if strings.HasPrefix(path, private()) {
-		_, _ = os.Remove(path), os.Remove(filepath.Dir(path)) // they are in nobody's way
+	dir := filepath.Dir(path)
+	if path == filepath.Join(dir, "socket") && filepath.Dir(dir) == filepath.Dir(private()) &&
+		strings.HasPrefix(dir, private()) {
+		_, _ = os.Remove(path), os.Remove(dir) // they are in nobody's way
 	}
 }
 

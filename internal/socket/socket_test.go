@@ -88,6 +88,21 @@ func TestClear(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "a.sock")); err != nil {
 		t.Error(err)
 	}
+	victim := filepath.Join(os.TempDir(), filepath.Base(filepath.Dir(dir))+"-victim")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(victim)
+	way, err := os.MkdirTemp("", "duesday-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(way)
+	for _, path := range []string{way + "/../" + filepath.Base(victim), victim} {
+		if Clear(path); os.Chmod(victim, 0o600) != nil {
+			t.Errorf("%s was removed", path)
+		}
+	}
 }
 
 func TestHolder(t *testing.T) {
