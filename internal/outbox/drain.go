@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,44 +26,38 @@ const pageRows = 256
 // most workers deliveries run at a time, in no particular order. An effect that fails or is
 // unreadable is put aside and does not stop the others. Drain returns the first error of the
 // store or of ctx; then some effects are left as they were. In a store whose processes can claim
-// names, one drain of a queue works at a time: Drain returns at once while another one does, and
-// when its claim is lost.
+// names, one drain of a queue works at a time: Drain returns at once while another one does. When
+// its claim is lost, it ends the deliveries under way, and claims again.
 func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	var total Report
 	c, ok := o.store.(store.Claimer)
 	if !ok {
-		return o.drain(ctx, cancel, workers)
+		return total, o.drain(ctx, workers, nil, &total)
 	}
-	lost, release, err := c.Claim(ctx, "drain "+o.table.Name+" "+string(o.queue), "another drain")
-	if _, elsewhere := errors.AsType[*store.ClaimedError](err); elsewhere {
-		return Report{}, nil
-	}
-	if err != nil {
-		return Report{}, fmt.Errorf("claim the outbox: %w", err)
-	}
-	defer release()
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-lost:
-			cancel(errLost)
-		case <-over:
+	for {
+		lost, release, err := c.Claim(ctx, "drain "+o.table.Name+" "+string(o.queue), "another drain")
+		if _, elsewhere := errors.AsType[*store.ClaimedError](err); elsewhere {
+			return total, nil
 		}
-	}()
-	r, err := o.drain(ctx, cancel, workers)
-	if errors.Is(err, errLost) {
-		err = nil
+		if err != nil {
+			return total, fmt.Errorf("claim the outbox: %w", err)
+		}
+		err = o.drain(ctx, workers, lost, &total)
+		release()
+		if !errors.Is(err, errLost) {
+			return total, err
+		}
 	}
-	return r, err
 }
 
 // errLost: another process may drain the queue now.
 var errLost = errors.New("the claim of the queue is lost")
 
-// drain is Drain without a claim. cancel ends ctx.
-func (o *Outbox) drain(ctx context.Context, cancel context.CancelCauseFunc, workers int) (Report, error) {
+// drain is Drain with a claim, or without one if lost is nil. It adds to the total. It returns errLost
+// if some effects were not begun since the claim was lost.
+func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, total *Report) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	due := make(chan store.Item)
 	reports := make([]Report, max(workers, 1))
 	var running sync.WaitGroup
@@ -78,23 +73,23 @@ func (o *Outbox) drain(ctx context.Context, cancel context.CancelCauseFunc, work
 			}
 		})
 	}
-	if err := o.feed(ctx, due); err != nil {
+	err := o.feed(ctx, due, lost)
+	if err != nil && !errors.Is(err, errLost) {
 		cancel(err)
 	}
 	close(due)
 	running.Wait()
-	var total Report
 	for _, r := range reports {
 		total.Delivered += r.Delivered
 		total.Dropped += r.Dropped
 		total.Failed += r.Failed
 		total.Dead += r.Dead
 	}
-	return total, context.Cause(ctx)
+	return cmp.Or(context.Cause(ctx), err)
 }
 
-// feed sends every row that is due now, shard by shard.
-func (o *Outbox) feed(ctx context.Context, due chan<- store.Item) error {
+// feed sends every row that is due now, shard by shard, until the claim is lost.
+func (o *Outbox) feed(ctx context.Context, due chan<- store.Item, lost <-chan struct{}) error {
 	last := lastDue(o.now())
 	for n := range shards {
 		q := store.Query{Table: o.table.Name, Partition: o.queue.shard(n), To: last, Limit: pageRows}
@@ -110,7 +105,11 @@ func (o *Outbox) feed(ctx context.Context, due chan<- store.Item) error {
 				q.After = o.table.CursorAt("", page[pageRows-1])
 			}
 			for _, it := range page {
-				due <- it
+				select {
+				case <-lost:
+					return errLost
+				case due <- it:
+				}
 			}
 		}
 	}
