@@ -20,7 +20,7 @@ import (
 //   - A process stands still with the lock: after lockPatience the others go on without the file.
 //   - The file is damaged or lost, or the disk is full: each process knows its own requests, and the
 //     next to write starts the file anew.
-//   - The wall clock steps back: instants of the file that no process can have meant are left out.
+//   - The wall clock steps back: instants that no process can have meant are left out.
 //   - Processes have different rates: each request takes the interval of its own process.
 //   - The machine stops: nothing of the file is needed later, so it is not synced.
 type share struct {
@@ -102,6 +102,12 @@ func (s *share) change(p *pace, now time.Time, change func()) bool {
 
 // merge takes what is later in the record, if a clock that was not set back can have written it.
 func (p *pace) merge(r paceRecord, now time.Time) {
+	if p.next.Sub(now) > longestSlot {
+		p.next = now
+	}
+	if p.until.Sub(now) > longestAsked {
+		p.until = now
+	}
 	if r.Next.Sub(now) <= longestSlot {
 		p.next = later(p.next, r.Next)
 	}

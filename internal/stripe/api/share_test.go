@@ -188,3 +188,16 @@ func TestShare_Damaged(t *testing.T) {
 		t.Errorf("no folder: %v", err)
 	}
 }
+
+// TestShare_ClockSteppedBack: what a process knows itself is cut too, to what it can have meant.
+func TestShare_ClockSteppedBack(t *testing.T) {
+	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	p := &pace{next: now.Add(time.Hour), until: now.Add(time.Hour)}
+	if p.merge(paceRecord{}, now); !p.next.Equal(now) || !p.until.Equal(now) {
+		t.Errorf("the next request waits until %s and %s, at %s", p.next, p.until, now)
+	}
+	p = &pace{next: now.Add(time.Second), until: now.Add(longestAsked)}
+	if p.merge(paceRecord{}, now); p.next.Equal(now) || p.until.Equal(now) {
+		t.Errorf("the next request does not wait: %s and %s, at %s", p.next, p.until, now)
+	}
+}
