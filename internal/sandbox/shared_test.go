@@ -545,4 +545,13 @@ func TestShared_Owner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	writeFile(t, file+holderEnding, "somebody\n/a.sock\n")
+	for _, want := range []string{"/a.sock", ""} {
+		if who, at := (&shared{file: file}).holder(); at != want {
+			t.Errorf("%s is at %q, want %q", who, at, want)
+		}
+		if err := os.Chown(file+holderEnding, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
