@@ -326,7 +326,7 @@ func (s *Store) do(ctx context.Context, work func(shared) error) error {
 		}
 		err = work(x.shared)
 		switch {
-		case x.client && errors.Is(err, link.ErrLost):
+		case x.client && (errors.Is(err, link.ErrLost) || errors.Is(err, store.ErrClosed)): // another goroutine's drop
 			s.drop(x)
 		case !x.client && errors.Is(err, store.ErrClosed): // handed over, or closed: session tells
 		default:
