@@ -16,8 +16,12 @@ type DailyRun struct {
 	key   store.Key
 }
 
+// clockSlack is how far apart the clocks of two processes on one store may stand.
+const clockSlack = 5 * time.Minute
+
 // LastDailyRun returns the daily run that began last; zero if there is none. A run for an earlier
-// business day is not a daily one.
+// business day is not a daily one. Nor is one that a clock ahead of this one recorded: until that
+// instant it would stop the job.
 func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (DailyRun, error) {
 	for _, limit := range [...]int{16, 0} { // all runs of a store may be a megabyte
 		for it, err := range e.LatestRuns(ctx, kind, limit) {
@@ -26,7 +30,8 @@ func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (DailyRun, error)
 			}
 			begun := ParseStamp(it.Str(schema.StartedDate))
 			day, err := civil.Parse(it.Str(schema.RunDate))
-			if err == nil && it.Get(schema.Completed).Bool() && !day.Before(civil.Of(begun)) {
+			if err == nil && it.Get(schema.Completed).Bool() && !day.Before(civil.Of(begun)) &&
+				!begun.After(e.Now().Add(clockSlack)) {
 				return DailyRun{begun, ParseStamp(it.Str(schema.HeartbeatDate)), KeyOf(it)}, nil
 			}
 		}

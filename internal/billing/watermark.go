@@ -135,16 +135,20 @@ func dated(payment, reminder civil.Date) []kindDate {
 	return slices.DeleteFunc(both, func(k kindDate) bool { return k.date.IsZero() })
 }
 
-// lastCompleted returns the latest day completed by a run, or zero. It looks at the latest runs
-// first: all runs of a store may be a megabyte.
+// lastCompleted returns the latest day completed by a run, or zero. A day after today was completed by
+// a clock that was ahead, and does not count. lastCompleted looks at the latest runs first: all runs
+// of a store may be a megabyte.
 func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
 	for _, limit := range [...]int{16, 0} {
 		for it, err := range e.LatestRuns(ctx, kind, limit) {
 			if err != nil {
 				return civil.Date{}, err
 			}
-			if it.Get(schema.Completed).Bool() {
-				return civil.Parse(it.Str(schema.RunDate))
+			if !it.Get(schema.Completed).Bool() {
+				continue
+			}
+			if day, err := civil.Parse(it.Str(schema.RunDate)); err != nil || !day.After(e.Today()) {
+				return day, err
 			}
 		}
 	}
