@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/mail"
@@ -27,6 +28,8 @@ type Sender struct {
 	idle []*conn    // guarded by mu, as are the others
 	live int        // connections, and attempts at one
 	down error      // why the last attempt at a connection failed
+
+	taken atomic.Bool // the server has taken a recipient
 }
 
 var _ outbox.Deliverer = (*Sender)(nil)
@@ -68,7 +71,7 @@ func (s *Sender) Deliver(ctx context.Context, e outbox.Effect) error {
 		if reused && step == stepSender && lost(err) && ctx.Err() == nil {
 			continue // the server had closed the connection between two messages
 		}
-		if refused := bounce(err); refused != nil && step == stepRecipient {
+		if refused := bounce(err, s.taken.Load()); refused != nil && step == stepRecipient {
 			return refused
 		}
 		return s.explain(step, err)
@@ -93,6 +96,7 @@ func (s *Sender) send(ctx context.Context, c *conn, m *mail.Message) (step strin
 	if err != nil {
 		return stepRecipient, err
 	}
+	s.taken.Store(true)
 	return stepMessage, within(ctx, s.message, c.net, func() error {
 		w, err := c.client.Data()
 		if err != nil {

@@ -38,7 +38,12 @@ func TestAnswers(t *testing.T) {
 		{"RCPT", reply(553, 5, 1, 3, "bad address"), "553 5.1.3", 1},
 		{"RCPT", reply(556, 5, 1, 10, "null MX"), "556 5.1.10", 1},
 		{"RCPT", reply(550, 5, 4, 1, "access denied"), "550 5.4.1", 1},
-		{"RCPT", &smtp.SMTPError{Code: 550, EnhancedCode: smtp.NoEnhancedCode, Message: "unknown"}, "550", 1},
+		{"RCPT", &smtp.SMTPError{Code: 550, EnhancedCode: smtp.NoEnhancedCode, Message: "unknown"}, "", 1},
+		{"RCPT", reply(550, 5, 2, 1, "disabled"), "550 5.2.1", 1},
+		{"RCPT", reply(550, 5, 2, 2, "mailbox full"), "", 1},
+		{"RCPT", reply(550, 5, 4, 5, "too much mail"), "", 1},
+		{"RCPT", reply(550, 5, 5, 1, "out of order"), "", 1},
+		{"RCPT", reply(550, 5, 1, 7, "bad sender"), "", 1},
 		{"RCPT", reply(554, 5, 7, 1, "<ada@example.com>: relay access denied"), "", 1},
 		{"RCPT", reply(550, 5, 7, 1, "your address is on a list"), "", 1},
 		{"RCPT", reply(550, 5, 1, 8, "bad sender"), "", 1},
@@ -85,6 +90,28 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%d connections, want %d", conns, tt.conns)
 			}
 		})
+	}
+}
+
+// TestBare550: without an enhanced code, the address is blamed only after the server has taken another.
+func TestBare550(t *testing.T) {
+	m := (&mailServer{implicit: true}).start(t)
+	m.script(func(_ *smtp.Conn, step, to string) error {
+		if step == "RCPT" && strings.Contains(to, "ada@") {
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.NoEnhancedCode, Message: "no"}
+		}
+		return nil
+	})
+	out := sender(t, m.at(t, "smtps://"+host))
+	if err := out.Deliver(t.Context(), sample(1, "ada@example.com")); err == nil || errors.Is(err, outbox.ErrPermanent) {
+		t.Errorf("before any other: %v", err)
+	}
+	if err := out.Deliver(t.Context(), sample(2, "bob@example.com")); err != nil {
+		t.Fatal(err)
+	}
+	err := out.Deliver(t.Context(), sample(1, "ada@example.com"))
+	if b, ok := errors.AsType[*Bounce](err); !ok || b.Code != "550" {
+		t.Errorf("after another: %v", err)
 	}
 }
 
@@ -231,7 +258,7 @@ func TestHeadersOfEveryScript(t *testing.T) {
 func TestBounceNeedsAnAnswer(t *testing.T) {
 	for _, err := range []error{nil, errors.New("550 5.1.1"), context.DeadlineExceeded,
 		&textproto.Error{Code: 450, Msg: "5.1.1 x"}} {
-		if b := bounce(err); b != nil {
+		if b := bounce(err, true); b != nil {
 			t.Errorf("%v: %v", err, b)
 		}
 	}

@@ -191,21 +191,24 @@ func (s *Server) auth(c *smtp.Client) smtp.Auth {
 // A Bounce is the server's refusal of an address for good. It is an outbox.ErrPermanent.
 type Bounce struct{ Code string } // 550 5.1.1
 
-// bounce returns the Bounce of a refused recipient, or nil if the refusal is of us, of our sender or
-// of this moment.
-func bounce(err error) *Bounce {
+// bounce returns the Bounce of a refused recipient, or nil if the refusal may be of us, of our sender
+// or of this moment. A bare 550 says nothing of what it refuses: it is of the address only if the
+// server takes mail from us for others.
+func bounce(err error, takesOthers bool) *Bounce {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if !ok || reply.Code < 500 {
 		return nil
 	}
 	enhanced, _, _ := strings.Cut(reply.Msg, " ")
-	if parts := strings.Split(enhanced, "."); len(parts) != 3 || parts[0] != "5" {
+	switch parts := strings.Split(enhanced, "."); {
+	case len(parts) != 3 || parts[0] != "5":
+		if reply.Code != 550 || !takesOthers {
+			return nil
+		}
 		enhanced = ""
-	}
-	ours := strings.HasPrefix(enhanced, "5.7.") || strings.HasPrefix(enhanced, "5.3.") || enhanced == "5.1.7" ||
-		enhanced == "5.1.8" // policy, system, and the sender's address
-	address := strings.HasPrefix(enhanced, "5.1.") || slices.Contains([]int{501, 521, 550, 551, 553, 556}, reply.Code)
-	if ours || !address {
+	case enhanced == "5.1.7" || enhanced == "5.1.8": // the sender's address
+		return nil
+	case parts[1] != "1" && enhanced != "5.2.1" && enhanced != "5.4.1":
 		return nil
 	}
 	return &Bounce{strings.TrimSpace(strconv.Itoa(reply.Code) + " " + enhanced)}
