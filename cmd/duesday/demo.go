@@ -139,6 +139,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 			if p.cfg.Mail, err = os.MkdirTemp("", "duesday-demo-mail-"); err != nil {
 				return tidy, err
 			}
+			p.cfg.MailGiven = true
 			mail := p.cfg.Mail
 			return func() { os.RemoveAll(mail) }, nil
 		}
@@ -148,7 +149,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	}
 	p.cfg.SMTP = config.SMTP{} // made-up customers get no real mail
 	if !p.cfg.MailGiven {
-		p.cfg.Mail = prefix + "mail"
+		p.cfg.Mail, p.cfg.MailGiven = prefix+"mail", true
 	}
 	return tidy, nil
 }

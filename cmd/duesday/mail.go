@@ -25,6 +25,7 @@ type post struct {
 	templates *mail.Templates
 	server    *smtp.Server // nil: into the folder
 	folder    string
+	named     bool // the folder was asked for, and is not the default
 }
 
 // newPost checks the settings of mail: a run must not charge and then be unable to tell.
@@ -33,7 +34,7 @@ func newPost(c *config.Config) (*post, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	p := &post{templates: templates, folder: c.Mail}
+	p := &post{templates: templates, folder: c.Mail, named: c.MailGiven}
 	if c.SMTP.Server == "" {
 		return p, nil
 	}
@@ -69,10 +70,28 @@ func (p *post) workers() int {
 	return 16
 }
 
+// The errors of mail for which this process has no way out. It stays in the outbox.
+var (
+	errNoSender = errors.New("mail has no sender: duesday settings set 'sender=Ada Gym <billing@example.com>'")
+	errNoServer = errors.New("mail has a sender, and this command has no mail server: give --smtp URL, or --mail FOLDER " +
+		"to have mail written there instead of sent")
+)
+
+// check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
+func (p *post) check(s billing.Settings) error {
+	switch {
+	case p.server != nil && s.Sender == "":
+		return errNoSender
+	case p.server == nil && s.Sender != "" && !p.named:
+		return errNoServer
+	}
+	return nil
+}
+
 // open returns the way out under the settings. done ends its connections.
 func (p *post) open(s billing.Settings) (d outbox.Deliverer, done func(), err error) {
 	if p.server != nil && s.Sender == "" {
-		return nil, nil, errors.New("mail has no sender: duesday settings set 'sender=Ada Gym <billing@example.com>'")
+		return nil, nil, errNoSender
 	}
 	w, err := mail.NewWriter(p.templates, s)
 	if err != nil {

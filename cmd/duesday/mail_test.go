@@ -177,6 +177,33 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 	}
 }
 
+// TestMail_SenderWithoutServer: mail that is to be sent is not written into a folder that nobody named.
+func TestMail_SenderWithoutServer(t *testing.T) {
+	c, k := newCLI(t), newSink(t)
+	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
+	c.must("settings", "set", "sender=billing@gym.example")
+	contains(t, c.run("run", "payments").errors, "left in the outbox for a process with a mail server")
+	if r := c.run("outbox", "send"); r.code == exitDone || !strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
+		t.Errorf("outbox send: exit %d, %s", r.code, r.errors)
+	}
+	if r := c.run("serve", "--listen", "127.0.0.1:0"); r.code == exitDone ||
+		!strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
+		t.Errorf("serve: exit %d, %s", r.code, r.errors)
+	}
+	if _, err := os.Stat("duesday-mail"); err == nil {
+		t.Error("mail was written to the folder")
+	}
+	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail delivered")
+	c.must("settings", "set", "sender=")
+	if r := c.run("serve", "--listen", "127.0.0.1:0", "--smtp", k.address); r.code == exitDone ||
+		!strings.Contains(r.errors, "mail has no sender") {
+		t.Errorf("serve without a sender: exit %d, %s", r.code, r.errors)
+	}
+	c.must("settings", "set", "sender=billing@gym.example")
+	c.must("receipt", "refund", "1/1", "--period", "0")
+	contains(t, c.must("outbox", "send", "--mail", "here"), "1 mail delivered")
+}
+
 // TestMail_OnceByTwoProcesses delivers an outbox while another process waits for the server's answer
 // to one of its mails.
 func TestMail_OnceByTwoProcesses(t *testing.T) {

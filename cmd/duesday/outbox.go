@@ -215,6 +215,9 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 	if err != nil {
 		return outbox.Report{}, err
 	}
+	if err := s.post.check(settings); err != nil {
+		return outbox.Report{}, err
+	}
 	d, done, err := s.post.open(settings)
 	if err != nil {
 		return outbox.Report{}, err
@@ -253,7 +256,12 @@ func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) 
 // deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
 // the outbox, and the next run tries again.
 func (p *program) deliver(ctx context.Context, s *session) {
-	if _, err := p.drain(ctx, s); err != nil && ctx.Err() == nil {
+	_, err := p.drain(ctx, s)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errNoServer):
+		p.warn("mail was left in the outbox for a process with a mail server: %v", err)
+	default:
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
 	}
 }

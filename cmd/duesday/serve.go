@@ -189,6 +189,9 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		if err := p.takeTimes(ctx, s, o); err != nil {
 			return err
 		}
+		if settings, err := s.engine.Settings(ctx); err != nil || s.post.check(settings) != nil {
+			return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
+		}
 		clock := cmp.Or(p.clock, clock.Machine(machine))
 		watch := p.watch(s, clock)
 		at, _ := l.Addr().(*net.TCPAddr)
