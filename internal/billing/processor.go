@@ -133,6 +133,22 @@ func Definite(err error) bool {
 		errors.Is(err, ErrNoIntent)
 }
 
+type gateKey struct{}
+
+// WithGate returns a context whose requests to a processor, other than look-ups, are sent only while
+// the gate returns nil. A processor asks it right before each send: a request may have waited long.
+func WithGate(ctx context.Context, gate func(context.Context) error) context.Context {
+	return context.WithValue(ctx, gateKey{}, gate)
+}
+
+// PassGate returns the error of the context's gate, or nil if it has none.
+func PassGate(ctx context.Context) error {
+	if gate, ok := ctx.Value(gateKey{}).(func(context.Context) error); ok {
+		return gate(ctx)
+	}
+	return nil
+}
+
 // Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
 // it for repeatable requests, and for lists: an interrupted one begins anew.
 func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {

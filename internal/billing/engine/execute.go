@@ -145,7 +145,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)
 			x.answer = lookedUp
 		case doConfirm:
-			if t.in, err = e.confirm(ctx, s); err == nil {
+			if t.in, err = e.confirm(ctx, s, w.charging); err == nil {
 				w.sent = sent{s.Open.Ref, s.Open.Attempt, t.in.Latest}
 			}
 			x.answer = confirmed
@@ -153,7 +153,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			t.in, err = e.proc.Cancel(ctx, s.Open.Ref)
 			x.answer = canceling
 		case doMakePage:
-			t.in = e.makePage(ctx, s, t.in, today)
+			t.in = t.makePage(ctx)
 			x.answer = paged
 		case doReadMethod:
 			if t.method, err = e.newMethod(ctx, s); err != nil {

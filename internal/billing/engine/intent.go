@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -55,7 +56,8 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer}
 	// It is asked again after a lost answer. For a day the key makes this harmless; a later duplicate
 	// is a harmless orphan.
-	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(ctx, r) })
+	gated := billing.WithGate(ctx, t.w.charging.check)
+	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
 		return e.setback(ctx, s, today, err)
 	}
@@ -70,8 +72,9 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 
 // confirm is CONFIRM: it sends the attempt. After a lost answer it looks up whether the attempt
 // ran. If it did not, confirm sends it again under the next resend number: a processor replays a
-// cached failure for a day. It returns an intent moved by the attempt, or an error.
-func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.Intent, error) {
+// cached failure for a day. It returns an intent moved by the attempt, or an error. No attempt leaves
+// while the switch is off.
+func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging *chargingSwitch) (billing.Intent, error) {
 	o := s.Open
 	var err error
 	for resend := range billing.MaxSends {
@@ -79,7 +82,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 		key := e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
 			strconv.Itoa(resend), o.Method) // of one sending of one attempt on the bound intent
 		r := billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
-		if in, err = e.proc.Confirm(ctx, r); err == nil {
+		if in, err = e.proc.Confirm(billing.WithGate(ctx, charging.check), r); err == nil {
 			return in, nil
 		}
 		if billing.Definite(err) || ctx.Err() != nil {
@@ -92,6 +95,9 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 		if billing.AttemptRan(o, seen) && !(seen.NoPage && resend+1 < billing.MaxSends) {
 			return seen, nil
 		}
+		if _, stopped := errors.AsType[*StopError](err); stopped {
+			break
+		}
 	}
 	return billing.Intent{}, err
 }
@@ -100,9 +106,10 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription) (billing.
 // authentication: the reply with the page was lost, or the authentication failed. Intent and
 // attempt stay the same. If makePage fails, the page is missing as before, and the next day's run
 // tries again.
-func (e *Engine) makePage(ctx context.Context, s *billing.Subscription, in billing.Intent,
-	today civil.Date) billing.Intent {
+func (t *turn) makePage(ctx context.Context) billing.Intent {
+	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open
+	ctx = billing.WithGate(ctx, t.w.charging.check)
 	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest,
 		today.String(), o.Method)
 	now, err := e.proc.Confirm(ctx, billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})

@@ -63,6 +63,8 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	switch {
 	case ctx.Err() != nil:
 		return step{}, context.Cause(ctx)
+	case errors.As(err, new(*StopError)): // of the gate
+		return step{}, err
 	case errors.Is(err, billing.ErrRefused):
 		return step{}, &StopError{err}
 	case errors.Is(err, billing.ErrNoIntent) && !connected:

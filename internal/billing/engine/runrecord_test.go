@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,6 +195,73 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			}
 			s.wantAllCharged(60)
 		})
+	}
+}
+
+// A queueing processor lets requests wait before it sends them, as the budget of Stripe's does.
+type queueing struct {
+	billing.Processor
+	sent atomic.Int64
+}
+
+func (p *queueing) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	time.Sleep(time.Minute)
+	if err := billing.PassGate(ctx); err != nil {
+		return billing.Intent{}, fmt.Errorf("%w: nothing was sent: %w", billing.ErrNotExecuted, err)
+	}
+	p.sent.Add(1)
+	return p.Processor.Confirm(ctx, r)
+}
+
+// TestChargingOff_WhileARequestWaits: a request that waits to be sent is not sent any more.
+func TestChargingOff_WhileARequestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 60)
+		p := &queueing{Processor: s.box}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+			if !errors.Is(err, engine.ErrChargingOff) || r == nil || !r.Off || r.Due() != 0 {
+				t.Errorf("the run: %+v, %v", r, err)
+			}
+		})
+		time.Sleep(30 * time.Second)
+		other := s.engine(s.mem, s.box)
+		if err := other.SetCharging(t.Context(), false, "stop"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if n := p.sent.Load(); n != 0 {
+			t.Errorf("%d were sent", n)
+		}
+		if err := other.SetCharging(t.Context(), true, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+			t.Error(err)
+		}
+		s.wantAllCharged(60)
+	})
+}
+
+// TestRunRecord_ClockAhead: a run recorded by a clock that was ahead neither counts as the last daily
+// run nor moves the start of walks.
+func TestRunRecord_ClockAhead(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.records = true
+	w.start().run(civil.Date{})
+	before, err := w.start().WalkStart(ctx, billing.Payments)
+	mustNot(t, err)
+	w.set("2024-03-31T09:00")
+	w.start().run(civil.Date{})
+	w.set("2024-02-01T09:00")
+	last, err := w.start().LastDailyRun(ctx, billing.Payments)
+	mustNot(t, err)
+	from, err := w.start().WalkStart(ctx, billing.Payments)
+	mustNot(t, err)
+	if got := last.Begun.Format("2006-01-02"); got != "2024-01-31" || from != before {
+		t.Errorf("the last run began on %s, and walks on %s, not %s", got, from, before)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
+
+	"github.com/duesday/duesday/internal/billing"
 )
 
 // disconnectedFor is how long a disconnected account gets no request.
@@ -85,6 +87,9 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		if err != nil {
 			return c.end(canceled(ctx, &Error{Verdict: Unknown, Request: c.endpoint}))
 		}
+		if err := c.pass(ctx); err != nil {
+			return err
+		}
 		x := &exchange{keyless: p.IdempotencyKey == nil}
 		p.Context = context.WithValue(ctx, exchangeKey{}, x)
 		err = do()
@@ -107,6 +112,22 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 			return c.end(canceled(ctx, e))
 		}
 	}
+}
+
+// pass returns the error of a send that the context's gate refuses.
+func (c *call) pass(ctx context.Context) error {
+	if c.method == http.MethodGet {
+		return nil
+	}
+	err := billing.PassGate(ctx)
+	if err == nil {
+		return nil
+	}
+	text := "nothing was sent: "
+	if c.tries > 0 {
+		text = "it was not sent again: "
+	}
+	return c.end(&Error{Verdict: Busy, Request: c.endpoint, Text: text + err.Error(), cause: err})
 }
 
 // compareClocks notes how far Stripe's clock is ahead, to the second.

@@ -409,3 +409,30 @@ func TestTransport_AnswersHaveAnEnd(t *testing.T) {
 type readCloser struct{ *strings.Reader }
 
 func (readCloser) Close() error { return nil }
+
+// A gate closed while a request waits lets nothing out, also no further send after a 429, and look-ups
+// pass it.
+func TestSender_AsksTheGateBeforeEachSend(t *testing.T) {
+	closed := errors.New("closed")
+	for sends := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s := apitest.NewScript(t, slices.Repeat([]apitest.Reply{tooMany(nil)}, sends)...)
+			asked := 0
+			ctx := billing.WithGate(t.Context(), func(context.Context) error {
+				if asked++; asked > sends {
+					return closed
+				}
+				return nil
+			})
+			err := confirm(ctx, testClient(t, s), "dd_confirm")
+			if !errors.Is(err, closed) || !errors.Is(err, billing.ErrNotExecuted) || !strings.Contains(err.Error(), " sent") {
+				t.Errorf("after %d sends: %v", sends, err)
+			}
+		})
+	}
+	s := apitest.NewScript(t, apitest.OKIntent(succeeded))
+	ctx := billing.WithGate(t.Context(), func(context.Context) error { return closed })
+	if err := lookup(ctx, testClient(t, s), ""); err != nil {
+		t.Error(err)
+	}
+}
