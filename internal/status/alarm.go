@@ -21,9 +21,9 @@ const (
 
 var alarmKey = store.Key{PK: "ALARMS", SK: "NOW"} // the alarms of a store
 
-// Mail writes mail to the operator of the settings: of the wrong checks of which none was written for a
-// day, in one, and one when all is well after that. The mail is in the outbox, in the commit that notes
-// it, when Mail returns nil.
+// Mail writes mail to the operator of the settings: one of the wrong checks of which the operator was
+// not told for a day, and one when all is well after that. The mail is in the outbox, by the commit
+// that notes it, when Mail returns nil.
 func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) error {
 	e := in.Engine
 	settings, err := e.Settings(ctx)
@@ -31,6 +31,9 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) erro
 		return err
 	}
 	return store.Retry(ctx, "telling the operator", func() error {
+		if err := e.Live(ctx); err != nil { // nobody reads a store that was moved
+			return err
+		}
 		was, err := e.Store.Get(ctx, e.Table, alarmKey)
 		if billing.IgnoreNotFound(err) != nil {
 			return err

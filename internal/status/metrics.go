@@ -23,14 +23,14 @@ const (
 
 // metrics lists every metric of the checks.
 func metrics() []metric {
-	job := []string{"job"}
+	kind := []string{"kind"} // a label named job is Prometheus's own
 	return []metric{
 		{"duesday_build_info", gauge, "The version of the program; always 1.", []string{"version"}},
 		{"duesday_check_ok", gauge, "Whether a check of duesday status is all right: 1, or 0.", []string{"check"}},
 		{"duesday_unfinished_dates", gauge, "Scheduled days on which a daily job has not completed.", nil},
-		{"duesday_last_run_start_timestamp_seconds", gauge, "When the last run of a job began.", job},
-		{"duesday_last_run_end_timestamp_seconds", gauge, "When the last run of a job ended; absent before.", job},
-		{"duesday_last_run_periods", gauge, "The balance of the last run of a job.", []string{"job", "outcome"}},
+		{"duesday_last_run_start_timestamp_seconds", gauge, "When the last run of a job began.", kind},
+		{"duesday_last_run_end_timestamp_seconds", gauge, "When the last run of a job ended; absent before.", kind},
+		{"duesday_last_run_periods", gauge, "The balance of the last run of a job.", []string{"kind", "outcome"}},
 		{"duesday_waiting_periods", gauge, "Periods that wait, by the last completed payment run.", []string{"state"}},
 		{"duesday_charging_enabled", gauge, "Whether charging is on: 1, or 0.", nil},
 		{"duesday_outbox_oldest_age_seconds", gauge, "How long the oldest row of a queue has waited.", []string{"queue"}},
