@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,11 +31,12 @@ func TestMetrics(t *testing.T) {
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			name := f.GetName()
+			var name strings.Builder
+			name.WriteString(f.GetName())
 			for _, l := range m.Label {
-				name += " " + l.GetValue()
+				name.WriteString(" " + l.GetValue())
 			}
-			got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			got[name.String()] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	for name, want := range map[string]float64{"duesday_check_ok mail": 0, "duesday_check_ok disk": 1,

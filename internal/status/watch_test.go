@@ -22,8 +22,8 @@ func TestWatch_Log(t *testing.T) {
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		asked := 0
-		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
+		asked, ticks := 0, make(chan time.Time)
+		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return ticks },
 			Log:  slog.New(slog.NewTextHandler(&log, nil)),
 			Tell: func(context.Context, []status.Check, bool) error { asked++; return errors.New("no mail") }}
 		go func() { _ = watch.Run(ctx) }()
@@ -31,7 +31,7 @@ func TestWatch_Log(t *testing.T) {
 			t.Helper()
 			for range n {
 				synctest.Wait()
-				time.Sleep(time.Minute)
+				ticks <- time.Time{}
 			}
 			synctest.Wait()
 			got := []string{}
