@@ -52,8 +52,8 @@ func (p *program) connectList() *cobra.Command {
 func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {
-	return p.trackingLeaf("show ACCT", "Show a registered Stripe account and how far its events are known", trackingNeed{},
-		func(ctx context.Context, t *tracking.Service, args []string) error {
+	return p.trackingLeaf("show ACCT", "Show a registered Stripe account and how far its events are known",
+		trackingNeed{}, func(ctx context.Context, t *tracking.Service, args []string) error {
 			for a, err := range t.ConnectedAccounts(ctx) {
 				if err != nil {
 					return err
@@ -78,9 +78,10 @@ func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 }
 
 func (p *program) jobCommand() *cobra.Command {
-	list := p.trackingLeaf("list", "List the open jobs, and after them those that were given up", trackingNeed{}, p.listJobs)
-	replay := p.trackingLeaf("replay JOB", "Retry a job that was given up, with all its tries", trackingNeed{write: true},
-		func(ctx context.Context, t *tracking.Service, args []string) error {
+	list := p.trackingLeaf("list", "List the open jobs, and after them those that were given up", trackingNeed{},
+		p.listJobs)
+	replay := p.trackingLeaf("replay JOB", "Retry a job that was given up, with all its tries",
+		trackingNeed{write: true}, func(ctx context.Context, t *tracking.Service, args []string) error {
 			if err := t.ReplayJob(ctx, args[0]); err != nil {
 				return notFound(err, "job "+args[0]+" that was given up")
 			}

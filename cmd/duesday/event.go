@@ -106,8 +106,8 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
-	c := p.trackingLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events", trackingNeed{},
-		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
+	c := p.trackingLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events",
+		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
 	c.Long = `Fold the stored events anew, and compare the results with the stored payments and
 subscriptions. It changes nothing. An object without its first events, which are kept for
 30 days, is counted and not compared. An object that was fetched from Stripe after its last
