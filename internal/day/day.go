@@ -20,7 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/schedule"
 )
 
-// ErrElsewhere: another process runs this job now.
+// ErrElsewhere: another process runs this job now. An error that wraps it names that run.
 var ErrElsewhere = errors.New("another process runs this job")
 
 // Jobs are the two daily jobs of one store.
@@ -59,6 +59,8 @@ const (
 	lookSoon  = 5 * time.Second  // while something else has to end
 	maxTold   = 5                // attempts to tell of a finished day
 	toldEvery = time.Minute      // from one attempt to the next
+
+	longElsewhere = time.Hour // that a job may be overdue because another process runs it
 )
 
 // backoff is the wait after a failed run; the last one is repeated until the next scheduled instant.
@@ -149,6 +151,13 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 		j.said = ""
 		return 0 // the next instant may have passed meanwhile
 	case errors.Is(err, ErrElsewhere):
+		due := d.times.Last(now)
+		if !j.last.Begun.IsZero() {
+			due = d.times.Next(j.last.Begun)
+		}
+		if now.Sub(due) > longElsewhere {
+			d.problem(ctx, &j.said, "a run of "+string(j.kind)+" is long overdue, and another process does not end its own", err)
+		}
 		return lookSoon
 	}
 	now = d.o.Clock.Now()
