@@ -73,7 +73,7 @@ const (
 	DataCurrency     = "currency"    // USD
 	DataAmountText   = "amount_text" // $12.99: for people
 
-	DataProcessed = "processed" // 2023-06-28, or a timestamp that starts with the day
+	DataProcessed = "processed" // 2023-06-28, in the zone of the account; older: a timestamp in UTC
 	DataCharge    = "charge"    // the processor's reference
 	DataReceipt   = "receipt"   // the receipt's number
 

@@ -70,15 +70,15 @@ func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
 func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
 	s, err := e.Load(ctx, r.Name)
 	if err != nil || s.Email == "" {
-		if errors.Is(err, billing.ErrMoved) {
-			err = nil
+		if errors.Is(err, billing.ErrMoved) || errors.As(err, new(*billing.IllegibleError)) {
+			err = nil // the record of the refund comes first
 		}
 		return nil, billing.IgnoreNotFound(err)
 	}
 	f := e.effect(outbox.KindRefund, s, nil, nil)
 	f.ID += "/" + r.ReversalID
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(r.Period), ""
-	f.Data[outbox.DataProcessed], f.Data[outbox.DataCharge] = billing.Stamp(r.Processed), r.Ref
+	f.Data[outbox.DataProcessed], f.Data[outbox.DataCharge] = billing.TodayIn(s.TimeZone, r.Processed).String(), r.Ref
 	setAmount(f.Data, r.Amount)
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, nil
 }
@@ -112,7 +112,7 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	}
 	if rec != nil {
 		amount, due = rec.Amount, rec.Due
-		data[outbox.DataProcessed], data[outbox.DataCharge] = billing.Stamp(rec.Processed), rec.Charge
+		data[outbox.DataProcessed], data[outbox.DataCharge] = billing.TodayIn(s.TimeZone, rec.Processed).String(), rec.Charge
 		data[outbox.DataReceipt] = rec.Number(e.Opened.Installation)
 	}
 	data[outbox.DataPeriod], data[outbox.DataDueDate] = strconv.Itoa(period), due.String()
