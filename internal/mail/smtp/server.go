@@ -171,7 +171,11 @@ func (s *Server) greet(ctx context.Context, c *conn, name string) (err error) {
 	if s.User == "" {
 		return nil
 	}
-	return c.client.Auth(s.auth(c.client))
+	err = c.client.Auth(s.auth(c.client))
+	if reply, ok := errors.AsType[*textproto.Error](err); ok { // its text may repeat what it was sent
+		return fmt.Errorf("the log-in was refused with %d", reply.Code)
+	}
+	return err
 }
 
 // auth returns the best way to log in that the server offers, or PLAIN.
