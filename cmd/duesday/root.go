@@ -61,8 +61,11 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		err = &usageError{err}
 	}
 	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
-		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint("settings set "+
-			strings.Join(differ.Set, " ")))
+		change := "settings set"
+		for _, set := range differ.Set {
+			change += " " + quoted(set)
+		}
+		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint(change))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")

@@ -55,8 +55,15 @@ func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) erro
 	if len(given)+len(ended) == 0 {
 		return nil
 	}
+	named := false
+	for change, err := range s.engine.SettingsHistory(ctx) {
+		if err != nil {
+			return err
+		}
+		named = named || change.Name == settingDaily || change.Name == settingTimeZone
+	}
 	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-		if len(now.Daily) == 0 && len(o.daily) > 0 {
+		if !named && len(now.Daily) == 0 && len(o.daily) > 0 {
 			now.SetAll(given)
 		}
 		if len(now.EndedBy) == 0 {
@@ -144,8 +151,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		run = d.s.engine.RunReminders
 	}
 	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers})
-	if _, busy := errors.AsType[*engine.BusyError](err); busy {
-		return day.ErrElsewhere
+	if busy, ok := errors.AsType[*engine.BusyError](err); ok {
+		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
 	}
 	if r == nil {
 		return err

@@ -94,6 +94,9 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	if err != nil {
 		return err
 	}
+	if asks && f.live && p.clock != nil {
+		return usagef("--clock is for tests, and the key at Stripe is live: leave one of them out")
+	}
 	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
 	}
