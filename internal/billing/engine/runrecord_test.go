@@ -244,6 +244,40 @@ func TestChargingOff_WhileARequestWaits(t *testing.T) {
 	})
 }
 
+// A stuck processor never answers.
+type stuck struct{ billing.Processor }
+
+func (p stuck) Confirm(ctx context.Context, _ billing.ConfirmRequest) (billing.Intent, error) {
+	<-ctx.Done()
+	return billing.Intent{}, ctx.Err()
+}
+
+// TestRun_StopHasABound: a stopped run cuts a row whose request has no answer, and the next run takes it.
+func TestRun_StopHasABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t, 1, 60)
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := s.engine(s.mem, stuck{s.box}).RunPayments(ctx, engine.RunOptions{Workers: 4})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the run: %v", err)
+			}
+		})
+		time.Sleep(time.Minute)
+		stop()
+		stopped := time.Now()
+		wg.Wait()
+		if took := time.Since(stopped); took > 11*time.Second {
+			t.Errorf("it took %s to stop", took)
+		}
+		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+			t.Error(err)
+		}
+		s.wantAllCharged(60)
+	})
+}
+
 // TestRunRecord_ClockAhead: a run recorded by a clock that was ahead neither counts as the last daily
 // run nor moves the start of walks.
 func TestRunRecord_ClockAhead(t *testing.T) {

@@ -33,13 +33,19 @@ type row struct {
 	group *sync.WaitGroup // of the rows of its partition
 }
 
+// stopGrace is how long the rows under way go on after the caller has stopped the run. The next run
+// takes up a row that is cut, as after a crash.
+const stopGrace = 10 * time.Second
+
 // walk hands every row of the index on the dates from..until to the workers. A stopped run takes no
-// more rows, and finishes those begun.
+// more rows, and finishes those begun, at most stopGrace long if the caller has stopped it.
 func (j *job) walk(ctx context.Context, from, until civil.Date,
 	handle func(context.Context, billing.Name) error) error {
+	begun, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cut) })()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	begun := context.WithoutCancel(ctx)
 	w := &walk{j: j, rows: make(chan row, 256), owner: rand.Text(),
 		shared: j.e.lease > 0 && j.e.claims == nil && j.wet()}
 	var workers sync.WaitGroup
