@@ -154,6 +154,18 @@ func TestServe_Day(t *testing.T) {
 	equal(t, "stopped", stop().code, exitDone)
 }
 
+// TestServe_TimesClearedStay: the flags of serve do not bring back times that somebody has cleared.
+func TestServe_TimesClearedStay(t *testing.T) {
+	c := newCLI(t)
+	c.must("account", "create", "1", "--email", "ada@example.com")
+	c.must("settings", "set", "daily=06:10")
+	c.must("settings", "set", "daily=")
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--daily", "06:10")
+	if r.code != exitUsage || !strings.Contains(r.errors, "--daily is 06:10") {
+		t.Errorf("exit %d, %s", r.code, r.errors)
+	}
+}
+
 // TestServe_SettingsMeanwhile: serve keeps to the settings as they are now. Other commands live by
 // its clock.
 func TestServe_SettingsMeanwhile(t *testing.T) {

@@ -303,6 +303,26 @@ func TestDay_RunsElsewhere(t *testing.T) {
 	})
 }
 
+// A run elsewhere that does not end is told of once, when the job is an hour overdue.
+func TestDay_StuckElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "2026-01-01T05:00:00Z")
+		w.last = map[billing.Kind]Run{billing.Reminders: {w.clock.Now(), true}, billing.Payments: {w.clock.Now(), true}}
+		w.fail = func(kind billing.Kind) error {
+			if kind == billing.Payments {
+				return fmt.Errorf("%w: run 7 in process 4@host", ErrElsewhere)
+			}
+			return nil
+		}
+		w.live(time.Hour)
+		early := w.log.Len()
+		w.live(4 * time.Hour)
+		if n := strings.Count(w.log.String(), "run 7 in process 4@host"); n != 1 || early > 0 {
+			t.Errorf("told %d times\n%s", n, &w.log)
+		}
+	})
+}
+
 // A stop ends a run; a later process runs it anew.
 func TestDay_Stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
