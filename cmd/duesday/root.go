@@ -61,11 +61,12 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		err = &usageError{err}
 	}
 	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
-		change := "settings set"
+		var change strings.Builder
+		change.WriteString("settings set")
 		for _, set := range differ.Set {
-			change += " " + quoted(set)
+			change.WriteString(" " + quoted(set))
 		}
-		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint(change))
+		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint(change.String()))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")
