@@ -219,10 +219,11 @@ func TestFullWire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		long := strings.Repeat("x", 1000) // all of them together fit into no buffer
 		var calls sync.WaitGroup
 		for i := range 600 {
 			calls.Go(func() {
-				err := c.Commit(t.Context(), store.Put("t", itemAt(fmt.Sprint(i))))
+				err := c.Commit(t.Context(), store.Put("t", itemAt(fmt.Sprint(long, i))))
 				if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, link.ErrLost) {
 					t.Errorf("commit %d: %v", i, err)
 				}
