@@ -32,7 +32,8 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	var total Report
 	c, ok := o.store.(store.Claimer)
 	if !ok {
-		return total, o.drain(ctx, workers, nil, &total)
+		err := o.drain(ctx, workers, nil, &total)
+		return total, err
 	}
 	for {
 		lost, release, err := c.Claim(ctx, "drain "+o.table.Name+" "+string(o.queue), "another drain")
