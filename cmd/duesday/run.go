@@ -102,7 +102,7 @@ func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Ki
 			return nil, err
 		}
 		if r != nil {
-			return engine.ReportOf(&r.Run)
+			return r, r.Err()
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (f *firstFew) add(r engine.Result) {
 func viewReport(r *engine.Report) object {
 	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
-		v = append(v, "sent", r.Sent, "skipped", r.Counts[engine.OutcomeSkipped],
+		v = append(v, "sent", r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
 			"failed", r.Counts[engine.OutcomeFailed])
 	} else {
 		for _, o := range engine.Outcomes() {
@@ -230,7 +230,7 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
 	t := p.table()
 	if r.Kind == billing.Reminders {
-		t.row("  sent", r.Sent)
+		t.row("  sent", r.Counts[engine.OutcomeSent])
 		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
 	} else {
 		for _, o := range engine.Outcomes() {

@@ -31,11 +31,10 @@ func (p *program) runList() *cobra.Command {
 			}
 			t := p.table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
 			for _, r := range runs {
-				report := balance(&r)
-				t.row(r.ID, r.Kind, r.State, r.Rows, report.Due(), report.Sent+report.Counts[engine.OutcomePaid],
-					report.Counts[engine.OutcomePending]+report.Counts[engine.OutcomeParked], short(elapsed(&r)))
+				t.row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
+					r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], short(r.Elapsed))
 			}
-			return errors.Join(t.flush(), p.json(views(runs, func(r engine.RunStatus) object { return viewRun(&r) })))
+			return errors.Join(t.flush(), p.json(views(runs, viewRun)))
 		})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "how many, of the latest business days")
@@ -49,7 +48,7 @@ func (p *program) runShow() *cobra.Command {
 			if err != nil {
 				return notFound(err, "run "+args[0])
 			}
-			p.sayReport(balance(r), new(firstFew))
+			p.sayReport(r, new(firstFew))
 			p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
 				"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
 			return p.json(viewRun(r))
@@ -71,14 +70,14 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	if err != nil {
 		return err
 	}
-	var r *engine.RunStatus
+	var r *engine.Report
 	switch {
 	case len(args) == 1:
 		if r, err = s.engine.FindRun(ctx, "", args[0]); err != nil {
 			return notFound(err, "run "+args[0])
 		}
 	case len(runs) > 0:
-		r = &runs[0]
+		r = runs[0]
 	default:
 		return errors.New("there has been no run")
 	}
@@ -86,7 +85,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	if isTerminal(p.screen) && !p.cfg.JSON {
 		begin, end = lineBegin, ""
 	}
-	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.RunStatus, total int) {
+	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.Report, total int) {
 		if p.cfg.JSON {
 			_ = writeValue(p.stdout, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
 			fmt.Fprintln(p.stdout)
@@ -99,17 +98,16 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 		return err
 	}
 	fmt.Fprint(p.stdout, begin)
-	p.sayReport(balance(r), new(firstFew))
+	p.sayReport(r, new(firstFew))
 	if p.cfg.JSON {
 		err = errors.Join(writeValue(p.stdout, viewRun(r)), p.stdout.WriteByte('\n'))
 	}
-	report, failed := engine.ReportOf(&r.Run)
 	switch {
 	case r.State == engine.RunBrokenOff:
 		return fmt.Errorf("run %s was broken off: %s goes on from there", r.ID, p.hint("run "+string(r.Kind)))
-	case failed != nil && !report.Off:
-		return failed
-	case report.NeedsPerson():
+	case r.Err() != nil && !r.Off:
+		return r.Err()
+	case r.NeedsPerson():
 		p.code = exitPerson
 	}
 	return err
@@ -118,7 +116,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 // follow calls show with a run whenever its record was written, and with its expected rows (0: not
 // counted yet), until it is over.
 func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id string,
-	show func(r *engine.RunStatus, total int)) (*engine.RunStatus, error) {
+	show func(r *engine.Report, total int)) (*engine.Report, error) {
 	var total atomic.Int64
 	var counting sync.WaitGroup
 	stop := make(chan struct{})
@@ -126,7 +124,7 @@ func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id 
 	defer close(stop)
 	var seen time.Time
 	warned := false
-	return s.engine.Follow(ctx, kind, id, func(r *engine.RunStatus) {
+	return s.engine.Follow(ctx, kind, id, func(r *engine.Report) {
 		if r.From.IsZero() {
 			return // it has just begun
 		}
@@ -156,7 +154,7 @@ const (
 
 // attach waits for the end of a live run and returns it, or nil if the job has to be run by this
 // process: the live run was of another day, or has left no end.
-func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError, day civil.Date) (*engine.RunStatus,
+func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError, day civil.Date) (*engine.Report,
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
 	if same {
@@ -164,7 +162,7 @@ func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError
 	} else {
 		p.warn("%v: waiting for its end, and then running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
 	}
-	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.RunStatus, total int) {
+	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
 		if isTerminal(p.stderr) {
 			fmt.Fprint(p.stderr, lineBegin, progressOf(r, total))
 		}
@@ -187,45 +185,32 @@ func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError
 }
 
 // progressOf says how far a run is.
-func progressOf(r *engine.RunStatus, total int) string {
+func progressOf(r *engine.Report, total int) string {
 	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, rate(r))
 	if left := timeLeft(r, total); left > 0 {
 		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, rate(r), left)
 	}
-	for _, o := range engine.Outcomes() {
-		if n := r.Counts[string(o)]; n > 0 {
+	for _, o := range append(engine.Outcomes(), engine.OutcomeSent) {
+		if n := r.Counts[o]; n > 0 {
 			text += fmt.Sprintf(", %s %d", o, n)
 		}
-	}
-	if n := r.Counts["sent"]; n > 0 {
-		text += fmt.Sprintf(", sent %d", n)
 	}
 	return text
 }
 
-func elapsed(r *engine.RunStatus) time.Duration { return cmp.Or(r.Ended, r.Seen).Sub(r.Started) }
-
 // rate is the number of subscriptions a second, up to the last record.
-func rate(r *engine.RunStatus) float64 { return float64(r.Rows) / max(elapsed(r).Seconds(), 0.001) }
+func rate(r *engine.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
 
 // timeLeft is 0 if it is not known.
-func timeLeft(r *engine.RunStatus, total int) time.Duration {
+func timeLeft(r *engine.Report, total int) time.Duration {
 	if r.Rows == 0 || total <= r.Rows {
 		return 0
 	}
 	return (time.Duration(float64(total-r.Rows) / rate(r) * float64(time.Second))).Round(time.Second)
 }
 
-// balance is the report of the run, so far.
-func balance(r *engine.RunStatus) *engine.Report {
-	report, _ := engine.ReportOf(&r.Run) // its error is the record's reason
-	report.Elapsed = elapsed(r)
-	return report
-}
-
-func viewRun(r *engine.RunStatus) object {
-	report := balance(r)
-	v := append(object{"run", r.ID, "state", r.State}, viewReport(report)...)
+func viewRun(r *engine.Report) object {
+	v := append(object{"run", r.ID, "state", r.State}, viewReport(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(rate(r)), "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
 }

@@ -117,7 +117,7 @@ func (p *program) day(s *session, o *serveFlags, c *clock.Clock) *day.Day {
 type dailyJobs struct {
 	p        *program
 	s        *session
-	payments billing.DailyRun // the last one
+	payments *billing.Run // the last one
 }
 
 // Times implements day.Jobs.
@@ -132,10 +132,13 @@ func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
 // Last implements day.Jobs.
 func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (day.Run, error) {
 	r, err := d.s.engine.LastDailyRun(ctx, kind)
+	if r == nil {
+		return day.Run{}, err
+	}
 	if kind == billing.Payments {
 		d.payments = r
 	}
-	return day.Run{Begun: r.Begun, Told: !r.Told.IsZero()}, err
+	return day.Run{Begun: r.Started, Told: !r.Told.IsZero()}, err
 }
 
 // Charging implements day.Jobs.
@@ -164,11 +167,10 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		err = engine.ErrChargingOff
 	}
 	parts := []string{}
-	for _, o := range slices.DeleteFunc(engine.Outcomes(), func(o engine.Outcome) bool { return r.Counts[o] == 0 }) {
-		parts = append(parts, fmt.Sprintf("%d %s", r.Counts[o], o))
-	}
-	if r.Sent > 0 {
-		parts = append(parts, fmt.Sprintf("%d sent", r.Sent))
+	for _, o := range append(engine.Outcomes(), engine.OutcomeSent) {
+		if n := r.Counts[o]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
 	}
 	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(),
 		prefixed(": ", strings.Join(parts, ", ")))

@@ -94,7 +94,7 @@ func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedP
 type decoder[T any] func(store.Item) (*T, error)
 
 func decoded[T any](e *Records, ctx context.Context, q store.Query, decode decoder[T]) iter.Seq2[*T, error] {
-	return decodeEach(e.Store.Query(ctx, q), func(store.Item) bool { return true }, decode)
+	return decodeEach(e.Store.Query(ctx, q), nil, decode)
 }
 
 // scanned yields the items of one kind in the whole table.
@@ -102,14 +102,14 @@ func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, d
 	return decodeEach(e.Store.Scan(ctx, store.Scan{Table: e.Table}), is, decode)
 }
 
-// decodeEach ends with the first error.
+// decodeEach yields the items of one kind; nil: of any. It ends with the first error.
 func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool,
 	decode decoder[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for it, err := range items {
 			var v *T
 			if err == nil {
-				if !is(it) {
+				if is != nil && !is(it) {
 					continue
 				}
 				v, err = decode(it)

@@ -12,6 +12,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+// An Outcome is the state in which one run leaves one due period.
+type Outcome string
+
 // A Run is the record of a run: the item RUN#<kind>/<id>. It is written when the run begins, every
 // few seconds, and at the end. Only an ended run has an end, and only it may be completed: nothing
 // else about a run decides what later runs look at.
@@ -29,8 +32,18 @@ type Run struct {
 	Reason    string // why it has not completed
 	Settings  string // that it kept to
 	Rows      int    // subscriptions looked at
-	Counts    map[string]int
+	Counts    map[Outcome]int
 	Amounts   money.Totals // taken
+	Told      time.Time    // when a monitor was told of the finished day; zero: not
+}
+
+// Due is the number of due periods: the sum of all outcomes.
+func (r *Run) Due() int {
+	n := 0
+	for _, c := range r.Counts {
+		n += c
+	}
+	return n
 }
 
 func (r *Run) key() store.Key { return store.Key{PK: RunPK(r.Kind), SK: r.ID} }
@@ -49,9 +62,10 @@ func (r *Run) attributes(c *codec) {
 	attribute(c, schema.Amounts, &r.Amounts, r.Amounts.Len() == 0, c.totals, writeTotals)
 	c.flag(schema.ChargingOff, &r.Off)
 	c.flag(schema.Completed, &r.Completed)
-	attribute(c, schema.Counts, &r.Counts, false, readCounts, writeCounts)
+	attribute(c, schema.Counts, &r.Counts, false, readCounts, func(map[Outcome]int) store.Value { return r.counts() })
 	c.stamp(schema.EndedDate, &r.Ended)
 	c.date(schema.FromDate, &r.From)
+	c.stamp(schema.HeartbeatDate, &r.Told)
 	c.only(schema.PK, RunPK(r.Kind))
 	text(c, schema.Process, &r.Process)
 	text(c, schema.Reason, &r.Reason)
@@ -63,18 +77,23 @@ func (r *Run) attributes(c *codec) {
 	c.stamp(schema.StartedDate, &r.Started)
 }
 
-func readCounts(v store.Value) map[string]int {
-	counts := map[string]int{}
+// due is the member of the counts with their sum.
+const due = "due"
+
+func readCounts(v store.Value) map[Outcome]int {
+	counts := map[Outcome]int{}
 	for _, a := range v.Map() {
-		counts[a.Name] = readInt(a.Value)
+		if a.Name != due {
+			counts[Outcome(a.Name)] = readInt(a.Value)
+		}
 	}
 	return counts
 }
 
-func writeCounts(counts map[string]int) store.Value {
-	var it store.Item
-	for name, n := range counts {
-		it.Set(name, writeInt(n))
+func (r *Run) counts() store.Value {
+	it := store.Item{{Name: due, Value: writeInt(r.Due())}}
+	for outcome, n := range r.Counts {
+		it.Set(string(outcome), writeInt(n))
 	}
 	return store.M(it)
 }
@@ -109,17 +128,40 @@ func (e *Records) Run(ctx context.Context, kind Kind, id string) (*Run, error) {
 
 // Runs yields the records of that many runs, the latest business day first; 0 for all.
 func (e *Records) Runs(ctx context.Context, kind Kind, limit int) iter.Seq2[*Run, error] {
-	return func(yield func(*Run, error) bool) {
-		for it, err := range e.LatestRuns(ctx, kind, limit) {
-			var r *Run
-			if err == nil {
-				r, err = decodeRun(kind, it)
-			}
-			if !yield(r, err) || err != nil {
-				return
+	return decodeEach(e.LatestRuns(ctx, kind, limit), nil,
+		func(it store.Item) (*Run, error) { return decodeRun(kind, it) })
+}
+
+// latestRun returns the wanted run of the latest business day, or nil. It looks at a few first: all
+// runs of a store may be a megabyte.
+func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bool) (*Run, error) {
+	for _, limit := range [...]int{16, 0} {
+		for r, err := range e.Runs(ctx, kind, limit) {
+			if err != nil || wanted(r) {
+				return r, err
 			}
 		}
 	}
+	return nil, nil
+}
+
+// clockSlack is how far apart the clocks of two processes on one store may stand.
+const clockSlack = 5 * time.Minute
+
+// LastDailyRun returns the run that began last and completed the day on which it began, or nil. A run
+// for an earlier business day is not a daily one. Nor is one that a clock ahead of this one
+// recorded: until that instant it would stop the job.
+func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
+	return e.latestRun(ctx, kind, func(r *Run) bool {
+		return r.Completed && !r.Date.Before(civil.Of(r.Started)) && !r.Started.After(e.Now().Add(clockSlack))
+	})
+}
+
+// NoteHeartbeat notes that a monitor was told of the day that the run finished. The note is durable
+// when NoteHeartbeat returns nil.
+func (e *Records) NoteHeartbeat(ctx context.Context, r *Run) error {
+	set := store.NewItem(store.Attribute{Name: schema.HeartbeatDate, Value: store.S(Stamp(e.Now()))})
+	return e.Store.Commit(ctx, store.Update(e.Table, r.key(), set, nil))
 }
 
 func decodeRun(kind Kind, it store.Item) (*Run, error) {

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -135,26 +134,6 @@ func dated(payment, reminder civil.Date) []kindDate {
 	return slices.DeleteFunc(both, func(k kindDate) bool { return k.date.IsZero() })
 }
 
-// lastCompleted returns the latest day completed by a run, or zero. A day after today was completed by
-// a clock that was ahead, and does not count. lastCompleted looks at the latest runs first: all runs
-// of a store may be a megabyte.
-func (e *Records) lastCompleted(ctx context.Context, kind Kind) (civil.Date, error) {
-	for _, limit := range [...]int{16, 0} {
-		for it, err := range e.LatestRuns(ctx, kind, limit) {
-			if err != nil {
-				return civil.Date{}, err
-			}
-			if !it.Get(schema.Completed).Bool() {
-				continue
-			}
-			if day, err := civil.Parse(it.Str(schema.RunDate)); err != nil || !day.After(e.Today()) {
-				return day, err
-			}
-		}
-	}
-	return civil.Date{}, nil
-}
-
 // LookBack is the number of days from a walk's start to the last completed day: the walk finds rows
 // shown late by an index.
 const LookBack = 35
@@ -168,13 +147,17 @@ func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) 
 // WalkFrom returns the oldest date that a run of this kind looks at on the business day. It is the
 // oldest of the last completed day, today and the business day, less LookBack; or the low watermark
 // if that is older. Before any run has completed, the day on which the store was made stands for
-// the completed one. w is the low watermark, or nil.
+// the completed one. A day after today was completed by a clock that was ahead, and does not
+// count. w is the low watermark, or nil.
 func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
-	last, err := e.lastCompleted(ctx, kind)
+	last := civil.Of(e.Opened.Created)
+	completed, err := e.latestRun(ctx, kind, func(r *Run) bool { return r.Completed && !r.Date.After(e.Today()) })
 	if err != nil {
 		return from, nil, err
 	}
-	last = cmp.Or(last, civil.Of(e.Opened.Created))
+	if completed != nil {
+		last = completed.Date
+	}
 	from = civil.Earlier(e.Today(), civil.Earlier(last, day)).AddDays(-LookBack)
 	if w, err = e.Watermark(ctx, kind); w != nil {
 		from = civil.Earlier(from, w.Date)

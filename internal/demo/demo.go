@@ -85,7 +85,7 @@ func (d *demonstration) day(ctx context.Context, today civil.Date) error {
 	if err != nil {
 		return err
 	}
-	month.Reminders += reminded.Sent
+	month.Reminders += reminded.Counts[engine.OutcomeSent]
 	var mu sync.Mutex
 	var failed error
 	_, err = e.RunPayments(ctx, engine.RunOptions{Workers: workers, Each: func(r engine.Result) {

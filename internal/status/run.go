@@ -77,8 +77,10 @@ func (v *view) days(ctx context.Context, c *Check) error {
 		if err != nil {
 			return err
 		}
-		if r.Begun.Before(finished) {
-			finished = r.Begun
+		if r == nil {
+			finished = time.Time{}
+		} else if r.Started.Before(finished) {
+			finished = r.Started
 		}
 	}
 	if finished.Before(v.meta.Created) {
@@ -123,14 +125,12 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		if !r.Ended.IsZero() {
 			c.value("duesday_last_run_end_timestamp_seconds", seconds(r.Ended), job)
 		}
-		parts := []string{}
-		for _, name := range append([]string{"due", "sent"}, outcomes()...) {
-			n, counted := r.Counts[name]
-			if counted {
-				c.value("duesday_last_run_periods", float64(n), job, name)
-			}
-			if n > 0 || name == "due" {
-				parts = append(parts, fmt.Sprintf("%d %s", n, name))
+		c.value("duesday_last_run_periods", float64(r.Due()), job, "due")
+		parts := []string{fmt.Sprintf("%d due", r.Due())}
+		for _, o := range append([]engine.Outcome{engine.OutcomeSent}, engine.Outcomes()...) {
+			if n, counted := r.Counts[o]; counted {
+				c.value("duesday_last_run_periods", float64(n), job, string(o))
+				parts = append(parts, fmt.Sprintf("%d %s", n, o))
 			}
 		}
 		balance := strings.Join(parts, ", ")
@@ -146,13 +146,6 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 	}
 }
 
-func outcomes() (names []string) {
-	for _, o := range engine.Outcomes() {
-		names = append(names, string(o))
-	}
-	return names
-}
-
 // waiting is of the last completed payment run: a look at every subscription would be a scan.
 func (v *view) waiting(ctx context.Context, c *Check) error {
 	runs, err := v.Engine.LatestRunsOf(ctx, billing.Payments, lookBack)
@@ -163,7 +156,7 @@ func (v *view) waiting(ctx context.Context, c *Check) error {
 		if r.State != engine.RunCompleted {
 			continue
 		}
-		parked, pending := r.Counts[string(engine.OutcomeParked)], r.Counts[string(engine.OutcomePending)]
+		parked, pending := r.Counts[engine.OutcomeParked], r.Counts[engine.OutcomePending]
 		c.value("duesday_waiting_periods", float64(parked), string(engine.OutcomeParked))
 		c.value("duesday_waiting_periods", float64(pending), string(engine.OutcomePending))
 		c.say("%d pending: the customer or the processor has to act", pending)

@@ -72,7 +72,7 @@ func (w *world) commit(writes ...store.Write) {
 }
 
 // run records a run of the job.
-func (w *world) run(kind billing.Kind, begun, ended time.Time, completed bool, counts map[string]int) {
+func (w *world) run(kind billing.Kind, begun, ended time.Time, completed bool, counts map[billing.Outcome]int) {
 	w.t.Helper()
 	r := &billing.Run{Kind: kind, ID: begun.Format(time.DateOnly) + "#" + billing.Stamp(begun) + "-ABCDEF", Started: begun,
 		Seen: begun, Ended: ended, Completed: completed, Counts: counts}
@@ -89,7 +89,7 @@ func (w *world) run(kind billing.Kind, begun, ended time.Time, completed bool, c
 // day records both runs of a moment.
 func (w *world) day(begun time.Time) {
 	for _, kind := range []billing.Kind{billing.Reminders, billing.Payments} {
-		w.run(kind, begun, begun.Add(time.Minute), true, map[string]int{"due": 3, "paid": 3})
+		w.run(kind, begun, begun.Add(time.Minute), true, map[billing.Outcome]int{"paid": 3})
 	}
 }
 
@@ -156,16 +156,16 @@ func TestLook(t *testing.T) {
 		{"payments", "completed", func(w *world) { w.day(clockTime("03 06:10")) }, false,
 			"completed 2026-03-03 06:10 UTC: 3 due, 3 paid"},
 		{"payments", "ended", func(w *world) {
-			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), false, map[string]int{"due": 1})
-		}, true, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due"},
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), false, map[billing.Outcome]int{"failed": 1})
+		}, true, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due, 1 failed"},
 		{"reminders", "broken off", func(w *world) {
-			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[string]int{"due": 5, "sent": 5})
+			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[billing.Outcome]int{"sent": 5})
 		}, true, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 sent"},
 		{"waiting", "customers", func(w *world) {
-			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[string]int{"pending": 2})
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"pending": 2})
 		}, false, "2 pending: the customer or the processor has to act"},
 		{"waiting", "a person", func(w *world) {
-			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[string]int{"parked": 1})
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"parked": 1})
 			w.run(billing.Payments, clockTime("03 07:10"), time.Time{}, false, nil)
 		}, true, "1 parked, 0 pending"},
 		{"charging", "on", func(*world) {}, false, "on"},

@@ -167,7 +167,7 @@ func TestAdoptTheSample(t *testing.T) {
 			t.Errorf("receipt %+v", rec)
 		}
 	}
-	if sent := p.remind().Sent; sent != 1 {
+	if sent := p.remind().Counts[engine.OutcomeSent]; sent != 1 {
 		t.Errorf("%d reminders", sent)
 	}
 	it := w.raw("ACC#123", "SUB#123#SKU#999")

@@ -29,15 +29,9 @@ const (
 	silentRun = 30 * time.Second
 )
 
-// A RunStatus is the record of a run with its state.
-type RunStatus struct {
-	billing.Run
-	State RunState
-}
-
 // FindRun returns the run with that id, or store.ErrNotFound. An empty kind is either. A run that has
 // just begun may have no record.
-func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*RunStatus, error) {
+func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Report, error) {
 	for _, k := range kinds(kind) {
 		busy, known, err := e.Busy(ctx, k) // first: a run records its end, and then gives its claim back
 		if err != nil {
@@ -46,13 +40,13 @@ func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Ru
 		r, err := e.Run(ctx, k, id)
 		switch {
 		case err == nil:
-			return &RunStatus{*r, e.stateOf(r, busy, known)}, nil
+			return e.reportOf(r, busy, known), nil
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		case busy != nil && busy.ID == id:
 			now := e.Now()
-			return &RunStatus{billing.Run{Kind: k, ID: id, Date: busy.Date(), Process: busy.Process, Started: now, Seen: now},
-				RunRunning}, nil
+			r = &billing.Run{Kind: k, ID: id, Date: busy.Date(), Process: busy.Process, Started: now, Seen: now}
+			return e.reportOf(r, busy, known), nil
 		}
 	}
 	return nil, store.ErrNotFound
@@ -60,8 +54,8 @@ func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Ru
 
 // LatestRunsOf returns that many runs at most, the latest begun first: those of the latest business
 // days, and those under way. An empty kind is both.
-func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int) ([]RunStatus, error) {
-	var all []RunStatus
+func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int) ([]*Report, error) {
+	var all []*Report
 	for _, k := range kinds(kind) {
 		busy, known, err := e.Busy(ctx, k)
 		if err != nil {
@@ -71,15 +65,15 @@ func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, RunStatus{*r, e.stateOf(r, busy, known)})
+			all = append(all, e.reportOf(r, busy, known))
 		}
-		if busy != nil && !slices.ContainsFunc(all, func(r RunStatus) bool { return r.ID == busy.ID }) {
+		if busy != nil && !slices.ContainsFunc(all, func(r *Report) bool { return r.ID == busy.ID }) {
 			if r, err := e.FindRun(ctx, k, busy.ID); err == nil { // else it has ended meanwhile
-				all = append(all, *r)
+				all = append(all, r)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b RunStatus) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b *Report) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID)) })
 	return all[:min(limit, len(all))], nil
 }
 
@@ -90,23 +84,25 @@ func kinds(kind billing.Kind) []billing.Kind {
 	return []billing.Kind{kind}
 }
 
-func (e *Engine) stateOf(r *billing.Run, busy *BusyError, known bool) RunState {
+// reportOf returns the report of a recorded run, with its state.
+func (e *Engine) reportOf(r *billing.Run, busy *BusyError, known bool) *Report {
+	report := &Report{Run: *r, State: RunBrokenOff, Elapsed: cmp.Or(r.Ended, r.Seen).Sub(r.Started)}
 	switch {
 	case busy != nil && busy.ID == r.ID: // it may be ended, with its maintenance under way
-		return RunRunning
+		report.State = RunRunning
 	case r.Completed:
-		return RunCompleted
+		report.State = RunCompleted
 	case !r.Ended.IsZero():
-		return RunEnded
+		report.State = RunEnded
 	case !known && e.Now().Sub(r.Seen) < silentRun:
-		return RunRunning
+		report.State = RunRunning
 	}
-	return RunBrokenOff
+	return report
 }
 
 // Follow calls each with the run now and then until it is no longer running, and returns it then.
 // It returns store.ErrNotFound if the run has ended without a record.
-func (e *Engine) Follow(ctx context.Context, kind billing.Kind, id string, each func(*RunStatus)) (*RunStatus, error) {
+func (e *Engine) Follow(ctx context.Context, kind billing.Kind, id string, each func(*Report)) (*Report, error) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {

@@ -137,9 +137,6 @@ func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amou
 	return r
 }
 
-// outcomeSent counts reminders committed to the outbox.
-const outcomeSent Outcome = "sent"
-
 // remind commits the reminder of the next payment: the outbox row, and the subscription without its
 // NextReminderDate, which takes its row out of the index. Settling the payment sets the next date.
 // No reminder is sent for a paid or open period, for a paused or cancelled subscription, or if the
@@ -159,7 +156,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		r := resultOf(s, OutcomeSkipped, "nothing to remind of")
 		var others []store.Write
 		if s.Status == billing.Active && s.Open == nil && !s.CancelAtEnd && due.After(today) {
-			r.Outcome, r.Reason = outcomeSent, ""
+			r.Outcome, r.Reason = OutcomeSent, ""
 			if !asked && !dry && s.Email != "" {
 				if c, ok := e.cardOf(ctx, s); ok {
 					card = &c

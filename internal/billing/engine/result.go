@@ -12,9 +12,9 @@ import (
 )
 
 // An Outcome is the state in which one run leaves one due period.
-type Outcome string
+type Outcome = billing.Outcome
 
-// The outcomes. A run balances: due is the sum of them all.
+// The outcomes of payments, and that of a reminder. A run balances: due is the sum of them all.
 const (
 	OutcomePaid    Outcome = "paid"
 	OutcomeRetry   Outcome = "retry"   // declined, and tried again on a later day
@@ -22,6 +22,7 @@ const (
 	OutcomePending Outcome = "pending" // the customer or the processor has to act, or the outcome is unknown
 	OutcomeParked  Outcome = "parked"  // waits for a person
 	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
+	OutcomeSent    Outcome = "sent"    // reminders committed to the outbox
 )
 
 // A Result is the outcome of one period.

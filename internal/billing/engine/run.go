@@ -10,7 +10,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -24,17 +23,12 @@ type RunOptions struct {
 	Each     func(Result) // called for every result, one at a time; may be nil
 }
 
-// A Report counts the outcomes of a run, per subscription and period.
+// A Report is a run, as it is recorded or under way, and its work beside charging.
 type Report struct {
-	Kind    billing.Kind
-	Date    civil.Date
-	From    civil.Date // the oldest date of the walk
-	Counts  map[Outcome]int
-	Sent    int // reminders
-	Amounts money.Totals
+	billing.Run
+	State   RunState // of a recorded run
 	Elapsed time.Duration
 	DryRun  bool
-	Off     bool // charging is off: nothing was charged, or nothing more
 
 	Cards     int     // card updates
 	Reversals int     // refunds and disputes recorded or changed
@@ -42,18 +36,21 @@ type Report struct {
 	Missed    []error // failed maintenance, left for the next run
 }
 
-// Due is the number of due periods; it equals the sum of all outcomes.
-func (r *Report) Due() int {
-	n := r.Sent
-	for _, c := range r.Counts {
-		n += c
-	}
-	return n
-}
-
 // NeedsPerson reports whether a period waits for a person or a customer.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
+}
+
+// Err returns the error with which a recorded run ended. It is ErrChargingOff if charging was
+// switched off meanwhile.
+func (r *Report) Err() error {
+	switch {
+	case r.Off:
+		return ErrChargingOff
+	case r.Reason != "":
+		return fmt.Errorf("run %s ended: %s", r.ID, r.Reason)
+	}
+	return nil
 }
 
 // WalkDates is the number of dates of a daily job: the last completed one, those before it with
@@ -63,12 +60,8 @@ const WalkDates = billing.LookBack + 2
 // job is one run under way.
 type job struct {
 	e         *Engine
-	kind      billing.Kind
 	index     string
 	options   RunOptions
-	id        string // of its record
-	process   string
-	started   time.Time
 	claim     claim
 	charging  *chargingSwitch    // nil: reminders, or nothing is charged
 	watermark *billing.Watermark // before the walk
@@ -77,7 +70,7 @@ type job struct {
 	done      atomic.Int64       // rows
 
 	mu      sync.Mutex
-	report  Report                // guarded by mu
+	report  Report                // its counts and amounts are guarded by mu
 	waiting map[waiting]bool      // counted already, and still in the index; guarded by mu
 	left    map[billing.Name]bool // left for the next run, pending or parked; guarded by mu
 	errs    []error               // guarded by mu, the first few
@@ -173,9 +166,7 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 	if !j.wet() {
 		return &j.report, err
 	}
-	recording := j.record(context.WithoutCancel(ctx), err)
-	j.report.Off = errors.Is(err, ErrChargingOff)
-	return &j.report, errors.Join(err, recording)
+	return &j.report, errors.Join(err, j.record(context.WithoutCancel(ctx), err))
 }
 
 func (j *job) progress() {
@@ -212,11 +203,7 @@ func (j *job) add(r Result) {
 		}
 		j.waiting[w] = true
 	}
-	if r.Outcome == outcomeSent {
-		j.report.Sent++
-	} else {
-		j.report.Counts[r.Outcome]++
-	}
+	j.report.Counts[r.Outcome]++
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {
 			j.errs, j.failed = append(j.errs, err), j.failed+1
@@ -248,7 +235,7 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 			return from, until, err
 		}
 	}
-	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.kind, j.report.Date)
+	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.report.Kind, j.report.Date)
 	return j.report.From, until, err
 }
 

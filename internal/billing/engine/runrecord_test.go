@@ -66,7 +66,7 @@ func TestRunRecord_Killed(t *testing.T) {
 		r := w.start().run(civil.Date{})
 		runs, err = reader.LatestRunsOf(ctx, "", 10)
 		mustNot(t, err)
-		if runs[0].State != engine.RunCompleted || runs[0].Counts["due"] != r.Due() || runs[1].State == engine.RunRunning {
+		if runs[0].State != engine.RunCompleted || runs[0].Due() != r.Due() || runs[1].State == engine.RunRunning {
 			t.Errorf("killed at %d, then: %+v", point, runs)
 		}
 		w.report(t)
@@ -98,13 +98,12 @@ func TestRunRecord_Progress(t *testing.T) {
 			t.Errorf("after ten seconds: %+v", r)
 		}
 		seen := 0
-		r, err := other.Follow(t.Context(), billing.Payments, runs[0].ID, func(*engine.RunStatus) { seen++ })
+		r, err := other.Follow(t.Context(), billing.Payments, runs[0].ID, func(*engine.Report) { seen++ })
 		if err != nil || r.State != engine.RunCompleted || r.Rows != 60 || seen < 10 {
 			t.Errorf("%+v, %v; it was seen %d times", r, err, seen)
 		}
-		report, err := engine.ReportOf(&r.Run)
-		if err != nil || report.Due() != 60 || report.Amounts.Strings()["USD"] != "599.40" || report.NeedsPerson() {
-			t.Errorf("the report: %+v, %v", report, err)
+		if err := r.Err(); err != nil || r.Due() != 60 || r.Amounts.Strings()["USD"] != "599.40" || r.NeedsPerson() {
+			t.Errorf("the report: %+v, %v", r, err)
 		}
 		wg.Wait()
 		if _, err := other.FindRun(t.Context(), "", "2024-01-01#no"); !errors.Is(err, store.ErrNotFound) {
@@ -182,9 +181,8 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			if err != nil || runs[0].State != engine.RunEnded || !runs[0].Off || runs[0].Counts["paid"] != paid || paid == 0 {
 				t.Errorf("%d were charged; the record: %+v, %v", paid, runs, err)
 			}
-			report, err := engine.ReportOf(&runs[0].Run)
-			if !errors.Is(err, engine.ErrChargingOff) || !report.Off {
-				t.Errorf("its report: %+v, %v", report, err)
+			if err := runs[0].Err(); !errors.Is(err, engine.ErrChargingOff) || !runs[0].Off {
+				t.Errorf("its report: %+v, %v", runs[0], err)
 			}
 			if err := other.SetCharging(t.Context(), true, ""); err != nil {
 				t.Fatal(err)
@@ -294,7 +292,7 @@ func TestRunRecord_ClockAhead(t *testing.T) {
 	mustNot(t, err)
 	from, err := w.start().WalkStart(ctx, billing.Payments)
 	mustNot(t, err)
-	if got := last.Begun.Format("2006-01-02"); got != "2024-01-31" || from != before {
+	if got := last.Started.Format("2006-01-02"); got != "2024-01-31" || from != before {
 		t.Errorf("the last run began on %s, and walks on %s, not %s", got, from, before)
 	}
 }
@@ -351,7 +349,7 @@ func TestClaim_OneRunOfAJob(t *testing.T) {
 		if _, err := other.RunReminders(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
 			t.Errorf("reminders: %v", err)
 		}
-		r, err := other.Follow(t.Context(), busy.Kind, busy.ID, func(r *engine.RunStatus) {
+		r, err := other.Follow(t.Context(), busy.Kind, busy.ID, func(r *engine.Report) {
 			if r.State != engine.RunRunning {
 				t.Errorf("followed: %+v", r)
 			}

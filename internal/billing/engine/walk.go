@@ -206,8 +206,8 @@ func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
 		return nil, err
 	case meta.Moved != "":
 		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
-	case w.j.kind == billing.Payments && !meta.Charging:
+	case w.j.report.Kind == billing.Payments && !meta.Charging:
 		return nil, ErrChargingOff
 	}
-	return w.j.e.acquire(ctx, w.j.kind, partition, w.owner)
+	return w.j.e.acquire(ctx, w.j.report.Kind, partition, w.owner)
 }

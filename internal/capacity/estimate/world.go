@@ -153,7 +153,7 @@ func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 	d.reminders, d.payments, d.mail = afterReminders.Since(before), afterPayments.Since(afterReminders),
 		w.meter.Usage().Since(afterPayments)
 	d.paid, d.declined, d.reminded = payments.Counts[engine.OutcomePaid], payments.Counts[engine.OutcomeRetry],
-		reminders.Sent
+		reminders.Counts[engine.OutcomeSent]
 	w.now = w.now.AddDate(0, 0, 1)
 	return d, nil
 }
