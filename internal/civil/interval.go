@@ -1,6 +1,7 @@
 package civil
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -81,9 +82,13 @@ func ParseInterval(s string) (Interval, error) {
 	case 1:
 		i = namedInterval(words[0])
 	case 2:
-		i = Interval{N: count(words[0]), Unit: unitNamed(strings.TrimSuffix(words[1], "s"))}
+		// No sign and no underscore. The largest number stands for all beyond it.
+		n, err := strconv.ParseUint(words[0], 10, 31)
+		if !errors.Is(err, strconv.ErrSyntax) {
+			i = Interval{N: int(n), Unit: unitNamed(strings.TrimSuffix(words[1], "s"))}
+		}
 	}
-	if i.Unit == 0 || i.N == badCount {
+	if i.Unit == 0 {
 		return Interval{}, fmt.Errorf(
 			"interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
 	}
@@ -116,23 +121,4 @@ func unitNamed(word string) Unit {
 		}
 	}
 	return 0
-}
-
-const (
-	badCount  = -1
-	hugeCount = 10_000 // above every unit's limit
-)
-
-// count reads decimal digits without a sign. A number beyond hugeCount reads
-// as hugeCount, so the refusal names its size and not its form.
-func count(word string) int {
-	n := 0
-	for i := range len(word) {
-		c := word[i] - '0'
-		if c > 9 {
-			return badCount
-		}
-		n = min(10*n+int(c), hugeCount)
-	}
-	return n
 }

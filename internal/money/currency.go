@@ -83,29 +83,19 @@ func ParseCurrency(code string) (Currency, error) {
 		return c, nil
 	}
 	upper := string(key[:])
-	if what := notMoney(upper); what != "" {
-		return Currency{}, fmt.Errorf(
-			"currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
+	for codes, what := range notMoney {
+		if slices.Contains(strings.Fields(codes), upper) {
+			return Currency{}, fmt.Errorf(
+				"currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
+		}
 	}
 	return Currency{}, fmt.Errorf("currency %q is not an active ISO 4217 code: want one such as EUR", code)
 }
 
-// notMoney describes a code that ISO 4217 lists without a minor unit.
-func notMoney(code string) string {
-	switch code {
-	case "XAG", "XAU", "XPD", "XPT":
-		return "a precious metal"
-	case "XBA", "XBB", "XBC", "XBD":
-		return "a bond market unit"
-	case "XDR", "XSU", "XUA":
-		return "a unit of account"
-	case "XTS":
-		return "the code for testing"
-	case "XXX":
-		return "the code for no currency"
-	default:
-		return ""
-	}
+// notMoney describes the codes that ISO 4217 lists without a minor unit.
+var notMoney = map[string]string{
+	"XAG XAU XPD XPT": "a precious metal", "XBA XBB XBC XBD": "a bond market unit", "XDR XSU XUA": "a unit of account",
+	"XTS": "the code for testing", "XXX": "the code for no currency",
 }
 
 // Code returns the upper-case ISO 4217 code, and "" for the zero value.
