@@ -118,7 +118,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
-		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), Settings: new(p.cfg.Settings())}
+		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), KeepSettings: true}
 	if !n.settings {
 		o.Given = p.cfg.Given
 	}
@@ -268,9 +268,7 @@ func (l requestLog) WithAttrs(as []slog.Attr) slog.Handler {
 func (l requestLog) WithGroup(name string) slog.Handler { return requestLog{l.Handler.WithGroup(name)} }
 
 func policy(c *config.Config) engine.Config {
-	s := c.Settings()
-	return engine.Config{RetryDays: s.RetryDays, CatchUp: s.CatchUp, ReceiptMonths: s.ReceiptMonths,
-		ActionDays: s.ActionDays, CardURL: c.CardURL, NoLinks: noPages(c)}
+	return engine.Config{Settings: c.Settings(), CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {

@@ -77,11 +77,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
 		err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
-			records := billing.NewRecords(side.Store, side.Tables, p.now, nil)
-			if now, err := records.Settings(ctx); err == nil && now.Version > 0 {
-				o.CatchUp = now.CatchUp
-			}
-			r, err = adoption.Scan(ctx, records, o)
+			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.now, nil), o)
 			return err
 		})
 		if errors.Is(err, store.ErrMissing) {
@@ -89,7 +85,6 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		}
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
-			o.CatchUp = s.engine.Policy().CatchUp
 			r, err = adoption.Adopt(ctx, s.engine.Records, o)
 			return err
 		})

@@ -19,7 +19,7 @@ import (
 // Options are the choices of an adoption.
 type Options struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
-	CatchUp  int               // missed periods charged in one run before a subscription is parked; 0: DefaultCatchUp
+	CatchUp  int               // that of a table without settings; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
 	DryRun   bool              // scan and report, write nothing
 	Progress func(items int64) // is called with the number of items read; may be nil

@@ -61,6 +61,9 @@ func (a source) before(b source) bool {
 func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error) {
 	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{},
 		seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
+	if now, err := e.Settings(ctx); err == nil && now.Version > 0 {
+		v.catchUp = now.CatchUp
+	}
 	v.report.DryRun = o.DryRun
 	for account, token := range o.Methods {
 		if err := billing.CheckID("account", account); err != nil {

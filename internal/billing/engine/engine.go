@@ -14,14 +14,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Config is the policy of a store without settings, and what belongs to a process. A zero field
-// means its default, with two exceptions: zero ReceiptMonths keep receipts for ever, and zero
-// ActionDays wait for ever.
+// Config is the settings of a store without its own, and what belongs to a process.
 type Config struct {
-	RetryDays     []int // days of retries, counted from the first decline; default 1, 3, 5, 7
-	CatchUp       int   // missed periods charged in one run before a subscription is parked; default 3
-	ReceiptMonths int   // until a receipt expires; DefaultConfig has 6
-	ActionDays    int   // for the customer to authenticate a payment before it fails; DefaultConfig has 14
+	billing.Settings // nil RetryDays and zero CatchUp mean their default
 
 	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
 	// in it; "" for the processor's.
@@ -33,7 +28,7 @@ type Config struct {
 
 // DefaultConfig returns the policy of an installation without settings.
 func DefaultConfig() Config {
-	return Config{RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ReceiptMonths: 6, ActionDays: 14}
+	return Config{Settings: billing.DefaultSettings()}
 }
 
 // Options configure an Engine.
@@ -45,8 +40,8 @@ type Options struct {
 	Config    Config
 	Log       *slog.Logger // nil discards
 
-	// Settings are those of a new store, written with its META; nil: it has none.
-	Settings *billing.Settings
+	// KeepSettings writes the settings of Config with the META of a new store; else it has none.
+	KeepSettings bool
 	// Given are the settings of flags and variables: the store's must not differ.
 	Given []billing.Given
 
@@ -69,14 +64,13 @@ const DefaultLease = 2 * time.Minute
 // any number of engines may work on one store.
 type Engine struct {
 	*billing.Records
-	proc     billing.Processor
-	cfg      Config
-	settings billing.Settings // that cfg has its policy of
-	given    []billing.Given
-	lease    time.Duration
-	claims   store.Claimer // nil: the store has no claims
-	ticker   func(time.Duration) *time.Ticker
-	locks    *keyedLocks
+	proc   billing.Processor
+	cfg    Config // with the store's settings, if it has any
+	given  []billing.Given
+	lease  time.Duration
+	claims store.Claimer // nil: the store has no claims
+	ticker func(time.Duration) *time.Ticker
+	locks  *keyedLocks
 }
 
 // Open returns an engine over the store. It makes the store's META item if there is none and

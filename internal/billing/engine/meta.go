@@ -30,8 +30,8 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 		return err
 	}
 	var settings []store.Write
-	if o.Settings != nil {
-		settings = e.FirstSettings(*o.Settings)
+	if o.KeepSettings {
+		settings = e.FirstSettings(o.Config.Settings)
 	}
 	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},

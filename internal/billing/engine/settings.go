@@ -24,9 +24,6 @@ func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
 	return &fresh, nil
 }
 
-// Policy returns the settings that the engine keeps to.
-func (e *Engine) Policy() Config { return e.cfg }
-
 // readSettings takes the policy from the store. A store without settings leaves it as it is in
 // Options.Config. Wrong settings may be used only for reading: what is wrong has its default.
 func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
@@ -37,23 +34,17 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 		return err
 	}
 	if now.Version == 0 {
-		now.RetryDays, now.CatchUp, now.ReceiptMonths, now.ActionDays = e.cfg.RetryDays, e.cfg.CatchUp, e.cfg.ReceiptMonths,
-			e.cfg.ActionDays
-	} else if err := now.Agree(e.given); err != nil {
-		return err
+		return nil
 	}
-	e.cfg.RetryDays, e.cfg.CatchUp, e.cfg.ReceiptMonths, e.cfg.ActionDays = now.RetryDays, now.CatchUp, now.ReceiptMonths,
-		now.ActionDays
-	e.settings = now
-	return nil
+	e.cfg.Settings = now
+	return now.Agree(e.given)
 }
 
 // settingsNote is the note of a run about the settings that it kept to.
 func (e *Engine) settingsNote() string {
-	s := &e.settings
-	parts := []string{fmt.Sprintf("version=%d", s.Version)}
+	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
 	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days"} {
-		parts = append(parts, name+"="+s.Text(name))
+		parts = append(parts, name+"="+e.cfg.Text(name))
 	}
 	return strings.Join(parts, " ")
 }
