@@ -39,16 +39,16 @@ of which is looked for at Stripe once more some minutes after it was begun.`, li
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.
 type queue struct {
-	name             string // "" of mail
-	in               outbox.Queue
-	due, later, dead int // later: such as put off after a failure
+	name string // "" of mail
+	in   outbox.Queue
+	outbox.Backlog
 }
 
 func queues() []*queue {
 	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox}}
 }
 
-func (q *queue) view() object { return object{"due", q.due, "later", q.later, "dead", q.dead} }
+func (q *queue) view() object { return object{"due", q.Due, "later", q.Later, "dead", q.Dead} }
 
 // viewDead is a row that was given up, with its readable fields.
 func viewDead(e outbox.Effect, queue string) object {
@@ -62,14 +62,14 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	var err error
 	all, dead := queues(), 0
 	for _, q := range all {
-		if q.due, q.later, q.dead, err = o.On(q.in).Pending(ctx); err != nil {
+		if q.Backlog, err = o.On(q.in).Backlog(ctx, 0); err != nil {
 			return err
 		}
-		dead += q.dead
+		dead += q.Dead
 		if q.name == "" {
-			p.say("%d due, %d later, %d given up", q.due, q.later, q.dead)
-		} else if q.due+q.later+q.dead > 0 {
-			p.say("%s: %d due, %d later, %d given up", q.name, q.due, q.later, q.dead)
+			p.say("%d due, %d later, %d given up", q.Due, q.Later, q.Dead)
+		} else if q.Due+q.Later+q.Dead > 0 {
+			p.say("%s: %d due, %d later, %d given up", q.name, q.Due, q.Later, q.Dead)
 		}
 	}
 	if dead == 0 && !p.cfg.JSON {
@@ -79,7 +79,7 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), newObjectWriter(p.stdout, "dead_letters")
 	var counts object // of the mail, and of the other queues that have rows
 	for _, q := range all {
-		q.dead = 0 // counted while they are listed: another process may change them
+		q.Dead = 0 // counted while they are listed: another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
 			if err == nil && p.cfg.JSON {
 				err = list.add(viewDead(e, q.name))
@@ -87,12 +87,12 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 			if err != nil {
 				return err
 			}
-			q.dead++
+			q.Dead++
 			t.row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
 		}
 		if q.name == "" {
 			counts = q.view()
-		} else if q.due+q.later+q.dead > 0 {
+		} else if q.Due+q.Later+q.Dead > 0 {
 			counts = append(counts, q.name, q.view())
 		}
 	}
@@ -234,8 +234,8 @@ func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, erro
 // drain delivers due mail with a bar, and warns of failures.
 func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
 	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
-		due, _, _, _ := s.outbox(nil).Pending(ctx) // a bar does without
-		return int64(due)
+		b, _ := s.outbox(nil).Backlog(ctx, 0) // a bar does without
+		return int64(b.Due)
 	})
 	report, err := s.drain(ctx, bar)
 	bar.end()

@@ -180,8 +180,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 
 // Mails implements day.Jobs.
 func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
-	due, later, _, err := d.s.outbox(nil).Pending(ctx)
-	return due + later, err
+	b, err := d.s.outbox(nil).Backlog(ctx, 0)
+	return b.Due + b.Later, err
 }
 
 // drainMail delivers the mail that is due.

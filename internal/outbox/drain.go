@@ -93,12 +93,12 @@ func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, t
 func (o *Outbox) feed(ctx context.Context, due chan<- store.Item, lost <-chan struct{}) error {
 	last := lastDue(o.now())
 	for n := range shards {
-		q := store.Query{Table: o.table.Name, Partition: o.queue.shard(n), To: last, Limit: pageRows}
+		q := store.Query{Partition: o.queue.shard(n), To: last, Limit: pageRows}
 		for more := true; more; {
 			page := make([]store.Item, 0, pageRows)
-			for it, err := range o.store.Query(ctx, q) {
+			for it, err := range o.rows(ctx, q) {
 				if err != nil {
-					return fmt.Errorf("read the outbox: %w", err)
+					return err
 				}
 				page = append(page, it)
 			}

@@ -62,59 +62,59 @@ func (o *Outbox) Claiming(lease time.Duration) *Outbox {
 	return &other
 }
 
-// Pending counts the due effects, the later ones and the dead letters. It reads them all.
-func (o *Outbox) Pending(ctx context.Context) (due, later, dead int, err error) {
-	last := lastDue(o.now())
-	for n := range shards {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.shard(n)}) {
-			switch {
-			case err != nil:
-				return 0, 0, 0, fmt.Errorf("count the outbox: %w", err)
-			case o.table.KeyOf(it).SK <= last:
-				due++
-			default:
-				later++
-			}
-		}
-	}
-	for _, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
-		if err != nil {
-			return 0, 0, 0, fmt.Errorf("count the dead letters: %w", err)
-		}
-		dead++
-	}
-	return due, later, dead, nil
+// A Backlog is the undelivered rows of a queue.
+type Backlog struct {
+	Due, Later, Dead int
+	Oldest           time.Time // since when the row that waits longest has waited; zero: none waits
 }
 
-// Backlog returns since when the row that waits longest has waited, and the number of dead letters,
-// 1000 at most. A row waits since it was due, or, if its delivery has failed, since it was made;
-// zero: none waits. Of a longer queue it reads the beginning alone.
-func (o *Outbox) Backlog(ctx context.Context) (oldest time.Time, dead int, err error) {
-	const most = 64 // rows of a shard, failed ones among them
+// Backlog reads the queue: all of it, or, unless most is 0, the first rows of each shard, most of
+// them at most, and that many dead letters for each shard. A row waits since it was due, or, if its
+// delivery has failed, since it was made.
+func (o *Outbox) Backlog(ctx context.Context, most int) (b Backlog, err error) {
 	now := o.now()
 	for n := range shards {
-		q := store.Query{Table: o.table.Name, Partition: o.queue.shard(n), Limit: most}
-		for it, err := range o.store.Query(ctx, q) {
+		for it, err := range o.rows(ctx, store.Query{Partition: o.queue.shard(n), Limit: most}) {
 			if err != nil {
-				return time.Time{}, 0, fmt.Errorf("read the outbox: %w", err)
+				return b, err
+			}
+			if o.table.KeyOf(it).SK <= lastDue(now) {
+				b.Due++
+			} else {
+				b.Later++
 			}
 			e, _ := decode(it) // an unreadable row has a due time, or none
 			since := e.Due
 			if e.Tries > 0 {
 				since = e.Created
 			}
-			if since.Before(now) && !since.IsZero() && (oldest.IsZero() || since.Before(oldest)) {
-				oldest = since
+			if since.Before(now) && !since.IsZero() && (b.Oldest.IsZero() || since.Before(b.Oldest)) {
+				b.Oldest = since
 			}
 		}
 	}
-	for _, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead(), Limit: 1000}) {
+	for _, err := range o.rows(ctx, store.Query{Partition: o.queue.dead(), Limit: most * shards}) {
 		if err != nil {
-			return time.Time{}, 0, fmt.Errorf("count the dead letters: %w", err)
+			return b, err
 		}
-		dead++
+		b.Dead++
 	}
-	return oldest, dead, nil
+	return b, nil
+}
+
+// rows yields the rows of a query in the outbox's table. An error comes last.
+func (o *Outbox) rows(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		q.Table = o.table.Name
+		for it, err := range o.store.Query(ctx, q) {
+			if err != nil {
+				err = fmt.Errorf("read the outbox: %w", err)
+			}
+			if !yield(it, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // settle commits the writes at the end of a delivery; one of them deletes the row. It counts a row
@@ -154,20 +154,17 @@ func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason erro
 // Dead yields the dead letters, oldest first, each with the reason in Error. Of an unreadable
 // one it yields the readable attributes. It yields an error at most once, last.
 func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
-	return o.effects(ctx, o.queue.dead(), "the dead letters")
+	return o.effects(ctx, o.queue.dead())
 }
 
-// effects yields the effects of a partition, which the error calls by its name.
-func (o *Outbox) effects(ctx context.Context, partition, name string) iter.Seq2[Effect, error] {
+func (o *Outbox) effects(ctx context.Context, partitions ...string) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
-		for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: partition}) {
-			if err != nil {
-				yield(Effect{}, fmt.Errorf("read %s: %w", name, err))
-				return
-			}
-			e, _ := decode(it) // of a dead letter, the reason was kept when it died
-			if !yield(e, nil) {
-				return
+		for _, partition := range partitions {
+			for it, err := range o.rows(ctx, store.Query{Partition: partition}) {
+				e, _ := decode(it) // of a dead letter, the reason was kept when it died
+				if !yield(e, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
@@ -177,7 +174,7 @@ func (o *Outbox) effects(ctx context.Context, partition, name string) iter.Seq2[
 // one id it takes the oldest. It returns store.ErrNotFound if there is none, store.ErrConflict if
 // another call was faster, and store.ErrUnknown if the outcome is unknown: Dead shows it.
 func (o *Outbox) Replay(ctx context.Context, id string) error {
-	for it, err := range o.store.Query(ctx, store.Query{Table: o.table.Name, Partition: o.queue.dead()}) {
+	for it, err := range o.rows(ctx, store.Query{Partition: o.queue.dead()}) {
 		if err != nil {
 			return fmt.Errorf("replay %s: %w", id, err)
 		}
@@ -203,18 +200,9 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 // shard, then the dead letters. Of an unreadable one it yields the readable attributes. It
 // yields an error at most once, last.
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
-	return func(yield func(Effect, error) bool) {
-		for n := range shards {
-			for e, err := range o.effects(ctx, o.queue.shard(n), "the outbox") {
-				if !yield(e, err) || err != nil {
-					return
-				}
-			}
-		}
-		for e, err := range o.Dead(ctx) {
-			if !yield(e, err) {
-				return
-			}
-		}
+	var partitions []string
+	for n := range shards {
+		partitions = append(partitions, o.queue.shard(n))
 	}
+	return o.effects(ctx, append(partitions, o.queue.dead())...)
 }

@@ -103,11 +103,11 @@ func drain(t *testing.T, o *outbox.Outbox) outbox.Report {
 
 func wantPending(t *testing.T, o *outbox.Outbox, due, later, dead int) {
 	t.Helper()
-	gotDue, gotLater, gotDead, err := o.Pending(t.Context())
+	b, err := o.Backlog(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := [3]int{gotDue, gotLater, gotDead}, [3]int{due, later, dead}; got != want {
+	if got, want := [3]int{b.Due, b.Later, b.Dead}, [3]int{due, later, dead}; got != want {
 		t.Errorf("due, later, dead = %v, want %v", got, want)
 	}
 }

@@ -84,8 +84,8 @@ func TestQueues(t *testing.T) {
 	}
 	for _, partition := range []string{Mail.shard(0), Mail.dead()} {
 		b := New(broken{s, partition}, table, now, nil, nil)
-		if _, _, _, err := b.Pending(t.Context()); !errors.Is(err, errBroken) {
-			t.Errorf("Pending: %v", err)
+		if _, err := b.Backlog(t.Context(), 0); !errors.Is(err, errBroken) {
+			t.Errorf("Backlog: %v", err)
 		}
 		errs := 0
 		for _, err := range b.Waiting(t.Context()) {

@@ -25,23 +25,23 @@ const (
 func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Check) error {
 	return func(ctx context.Context, c *Check) error {
 		o := outbox.New(v.Engine.Store, v.Engine.Tables.Outbox, func() time.Time { return v.now }, nil, nil).On(q)
-		oldest, dead, err := o.Backlog(ctx)
+		b, err := o.Backlog(ctx, 64)
 		if errors.Is(err, store.ErrMissing) {
 			return nil
 		}
 		late := time.Duration(0)
-		if !oldest.IsZero() {
-			late = v.now.Sub(oldest)
+		if !b.Oldest.IsZero() {
+			late = v.now.Sub(b.Oldest)
 		}
 		c.value("duesday_outbox_oldest_age_seconds", late.Seconds(), name)
-		c.value("duesday_outbox_dead_letters", float64(dead), name)
+		c.value("duesday_outbox_dead_letters", float64(b.Dead), name)
 		c.say("nothing is late")
 		if late > 0 {
 			c.say("the oldest row waits for %s", span(late))
 		}
 		switch {
-		case dead > 0:
-			c.wrong("see why: "+v.Hint(see), "%d given up", dead)
+		case b.Dead > 0:
+			c.wrong("see why: "+v.Hint(see), "%d given up", b.Dead)
 		case late > lateRow:
 			c.wrong("see why: "+v.Hint(see)+"; a running serve delivers", "the oldest row waits for %s", span(late))
 		}
