@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/httpapi"
 )
 
 // A command prints its result twice: say, fields and table print for people, json prints for
-// programs. Each prints nothing in the other's mode. A noun of package tracking has the JSON form of
-// the API: see httpapi.View.
+// programs. Each prints nothing in the other's mode.
 
 func (p *program) json(v any) error {
 	if !p.cfg.JSON {
@@ -31,7 +29,7 @@ func (p *program) printJSON(v any) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(httpapi.View(v))
+	return enc.Encode(v)
 }
 
 // An object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
@@ -79,7 +77,7 @@ func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(escapeHTML)
-	err := enc.Encode(httpapi.View(v))
+	err := enc.Encode(v)
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 

@@ -100,7 +100,7 @@ func (s *server) logFailure(r *http.Request, err error) {
 
 // send writes an answer of one object.
 func send(w http.ResponseWriter, status int, v any) {
-	text, err := json.Marshal(View(v))
+	text, err := json.Marshal(v)
 	if err != nil { // a value without a JSON form, such as a year of five digits
 		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written","code":"internal"}`)
 	}

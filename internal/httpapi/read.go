@@ -52,7 +52,7 @@ func decodeStrict(text []byte, form any) error {
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
-	err := readView(form, in.Decode)
+	err := in.Decode(form)
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typed.Field != "" {
 		return field.Wrong(typed.Field, "want "+wanted(typed.Field, typed.Type))
 	}

@@ -23,7 +23,7 @@ func (s *server) routes() *http.ServeMux {
 	all := map[string]handler{
 		"POST /v1/purchases":                     s.createPurchase,
 		"GET /v1/purchases":                      ofAccount(s, "purchases", shop.Purchases),
-		"GET /v1/purchases/{id}":                 show("id", shop.Timeline, asIs),
+		"GET /v1/purchases/{id}":                 show("id", shop.Timeline),
 		"GET /v1/payments":                       ofAccount(s, "payments", shop.Payments),
 		"GET /v1/payments/{stripe_account}/{id}": s.showPayment,
 	}
@@ -38,7 +38,7 @@ func (s *server) routes() *http.ServeMux {
 }
 
 // show answers with the one that has the id in the path.
-func show[T any](name string, get func(ctx context.Context, id string) (T, error), form func(T) any) handler {
+func show[T any](name string, get func(ctx context.Context, id string) (T, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, err := named(r, name)
 		if err != nil {
@@ -48,7 +48,7 @@ func show[T any](name string, get func(ctx context.Context, id string) (T, error
 		if err != nil {
 			return err
 		}
-		send(w, http.StatusOK, form(v))
+		send(w, http.StatusOK, v)
 		return nil
 	}
 }
@@ -74,13 +74,11 @@ func ofAccount[T any](s *server, name string, list func(context.Context, string)
 		case q.err != nil:
 			return q.err
 		case wantsLines(r):
-			return stream(s, w, r, list(r.Context(), account), limit, asIs)
+			return stream(s, w, r, list(r.Context(), account), limit)
 		}
 		return gather(w, list(r.Context(), account), limit, name)
 	}
 }
-
-func asIs[T any](v T) any { return v }
 
 // idempotencyForm is the form of a caller's key: printable ASCII.
 var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
@@ -114,8 +112,21 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusOK
 	}
 	w.Header().Set("Location", "/v1/purchases/"+created.Purchase.ID)
-	send(w, status, formOfCreated(created))
+	sale := &created.Sale
+	send(w, status, createdForm{created.Purchase, append([]tracking.Object{}, sale.Objects...), sale.Customer,
+		sale.ClientSecret.Reveal(), sale.Declined, sale.Action, created.Repeated})
 	return nil
+}
+
+// A createdForm is a tracking.Created in JSON.
+type createdForm struct {
+	Purchase     *tracking.Purchase `json:"purchase"`
+	Objects      []tracking.Object  `json:"objects"` // the payment, subscription, schedule at Stripe
+	Customer     string             `json:"customer,omitempty"`
+	ClientSecret string             `json:"client_secret,omitempty"`
+	Declined     string             `json:"declined,omitempty"`
+	Action       bool               `json:"action_required,omitempty"`
+	Repeated     bool               `json:"repeated,omitempty"`
 }
 
 // failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
@@ -148,5 +159,5 @@ func (s *server) showPayment(w http.ResponseWriter, r *http.Request) error {
 	}
 	return show("id", func(ctx context.Context, id string) (*tracking.Payment, error) {
 		return s.o.Shop.Payment(ctx, at, id)
-	}, asIs)(w, r)
+	})(w, r)
 }

@@ -22,8 +22,7 @@ const (
 )
 
 // stream writes a list as lines of JSON while it comes, up to limit lines; limit 0 means all.
-func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int,
-	form func(T) any) error {
+func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int) error {
 	out := newLines(w)
 	defer out.stop()
 	n := 0
@@ -39,7 +38,7 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 			out.write(f)
 			return out.flush()
 		}
-		if n++; !out.write(form(v)) {
+		if n++; !out.write(v) {
 			return nil // the caller is gone
 		}
 		if n == limit {
@@ -68,7 +67,7 @@ func newLines(w http.ResponseWriter) *lines {
 }
 
 // write reports whether the caller still reads.
-func (l *lines) write(v any) bool { return l.enc.Encode(View(v)) == nil }
+func (l *lines) write(v any) bool { return l.enc.Encode(v) == nil }
 
 // flush sends the gathered lines. It returns no error: a caller that is gone needs no answer.
 func (l *lines) flush() error {
@@ -126,6 +125,6 @@ func gather[T any](w http.ResponseWriter, list iter.Seq2[T, error], limit int, n
 		}
 		all = append(all, v)
 	}
-	send(w, http.StatusOK, map[string]any{name: View(all), "more": more})
+	send(w, http.StatusOK, map[string]any{name: all, "more": more})
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 // kept are the fields that do not leave the house.
 var kept = []string{"Order.Tag", "Order.At", "Purchase.History", "Sale.ClientSecret"}
 
-// views are the nouns that only View shows, with all fields or with none.
+// views are the nouns that no request shows, with all fields or with none.
 func views(full bool) []any {
 	all := []any{new([]tracking.EventRow), new(tracking.Rebuilt), new(tracking.Verdict),
 		new([]*tracking.ConnectedAccount), new([]tracking.WaitingJob), new(tracking.Job)}
@@ -54,7 +54,7 @@ func TestViews_AreTheSameBytes(t *testing.T) {
 			o := tracking.Order{}
 			fill(&o, kept...)
 			o.Key = "k"
-			text, err := json.Marshal(httpapi.View(o))
+			text, err := json.Marshal(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestViews_AreTheSameBytes(t *testing.T) {
 			}
 			fmt.Fprintf(&got, "\n%T\n", v)
 			for _, line := range lines {
-				if err := json.NewEncoder(&got).Encode(httpapi.View(line)); err != nil {
+				if err := json.NewEncoder(&got).Encode(line); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -111,5 +111,35 @@ func TestViews_AreTheSameBytes(t *testing.T) {
 	}
 	if got.Len() != len(want) {
 		t.Errorf("got %d bytes, want %d", got.Len(), len(want))
+	}
+}
+
+// TestNouns_NameEveryField: no field of a noun is in JSON by its Go name.
+func TestNouns_NameEveryField(t *testing.T) {
+	seen := map[reflect.Type]bool{reflect.TypeFor[time.Time](): true}
+	var check func(reflect.Type)
+	check = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			check(of.Elem())
+		case reflect.Struct:
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			for f := range of.Fields() {
+				if _, named := f.Tag.Lookup("json"); f.IsExported() && !named {
+					t.Errorf("%s.%s has no name in JSON", of, f.Name)
+				} else if f.IsExported() {
+					check(f.Type)
+				}
+			}
+		}
+	}
+	for _, v := range append(views(false), tracking.Timeline{}, tracking.Object{}) {
+		check(reflect.TypeOf(v))
+	}
+	if len(seen) < 20 {
+		t.Errorf("%d types were checked", len(seen))
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
@@ -48,7 +47,7 @@ func (c *Command) Takes(a tracking.Action) bool { return a == c.Action }
 // Do implements tracking.Automation. Exit 0 means that the job is done, exit 100 that it can never
 // be done. After any other end it is tried again.
 func (c *Command) Do(ctx context.Context, j tracking.Job) error {
-	input, err := json.Marshal(httpapi.View(j))
+	input, err := json.Marshal(j)
 	if err != nil {
 		return err // unreachable: a job has a JSON form
 	}

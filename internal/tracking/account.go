@@ -16,12 +16,13 @@ import (
 // A ConnectedAccount is a Stripe account whose events are followed, and the merchant owning
 // it. The merchant never changes.
 type ConnectedAccount struct {
-	StripeAccount    string
-	Merchant         string // UUID
-	Own              bool   // the account of our key, which is connected to nobody
-	Created, Updated time.Time
-	Status           AccountStatus
-	Polled           PollState
+	StripeAccount string        `json:"stripe_account"`
+	Merchant      string        `json:"account"`       // UUID
+	Own           bool          `json:"own,omitempty"` // the account of our key, which is connected to nobody
+	Created       time.Time     `json:"created"`
+	Updated       time.Time     `json:"last_updated"`
+	Status        AccountStatus `json:"status"`
+	Polled        PollState     `json:"polled"`
 
 	version int64
 }
@@ -37,12 +38,12 @@ const (
 
 // A PollState is how far the poller is with an account.
 type PollState struct {
-	Through time.Time // every event before it is stored here; exclusive
-	Checked time.Time // the last round; a failed round moves it within its day only
-	Next    time.Time // the next round, unless a person asks sooner
-	Quiet   int       // rounds in a row without a new event
-	Swept   time.Time // the last comparison of the objects
-	Error   string    // why the last round failed
+	Through time.Time `json:"verified_through,omitzero"` // every event before it is stored here; exclusive
+	Checked time.Time `json:"checked,omitzero"`          // the last round; a failed round moves it within its day only
+	Next    time.Time `json:"next,omitzero"`             // the next round, unless a person asks sooner
+	Quiet   int       `json:"quiet,omitempty"`           // rounds in a row without a new event
+	Swept   time.Time `json:"swept,omitzero"`            // the last comparison of the objects
+	Error   string    `json:"error,omitempty"`           // why the last round failed
 }
 
 // The registry's partitions. Rows of quarantined events have the sort key <account>#<event>.

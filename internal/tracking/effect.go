@@ -24,13 +24,15 @@ const (
 // A Job is one action for one purchase. It may be handed over more than once, always with the
 // same ID.
 type Job struct {
-	ID                                string // the same for every repetition
-	Action                            Action
-	Purchase, Merchant, StripeAccount string
-	Kind                              Kind
-	Key                               string    // the order's, from the caller of CreatePurchase
-	Reason                            string    // the cause: paid pi_…, active sub_…, canceled sub_…
-	At                                time.Time // of the cause
+	ID            string    `json:"id"` // the same for every repetition
+	Action        Action    `json:"action"`
+	Purchase      string    `json:"purchase"`
+	Merchant      string    `json:"account"`
+	StripeAccount string    `json:"stripe_account"`
+	Kind          Kind      `json:"kind"`
+	Key           string    `json:"key,omitempty"` // the order's, from the caller of CreatePurchase
+	Reason        string    `json:"reason"`        // the cause: paid pi_…, active sub_…, canceled sub_…
+	At            time.Time `json:"at"`            // of the cause
 }
 
 // An Automation does jobs. It must be safe for concurrent use, and must limit its own time. A job
@@ -51,13 +53,13 @@ func (s *Service) actions() *outbox.Outbox { return s.queue(outbox.Actions, (*ac
 
 // A WaitingJob is a job not done yet.
 type WaitingJob struct {
-	ID       string
-	Action   Action
-	Purchase string
-	Due      time.Time // when it is tried next
-	Tries    int       // failed ones
-	Error    string    // why the last one did
-	Dead     bool      // given up; a person can replay it
+	ID       string    `json:"id"`
+	Action   Action    `json:"action"`
+	Purchase string    `json:"purchase"`
+	Due      time.Time `json:"due,omitzero"`    // when it is tried next
+	Tries    int       `json:"tries,omitempty"` // failed ones
+	Error    string    `json:"error,omitempty"` // why the last one did
+	Dead     bool      `json:"dead,omitempty"`  // given up; a person can replay it
 }
 
 // Jobs yields the jobs not done yet; dead ones come last.

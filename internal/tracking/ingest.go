@@ -23,10 +23,10 @@ type Origin struct {
 
 // A Verdict is the result of ingesting or replaying an event.
 type Verdict struct {
-	Event     string
-	Status    EventStatus
-	Reason    string
-	Duplicate bool // it was stored before; Status is the stored one
+	Event     string      `json:"event"`
+	Status    EventStatus `json:"status"`
+	Reason    string      `json:"reason,omitempty"`
+	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is the stored one
 }
 
 // Ingest stores an event whose signature has been verified. If it returns nil, the event is

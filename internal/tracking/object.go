@@ -24,44 +24,48 @@ const (
 // An Object is one of Stripe's objects, as an event or an answer tells it, in any version of the
 // API. An untold member is zero.
 type Object struct {
-	Kind    string
-	ID      string
-	Status  string    // Stripe's word
-	Created time.Time // UTC
-	Tag     Tag       // our own metadata, of the object or of its owner
+	Kind    string    `json:"kind"`
+	ID      string    `json:"id"`
+	Status  string    `json:"status,omitempty"` // Stripe's word
+	Created time.Time `json:"created,omitzero"` // UTC
 
 	// Fetched: the object as Stripe had it when we asked, and not as an event told at some time.
-	Fetched bool
+	Fetched bool `json:"seen,omitempty"`
 
 	// Failed, of a payment intent: its latest attempt was declined.
-	Failed bool
+	Failed bool `json:"failed,omitempty"`
 	// Code, of a payment intent: why, in Stripe's words. Of a subscription: why it was cancelled.
-	Code string
+	Code string `json:"code,omitempty"`
 
-	Amount   int64  // minor units, of a payment intent, refund or dispute
-	Currency string // ISO 4217, upper case
+	Amount   int64  `json:"amount,omitempty"`   // minor units, of a payment intent, refund or dispute
+	Currency string `json:"currency,omitempty"` // ISO 4217, upper case
 
 	// Its owners. With InvoiceTold, of a payment intent, an Invoice of "" means none made it.
 	// Versions since 2025-03-31.basil do not tell.
-	Payment, Invoice, Subscription, Schedule, Customer string
-	InvoiceTold                                        bool
+	Payment      string `json:"payment,omitempty"`
+	Invoice      string `json:"invoice,omitempty"`
+	Subscription string `json:"subscription,omitempty"`
+	Schedule     string `json:"schedule,omitempty"`
+	Customer     string `json:"customer,omitempty"`
+	InvoiceTold  bool   `json:"invoice_told,omitempty"`
 
-	Refunded int64    // of a charge: minor units, all refunds so far
-	Refunds  []Refund // of a charge or refund: those listed in it
+	Refunded int64    `json:"refunded,omitempty"` // of a charge: minor units, all refunds so far
+	Refunds  []Refund `json:"refunds,omitempty"`  // of a charge or refund: those listed in it
+	Tag      Tag      `json:"tag,omitzero"`       // our own metadata, of the object or of its owner
 }
 
 // A Refund is one refund of a payment.
 type Refund struct {
-	ID     string
-	Amount int64  // minor units
-	Status string // pending, requires_action, succeeded, canceled or failed
+	ID     string `json:"id"`
+	Amount int64  `json:"amount"` // minor units
+	Status string `json:"status"` // pending, requires_action, succeeded, canceled or failed
 }
 
 // A Dispute is one dispute of a payment.
 type Dispute struct {
-	ID     string
-	Amount int64  // minor units
-	Status string // needs_response, under_review, won, lost, warning_…
+	ID     string `json:"id"`
+	Amount int64  `json:"amount"` // minor units
+	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…
 }
 
 // The metadata of a purchase's objects at Stripe. Billing's intents have MetaInstallation, too.
@@ -73,15 +77,16 @@ const (
 
 // A Tag is the purpose of an object at Stripe, by its metadata.
 type Tag struct {
-	Installation string // of its Duesday
-	Purchase     string // UUID; "" if it is no purchase's
-	Kind         Kind   // of the purchase
+	Installation string `json:"installation,omitempty"` // of its Duesday
+	Purchase     string `json:"purchase,omitempty"`     // UUID; "" if it is no purchase's
+	Kind         Kind   `json:"kind,omitempty"`         // of the purchase
 
 	// Charge: it is a payment intent of billing's, for a period of one of Duesday's own
 	// subscriptions.
-	Charge bool
+	Charge bool `json:"charge,omitempty"`
 	// ChargeAccount and ChargeSubscription name the subscription.
-	ChargeAccount, ChargeSubscription string
+	ChargeAccount      string `json:"charge_account,omitempty"`
+	ChargeSubscription string `json:"charge_subscription,omitempty"`
 }
 
 // A Finder fetches objects from Stripe. at is the connected account, or "" for our own. Every

@@ -14,23 +14,24 @@ import (
 
 // A Payment is one payment intent of Stripe's under a purchase.
 type Payment struct {
-	ID               string // pi_…
-	StripeAccount    string
-	Merchant         string // UUID of the paid merchant
-	Purchase         string // UUID
-	Created, Updated time.Time
-	Status           PaymentStatus
-	Codes            []string // why attempts failed, in Stripe's words; sorted
-	Amount           int64    // minor units
-	Currency         string
-	Invoice          string // in_…, its origin
-	Subscription     string // sub_… of a recurring payment
+	ID            string        `json:"id"` // pi_…
+	StripeAccount string        `json:"stripe_account"`
+	Merchant      string        `json:"account"`  // UUID of the paid merchant
+	Purchase      string        `json:"purchase"` // UUID
+	Created       time.Time     `json:"created"`
+	Updated       time.Time     `json:"last_updated"`
+	Status        PaymentStatus `json:"status"`
+	Codes         []string      `json:"codes,omitempty"`  // why attempts failed, in Stripe's words; sorted
+	Amount        int64         `json:"amount,omitempty"` // minor units
+	Currency      string        `json:"currency,omitempty"`
+	Invoice       string        `json:"invoice,omitempty"`      // in_…, its origin
+	Subscription  string        `json:"subscription,omitempty"` // sub_… of a recurring payment
 
-	Refunded int64 // minor units, of all valid refunds
-	Refunds  map[string]Refund
-	Disputes map[string]Dispute
+	Refunded int64              `json:"refunded,omitempty"` // minor units, of all valid refunds
+	Refunds  map[string]Refund  `json:"refunds,omitempty"`
+	Disputes map[string]Dispute `json:"disputes,omitempty"`
 
-	History []Change
+	History []Change `json:"history,omitempty"`
 
 	told    int64 // the largest refunded sum of a charge
 	version int64

@@ -13,27 +13,27 @@ import (
 
 // A Purchase is an order of a buyer, whether paid or not. It is new until it is fulfilled.
 type Purchase struct {
-	ID            string // UUID
-	Merchant      string // UUID of the seller
-	StripeAccount string // of the merchant
-	Kind          Kind
-	Created       time.Time // when it was initiated; UTC, milliseconds
-	Updated       time.Time
-	Fulfilled     bool
+	ID            string    `json:"id"`             // UUID
+	Merchant      string    `json:"account"`        // UUID of the seller
+	StripeAccount string    `json:"stripe_account"` // of the merchant
+	Kind          Kind      `json:"kind"`
+	Created       time.Time `json:"created"` // when it was initiated; UTC, milliseconds
+	Updated       time.Time `json:"last_updated"`
+	Fulfilled     bool      `json:"fulfilled"`
 
-	Order    Order  // zero if the purchase became known by an event alone
-	Customer string // cus_… of the buyer
-	Problem  string // why it waits for a person, or why Stripe refused it
+	Order    Order  `json:"order"`              // zero if the purchase became known by an event alone
+	Customer string `json:"customer,omitempty"` // cus_… of the buyer
+	Problem  string `json:"problem,omitempty"`  // why it waits for a person, or why Stripe refused it
 
 	// The two effects.
-	Fulfilment  Effect
-	Unsubscribe Effect
-	Automations []Done // in their order
+	Fulfilment  Effect `json:"fulfilment,omitzero"`
+	Unsubscribe Effect `json:"unsubscribe,omitzero"`
+	Automations []Done `json:"automations,omitempty"` // in their order
 
 	// Subscriptions by their id at Stripe.
-	Subscriptions map[string]SubscriptionState
+	Subscriptions map[string]SubscriptionState `json:"subscriptions,omitempty"`
 
-	History []Change
+	History []Change `json:"-"`
 
 	keyHash string // of the order, to tell another one under the same key
 	order   string // as it is stored; Order is made of it for people alone
@@ -42,16 +42,17 @@ type Purchase struct {
 
 // A SubscriptionState is the part of a subscription that decides about its purchase's effects.
 type SubscriptionState struct {
-	Status   SubscriptionStatus
-	Ending   Ending
-	Schedule string
+	Status   SubscriptionStatus `json:"status"`
+	Ending   Ending             `json:"ending,omitempty"`
+	Schedule string             `json:"schedule,omitempty"`
 }
 
 // An Effect is fulfilment or unsubscribe: a purchase asks for each at most once.
 type Effect struct {
-	State       EffectState
-	Reason      string // the cause: paid pi_…, active sub_…, canceled sub_…
-	Asked, Done time.Time
+	State  EffectState `json:"state"`
+	Reason string      `json:"reason,omitempty"` // the cause: paid pi_…, active sub_…, canceled sub_…
+	Asked  time.Time   `json:"asked,omitzero"`
+	Done   time.Time   `json:"done,omitzero"`
 }
 
 // An EffectState says how far an effect is.
@@ -68,16 +69,16 @@ const (
 
 // Done is an applied automation.
 type Done struct {
-	Automation string
-	Action     Action
-	At         time.Time
+	Automation string    `json:"automation"`
+	Action     Action    `json:"action"`
+	At         time.Time `json:"at"`
 }
 
 // A Change is an entry in the history of a purchase, payment or subscription.
 type Change struct {
-	At    time.Time // when we noted it
-	What  string
-	Event string // evt_…, its cause
+	At    time.Time `json:"at"` // when we noted it
+	What  string    `json:"what"`
+	Event string    `json:"event,omitempty"` // evt_…, its cause
 }
 
 func (p *Purchase) fields(c *codec) {

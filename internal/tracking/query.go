@@ -22,8 +22,11 @@ type EventQuery struct {
 
 // An EventRow is an event as an index has it.
 type EventRow struct {
-	ID, Type, StripeAccount, Subscription string
-	At                                    time.Time
+	ID            string    `json:"id"`
+	Type          string    `json:"type,omitempty"`
+	StripeAccount string    `json:"stripe_account,omitempty"`
+	Subscription  string    `json:"subscription,omitempty"`
+	At            time.Time `json:"at"`
 }
 
 // Events yields stored events, the oldest first, from an index: an event of a moment ago may be

@@ -13,18 +13,20 @@ import (
 
 // A Rebuilt compares the stored state with the folded events.
 type Rebuilt struct {
-	StripeAccount string
-	Events        int          // folded
-	Unread        int          // not folded: their bodies are not stored
-	Compared      int          // payments and subscriptions whose first event is stored
-	Partial       int          // the others, of which events have expired
-	Ahead         int          // of those compared: more was fetched than the events tell
-	Differences   []Difference // by object
+	StripeAccount string       `json:"stripe_account"`
+	Events        int          `json:"events"`      // folded
+	Unread        int          `json:"unread"`      // not folded: their bodies are not stored
+	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
+	Partial       int          `json:"partial"`     // the others, of which events have expired
+	Ahead         int          `json:"ahead"`       // of those compared: more was fetched than the events tell
+	Differences   []Difference `json:"differences"` // by object
 }
 
 // A Difference is an object whose stored state contradicts its events.
 type Difference struct {
-	ID, Stored, Folded string
+	ID     string `json:"id"`
+	Stored string `json:"stored"`
+	Folded string `json:"folded"`
 }
 
 // folded is the state of one object by its events.

@@ -14,16 +14,17 @@ import (
 // A Subscription is a subscription of Stripe's under a purchase. One whose schedule has not
 // begun yet has none at Stripe: it goes by the schedule's id until then.
 type Subscription struct {
-	ID               string // sub_… or sub_sched_…
-	StripeAccount    string
-	Merchant         string // UUID
-	Purchase         string
-	Created, Updated time.Time
-	Status           SubscriptionStatus
-	Detail           string // Stripe's word for it: past_due, unpaid, …
-	Ending           Ending // of a terminated one
-	Schedule         string // sub_sched_…
-	History          []Change
+	ID            string             `json:"id"` // sub_… or sub_sched_…
+	StripeAccount string             `json:"stripe_account"`
+	Merchant      string             `json:"account"` // UUID
+	Purchase      string             `json:"purchase"`
+	Created       time.Time          `json:"created"`
+	Updated       time.Time          `json:"last_updated"`
+	Status        SubscriptionStatus `json:"status"`
+	Detail        string             `json:"stripe_status,omitempty"` // Stripe's word for it: past_due, unpaid, …
+	Ending        Ending             `json:"ending,omitempty"`        // of a terminated one
+	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_…
+	History       []Change           `json:"history,omitempty"`
 
 	progress
 	version int64

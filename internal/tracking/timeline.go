@@ -12,19 +12,19 @@ import (
 
 // A Timeline is a purchase with its payments, subscriptions and events, in order.
 type Timeline struct {
-	Purchase      *Purchase
-	Payments      []*Payment      // oldest first
-	Subscriptions []*Subscription // oldest first
-	Steps         []Step          // oldest first
+	Purchase      *Purchase       `json:"purchase"`
+	Payments      []*Payment      `json:"payments"`      // oldest first
+	Subscriptions []*Subscription `json:"subscriptions"` // oldest first
+	Steps         []Step          `json:"steps"`         // oldest first
 }
 
 // A Step is one event or change in a Timeline.
 type Step struct {
-	At     time.Time
-	About  string // id of the purchase, payment or subscription
-	What   string
-	Event  string // evt_…, its cause
-	Detail string // type of the event
+	At     time.Time `json:"at"`
+	About  string    `json:"about"` // id of the purchase, payment or subscription
+	What   string    `json:"what"`
+	Event  string    `json:"event,omitempty"`  // evt_…, its cause
+	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
 // Timeline returns the history of a purchase by our own clock: its order, its events and the done
