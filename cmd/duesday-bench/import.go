@@ -9,13 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/duesday/duesday/cmd/duesday-bench/bench"
 	"github.com/duesday/duesday/internal/capacity/estimate"
 )
 
 // imports runs duesday import over a file: opening and closing the store are part of it.
-func (b *benchmark) imports(ctx context.Context) ([]bench.Cell, error) {
+func (b *benchmark) imports(ctx context.Context) (*bench.Cell, error) {
 	if err := b.build(ctx); err != nil {
 		return nil, err
 	}
@@ -23,23 +24,13 @@ func (b *benchmark) imports(ctx context.Context) ([]bench.Cell, error) {
 	if err := writeBook(file, b.subscriptions); err != nil {
 		return nil, err
 	}
-	cell := bench.Cell{Name: "import", Unit: "subscriptions"}
-	for round := range b.rounds {
-		b.note("import, round %d of %d", round+1, b.rounds)
-		s, err := bench.Measure(func() (int, error) { return b.subscriptions, b.importOnce(ctx, file) })
-		if err != nil {
-			return nil, err
-		}
-		cell.Ours = append(cell.Ours, s)
-		if b.alone {
-			continue
-		}
-		if s, err = bench.Measure(func() (int, error) { return b.subscriptions, b.loadBare() }); err != nil {
-			return nil, err
-		}
-		cell.Bare = append(cell.Bare, s)
+	sides := []bench.Work{
+		func() (int, []time.Duration, error) { return b.subscriptions, nil, b.importOnce(ctx, file) },
+		func() (int, []time.Duration, error) { return b.subscriptions, nil, b.loadBare() }}
+	if b.alone {
+		sides = sides[:1]
 	}
-	return []bench.Cell{cell}, nil
+	return b.inTurn("import", "subscriptions", ready, sides...)
 }
 
 // importOnce runs the product as a user does, in a process of its own.
@@ -74,8 +65,7 @@ func (b *benchmark) loadBare() error {
 	if err != nil {
 		return err
 	}
-	_, err = bare.Load(b.subscriptions)
-	return errors.Join(err, bare.Close(), os.RemoveAll(dir))
+	return errors.Join(bare.Load(b.subscriptions), bare.Close(), os.RemoveAll(dir))
 }
 
 // writeBook writes a file to import: realistic rows, a month of payment days.

@@ -57,7 +57,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	b := &benchmark{stdout: stdout, stderr: stderr}
 	root := &cobra.Command{Use: "duesday-bench", Short: "Measure Duesday on this machine", SilenceErrors: true,
 		SilenceUsage: true}
-	one := func(name, short string, measure func(context.Context) ([]bench.Cell, error)) *cobra.Command {
+	one := func(name, short string, measure func(context.Context) (*bench.Cell, error)) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			return b.run(cmd.Context(), measure)
 		}}
@@ -86,7 +86,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 	return root
 }
 
-func (b *benchmark) run(ctx context.Context, measure func(context.Context) ([]bench.Cell, error)) (err error) {
+func (b *benchmark) run(ctx context.Context, measure func(context.Context) (*bench.Cell, error)) (err error) {
 	if b.subscriptions < 1000 || b.workers < 1 || b.seconds < 1 || b.rounds < 1 || b.cacheMiB < 8 {
 		return errors.New("want at least 1000 subscriptions, 1 worker, 1 second, 1 round and 8 MiB of cache")
 	}
@@ -94,52 +94,71 @@ func (b *benchmark) run(ctx context.Context, measure func(context.Context) ([]be
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
-	cells, err := measure(ctx)
+	cell, err := measure(ctx)
 	if err != nil {
 		return err
 	}
-	return b.print(cells)
+	return b.print(cell)
 }
 
 func (b *benchmark) length() time.Duration { return time.Duration(b.seconds) * time.Second }
 
 func (b *benchmark) cache() int64 { return int64(b.cacheMiB) << 20 }
 
-// sides opens both sides in folders of their own. bare is nil when it is left out.
-func (b *benchmark) sides(ctx context.Context, name string) (ours *bench.Ours, bare *bench.Bare, done func() error,
-	err error) {
-	dir := filepath.Join(b.folder, name)
-	if ours, err = bench.OpenOurs(ctx, filepath.Join(dir, "ours"), b.cache()); err != nil {
-		return nil, nil, nil, err
+// ours opens our side, with n subscriptions that are due over the days in turn.
+func (b *benchmark) ours(ctx context.Context, name string, n, days int) (*bench.Ours, error) {
+	ours, err := bench.OpenOurs(ctx, filepath.Join(b.folder, name), b.cache())
+	if err != nil {
+		return nil, err
 	}
-	if !b.alone {
-		if bare, err = bench.OpenBare(filepath.Join(dir, "bare"), b.cache()); err != nil {
-			return nil, nil, nil, errors.Join(err, ours.Close())
-		}
-	}
-	return ours, bare, func() error {
-		err := ours.Close()
-		if bare != nil {
-			err = errors.Join(err, bare.Close())
-		}
-		return errors.Join(err, os.RemoveAll(dir))
-	}, nil
-}
-
-// load fills both sides and waits until neither compacts.
-func (b *benchmark) load(ctx context.Context, ours *bench.Ours, bare *bench.Bare, n, days int) error {
 	b.note("loading %d subscriptions", n)
-	if _, err := ours.Load(ctx, n, days, 8); err != nil {
-		return err
-	}
-	if bare != nil {
-		if _, err := bare.Load(n); err != nil {
-			return err
-		}
-		bare.Settle()
+	if err := ours.Load(ctx, n, days, 8); err != nil {
+		return nil, errors.Join(err, ours.Close())
 	}
 	ours.Settle()
-	return nil
+	return ours, nil
+}
+
+// inTurn measures the sides in turn, ours first. Each round begins with before, which is not measured.
+func (b *benchmark) inTurn(name, unit string, before func(*bench.Cell) error, sides ...bench.Work) (*bench.Cell,
+	error) {
+	cell := &bench.Cell{Name: name, Unit: unit}
+	for round := range b.rounds {
+		b.note("%s, round %d of %d", name, round+1, b.rounds)
+		if err := before(cell); err != nil {
+			return nil, err
+		}
+		for i, side := range sides {
+			s, err := bench.Measure(side)
+			if err != nil {
+				return nil, err
+			}
+			cell.Sides[i] = append(cell.Sides[i], s)
+		}
+	}
+	return cell, nil
+}
+
+func ready(*bench.Cell) error { return nil }
+
+// againstBare measures our side in turn with a bare one of n subscriptions, unless that is left out.
+func (b *benchmark) againstBare(name, unit string, n int, before func(*bench.Cell) error, ours bench.Work,
+	work func(*bench.Bare) (int, []time.Duration, error)) (_ *bench.Cell, err error) {
+	if b.alone {
+		return b.inTurn(name, unit, before, ours)
+	}
+	bare, err := bench.OpenBare(filepath.Join(b.folder, "bare"), b.cache())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	if err := bare.Load(n); err != nil {
+		return nil, err
+	}
+	return b.inTurn(name, unit, func(c *bench.Cell) error {
+		bare.Settle()
+		return before(c)
+	}, ours, func() (int, []time.Duration, error) { return work(bare) })
 }
 
 // note shows a person the progress: a benchmark takes minutes.

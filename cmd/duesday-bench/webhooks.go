@@ -44,7 +44,7 @@ put into the outbox, and not delivered. The CPU includes that of whoever sends.`
 	return c
 }
 
-func (b *benchmark) webhooks(ctx context.Context) (cells []bench.Cell, err error) {
+func (b *benchmark) webhooks(ctx context.Context) (_ *bench.Cell, err error) {
 	if b.seconds > maxWebhookSeconds {
 		return nil, fmt.Errorf("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
 	}
@@ -53,50 +53,21 @@ func (b *benchmark) webhooks(ctx context.Context) (cells []bench.Cell, err error
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
-	var bare *bench.Bare
-	if !b.alone {
-		if bare, err = bench.OpenBare(filepath.Join(b.folder, "bare"), b.cache()); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, bare.Close()) }()
-	}
-	cell := bench.Cell{Name: "webhooks", Unit: "events"}
 	perSecond, taken := 15_000, 0 // until it is known
-	for round := range b.rounds {
-		b.note("webhooks, round %d of %d: preparing events of %d bytes", round+1, b.rounds, ours.BodyBytes())
-		if err := ours.Prepare(ctx, b.subscriptions, b.seconds*perSecond); err != nil {
-			return nil, err
+	prepare := func(cell *bench.Cell) error {
+		b.note("preparing events of %d bytes", ours.BodyBytes())
+		if before := cell.Sides[0]; len(before) > 0 {
+			perSecond = int(before[len(before)-1].PerSecond * 3 / 2)
 		}
+		err := ours.Prepare(ctx, b.subscriptions, b.seconds*perSecond)
 		ours.Settle()
-		s, err := timed(func() (int, []time.Duration, error) { return ours.Run(ctx, b.workers, b.length()) })
-		if err != nil {
-			return nil, err
-		}
-		cell.Ours, perSecond = append(cell.Ours, s), int(s.PerSecond*3/2)
-		if bare == nil {
-			continue
-		}
-		bare.Settle()
-		s, err = timed(func() (units int, took []time.Duration, err error) {
-			units, took, err = bare.Take(taken, b.workers, b.subscriptions, b.length())
+		return err
+	}
+	return b.againstBare("webhooks", "events", 0, prepare,
+		func() (int, []time.Duration, error) { return ours.Run(ctx, b.workers, b.length()) },
+		func(bare *bench.Bare) (int, []time.Duration, error) {
+			units, took, err := bare.Take(taken, b.workers, b.subscriptions, b.length())
 			taken += units
 			return units, took, err
 		})
-		if err != nil {
-			return nil, err
-		}
-		cell.Bare = append(cell.Bare, s)
-	}
-	return []bench.Cell{cell}, nil
-}
-
-// timed is a sample with the times of its units.
-func timed(do func() (int, []time.Duration, error)) (bench.Sample, error) {
-	var took []time.Duration
-	s, err := bench.Measure(func() (units int, err error) {
-		units, took, err = do()
-		return units, err
-	})
-	s.P50, s.P99 = bench.Percentile(took, 50), bench.Percentile(took, 99)
-	return s, err
 }

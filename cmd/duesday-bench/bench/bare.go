@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -13,12 +12,16 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// The fixed bytes of the workloads.
+// The fixed bytes of the workloads. An event has three index entries, and the item that it changes:
+// with their keys they are 861 bytes of log.
 const (
 	subscriptionBytes = 1024
 	indexBytes        = 300
 	receiptBytes      = 300
 	attemptBytes      = 200
+	eventBytes        = 300
+	eventIndexBytes   = 78
+	stateBytes        = 200
 )
 
 // A Bare is a bare Pebble with the subscriptions of the workloads in it.
@@ -69,10 +72,8 @@ func indexKey(kind byte, day uint16, n int) []byte {
 	return append(k, key('s', n)...)
 }
 
-// Load is W4: n subscriptions with two index entries each, durable at the end. It
-// returns subscriptions a second.
-func (b *Bare) Load(n int) (float64, error) {
-	start := time.Now()
+// Load is W4: n subscriptions with two index entries each, durable at the end.
+func (b *Bare) Load(n int) error {
 	const chunk = 500
 	for at := 0; at < n; at += chunk {
 		batch := b.db.NewBatch()
@@ -83,14 +84,11 @@ func (b *Bare) Load(n int) (float64, error) {
 			_ = batch.Set(indexKey('2', 0, n), b.value(i+2, indexBytes), nil)
 		}
 		if err := batch.Commit(pebble.NoSync); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if err := b.db.LogData(nil, pebble.Sync); err != nil {
-		return 0, err
-	}
 	b.n = n
-	return float64(n) / time.Since(start).Seconds(), nil
+	return b.db.LogData(nil, pebble.Sync)
 }
 
 // A request is one commit handed to the group committer.
@@ -141,42 +139,15 @@ func (b *Bare) commit(batch *pebble.Batch) error {
 // read of the item follows, and a commit of receipt, item, the two index entries moved and the
 // attempt done. first is where in the subscriptions it goes on. It returns units done.
 func (b *Bare) Pay(first, workers int, length time.Duration) (units int, err error) {
-	next := make(chan int, 4*workers)
-	deadline := time.Now().Add(length)
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			done := 0
-			var failed error
-			for i := range next {
-				if failed == nil {
-					failed = b.pay(i)
-					done++
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			units += done
-			if err == nil {
-				err = failed
-			}
-		})
-	}
-	for i := first; time.Now().Before(deadline); i++ {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	units, _, err = load(workers, length, func(_, i int) (bool, error) { return true, b.pay(first + i) })
 	return units, err
 }
 
 func (b *Bare) pay(i int) error {
 	n, round := estimate.Scatter(i%b.n), uint16(i/b.n)
 	attempt := key('a', n, byte(round>>8), byte(round))
-	if _, closer, err := b.db.Get(attempt); err == nil {
-		_ = closer.Close()
-		return fmt.Errorf("attempt %d exists", i)
+	if err := b.guard(attempt); err != nil {
+		return err
 	}
 	batch := b.db.NewBatch()
 	_ = batch.Set(attempt, b.value(i, attemptBytes), nil)
@@ -199,13 +170,43 @@ func (b *Bare) pay(i int) error {
 	return b.commit(batch)
 }
 
-// Scan is W3: it streams the entries of the day given, and returns entries a second.
-func (b *Bare) Scan(day uint16) (rows int, perSecond float64, err error) {
-	start := time.Now()
+// guard is a read of a key that must be free.
+func (b *Bare) guard(key []byte) error {
+	_, closer, err := b.db.Get(key)
+	if err != nil {
+		return nil // it is not there; a later write shows another error
+	}
+	_ = closer.Close()
+	return fmt.Errorf("key %x exists", key)
+}
+
+// Take is W2 for the time given: per event a guard read, then one commit of the event, its
+// three index entries and one of the states. first is how many events there were before.
+func (b *Bare) Take(first, workers, states int, length time.Duration) (units int, took []time.Duration, err error) {
+	return load(workers, length, func(_, i int) (bool, error) { return true, b.take(first+i, states) })
+}
+
+func (b *Bare) take(i, states int) error {
+	n := estimate.Scatter(i)
+	event := key('e', n)
+	if err := b.guard(event); err != nil {
+		return err
+	}
+	batch := b.db.NewBatch()
+	_ = batch.Set(event, b.value(i, eventBytes), nil)
+	for _, kind := range []byte{'6', '7', '8'} { // by time, by account, by subscription
+		_ = batch.Set(indexKey(kind, uint16(i%1000), n), b.value(i+int(kind), eventIndexBytes), nil)
+	}
+	_ = batch.Set(key('t', estimate.Scatter(i%states)), b.value(i+1, stateBytes), nil)
+	return b.commit(batch)
+}
+
+// Scan is W3: it streams the entries of the day given.
+func (b *Bare) Scan(day uint16) (rows int, err error) {
 	lower, upper := indexKey('2', day, 0)[:3], indexKey('2', day+1, 0)[:3]
 	it, err := b.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	for ok := it.First(); ok; ok = it.Next() {
 		if _, err := it.ValueAndErr(); err != nil {
@@ -213,7 +214,7 @@ func (b *Bare) Scan(day uint16) (rows int, perSecond float64, err error) {
 		}
 		rows++
 	}
-	return rows, float64(rows) / time.Since(start).Seconds(), it.Close()
+	return rows, it.Close()
 }
 
 // Settle waits until no compaction runs, two minutes at most.

@@ -9,15 +9,15 @@ import (
 // A Sample is one measurement of one side.
 type Sample struct {
 	PerSecond float64
-	CPU       time.Duration // user and system, of the whole process, per unit
-	P50, P99  time.Duration // of one unit, for its caller; zero where that was not measured
+	CPU       float64 // seconds of user and system, of the whole process, per 100,000 units
+	P50, P99  float64 // milliseconds of one unit, for its caller; zero where that was not measured
 }
 
-// A Cell is one figure: ours and the bare side's, measured in turn, pair by pair.
+// A Cell is one figure: our side's, and the bare one's, measured in turn, pair by pair.
 type Cell struct {
-	Name       string
-	Unit       string
-	Ours, Bare []Sample
+	Name  string
+	Unit  string
+	Sides [2][]Sample
 }
 
 // A Range is a smallest, a median and a largest value.
@@ -27,61 +27,43 @@ type Range struct {
 	Max    float64 `json:"max"`
 }
 
-// RangeOf returns the range of the values; zero for none.
-func RangeOf(values []float64) Range {
-	if len(values) == 0 {
+// Over returns the range of a value of each; zero of none.
+func Over[T any](all []T, value func(T) float64) Range {
+	if len(all) == 0 {
 		return Range{}
 	}
-	v := slices.Sorted(slices.Values(values))
+	var v []float64
+	for _, one := range all {
+		v = append(v, value(one))
+	}
+	slices.Sort(v)
 	return Range{v[0], v[len(v)/2], v[len(v)-1]}
-}
-
-// Rates returns the samples' units a second.
-func Rates(samples []Sample) Range {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = s.PerSecond
-	}
-	return RangeOf(values)
-}
-
-// CPUs returns the samples' CPU seconds per 100,000 units.
-func CPUs(samples []Sample) Range {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = s.CPU.Seconds() * 100_000
-	}
-	return RangeOf(values)
-}
-
-// Milliseconds returns the times of one unit that of picks from the samples.
-func Milliseconds(samples []Sample, of func(Sample) time.Duration) Range {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = of(s).Seconds() * 1000
-	}
-	return RangeOf(values)
 }
 
 // Ratios returns ours over bare, pair by pair: the machine's
 // weather, shared by both sides, is divided out.
 func (c *Cell) Ratios() Range {
 	var values []float64
-	for i := range min(len(c.Ours), len(c.Bare)) {
-		values = append(values, c.Ours[i].PerSecond/c.Bare[i].PerSecond)
+	for i, bare := range c.Sides[1] {
+		values = append(values, c.Sides[0][i].PerSecond/bare.PerSecond)
 	}
-	return RangeOf(values)
+	return Over(values, func(v float64) float64 { return v })
 }
 
-// Measure takes a sample of do, which returns how many units it did.
-func Measure(do func() (units int, err error)) (Sample, error) {
+// Work does units, and returns how many and, where that is measured, how long each took, in order of
+// that.
+type Work func() (units int, took []time.Duration, err error)
+
+// Measure takes a sample of the work.
+func Measure(do Work) (Sample, error) {
 	cpu, start := processCPU(), time.Now()
-	units, err := do()
+	units, took, err := do()
 	if err != nil || units == 0 {
 		return Sample{}, err
 	}
-	took := time.Since(start)
-	return Sample{PerSecond: float64(units) / took.Seconds(), CPU: (processCPU() - cpu) / time.Duration(units)}, nil
+	rate := float64(units) / time.Since(start).Seconds()
+	return Sample{rate, (processCPU() - cpu).Seconds() / float64(units) * 100_000, percentile(took, 50).Seconds() * 1000,
+		percentile(took, 99).Seconds() * 1000}, nil
 }
 
 // processCPU returns the user and system time of this process so far, and of the processes

@@ -46,9 +46,9 @@ func load(workers int, length time.Duration, do func(worker, i int) (more bool, 
 	return len(took), took, err
 }
 
-// Percentile returns the value that so many percent of the sorted ones do not exceed; zero for
+// percentile returns the value that so many percent of the sorted ones do not exceed; zero for
 // none.
-func Percentile(sorted []time.Duration, percent int) time.Duration {
+func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +19,7 @@ import (
 type Ours struct {
 	store  *pebblestore.Store
 	engine *engine.Engine
-	first  civil.Date // the day on which the first subscriptions are due
-	n      int
+	first  civil.Date    // the day on which the first subscriptions are due
 	ahead  *atomic.Int64 // of the real clock, in nanoseconds: days pass as they do for a daily job
 }
 
@@ -51,35 +49,22 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 func (o *Ours) Close() error { return o.store.Close() }
 
 // Load creates n subscriptions of realistic size, each of an account of its own, due over
-// the given number of days in turn, and returns subscriptions a second.
-func (o *Ours) Load(ctx context.Context, n, days, workers int) (float64, error) {
-	start := time.Now()
+// the given number of days in turn.
+func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 	const chunk = 48
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make(chan error, workers)
-	for range workers {
-		wg.Go(func() {
-			for {
-				at := int(next.Add(chunk)) - chunk
-				if at >= n {
-					return
-				}
-				batch := make([]billing.NewSubscription, 0, chunk)
-				for i := at; i < min(n, at+chunk); i++ {
-					batch = append(batch, estimate.Subscription(i, o.first.AddDays(i%days)))
-				}
-				if _, err := o.engine.ImportBatch(ctx, batch); err != nil {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	o.n = n
-	return float64(n) / time.Since(start).Seconds(), <-errs
+	_, _, err := load(workers, time.Hour, func(_, i int) (bool, error) {
+		at := i * chunk
+		if at >= n {
+			return false, nil
+		}
+		batch := make([]billing.NewSubscription, 0, chunk)
+		for i := at; i < min(n, at+chunk); i++ {
+			batch = append(batch, estimate.Subscription(i, o.first.AddDays(i%days)))
+		}
+		_, err := o.engine.ImportBatch(ctx, batch)
+		return true, err
+	})
+	return err
 }
 
 // Pay runs the payment job of the day for the time given and returns how many it charged
@@ -104,16 +89,15 @@ func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time
 	return r.Counts[engine.OutcomePaid], took, nil
 }
 
-// Scan streams the due rows of the day, decoded, and returns rows a second.
-func (o *Ours) Scan(ctx context.Context, day civil.Date) (rows int, perSecond float64, err error) {
-	start := time.Now()
+// Scan streams the due rows of the day, decoded.
+func (o *Ours) Scan(ctx context.Context, day civil.Date) (rows int, err error) {
 	for _, err := range o.engine.GetDuePaymentsByDate(ctx, day) {
 		if err != nil {
-			return rows, 0, err
+			return rows, err
 		}
 		rows++
 	}
-	return rows, float64(rows) / time.Since(start).Seconds(), nil
+	return rows, nil
 }
 
 // Day returns the i-th day on which subscriptions of Load are due.

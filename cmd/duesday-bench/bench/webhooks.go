@@ -176,29 +176,15 @@ func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duratio
 	return units, took, err
 }
 
-// nobody is a Stripe without answers of its own: purchases are made from their
-// customer's number alone.
-type nobody struct{}
-
-var errNobody = errors.New("the benchmark has no Stripe to ask")
-
-func (nobody) Payment(context.Context, string, string) (tracking.Object, error) {
-	return tracking.Object{}, errNobody
+// nobody is a Stripe that takes orders alone: purchases are made from their customer's number. It
+// panics if it is asked anything else.
+type nobody struct {
+	tracking.Finder
+	tracking.Seller
 }
 
-func (nobody) Subscription(context.Context, string, string) (tracking.Object, error) {
-	return tracking.Object{}, errNobody
-}
-
-func (nobody) Schedule(context.Context, string, string) (tracking.Object, error) {
-	return tracking.Object{}, errNobody
-}
-
+// Connected implements tracking.Finder.
 func (nobody) Connected(context.Context, string) error { return nil }
-
-func (nobody) Find(context.Context, tracking.Order) (tracking.Sale, error) {
-	return tracking.Sale{}, errNobody
-}
 
 // Sell implements tracking.Seller.
 func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {

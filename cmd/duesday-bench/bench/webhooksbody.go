@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 
@@ -185,22 +186,11 @@ func (a *asker) post(path string, params ...string) (id string) {
 	r.Header.Set("Authorization", "Bearer "+stripefake.DefaultKeys()[0].Secret)
 	r.Header.Set("Stripe-Account", a.account)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := recorder{header: http.Header{}}
-	a.fake.ServeHTTP(&w, r)
+	w := httptest.NewRecorder()
+	a.fake.ServeHTTP(w, r)
 	var o struct{ ID string }
-	if err := json.Unmarshal(w.body.Bytes(), &o); err != nil || w.status != http.StatusOK {
-		a.err = fmt.Errorf("POST %s: %d %s", path, w.status, w.body.Bytes())
+	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil || w.Code != http.StatusOK {
+		a.err = fmt.Errorf("POST %s: %d %s", path, w.Code, w.Body)
 	}
 	return o.ID
 }
-
-// A recorder keeps an answer.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (w *recorder) Header() http.Header         { return w.header }
-func (w *recorder) WriteHeader(status int)      { w.status = status }
-func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
