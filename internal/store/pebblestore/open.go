@@ -65,6 +65,8 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	po := pebbleOptions(o, disk, log)
 	po.EventListener = log.events()
 	po.Lock = l.held
+	compactions := newScheduler()
+	po.Experimental.CompactionScheduler = compactions
 	db, err := openDatabase(path, po, failure)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -79,6 +81,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	}
 	disk.armed.Store(true)
 	s.start()
+	compactions.open()
 	return s, nil
 }
 
