@@ -35,6 +35,8 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"cmd/duesday-bench/bench/":                 "it measures",
 			"internal/billing/engine/run.go run":       "how long a run took is measured, and decides nothing",
 			"internal/httpapi/server.go New":           "the default of Options.Now",
+			"internal/election/election.go elect":      "how long a holder may be silent is real time",
+			"internal/election/election.go End":        "how long a process waits for another is real time",
 			"internal/sandbox/sandbox.go newSandbox":   "the default of Options.Now",
 			"internal/sandbox/server.go extend":        "the deadlines of a connection are on the real clock",
 			"internal/socket/holder.go WriteHolder":    "tells people since when a process is the holder",
@@ -47,8 +49,6 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/pebblestore/commit.go finishGroups": "how long a sync takes is measured, and decides only how " +
 				"long the next group may gather",
 			"internal/store/folder/folder.go Open":            "the default of Options.Now",
-			"internal/store/folder/folder.go elect":           "how long a holder may be silent is real time",
-			"internal/store/folder/folder.go handOver":        "how long a process waits for another is real time",
 			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
 			"internal/store/pebblestore/options.go WaitIdle":  "benchmarks wait by it",

@@ -21,10 +21,16 @@ import (
 var ErrLocked = errors.New("the file is in use")
 
 // A lockedFile gives its lock back in Close, though a child that is just being started has it too.
-type lockedFile struct{ *os.File }
+type lockedFile struct {
+	*os.File
+	holder string // the file that names this process; "": none. It goes with the lock
+}
 
-func (f lockedFile) Close() error {
-	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
+func (f lockedFile) Close() (err error) {
+	if f.holder != "" {
+		err = os.Remove(f.holder)
+	}
+	return errors.Join(err, syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }
 
 // openFile opens and locks the file, and makes it if there is none.

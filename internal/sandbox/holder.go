@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/election"
 	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/socket"
 )
@@ -99,7 +100,7 @@ func (s *shared) hold() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox ledger: %w", err)
 	}
-	l, remove, err := s.listen()
+	l, err := s.listen(&f)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox ledger: %w", err), f.Close())
 	}
@@ -113,7 +114,7 @@ func (s *shared) hold() (*session, error) {
 	}()
 	end := func() error {
 		cancel()
-		return errors.Join(<-served, remove())
+		return <-served
 	}
 	box, err := newSandbox(f, s.o)
 	handler = Handler(box)
@@ -126,33 +127,35 @@ func (s *shared) hold() (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, end(), f.Close())
 	}
-	return &session{Ledger: box, end: func() error { return errors.Join(end(), box.Close()) }}, nil
+	return &session{Shared: box, End: func() error { return errors.Join(end(), box.Close()) }}, nil
 }
 
-// listen makes the socket and the holder's file beside the ledger. remove removes the latter.
-func (s *shared) listen() (l net.Listener, remove func() error, err error) {
+// listen makes the socket and the holder's file beside the ledger.
+func (s *shared) listen(f *lockedFile) (net.Listener, error) {
 	file, err := s.place()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	dir, name := filepath.Split(file)
 	_, dead := s.holder()
 	socket.Clear(dead)
 	at, err := socket.Path(dir, name+".sock")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if l, err = socket.Listen(dir, at); err != nil {
-		return nil, nil, err
+	l, err := socket.Listen(dir, at)
+	if err != nil {
+		return nil, err
 	}
-	f, err := os.OpenFile(file+holderEnding, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	holder, err := os.OpenFile(file+holderEnding, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil {
-		err = errors.Join(socket.WriteHolder(f, s.o.Holder, at), f.Close())
+		f.holder = holder.Name()
+		err = errors.Join(socket.WriteHolder(holder, s.o.Holder, at), holder.Close())
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, l.Close())
 	}
-	return l, func() error { return os.Remove(file + holderEnding) }, nil
+	return l, nil
 }
 
 // serve greets clients and serves them with the handler, which may keep them waiting.
@@ -192,12 +195,10 @@ func (s *shared) serve(ctx context.Context, l net.Listener, handler func() http.
 func (s *shared) connect(ctx context.Context) (*session, error) {
 	who, at := s.holder()
 	if at == "" {
-		return nil, ErrLocked // it has just taken the file
+		return nil, election.ErrUnserved
 	}
 	c := s.client(at)
-	asking, cancel := context.WithTimeout(ctx, answersIn)
-	defer cancel()
-	theirs, err := c.greet(asking)
+	theirs, err := c.greet(ctx)
 	ours := s.o.greeting()
 	switch {
 	case err == nil && theirs == ours:
@@ -208,8 +209,6 @@ func (s *shared) connect(ctx context.Context) (*session, error) {
 	case err == nil:
 		err = fmt.Errorf("%w: %s has it, with %s; this process has %s", ErrHolder, who, theirs.Parameters,
 			ours.Parameters)
-	case asking.Err() != nil && ctx.Err() == nil:
-		err = fmt.Errorf("%w: %s has it, and does not answer: resume it, or stop it", ErrHolder, who)
 	}
 	return nil, errors.Join(err, c.Close())
 }
@@ -218,12 +217,12 @@ func (s *shared) connect(ctx context.Context) (*session, error) {
 // would keep waiting.
 func (s *shared) follow(c *Client, who string) *session {
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &session{c, who, func() error { cancel(); return c.Close() }}
+	x := &session{Shared: c, Holder: who, End: func() error { cancel(); return c.Close() }}
 	go func() {
 		if response, err := c.send(ctx, pathEnd, nil); err == nil {
 			_ = response.Body.Close()
 		}
-		s.drop(x)
+		_ = s.election.End(x) // the connection is gone
 	}()
 	return x
 }

@@ -129,7 +129,11 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 			c := newClock()
 			if name == "shared" {
 				client, holder := sharedPair(t, Options{Now: c.Now})
-				test(t, &subject{client, holder.now.Ledger.(*Sandbox), entriesOf(t, client)}, c)
+				now, err := holder.election.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				test(t, &subject{client, now.Shared.(*Sandbox), entriesOf(t, client)}, c)
 				return
 			}
 			box := openSandbox(t, file, Options{Now: c.Now})

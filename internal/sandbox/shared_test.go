@@ -44,11 +44,7 @@ func share(t testing.TB, file string, o Options) *shared {
 	return l.(*shared)
 }
 
-func (s *shared) holds() bool {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	return s.now != nil && s.now.holder == ""
-}
+func (s *shared) holds() bool { return s.election.Holds() }
 
 // sharedPair returns a client and its holder.
 func sharedPair(t *testing.T, o Options) (client, holder *shared) {
@@ -334,8 +330,15 @@ func TestShared_List(t *testing.T) {
 	again := func(list func(*shared) []int, rows int, want func(int) int) {
 		t.Helper()
 		box := openSandbox(t, file, o)
-		s := &shared{file: file, o: o, turn: make(chan struct{}, 1),
-			now: &session{dying{box}, "the dead", func() error { return nil }}}
+		s := &shared{file: file, o: o}
+		died := false
+		s.election = s.elections(func() (*session, error) {
+			if died {
+				return s.hold()
+			}
+			died = true
+			return &session{Shared: dying{box}, Holder: "the dead", End: func() error { return nil }}, nil
+		})
 		got := list(s)
 		for i, period := range got {
 			if period != want(i) {

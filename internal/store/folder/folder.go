@@ -34,19 +34,11 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/election"
 	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
 	"github.com/duesday/duesday/internal/store/pebblestore"
-)
-
-const (
-	retryEvery  = 20 * time.Millisecond
-	patience    = 9 * time.Second // with a holder that is about to serve
-	endsIn      = time.Minute     // else a holder that hands the store over does not
-	answersIn   = 4 * time.Second // else a holder that has been greeted stands still
-	servesIn    = time.Second     // else a holder without a socket serves nobody
-	handingOver = 2 * time.Second // for a process that stays to take the folder
 )
 
 // Options say how to open a shared store.
@@ -60,19 +52,12 @@ type Options struct {
 // A Store is the store in a folder, held by this process or by another one. It is safe for
 // concurrent use.
 type Store struct {
-	dir    string
-	o      Options
-	schema store.Schema
-	clock  atomic.Pointer[clock.Clock]
-
-	failures atomic.Int64 // elections that have failed
-
-	turn     chan struct{} // full while a goroutine looks at or changes the rest
-	now      *session      // nil: to be elected
-	handover time.Time     // until then the folder is another process's to take
-	begun    bool          // the clock is chosen
-	failed   error         // of the last failed election
-	closed   bool
+	dir      string
+	o        Options
+	schema   store.Schema
+	clock    atomic.Pointer[clock.Clock]
+	election *election.Election[shared]
+	begun    bool // the clock is chosen; only an election looks at it or changes it
 }
 
 // shared is the store of a session: a holding, or a client of one.
@@ -84,12 +69,7 @@ type shared interface {
 
 var _ shared = (*Store)(nil)
 
-// A session is the time for which a process holds the folder, or is the client of one holder.
-type session struct {
-	shared
-	client bool
-	end    func() error
-}
+type session = election.Session[shared]
 
 // Open opens the store in the folder. It returns the errors of pebblestore.Open. It returns
 // ErrLocked only if the holder does not answer.
@@ -101,7 +81,10 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := socket.CheckOwner(dir); err != nil {
 		return nil, fmt.Errorf("store %w", err)
 	}
-	s := &Store{dir: dir, o: o, schema: schema, turn: make(chan struct{}, 1)}
+	s := &Store{dir: dir, o: o, schema: schema}
+	s.election = election.New(election.Options[shared]{Hold: s.hold, Connect: s.connect, Locked: store.ErrLocked,
+		Refusals: []error{link.ErrVersion, link.ErrClock}, HandsOver: link.ErrHandOver,
+		Lost: []error{link.ErrLost, store.ErrClosed}, Closed: store.ErrClosed})
 	if s.o.Now == nil {
 		s.o.Now = time.Now
 	}
@@ -109,7 +92,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := s.setClock(o.Clock); err != nil {
 		return nil, err
 	}
-	if _, err = s.session(ctx); err != nil {
+	if _, err = s.election.Session(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -132,94 +115,7 @@ func (s *Store) setClock(text string) error {
 func (s *Store) Clock() *clock.Clock { return s.clock.Load() }
 
 // Holds reports whether this process is the holder.
-func (s *Store) Holds() bool {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	return s.now != nil && !s.now.client
-}
-
-// session returns the present one, or the one that it has elected.
-func (s *Store) session(ctx context.Context) (*session, error) {
-	failures := s.failures.Load()
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	switch {
-	case s.closed:
-		return nil, store.ErrClosed
-	case s.now == nil && s.failures.Load() != failures: // this call has waited for that election
-		return nil, s.failed
-	case s.now == nil:
-		x, err := s.elect(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.failed = err
-			s.failures.Add(1)
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.now = x
-		s.begun, s.o.Create = true, false // from now on it is there
-	}
-	return s.now, nil
-}
-
-// drop ends a session whose holder is gone.
-func (s *Store) drop(x *session) {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if s.now == x {
-		s.now = nil
-		_ = x.end() // the connection is gone
-	}
-}
-
-// handOver gives the folder to a process that stays. The calls under way go on as a client's.
-func (s *Store) handOver(x *session) {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if s.now != x || s.closed {
-		return
-	}
-	s.now = nil
-	if err := x.end(); err != nil {
-		s.o.Logger.Warn("handing the store over", "error", err)
-	}
-	s.handover = time.Now().Add(handingOver) // the end may have taken longer
-}
-
-// elect takes the folder, or connects to the process that has taken it.
-func (s *Store) elect(ctx context.Context) (*session, error) {
-	began := time.Now()
-	for {
-		locked := store.ErrLocked
-		if time.Now().After(s.handover) {
-			x, err := s.hold()
-			if !errors.Is(err, store.ErrLocked) {
-				return x, err
-			}
-			locked = err
-		}
-		x, err := s.connect(ctx)
-		switch waited := time.Since(began); {
-		case err == nil || ctx.Err() != nil || errors.Is(err, link.ErrVersion) || errors.Is(err, link.ErrClock):
-			return x, err
-		case errors.Is(err, errUnserved) && waited > servesIn && !s.handover.After(began):
-			return nil, locked
-		case errors.Is(err, context.DeadlineExceeded), waited > endsIn,
-			waited > patience && !errors.Is(err, link.ErrHandOver):
-			return nil, fmt.Errorf("%w; it does not answer", locked)
-		}
-		select {
-		case <-time.After(retryEvery):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
+func (s *Store) Holds() bool { return s.election.Holds() }
 
 // hold takes the folder, and serves it.
 func (s *Store) hold() (*session, error) {
@@ -228,7 +124,7 @@ func (s *Store) hold() (*session, error) {
 		return nil, err
 	}
 	o.Now = s.Clock().Now
-	dead, _ := pebblestore.SocketOf(s.dir) // once the folder is ours
+	_, dead := pebblestore.HolderOf(s.dir) // once the folder is ours
 	held, err := pebblestore.Open(s.dir, o)
 	if err != nil {
 		return nil, err
@@ -239,14 +135,19 @@ func (s *Store) hold() (*session, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	own := holding{Store: held, dir: s.dir, ended: make(chan struct{})}
-	x := &session{shared: &own}
-	stop := serve(l, &own, s.linkOptions(), func() { s.handOver(x) })
-	x.end = func() error {
+	x := &session{Shared: &own}
+	stop := serve(l, &own, s.linkOptions(), func() {
+		if err := s.election.End(x); err != nil {
+			s.o.Logger.Warn("handing the store over", "error", err)
+		}
+	})
+	x.End = func() error {
 		own.copies.Lock() // a copy may take longer than others wait for a holder without a socket
 		defer own.copies.Unlock()
 		close(own.ended)
 		return errors.Join(stop(), held.Close())
 	}
+	s.begun, s.o.Create = true, false // from now on it is there
 	return x, nil
 }
 
@@ -281,16 +182,11 @@ func (h *holding) Checkpoint(ctx context.Context, to string) error {
 	return h.Store.Checkpoint(ctx, to)
 }
 
-// errUnserved: there is no socket to connect to.
-var errUnserved = errors.New("the holder serves nobody")
-
 func (s *Store) connect(ctx context.Context) (*session, error) {
-	at, err := pebblestore.SocketOf(s.dir)
-	if err != nil || at == "" {
-		return nil, errors.Join(err, errUnserved)
+	who, at := pebblestore.HolderOf(s.dir)
+	if at == "" {
+		return nil, election.ErrUnserved
 	}
-	ctx, cancel := context.WithTimeout(ctx, answersIn)
-	defer cancel()
 	conn, err := socket.Dial(ctx, at)
 	if err != nil {
 		return nil, err
@@ -308,7 +204,8 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &session{shared: c, client: true, end: c.Close}, nil
+	s.begun, s.o.Create = true, false
+	return &session{Shared: c, Holder: who, End: c.Close}, nil
 }
 
 func (s *Store) linkOptions() link.Options {
@@ -319,23 +216,8 @@ func (s *Store) linkOptions() link.Options {
 // do does the work in the present session, and again in the next one while the session has ended and
 // nothing was written.
 func (s *Store) do(ctx context.Context, work func(shared) error) error {
-	for {
-		x, err := s.session(ctx)
-		if err != nil {
-			return err
-		}
-		err = work(x.shared)
-		switch {
-		case x.client && (errors.Is(err, link.ErrLost) || errors.Is(err, store.ErrClosed)): // another goroutine's drop
-			s.drop(x)
-		case !x.client && errors.Is(err, store.ErrClosed): // handed over, or closed: session tells
-		default:
-			return err
-		}
-		if errors.Is(err, store.ErrUnknown) {
-			return err
-		}
-	}
+	_, err := s.election.Do(ctx, store.ErrUnknown, work)
+	return err
 }
 
 // Claim implements store.Claimer. The holder keeps the claims of all: a new holder knows none.
@@ -376,7 +258,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		q, limited := q, q.Limit > 0
-		s.iterate(ctx, yield, func(now store.Store) iter.Seq2[store.Item, error] { return now.Query(ctx, q) },
+		s.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Query(ctx, q) },
 			func(it store.Item) (more bool) {
 				q.After = s.schema[q.Table].CursorAt(q.Index, it)
 				if limited {
@@ -391,7 +273,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		c := c
-		s.iterate(ctx, yield, func(now store.Store) iter.Seq2[store.Item, error] { return now.Scan(ctx, c) },
+		s.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Scan(ctx, c) },
 			func(it store.Item) (more bool) {
 				c.After = s.schema[c.Table].CursorAt("", it)
 				return true
@@ -402,35 +284,9 @@ func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, er
 // iterate yields the items, at the next holder from where the last one has ended. after moves the
 // cursor behind an item, and returns false if no more are wanted.
 func (s *Store) iterate(ctx context.Context, yield func(store.Item, error) bool,
-	items func(store.Store) iter.Seq2[store.Item, error], after func(store.Item) bool) {
-	left := false
-	err := s.do(ctx, func(now shared) error {
-		for it, err := range items(now) {
-			if err != nil {
-				return err
-			}
-			more := after(it)
-			if left = !yield(it, nil) || !more; left {
-				return nil
-			}
-		}
-		return nil
-	})
-	if err != nil && !left {
-		yield(nil, err)
-	}
+	items func(shared) iter.Seq2[store.Item, error], after func(store.Item) (more bool)) {
+	election.Iterate(func(work func(shared) error) error { return s.do(ctx, work) }, yield, items, after)
 }
 
 // Close implements store.Store. A holder answers its clients first, and then gives the folder back.
-func (s *Store) Close() error {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if s.closed {
-		return store.ErrClosed
-	}
-	s.closed = true
-	if s.now == nil {
-		return nil
-	}
-	return s.now.end()
-}
+func (s *Store) Close() error { return s.election.Close() }

@@ -11,6 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store/link"
 )
 
+const acceptEvery = 20 * time.Millisecond // while the system lets this process accept nobody
+
 // serve serves the store to everybody who connects, until stop is called. stop returns when the
 // clients have their answers. handOver is called when a process that stays has asked for the folder.
 func serve(l net.Listener, held store.Store, o link.Options, handOver func()) (stop func() error) {
@@ -24,7 +26,7 @@ func serve(l net.Listener, held store.Store, o link.Options, handOver func()) (s
 			}
 			if err != nil { // such as too many open files: it passes
 				select {
-				case <-time.After(retryEvery):
+				case <-time.After(acceptEvery):
 					continue
 				case <-ctx.Done():
 					return

@@ -100,15 +100,14 @@ func readHolder(files vfs.FS, path string) (holder, at string) {
 	return holder, at
 }
 
-// SocketOf returns the path at which the holder of the store in the folder serves it. It is "" if
-// the holder serves nobody, or has just taken the folder.
-func SocketOf(dir string) (string, error) {
+// HolderOf returns how the holder of the store in the folder names itself, and the path at which it
+// serves the store. The path is "" if it serves nobody, or has just taken the folder.
+func HolderOf(dir string) (holder, at string) {
 	path, err := placeOf(dir)
 	if err != nil {
-		return "", err
+		return socket.Unnamed, ""
 	}
-	_, at := readHolder(vfs.Default, path)
-	return at, nil
+	return readHolder(vfs.Default, path)
 }
 
 // release gives the folder back.

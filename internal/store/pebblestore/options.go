@@ -42,7 +42,7 @@ type Options struct {
 	// Holder names the command of this process, for instance "duesday run payments", in the
 	// message that other processes get while it holds the store.
 	Holder string
-	// Socket is the path at which this process serves the store to others, by SocketOf; "" for
+	// Socket is the path at which this process serves the store to others, by HolderOf; "" for
 	// none. It is on one line.
 	Socket string
 
