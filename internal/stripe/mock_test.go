@@ -3,6 +3,10 @@ package stripe
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,22 +20,27 @@ import (
 )
 
 // Every request that Duesday sends is one of Stripe's: by the specification, which the
-// transport holds each against, and by stripe-mock, which keeps nothing and answers with
+// handler holds each against, and by stripe-mock, which keeps nothing and answers with
 // fixtures: so an answer that does not fit the question is no failure here.
 func TestEveryRequestIsStripes(t *testing.T) {
 	t.Parallel()
-	base := stripetest.Mock(t)
-	sent := map[string]bool{}
-	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		sent[api.Endpoint(r.Method, r.URL.Path)] = true
-		resp, err := http.DefaultTransport.RoundTrip(r)
-		if err == nil && resp.StatusCode != http.StatusOK {
-			t.Errorf("%s %s: status %d", r.Method, r.URL.Path, resp.StatusCode)
+	mock, err := url.Parse(stripetest.Mock(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent sync.Map
+	proxy := httputil.NewSingleHostReverseProxy(mock)
+	proxy.ModifyResponse = func(resp *http.Response) error {
+		sent.Store(api.Endpoint(resp.Request.Method, resp.Request.URL.Path), nil)
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: status %d", resp.Request.Method, resp.Request.URL.Path, resp.StatusCode)
 		}
-		return resp, err
-	})
-	p, err := New(Options{API: api.Options{Key: secret.New("sk_test_123"), Base: base,
-		Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate}, ReturnURL: "https://example.com/back"})
+		return nil
+	}
+	server := httptest.NewServer(stripetest.Load(t).WatchRequests(t, proxy))
+	defer server.Close()
+	p, err := New(Options{API: api.Options{Key: secret.New("sk_test_123"), Base: server.URL, Rate: api.MaxRate},
+		ReturnURL: "https://example.com/back"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +114,11 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		"GET /v1/payment_methods", "GET /v1/payment_methods/{id}",
 		"POST /v1/payment_methods/{id}/attach", "POST /v1/checkout/sessions", "GET /v1/setup_intents", "POST /v1/refunds",
 		"GET /v1/refunds", "GET /v1/disputes", "GET /v1/account", "GET /v1/accounts"} {
-		if !sent[want] {
+		if _, was := sent.LoadAndDelete(want); !was {
 			t.Errorf("%s was never sent", want)
 		}
-		delete(sent, want)
 	}
-	for what := range sent {
+	for what := range sent.Range {
 		t.Errorf("%s was sent, and is not in the list", what)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 )
 
 // Watch returns the handler with a check of every request below /v1/ and its answer. Each distinct
@@ -23,8 +23,15 @@ import (
 // with three exceptions: a Stripe-Version before 2025-03-31.basil, a panic of the handler
 // (http.ErrAbortHandler), and a hijacked connection. The check comes when the handler returns, so
 // a test must close its server before it ends.
-func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
-	r := newReporter(t, s, true, true)
+func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler { return newReporter(t, s, true).around(next) }
+
+// WatchRequests is Watch for requests alone. It reports a wrong request whatever the answer is. It
+// is for stripe-mock, whose samples have fields beyond the specification.
+func (s *Spec) WatchRequests(t testing.TB, next http.Handler) http.Handler {
+	return newReporter(t, s, false).around(next)
+}
+
+func (r *reporter) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		e, q, err := exchangeOf(q)
 		if !e.judged() {
@@ -39,74 +46,6 @@ func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
 		e.status, e.answered = cmp.Or(tee.status, http.StatusOK), tee.body.Bytes()
 		r.judge(e)
 	})
-}
-
-// Transport returns a transport that checks every request below /v1/ and its answer. Each distinct
-// problem fails the test once. Unlike Watch it reports a wrong request whatever the answer is. Nil
-// means http.DefaultTransport.
-//
-// It passes requests with a Stripe-Version before 2025-03-31.basil on unchecked.
-func (s *Spec) Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
-	return &transport{next, newReporter(t, s, false, true)}
-}
-
-// RequestTransport is Transport for requests alone: stripe-mock's samples have fields beyond the
-// specification.
-func (s *Spec) RequestTransport(t testing.TB, next http.RoundTripper) http.RoundTripper {
-	return &transport{next, newReporter(t, s, false, false)}
-}
-
-type transport struct {
-	next     http.RoundTripper
-	reporter *reporter
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(q *http.Request) (*http.Response, error) {
-	next := cmp.Or(t.next, http.DefaultTransport)
-	e, q, err := exchangeOf(q)
-	if !e.judged() {
-		return next.RoundTrip(q)
-	}
-	if err != nil {
-		return nil, errors.Join(err, q.Body.Close())
-	}
-	response, err := next.RoundTrip(q)
-	if err == nil {
-		e.status = response.StatusCode
-	}
-	if err == nil && t.reporter.answers {
-		var cut error
-		e.answered, cut = io.ReadAll(response.Body)
-		response.Body = &replay{Reader: bytes.NewReader(e.answered), err: cut, Closer: response.Body}
-		e.cut = cut != nil
-	}
-	t.reporter.judge(e)
-	return response, err
-}
-
-// replay is a body read before, with the error at its end.
-type replay struct {
-	*bytes.Reader
-	err error
-	io.Closer
-}
-
-func (b *replay) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err == io.EOF && b.err != nil {
-		err = b.err
-	}
-	return n, err
-}
-
-// WriteTo of bytes.Reader would leave the error out.
-func (b *replay) WriteTo(w io.Writer) (int64, error) {
-	n, err := b.Reader.WriteTo(w)
-	if err == nil {
-		err = b.err
-	}
-	return n, err
 }
 
 // teeWriter keeps a handler's answer.
@@ -145,16 +84,15 @@ func (w *teeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // problems, such as those of a forgotten goroutine.
 type reporter struct {
 	spec    *Spec
-	lenient bool // a wrong request is a problem only if it is accepted, with the status 200 or 402
-	answers bool // are checked, too
+	answers bool // are checked, and a wrong request is a problem only with the status 200 or 402
 
 	mu   sync.Mutex
 	t    testing.TB // nil after the end
 	seen map[string]bool
 }
 
-func newReporter(t testing.TB, spec *Spec, lenient, answers bool) *reporter {
-	r := &reporter{spec: spec, lenient: lenient, answers: answers, t: t, seen: map[string]bool{}}
+func newReporter(t testing.TB, spec *Spec, answers bool) *reporter {
+	r := &reporter{spec: spec, answers: answers, t: t, seen: map[string]bool{}}
 	t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -166,10 +104,10 @@ func newReporter(t testing.TB, spec *Spec, lenient, answers bool) *reporter {
 // judge reports the problems of an exchange.
 func (r *reporter) judge(e exchange) {
 	problems, template, asked := r.spec.request(e)
-	if r.lenient && e.status != http.StatusOK && e.status != http.StatusPaymentRequired {
-		problems = nil
-	}
-	if r.answers && e.status != 0 && !e.cut {
+	if r.answers {
+		if e.status != http.StatusOK && e.status != http.StatusPaymentRequired {
+			problems = nil
+		}
 		problems = append(problems, r.spec.checkResponse(e.method, e.path, e.status, e.answered, asked)...)
 	}
 	r.mu.Lock()
@@ -190,9 +128,8 @@ type exchange struct {
 	header       http.Header // of the request
 	query        string
 	sent         []byte
-	status       int // 0: there is no answer
+	status       int
 	answered     []byte
-	cut          bool // the answer broke off
 }
 
 // exchangeOf reads a request, which next gets as it came.
@@ -202,8 +139,12 @@ func exchangeOf(q *http.Request) (e exchange, next *http.Request, err error) {
 		return e, q, nil
 	}
 	e.sent, err = io.ReadAll(q.Body)
+	body := io.Reader(bytes.NewReader(e.sent))
+	if err != nil {
+		body = io.MultiReader(body, iotest.ErrReader(err))
+	}
 	next = q.Clone(q.Context())
-	next.Body = &replay{Reader: bytes.NewReader(e.sent), err: err, Closer: q.Body}
+	next.Body = io.NopCloser(body)
 	return e, next, err
 }
 

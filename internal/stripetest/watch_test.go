@@ -1,6 +1,7 @@
 package stripetest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 )
 
 // A recorder is a test that may fail without failing the real one.
@@ -192,90 +194,50 @@ func TestWatchLeavesConnectionsAlone(t *testing.T) {
 	}
 }
 
-func TestTransport(t *testing.T) {
+func TestWatchRequests(t *testing.T) {
 	spec := Load(t)
 	wrong := sample(t, "payment_intent", with("paid", true))
 	for name, c := range map[string]struct {
 		handler canned
 		request *http.Request
 		want    []string
-		only    []string // of RequestTransport
 	}{
-		"good": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm), nil, nil},
+		"good": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm), nil},
 		"refused": {canned{status: 400, body: refusal}, post("/v1/payment_intents", wrongForm),
-			[]string{fmt.Sprintf(wrongParam, 400)}, []string{fmt.Sprintf(wrongParam, 400)}},
-		"wrong answer": {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm),
-			[]string{"Stripe's specification: POST /v1/payment_intents (status 200): field paid is unknown to Stripe"}, nil},
+			[]string{fmt.Sprintf(wrongParam, 400)}},
+		"wrong answer": {canned{status: 200, body: wrong}, post("/v1/payment_intents", goodForm), nil},
+		"no answer":    {canned{status: 502}, post("/v1/payment_intents", wrongForm), []string{fmt.Sprintf(wrongParam, 502)}},
 		"key": {canned{status: 402, body: decline}, post("/v1/payment_intents", goodForm, "Idempotency-Key",
 			strings.Repeat("k", 256)),
-			[]string{"Stripe's specification: POST /v1/payment_intents (status 402): the header Idempotency-Key is too long"},
 			[]string{"Stripe's specification: POST /v1/payment_intents (status 402): the header Idempotency-Key is too long"}},
 		"old version": {canned{status: 200, body: wrong}, post("/v1/payment_intents", wrongForm, "Stripe-Version",
-			"2024-06-20"), nil, nil},
+			"2024-06-20"), nil},
 	} {
-		server := httptest.NewServer(&c.handler)
-		sent, err := io.ReadAll(c.request.Body)
-		if err != nil {
-			t.Fatal(err)
+		r := &recorder{TB: t}
+		w := httptest.NewRecorder()
+		spec.WatchRequests(r, &c.handler).ServeHTTP(w, c.request)
+		if got := r.take(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
-		both := func(wrap func(testing.TB, http.RoundTripper) http.RoundTripper, want []string) {
-			q, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+c.request.URL.Path,
-				strings.NewReader(string(sent)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			q.Header = c.request.Header
-			r := &recorder{TB: t}
-			response, err := (&http.Client{Transport: wrap(r, server.Client().Transport)}).Do(q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(response.Body)
-			if err != nil || response.Body.Close() != nil {
-				t.Fatal(err)
-			}
-			if got := r.take(); !slices.Equal(got, want) {
-				t.Errorf("%s: got %q, want %q", name, got, want)
-			}
-			if c.handler.got != string(sent) || response.StatusCode != c.handler.status || string(body) != c.handler.body {
-				t.Errorf("%s: the server got %q for %q; its answer came as %d %q", name, c.handler.got, sent, response.StatusCode,
-					body)
-			}
+		if w.Code != c.handler.status || w.Body.String() != c.handler.body {
+			t.Errorf("%s: the answer came as %d %q", name, w.Code, w.Body)
 		}
-		both(spec.Transport, c.want)
-		both(spec.RequestTransport, c.only)
-		server.Close()
 	}
 }
 
-// TestTransportPassesFailuresOn: a connection that is cut is an error for the client, and
-// what came before is not judged; a wrong request is said even so.
-func TestTransportPassesFailuresOn(t *testing.T) {
-	spec := Load(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "{")
-		w.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	}))
+// TestWatchPassesFailuresOn: the handler reads as much of a broken request as came, and then the
+// error. Such a request is not judged.
+func TestWatchPassesFailuresOn(t *testing.T) {
+	broken := errors.New("the connection broke")
+	q := post("/v1/payment_intents", "")
+	q.Body = io.NopCloser(io.MultiReader(strings.NewReader("tip=1"), iotest.ErrReader(broken)))
 	r := &recorder{TB: t}
-	client := &http.Client{Transport: spec.Transport(r, server.Client().Transport)}
-	response, err := client.Get(server.URL + "/v1/payment_intents?tip=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body, err := io.ReadAll(response.Body); err == nil {
-		t.Errorf("read %q without an error", body)
-	}
-	_ = response.Body.Close()
-	const want = "Stripe's specification: GET /v1/payment_intents (status 200): parameter tip is unknown to Stripe"
-	if got := r.take(); !slices.Equal(got, []string{want}) {
-		t.Errorf("got %q", got)
-	}
-	server.Close()
-	if _, err := client.Get(server.URL + "/v1/payment_intents?top=1"); err == nil {
-		t.Error("a closed server answers")
-	}
-	if got := r.take(); len(got) != 1 || !strings.Contains(got[0], "parameter top") {
+	Load(t).Watch(r, http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		if got, err := io.ReadAll(q.Body); string(got) != "tip=1" || !errors.Is(err, broken) {
+			t.Errorf("the handler got %q, %v", got, err)
+		}
+	})).ServeHTTP(httptest.NewRecorder(), q)
+	if got := r.take(); got != nil {
 		t.Errorf("got %q", got)
 	}
 }

@@ -236,10 +236,6 @@ func (w watched) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-type RoundTripper func(*http.Request) (*http.Response, error)
-
-func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // NewFake starts a fake of Stripe with a memory, each request and answer of which is held against
 // Stripe's specification, and returns its address.
 func NewFake(t *testing.T) (base string, fake *stripefake.Fake) {

@@ -3,7 +3,10 @@ package sell
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
+	"sync"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -20,18 +23,22 @@ import (
 // asked for by itself.
 func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 	t.Parallel()
-	base := stripetest.Mock(t)
-	sent := map[string]bool{}
-	count := apitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		sent[api.Endpoint(r.Method, r.URL.Path)] = true
-		resp, err := http.DefaultTransport.RoundTrip(r)
-		if err == nil && resp.StatusCode != http.StatusOK {
-			t.Errorf("%s %s: status %d", r.Method, r.URL.Path, resp.StatusCode)
+	mock, err := url.Parse(stripetest.Mock(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent sync.Map
+	proxy := httputil.NewSingleHostReverseProxy(mock)
+	proxy.ModifyResponse = func(resp *http.Response) error {
+		sent.Store(api.Endpoint(resp.Request.Method, resp.Request.URL.Path), nil)
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s: status %d", resp.Request.Method, resp.Request.URL.Path, resp.StatusCode)
 		}
-		return resp, err
-	})
-	c, err := api.New(api.Options{Key: secret.New("sk_test_123"), Base: base,
-		Transport: stripetest.Load(t).RequestTransport(t, count), Rate: api.MaxRate})
+		return nil
+	}
+	server := httptest.NewServer(stripetest.Load(t).WatchRequests(t, proxy))
+	defer server.Close()
+	c, err := api.New(api.Options{Key: secret.New("sk_test_123"), Base: server.URL, Rate: api.MaxRate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +103,11 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		"POST /v1/invoiceitems", "POST /v1/invoices/{id}/pay", "POST /v1/invoices/{id}/void",
 		"POST /v1/invoices/{id}/finalize", "DELETE /v1/invoices/{id}", "POST /v1/subscriptions",
 		"POST /v1/subscription_schedules"} {
-		if !sent[want] {
+		if _, was := sent.LoadAndDelete(want); !was {
 			t.Errorf("%s was never sent", want)
 		}
-		delete(sent, want)
 	}
-	for what := range sent {
+	for what := range sent.Range {
 		t.Errorf("%s was sent, and is not in the list", what)
 	}
 }
