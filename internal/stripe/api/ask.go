@@ -3,12 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 
 	sdk "github.com/stripe/stripe-go/v86"
 )
@@ -65,10 +63,11 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 			var list struct {
 				Object string            `json:"object"`
 				Data   []json.RawMessage `json:"data"`
-				More   bool              `json:"has_more"`
+				More   *bool             `json:"has_more"`
 			}
-			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Object != "list") {
-				err = Unusable("a list", "the answer is no list")
+			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Object != "list" || list.Data == nil ||
+				list.More == nil) {
+				err = Unusable("a list", "the answer is no whole list")
 			}
 			if err != nil {
 				yield(nil, err)
@@ -89,7 +88,7 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 				}
 			}
 			switch {
-			case !list.More:
+			case !*list.More:
 				return
 			case last == "" || last == after:
 				yield(nil, Unusable("a list", "there is said to be more of it, and no way there"))
@@ -109,28 +108,4 @@ func IDIn(raw json.RawMessage) (string, error) {
 		return "", Unusable("a list", "there is something in it without an id")
 	}
 	return o.ID, nil
-}
-
-// wholeList refuses an incomplete list before Stripe's library reads it. The library does not
-// expect a null in a list, and takes a list without data or has_more for an empty one.
-type wholeList struct{ sdk.LastResponseSetter }
-
-var errNotWhole = errors.New("a list that is not whole")
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (w wholeList) UnmarshalJSON(raw []byte) error {
-	var list struct {
-		Object any             `json:"object"`
-		Data   json.RawMessage `json:"data"`
-		More   *bool           `json:"has_more"`
-	}
-	if json.Unmarshal(raw, &list) == nil { // else the library returns the error
-		var data []json.RawMessage
-		err := json.Unmarshal(list.Data, &data)
-		isNull := func(x json.RawMessage) bool { return string(x) == "null" }
-		if slices.ContainsFunc(data, isNull) || list.Object == "list" && (err != nil || data == nil || list.More == nil) {
-			return errNotWhole
-		}
-	}
-	return json.Unmarshal(raw, w.LastResponseSetter)
 }

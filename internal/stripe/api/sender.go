@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,8 @@ const disconnectedFor = 10 * time.Minute
 // A sender is the backend of Stripe's library, and so carries every request. It keeps to the
 // budget, has the one loop that sends again, and returns the meaning of an answer.
 type sender struct {
+	sdk.Backend // nil: of the library's kinds of calls two are used, and others panic
+
 	next   sdk.Backend
 	budget *budget
 	now    func() time.Time
@@ -34,35 +35,15 @@ type sender struct {
 	disconnected map[string]time.Time // time of the refusal, by connected account; guarded by mu
 }
 
-var _ sdk.Backend = (*sender)(nil)
-
 // Call implements the library's Backend.
 func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params.GetParams(),
-		func() error { return s.next.Call(method, path, key, params, &wholeList{v}) })
+	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, v) })
 }
 
 // CallRaw implements the library's Backend.
 func (s *sender) CallRaw(method, path, key string, body []byte, params *sdk.Params, v sdk.LastResponseSetter) error {
-	return s.send(method, path, params,
-		func() error { return s.next.CallRaw(method, path, key, body, params, &wholeList{v}) })
+	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, v) })
 }
-
-var errNoSuchCall = errors.New("stripe: calls of this kind are not used")
-
-// CallStreaming implements the library's Backend: it is not used.
-func (s *sender) CallStreaming(string, string, string, sdk.ParamsContainer, sdk.StreamingLastResponseSetter) error {
-	return errNoSuchCall
-}
-
-// CallMultipart implements the library's Backend: it is not used.
-func (s *sender) CallMultipart(string, string, string, string, *bytes.Buffer, *sdk.Params,
-	sdk.LastResponseSetter) error {
-	return errNoSuchCall
-}
-
-// SetMaxNetworkRetries implements the library's Backend: only the loop sends again.
-func (s *sender) SetMaxNetworkRetries(int64) {}
 
 // A call is one request and its sends.
 type call struct {
