@@ -59,15 +59,20 @@ type pace struct {
 
 	share *share
 
-	mu    sync.Mutex
-	next  time.Time // next slot; guarded by mu
-	rate  int       // since cut, growing by one a second up to full; guarded by mu
-	cut   time.Time // the last cut of the rate; guarded by mu
-	until time.Time // no request is sent before it; guarded by mu
+	mu     sync.Mutex
+	record // guarded by mu
+}
+
+// A record is the state of a pace, as it is in the file of a share.
+type record struct {
+	Next  time.Time `json:"next"`  // slot
+	Until time.Time `json:"until"` // no request is sent before it
+	Cut   time.Time `json:"cut"`   // the last cut of the rate
+	Rate  int       `json:"rate"`  // since Cut, growing by one a second up to full
 }
 
 func newPace(full int, name string, s *share) *pace {
-	return &pace{name: name, full: full, rate: full, head: make(chan struct{}, 1), share: s}
+	return &pace{name: name, full: full, record: record{Rate: full}, head: make(chan struct{}, 1), share: s}
 }
 
 // monotonic is the machine's clock, which spaces requests: the clock of a demo stands still, and
@@ -110,16 +115,16 @@ func (p *pace) slot(now time.Time) (wait time.Duration) {
 func (p *pace) takeSlot(now time.Time) time.Duration {
 	interval := time.Second / time.Duration(p.current(now))
 	interval += interval / slack
-	if p.next.Before(now.Add(-interval)) {
-		p.next = now // unused slots are lost: no bursts
+	if p.Next.Before(now.Add(-interval)) {
+		p.Next = now // unused slots are lost: no bursts
 	}
-	at := later(p.next, p.until)
+	at := later(p.Next, p.Until)
 	if wait := at.Sub(now); wait > 0 {
 		return wait
 	}
 	// The next interval begins at the slot and not now, so that a late timer costs no throughput.
 	// At most half the slack of a second is made up for: else the next requests come too close.
-	p.next = later(at, now.Add(-time.Second/(2*slack))).Add(interval)
+	p.Next = later(at, now.Add(-time.Second/(2*slack))).Add(interval)
 	return 0
 }
 
@@ -127,14 +132,14 @@ func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, 
 
 // current returns the rate. The caller holds mu.
 func (p *pace) current(now time.Time) int {
-	if p.rate == p.full {
+	if p.Rate == p.full {
 		return p.full
 	}
-	since := later(p.cut, p.until)
-	if grown := p.rate + max(0, int(now.Sub(since)/time.Second)); grown < p.full {
+	since := later(p.Cut, p.Until)
+	if grown := p.Rate + max(0, int(now.Sub(since)/time.Second)); grown < p.full {
 		return grown
 	}
-	p.rate = p.full
+	p.Rate = p.full
 	return p.full
 }
 
@@ -145,10 +150,10 @@ func (p *pace) slow(sent time.Time, rest time.Duration) {
 	defer p.mu.Unlock()
 	now := monotonic()
 	cut := func() {
-		if sent.After(p.cut) {
-			p.rate, p.cut = max(1, p.current(now)*9/10), now
+		if sent.After(p.Cut) {
+			p.Rate, p.Cut = max(1, p.current(now)*9/10), now
 		}
-		p.until = later(p.until, now.Add(rest))
+		p.Until = later(p.Until, now.Add(rest))
 	}
 	if !p.share.change(p, now, cut) {
 		cut()

@@ -184,7 +184,7 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		fresh.slow(start, 2*time.Second)
 		began := time.Now()
 		for after, want := range rates {
-			again := &pace{full: fresh.full, rate: fresh.rate, cut: fresh.cut, until: fresh.until}
+			again := &pace{full: fresh.full, record: fresh.record}
 			if got := again.current(began.Add(after)); got != want {
 				t.Errorf("%v after the cut: got %d a second, want %d", after, got, want)
 			}

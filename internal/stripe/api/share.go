@@ -55,14 +55,6 @@ func (s *share) close() error {
 	return s.file.Close()
 }
 
-// A paceRecord is a pace in the file.
-type paceRecord struct {
-	Next  time.Time `json:"next"`
-	Until time.Time `json:"until"`
-	Cut   time.Time `json:"cut"`
-	Rate  int       `json:"rate"`
-}
-
 // change lets the change see the pace as all processes have left it, and writes it back. It returns
 // false, and changes nothing, while another process has the lock. The caller holds p.mu.
 func (s *share) change(p *pace, now time.Time, change func()) bool {
@@ -84,14 +76,14 @@ func (s *share) change(p *pace, now time.Time, change func()) bool {
 	}
 	defer syscall.Flock(int(s.file.Fd()), syscall.LOCK_UN)
 	s.blocked = time.Time{}
-	all := map[string]paceRecord{}
+	all := map[string]record{}
 	text, err := io.ReadAll(io.NewSectionReader(s.file, 0, maxShare))
 	if err != nil || json.Unmarshal(text, &all) != nil {
 		clear(all)
 	}
 	p.merge(all[p.name], now)
 	change()
-	all[p.name] = paceRecord{Next: p.next, Until: p.until, Cut: p.cut, Rate: p.rate}
+	all[p.name] = p.record
 	if text, err = json.Marshal(all); err == nil {
 		if _, err = s.file.WriteAt(text, 0); err == nil {
 			_ = s.file.Truncate(int64(len(text))) // else the file is damaged
@@ -101,20 +93,20 @@ func (s *share) change(p *pace, now time.Time, change func()) bool {
 }
 
 // merge takes what is later in the record, if a clock that was not set back can have written it.
-func (p *pace) merge(r paceRecord, now time.Time) {
-	if p.next.Sub(now) > longestSlot {
-		p.next = now
+func (p *pace) merge(r record, now time.Time) {
+	if p.Next.Sub(now) > longestSlot {
+		p.Next = now
 	}
-	if p.until.Sub(now) > longestAsked {
-		p.until = now
+	if p.Until.Sub(now) > longestAsked {
+		p.Until = now
 	}
 	if r.Next.Sub(now) <= longestSlot {
-		p.next = later(p.next, r.Next)
+		p.Next = later(p.Next, r.Next)
 	}
 	if r.Until.Sub(now) <= longestAsked {
-		p.until = later(p.until, r.Until)
+		p.Until = later(p.Until, r.Until)
 	}
-	if r.Cut.After(p.cut) && !r.Cut.After(now) && r.Rate > 0 {
-		p.cut, p.rate = r.Cut, min(r.Rate, p.full)
+	if r.Cut.After(p.Cut) && !r.Cut.After(now) && r.Rate > 0 {
+		p.Cut, p.Rate = r.Cut, min(r.Rate, p.full)
 	}
 }

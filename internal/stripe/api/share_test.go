@@ -192,12 +192,12 @@ func TestShare_Damaged(t *testing.T) {
 // TestShare_ClockSteppedBack: what a process knows itself is cut too, to what it can have meant.
 func TestShare_ClockSteppedBack(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	p := &pace{next: now.Add(time.Hour), until: now.Add(time.Hour)}
-	if p.merge(paceRecord{}, now); !p.next.Equal(now) || !p.until.Equal(now) {
-		t.Errorf("the next request waits until %s and %s, at %s", p.next, p.until, now)
+	p := &pace{record: record{Next: now.Add(time.Hour), Until: now.Add(time.Hour)}}
+	if p.merge(record{}, now); !p.Next.Equal(now) || !p.Until.Equal(now) {
+		t.Errorf("the next request waits until %s and %s, at %s", p.Next, p.Until, now)
 	}
-	p = &pace{next: now.Add(time.Second), until: now.Add(longestAsked)}
-	if p.merge(paceRecord{}, now); p.next.Equal(now) || p.until.Equal(now) {
-		t.Errorf("the next request does not wait: %s and %s, at %s", p.next, p.until, now)
+	p = &pace{record: record{Next: now.Add(time.Second), Until: now.Add(longestAsked)}}
+	if p.merge(record{}, now); p.Next.Equal(now) || p.Until.Equal(now) {
+		t.Errorf("the next request does not wait: %s and %s, at %s", p.Next, p.Until, now)
 	}
 }
