@@ -148,16 +148,20 @@ func (w *wire) object() tracking.Object {
 }
 
 // id takes the next value if it is an id, safe in a key or a path.
-func (r *jsonReader) id() string {
-	if s := r.str(); api.IsID(s, "") {
+func (r *jsonReader) id() string { return id(r.str()) }
+
+func id(s string) string {
+	if api.IsID(s, "") {
 		return s
 	}
 	return ""
 }
 
 // word takes the next value if it is one of Stripe's words, such as a status.
-func (r *jsonReader) word() string {
-	if s := r.str(); len(s) <= 255 && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
+func (r *jsonReader) word() string { return word(r.str()) }
+
+func word(s string) string {
+	if len(s) <= 255 && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return s
 	}
 	return ""

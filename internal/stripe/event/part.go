@@ -10,17 +10,13 @@ import (
 
 // readDecline takes a last_payment_error. there is false if it is null.
 func readDecline(r *jsonReader) (there bool, code string) {
-	there = r.peek() == '{'
-	var decline string
-	for name := range r.members() {
-		switch string(name) {
-		case "code":
-			code = r.word()
-		case "decline_code":
-			decline = r.word()
-		}
+	var e struct {
+		Code    string `json:"code"`
+		Decline string `json:"decline_code"`
 	}
-	return there, cmp.Or(decline, code)
+	there = r.peek() == '{'
+	r.into(&e)
+	return there, cmp.Or(word(e.Decline), word(e.Code))
 }
 
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
@@ -73,26 +69,14 @@ func readRefunds(r *jsonReader) (list []tracking.Refund) {
 	for range r.member("data") {
 		list = nil
 		for range r.elements() {
-			if refund := readRefund(r); refund.ID != "" {
+			var refund tracking.Refund
+			if r.into(&refund); id(refund.ID) != "" {
+				refund.Status = word(refund.Status)
 				list = append(list, refund)
 			}
 		}
 	}
 	return list
-}
-
-func readRefund(r *jsonReader) (refund tracking.Refund) {
-	for name := range r.members() {
-		switch string(name) {
-		case "id":
-			refund.ID = r.id()
-		case "amount":
-			refund.Amount = r.number()
-		case "status":
-			refund.Status = r.word()
-		}
-	}
-	return refund
 }
 
 // readDetails takes an invoice's copy of facts about its subscription.
@@ -110,32 +94,20 @@ func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 
 // readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
 func readTag(r *jsonReader) tracking.Tag {
-	var t tracking.Tag
-	var purchase, kind, account, subscription string
-	for name := range r.members() {
-		switch string(name) {
-		case tracking.MetaInstallation:
-			t.Installation = r.str()
-		case tracking.MetaPurchase:
-			purchase = r.str()
-		case tracking.MetaKind:
-			kind = r.str()
-		case api.MetaAccount:
-			account = r.str()
-		case api.MetaSubscription:
-			subscription = r.str()
-		}
-	}
+	var m map[string]string
+	r.into(&m)
+	t := tracking.Tag{Installation: m[tracking.MetaInstallation]}
+	purchase, subscription := m[tracking.MetaPurchase], m[api.MetaSubscription]
 	switch {
 	case t.Installation == "":
 	case tracking.IsUUID(purchase):
 		t.Purchase = strings.ToLower(purchase)
-		switch k := tracking.Kind(kind); k {
+		switch k := tracking.Kind(m[tracking.MetaKind]); k {
 		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
 			t.Kind = k
 		}
 	case purchase == "" && subscription != "":
-		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
+		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, m[api.MetaAccount], subscription
 	}
 	return t
 }

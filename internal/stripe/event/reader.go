@@ -1,8 +1,10 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -56,28 +58,7 @@ func (r *jsonReader) end() bool {
 // member's value, or else members skips it. The loop must not end early. A name is valid until the
 // next one.
 func (r *jsonReader) members() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		if r.peek() != '{' {
-			r.skip()
-			return
-		}
-		r.enter()
-		for more := !r.is('}'); more && !r.broken; more = r.another('}') {
-			if r.peek() != '"' {
-				r.fail()
-				return
-			}
-			name := r.name()
-			if !r.is(':') {
-				r.fail()
-				return
-			}
-			if !r.each(func() bool { return yield(name) }) {
-				return
-			}
-		}
-		r.within--
-	}
+	return func(yield func([]byte) bool) { r.inside('{', '}', yield) }
 }
 
 // member yields for each member of the name, of which JSON allows several. The rules of members hold.
@@ -94,41 +75,38 @@ func (r *jsonReader) member(wanted string) func(func() bool) {
 // elements yields once for every element of the next value, if it is a list. The rules of members
 // hold.
 func (r *jsonReader) elements() func(func() bool) {
-	return func(yield func() bool) {
-		if r.peek() != '[' {
-			r.skip()
-			return
-		}
-		r.enter()
-		for more := !r.is(']'); more && !r.broken; more = r.another(']') {
-			if !r.each(yield) {
-				return
-			}
-		}
-		r.within--
-	}
+	return func(yield func() bool) { r.inside('[', ']', func([]byte) bool { return yield() }) }
 }
 
-// enter takes the opening bracket of an object or a list.
-func (r *jsonReader) enter() {
+// inside lets look take each value in an object or a list, or else skips it. A list has no names.
+func (r *jsonReader) inside(open, end byte, look func(name []byte) bool) {
+	if r.peek() != open {
+		r.skip()
+		return
+	}
 	r.at++
 	if r.within++; r.within > maxNesting {
 		r.fail()
 	}
-}
-
-// each lets look take the value, or else skips it.
-func (r *jsonReader) each(look func() bool) bool {
-	r.peek()
-	begin := r.at
-	if !look() {
-		r.fail()
-		return false
+	for more := !r.is(end); more && !r.broken; more = r.another(end) {
+		var name []byte
+		if open == '{' {
+			if name = r.name(); !r.is(':') {
+				r.fail()
+				return
+			}
+		}
+		r.peek()
+		begin := r.at
+		if !look(name) {
+			r.fail()
+			return
+		}
+		if r.at == begin {
+			r.skip()
+		}
 	}
-	if r.at == begin {
-		r.skip()
-	}
-	return !r.broken
+	r.within--
 }
 
 // another reports whether one more member or element follows. If none does it takes the end.
@@ -194,31 +172,28 @@ func (r *jsonReader) str() string {
 		return ""
 	}
 	begin := r.at
-	plain := r.quoted()
-	if r.broken {
-		return ""
-	}
-	if inner := r.text[begin+1 : r.at-1]; plain && utf8.Valid(inner) {
+	inner := r.quoted()
+	if utf8.Valid(inner) && bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner)
 	}
 	var s string
-	if json.Unmarshal(r.text[begin:r.at], &s) != nil {
-		r.fail() // unreachable: quoted accepts the same texts as encoding/json
-	}
+	_ = json.Unmarshal(r.text[begin:r.at], &s) // quoted has checked it
 	return s
 }
 
 // name takes a text. It copies a text with escapes alone.
 func (r *jsonReader) name() []byte {
+	if r.peek() != '"' {
+		r.fail()
+		return nil
+	}
 	begin := r.at
-	if plain := r.quoted(); !plain && !r.broken {
+	inner := r.quoted()
+	if bytes.IndexByte(inner, '\\') >= 0 {
 		r.at = begin
 		return []byte(r.str())
 	}
-	if r.broken {
-		return nil
-	}
-	return r.text[begin+1 : r.at-1]
+	return inner
 }
 
 // number takes the next value if it is a number. It is 0 if the number is not written as a whole
@@ -227,10 +202,51 @@ func (r *jsonReader) number() int64 {
 	if c := r.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0
 	}
-	begin := r.at
-	r.digits()
-	if r.broken {
+	n, err := strconv.ParseInt(string(r.digits()), 10, 64)
+	if err != nil {
 		return 0
 	}
-	return whole(r.text[begin:r.at])
+	return n
+}
+
+// quoted skips a text and returns what is between its quotes.
+func (r *jsonReader) quoted() []byte {
+	text, begin := r.text, r.at
+	i, escaped := begin+1, false
+	for ; i < len(text) && text[i] != '"' && text[i] >= ' '; i++ {
+		if text[i] == '\\' {
+			escaped = true
+			i++ // a quote behind it is not the end
+		}
+	}
+	if i >= len(text) || text[i] != '"' || escaped && !json.Valid(text[begin:i+1]) {
+		r.fail()
+		return nil
+	}
+	r.at = i + 1
+	return text[begin+1 : i]
+}
+
+// digits skips a number and returns it.
+func (r *jsonReader) digits() []byte {
+	begin := r.at
+	for r.at < len(r.text) && bytes.IndexByte([]byte("0123456789+-.eE"), r.text[r.at]) >= 0 {
+		r.at++
+	}
+	digits := r.text[begin:r.at]
+	if !json.Valid(digits) {
+		r.fail()
+		return nil
+	}
+	return digits
+}
+
+// into takes the next value as encoding/json does, for parts of no interest to most events. What
+// does not fit is left out.
+func (r *jsonReader) into(v any) {
+	r.peek()
+	begin := r.at
+	if r.skip(); !r.broken {
+		_ = json.Unmarshal(r.text[begin:r.at], v)
+	}
 }
