@@ -23,7 +23,9 @@ import (
 // with three exceptions: a Stripe-Version before 2025-03-31.basil, a panic of the handler
 // (http.ErrAbortHandler), and a hijacked connection. The check comes when the handler returns, so
 // a test must close its server before it ends.
-func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler { return newReporter(t, s, true).around(next) }
+func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
+	return newReporter(t, s, true).around(next)
+}
 
 // WatchRequests is Watch for requests alone. It reports a wrong request whatever the answer is. It
 // is for stripe-mock, whose samples have fields beyond the specification.
