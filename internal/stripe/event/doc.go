@@ -4,6 +4,6 @@
 // It sends nothing and decides nothing about purchases: package tracking does.
 //
 //   - event.go: the envelope; object.go, part.go: the object in it
-//   - reader.go, scan.go: one pass through JSON, fast
+//   - reader.go: one pass through JSON, fast
 //   - signature.go: the header Stripe-Signature
 package event
