@@ -36,12 +36,13 @@ type program struct {
 	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
 	lasting bool         // the process stays: a short one leaves it the folder
 
-	flags   config.Flags
-	cfg     config.Config // from flags and env, once the command line has been understood
-	command string        // "duesday run payments", for messages
-	name    string        // as a person calls this program
-	working bool          // the command line was understood: errors are failures from here on
-	code    int           // the exit code of a command without an error
+	flag    func(name string) string // the text of a global flag
+	asJSON  bool                     // --json
+	cfg     config.Config            // from flags and env, once the command line has been understood
+	command string                   // "duesday run payments", for messages
+	name    string                   // as a person calls this program
+	working bool                     // the command line was understood: errors are failures from here on
+	code    int                      // the exit code of a command without an error
 }
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
@@ -323,8 +324,8 @@ func (p *program) hint(command string) string {
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
 		words = append(words, "--mail", quoted(p.cfg.Mail))
 	}
-	if (family == "run" || family == "outbox") && p.flags.SMTP != "" {
-		words = append(words, "--smtp", quoted(p.flags.SMTP))
+	if (family == "run" || family == "outbox") && p.cfg.SMTP.Server != "" {
+		words = append(words, "--smtp", quoted(p.cfg.SMTP.Server))
 	}
 	return strings.Join(words, " ")
 }

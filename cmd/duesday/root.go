@@ -57,7 +57,7 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	}
 	if !p.working { // flags may not have been read to the end
 		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
-		p.cfg.JSON = p.flags.JSON || i >= 0 && args[i] == "--json"
+		p.cfg.JSON = p.asJSON || i >= 0 && args[i] == "--json"
 		err = &usageError{err}
 	}
 	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
@@ -112,9 +112,10 @@ was charged once. Start with: duesday demo`,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p.command = cmd.CommandPath()
-			if p.cfg, err = config.New(p.flags, p.env); err != nil {
+			if p.cfg, err = config.New(p.flag, p.env); err != nil {
 				return &usageError{err}
 			}
+			p.cfg.JSON = p.asJSON
 			if err = readStripeKey(&p.cfg.Stripe); err != nil { // only then is it known whether the processor is a live one
 				return err
 			}
@@ -122,37 +123,11 @@ was charged once. Start with: duesday demo`,
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&p.flags.Store, "store", "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem: (default "+
-		config.DefaultStore+", or $"+config.EnvStore+")")
-	f.StringVar(&p.flags.Processor, "processor", "",
-		"`URL` of the payment processor: stripe, sandbox:FILE or sandbox:http://HOST:PORT (default "+config.DefaultProcessor+
-			", or $"+config.EnvProcessor+")")
-	f.StringVar(&p.flags.Mail, "mail", "", "`FOLDER` that mail is written to (default "+config.DefaultMail+", or $"+
-		config.EnvMail+")")
-	f.StringVar(&p.flags.SMTP, "smtp", "", "`URL` of the server that sends mail: smtps://USER@HOST:465, or "+
-		"smtp://USER@HOST:587 with STARTTLS (default: mail is written to the folder; or $"+config.EnvSMTP+")")
-	f.StringVar(&p.flags.Templates, "templates", "", "`FOLDER` with templates of mail in place of the built-in ones (or $"+
-		config.EnvTemplates+")")
-	f.StringVar(&p.flags.From, "from", "", "`ADDRESS` that mail is from, Ada's Gym <billing@example.com> (default: the "+
-		"store's setting; or $"+config.EnvFrom+")")
-	f.StringVar(&p.flags.ReplyTo, "reply-to", "", "`ADDRESS` for answers to mail (default: the store's setting; or $"+
-		config.EnvReplyTo+")")
-	f.StringVar(&p.flags.LogLevel, "log-level", "",
-		"`LEVEL` of the log on standard error: debug, info, warn or error (default "+config.DefaultLogLevel+")")
-	f.StringVar(&p.flags.LogFormat, "log-format", "",
-		"`FORM` of the log: text or json (default "+config.DefaultLogFormat+", or $"+config.EnvLogFormat+")")
-	f.StringVar(&p.flags.ReceiptMonths, "receipt-months", "",
-		"`MONTHS` until a receipt expires, 0 for never (default: the store's setting; or $"+config.EnvReceiptMonths+")")
-	f.StringVar(&p.flags.RetryDays, "retry-days", "",
-		"`DAYS` after the first decline it is tried again on, or none (default: the store's setting; or $"+
-			config.EnvRetryDays+")")
-	f.StringVar(&p.flags.CatchUp, "catch-up", "",
-		"`NUMBER` of missed periods charged in one run before a person is asked (default: the store's setting; or $"+
-			config.EnvCatchUp+")")
-	f.StringVar(&p.flags.ActionDays, "action-days", "",
-		"`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end (default: the store's setting; "+
-			"or $"+config.EnvActionDays+")")
-	f.BoolVar(&p.flags.JSON, "json", false, "print JSON, for programs")
+	for _, flag := range config.Flags() {
+		f.String(flag.Name, "", flag.Help())
+	}
+	f.BoolVar(&p.asJSON, "json", false, "print JSON, for programs")
+	p.flag = func(name string) string { return f.Lookup(name).Value.String() }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))

@@ -14,31 +14,17 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The environment variables of every command.
+// The environment variables of every command that have no flag, and that of --store.
 const (
-	EnvStore     = "DUESDAY_STORE"
-	EnvProcessor = "DUESDAY_PROCESSOR"
-	EnvMail      = "DUESDAY_MAIL"
-	EnvTemplates = "DUESDAY_TEMPLATES"
-	EnvFrom      = "DUESDAY_FROM"
-	EnvReplyTo   = "DUESDAY_REPLY_TO"
-
-	EnvSMTP             = "DUESDAY_SMTP"
+	EnvStore            = "DUESDAY_STORE"
 	EnvSMTPPassword     = "DUESDAY_SMTP_PASSWORD"
 	EnvSMTPPasswordFile = "DUESDAY_SMTP_PASSWORD_FILE"
-	EnvLogLevel         = "DUESDAY_LOG_LEVEL"
-	EnvLogFormat        = "DUESDAY_LOG_FORMAT"
 	EnvClock            = "DUESDAY_CLOCK" // a test clock
 
 	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
 	EnvStripeKeyFile = "DUESDAY_STRIPE_KEY_FILE"
 	EnvStripeAPIBase = "DUESDAY_STRIPE_API_BASE"
 	EnvCardURL       = "DUESDAY_CARD_URL"
-
-	EnvReceiptMonths = "DUESDAY_RECEIPT_MONTHS"
-	EnvRetryDays     = "DUESDAY_RETRY_DAYS"
-	EnvCatchUp       = "DUESDAY_CATCH_UP"
-	EnvActionDays    = "DUESDAY_ACTION_DAYS"
 )
 
 // The defaults: everything is in the current folder.
@@ -46,8 +32,6 @@ const (
 	DefaultStore     = "pebble:./duesday-data"
 	DefaultProcessor = "sandbox:./duesday-sandbox.jsonl"
 	DefaultMail      = "./duesday-mail"
-	DefaultLogLevel  = "warn"
-	DefaultLogFormat = "text"
 )
 
 // KnownProcessors lists the processors, for messages.
@@ -73,43 +57,21 @@ type Config struct {
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
 
-// Flags are the values of the global flags; "" when not given.
-type Flags struct {
-	Store, Processor, Mail, LogLevel  string
-	LogFormat                         string
-	SMTP, Templates, From, ReplyTo    string
-	ReceiptMonths, RetryDays, CatchUp string
-	ActionDays                        string
-	JSON                              bool
-}
-
 // New returns the Config of flags, environment and defaults. Its errors name the wrong setting.
-func New(f Flags, env func(string) string) (Config, error) {
-	c := Config{JSON: f.JSON}
-	pick := func(flag, name, usual string) (value string, given bool) {
-		if flag != "" {
-			return flag, true
-		}
-		if value := env(name); value != "" {
-			return value, true
-		}
-		return usual, false
-	}
-	c.Store, c.StoreGiven = pick(f.Store, EnvStore, DefaultStore)
-	c.Processor, c.ProcessorGiven = pick(f.Processor, EnvProcessor, DefaultProcessor)
-	c.Mail, c.MailGiven = pick(f.Mail, EnvMail, DefaultMail)
-	c.Templates, _ = pick(f.Templates, EnvTemplates, "")
-	c.SMTP.Server, _ = pick(f.SMTP, EnvSMTP, "")
-	c.SMTP.Password, c.SMTP.PasswordFile = secret.New(env(EnvSMTPPassword)), env(EnvSMTPPasswordFile)
+func New(flag, env func(name string) string) (Config, error) {
+	v := read(flag, env)
+	level, format := v["log-level"].text, v["log-format"].text
+	c := Config{Store: v["store"].text, StoreGiven: v["store"].source != "", Processor: v["processor"].text,
+		ProcessorGiven: v["processor"].source != "", Mail: v["mail"].text, MailGiven: v["mail"].source != "",
+		Templates: v["templates"].text, LogJSON: format == "json", CardURL: env(EnvCardURL),
+		SMTP: SMTP{v["smtp"].text, secret.New(env(EnvSMTPPassword)), env(EnvSMTPPasswordFile)}}
 	if !c.SMTP.Password.IsZero() && c.SMTP.PasswordFile != "" {
 		return c, bothSet(EnvSMTPPassword, EnvSMTPPasswordFile)
 	}
-	level, _ := pick(f.LogLevel, EnvLogLevel, DefaultLogLevel)
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
-	format, _ := pick(f.LogFormat, EnvLogFormat, DefaultLogFormat)
-	if c.LogJSON = format == "json"; !c.LogJSON && format != DefaultLogFormat {
+	if !c.LogJSON && format != "text" {
 		return c, fmt.Errorf("log format %q: want text or json", format)
 	}
 	if !c.UsesStripe() && !strings.HasPrefix(c.Processor, "sandbox:") {
@@ -121,11 +83,10 @@ func New(f Flags, env func(string) string) (Config, error) {
 			return c, err
 		}
 	}
-	c.CardURL = env(EnvCardURL)
 	if err := checkCardURL(c.CardURL); err != nil {
 		return c, err
 	}
-	c.Given, err = givenSettings(f, env)
+	c.Given, err = givenSettings(v)
 	return c, err
 }
 

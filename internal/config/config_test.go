@@ -16,7 +16,7 @@ func environment(values map[string]string) func(string) string {
 }
 
 func TestNew_Defaults(t *testing.T) {
-	got, err := config.New(config.Flags{}, environment(nil))
+	got, err := config.New(environment(nil), environment(nil))
 	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
 		Mail: "./duesday-mail", LogLevel: slog.LevelWarn}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -31,10 +31,10 @@ func TestNew_Defaults(t *testing.T) {
 }
 
 func TestNew_FlagsWinOverEnvironment(t *testing.T) {
-	env := environment(map[string]string{config.EnvStore: "pebble:env", config.EnvProcessor: "sandbox:env",
-		config.EnvMail: "env", config.EnvLogLevel: "debug"})
-	got, err := config.New(config.Flags{Store: "mem:", JSON: true}, env)
-	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug, JSON: true,
+	env := environment(map[string]string{config.EnvStore: "pebble:env", "DUESDAY_PROCESSOR": "sandbox:env",
+		"DUESDAY_MAIL": "env", "DUESDAY_LOG_LEVEL": "debug"})
+	got, err := config.New(environment(map[string]string{"store": "mem:"}), env)
+	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug,
 		StoreGiven: true, ProcessorGiven: true, MailGiven: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
@@ -42,7 +42,7 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 }
 
 func TestNew_ServedSandbox(t *testing.T) {
-	got, err := config.New(config.Flags{Processor: "sandbox:http://127.0.0.1:12121"}, environment(nil))
+	got, err := config.New(environment(map[string]string{"processor": "sandbox:http://127.0.0.1:12121"}), environment(nil))
 	if err != nil || got.Processor != "sandbox:http://127.0.0.1:12121" || got.Live() {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -50,16 +50,16 @@ func TestNew_ServedSandbox(t *testing.T) {
 
 func TestNew_Refuses(t *testing.T) {
 	for _, c := range []struct {
-		flags config.Flags
+		flags map[string]string
 		want  string
 	}{
-		{config.Flags{Processor: "paypal:live"}, "stripe, sandbox:FILE and sandbox:http://HOST:PORT"},
-		{config.Flags{Processor: "stripes"}, "unknown processor"},
-		{config.Flags{Processor: "http://127.0.0.1:12121"}, "sandbox:http://HOST:PORT"},
-		{config.Flags{Processor: "sandbox"}, "sandbox:FILE"},
-		{config.Flags{LogLevel: "loud"}, "debug, info, warn or error"},
+		{map[string]string{"processor": "paypal:live"}, "stripe, sandbox:FILE and sandbox:http://HOST:PORT"},
+		{map[string]string{"processor": "stripes"}, "unknown processor"},
+		{map[string]string{"processor": "http://127.0.0.1:12121"}, "sandbox:http://HOST:PORT"},
+		{map[string]string{"processor": "sandbox"}, "sandbox:FILE"},
+		{map[string]string{"log-level": "loud"}, "debug, info, warn or error"},
 	} {
-		if _, err := config.New(c.flags, environment(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := config.New(environment(c.flags), environment(nil)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q in it", c.flags, err, c.want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestNew_Stripe(t *testing.T) {
 		key  string
 		live bool
 	}{{"sk_test_x", false}, {"rk_test_x", false}, {"sk_live_x", true}, {"rk_live_x", true}, {"", true}} {
-		got, err := config.New(config.Flags{Processor: "stripe"},
+		got, err := config.New(environment(map[string]string{"processor": "stripe"}),
 			environment(map[string]string{config.EnvStripeKey: c.key, config.EnvStripeAPIBase: "http://127.0.0.1:12111/"}))
 		if err != nil || got.Live() != c.live || got.Stripe.APIBase != "http://127.0.0.1:12111" ||
 			got.Stripe.Key.Reveal() != c.key {
@@ -83,7 +83,7 @@ func TestNew_Stripe(t *testing.T) {
 			t.Errorf("the key is printed: %s", text)
 		}
 	}
-	if got, err := config.New(config.Flags{},
+	if got, err := config.New(environment(nil),
 		environment(map[string]string{config.EnvStripeKey: "sk_test_x"})); err != nil || !got.Stripe.Key.IsZero() {
 		t.Errorf("read without need: %v, %v", got, err)
 	}
@@ -98,7 +98,7 @@ func TestNew_RefusesOfStripe(t *testing.T) {
 		{config.EnvCardURL, "https://shop.example/my card", "want an address such as"},
 		{config.EnvCardURL, "https://shop.example/card?a={acount}", "want an address such as"},
 	} {
-		if _, err := config.New(config.Flags{Processor: "stripe"},
+		if _, err := config.New(environment(map[string]string{"processor": "stripe"}),
 			environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "pass") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)

@@ -13,7 +13,7 @@ const apiKey = "0123456789abcdef"
 
 func tracking(t *testing.T, processor string, env map[string]string) (config.Tracking, error) {
 	t.Helper()
-	c, err := config.New(config.Flags{Processor: processor}, environment(env))
+	c, err := config.New(environment(map[string]string{"processor": processor}), environment(env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestNewTracking_TakesTheProcessorsOptions(t *testing.T) {
 // TestNewTracking_KeepsTheKeyThatWasRead: the command line has read the key's file before.
 func TestNewTracking_KeepsTheKeyThatWasRead(t *testing.T) {
 	env := environment(map[string]string{config.EnvStripeKeyFile: "key"})
-	c, err := config.New(config.Flags{Processor: "stripe"}, env)
+	c, err := config.New(environment(map[string]string{"processor": "stripe"}), env)
 	if err != nil {
 		t.Fatal(err)
 	}
