@@ -46,8 +46,23 @@ type Templates struct {
 
 // forms are the two forms of one message.
 type forms struct {
-	text *template.Template
-	html *htmltemplate.Template
+	text   *template.Template
+	html   *htmltemplate.Template
+	labels sync.Map // of facts, by key: to choose one by "label" each time was half of the work
+}
+
+// label sets the fact's label.
+func (f *forms) label(fact *fact) error {
+	if known, ok := f.labels.Load(fact.Key); ok {
+		fact.Label = known.(string)
+		return nil
+	}
+	var b strings.Builder
+	err := f.text.ExecuteTemplate(&b, "label", fact.Key)
+	if fact.Label = b.String(); err == nil {
+		f.labels.Store(fact.Key, fact.Label)
+	}
+	return err
 }
 
 // NewTemplates returns the built-in templates, with the files of the folder in place of those of the
@@ -154,6 +169,11 @@ func (t *Templates) fill(v *view) (content, error) {
 	f, err := t.forms(v.Language, v.Kind)
 	if err != nil {
 		return content{}, err
+	}
+	for i := range v.Facts {
+		if err := f.label(&v.Facts[i]); err != nil {
+			return content{}, err
+		}
 	}
 	var subject, text, html bytes.Buffer
 	if err = f.text.ExecuteTemplate(&subject, "subject", v); err == nil {

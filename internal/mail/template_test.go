@@ -187,7 +187,7 @@ func TestWrongTemplatesAreNamed(t *testing.T) {
 		"no subject":       {"en/receipt.txt", define("subject"), `en/receipt.txt: template: no template "subject"`},
 		"empty subject": {"en/receipt.txt", strings.Replace(ownReceipt, "Paid: {{.Amount}}", " ", 1),
 			"en/receipt.txt: the subject is empty"},
-		"no words":         {"pt/words.txt", "", `template "greeting" not defined`},
+		"no words":         {"pt/words.txt", "", `no template "label"`},
 		"broken markup":    {"layout.html", "\n<a href='{{.Amount}}", "layout.html"},
 		"fault in one way": {"en/reminder.txt", "{{define \"subject\"}}x{{end}}{{define \"title\"}}x{{end}}{{define \"opening\"}}x{{end}}\n{{define \"next\"}}{{if .NoMethod}}{{.Nothing}}{{end}}{{end}}", "en/reminder.txt:2:"},
 		"html alone":       {"layout.html", "\n<p>{{.Nothing}}</p>", "layout.html:2:"},

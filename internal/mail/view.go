@@ -31,8 +31,8 @@ type view struct {
 	Facts                 []fact // the known values, in their order
 }
 
-// A fact is a value, and the key of its label.
-type fact struct{ Key, Value string }
+// A fact is a value, with the key of its label, and the label, which is set when the message is made.
+type fact struct{ Key, Value, Label string }
 
 // A link is the address for the customer's next step, unchanged: a cleaned address might lead
 // elsewhere.
@@ -90,9 +90,10 @@ func (v *view) facts() []fact {
 	case outbox.KindCancelled:
 		amount = ""
 	}
-	all := []fact{{"receipt", v.Receipt}, {"email", email}, {"subscription", v.Subscription}, {"product", v.Product},
-		{"amount", amount}, {"paid", v.Paid}, {"refunded", v.Refunded}, {"due", v.Due}, {"reference", v.Reference},
-		{"card", v.Card}, {"card_until", v.CardUntil}, {"reason", v.Reason}, {"retry", v.Retry}}
+	all := []fact{{"receipt", v.Receipt, ""}, {"email", email, ""}, {"subscription", v.Subscription, ""},
+		{"product", v.Product, ""}, {"amount", amount, ""}, {"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
+		{"due", v.Due, ""}, {"reference", v.Reference, ""}, {"card", v.Card, ""}, {"card_until", v.CardUntil, ""},
+		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}}
 	return slices.DeleteFunc(all, func(f fact) bool {
 		return f.Value == "" || f.Key == "product" && f.Value == v.Subscription
 	})
