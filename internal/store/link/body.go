@@ -17,15 +17,22 @@ type writer struct {
 
 func (w *writer) number(n int) { w.b = binary.AppendVarint(w.b, int64(n)) }
 
-func (w *writer) text(s string) {
-	w.number(len(s))
-	w.b = append(w.b, s...)
+func (w *writer) flag(set bool) {
+	n := 0
+	if set {
+		n = 1
+	}
+	w.number(n)
 }
 
-func (w *writer) key(k store.Key) {
-	w.text(k.PK)
-	w.text(k.SK)
+func (w *writer) text(all ...string) {
+	for _, s := range all {
+		w.number(len(s))
+		w.b = append(w.b, s...)
+	}
 }
+
+func (w *writer) key(k store.Key) { w.text(k.PK, k.SK) }
 
 // item writes the item after its length in four bytes.
 func (w *writer) item(it store.Item) {
@@ -35,14 +42,8 @@ func (w *writer) item(it store.Item) {
 }
 
 func (w *writer) query(q store.Query) {
-	for _, s := range [...]string{q.Table, q.Index, q.Partition, q.Prefix, q.From, q.To} {
-		w.text(s)
-	}
-	reverse := 0
-	if q.Reverse {
-		reverse = 1
-	}
-	w.number(reverse)
+	w.text(q.Table, q.Index, q.Partition, q.Prefix, q.From, q.To)
+	w.flag(q.Reverse)
 	w.number(q.Limit)
 	w.key(q.After.Key)
 	w.key(q.After.Index)
@@ -62,9 +63,7 @@ func (w *writer) write(x *store.Write) {
 	w.item(x.Item)
 	w.item(x.Set)
 	w.number(len(x.Remove))
-	for _, name := range x.Remove {
-		w.text(name)
-	}
+	w.text(x.Remove...)
 	w.number(len(x.If))
 	for _, c := range x.If {
 		name, v := c.Parts()
@@ -101,6 +100,8 @@ func (r *reader) number() int {
 	return int(n)
 }
 
+func (r *reader) flag() bool { return r.number() == 1 }
+
 // count reads the number of things that take a byte each, at least.
 func (r *reader) count() int {
 	n := r.number()
@@ -126,11 +127,10 @@ func (r *reader) text() string { return string(r.take(r.count())) }
 func (r *reader) key() store.Key { return store.Key{PK: r.text(), SK: r.text()} }
 
 func (r *reader) item() store.Item {
-	size := r.take(4)
-	if r.err != nil {
-		return nil
+	b := r.take(4) // the length, and then the item
+	if r.err == nil {
+		b = r.take(int(binary.BigEndian.Uint32(b)))
 	}
-	b := r.take(int(binary.BigEndian.Uint32(size)))
 	if r.err != nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (r *reader) item() store.Item {
 func (r *reader) query() store.Query {
 	q := store.Query{Table: r.text(), Index: r.text(), Partition: r.text(), Prefix: r.text(), From: r.text(),
 		To: r.text()}
-	q.Reverse = r.number() == 1
+	q.Reverse = r.flag()
 	q.Limit = r.number()
 	q.After = store.Cursor{Key: r.key(), Index: r.key()}
 	return q
@@ -200,15 +200,11 @@ func (w *writer) error(err error) {
 	}
 	w.number(class)
 	w.text(err.Error())
-	if c, ok := errors.AsType[*store.ConflictError](err); ok {
-		w.number(1)
+	c, conflict := errors.AsType[*store.ConflictError](err)
+	if w.flag(conflict); conflict {
 		w.number(c.Write)
-		w.text(c.Table)
-		w.key(c.Key)
-		w.text(c.Condition)
-		return
+		w.text(c.Table, c.Key.PK, c.Key.SK, c.Condition)
 	}
-	w.number(0)
 }
 
 // answer reads the error of the holder's store, or nil.
@@ -221,7 +217,7 @@ func (r *reader) answer() error {
 	if class < len(classes) {
 		e.class = classes[class]
 	}
-	if r.number() == 1 {
+	if r.flag() {
 		return &store.ConflictError{Write: r.number(), Table: r.text(), Key: r.key(), Condition: r.text()}
 	}
 	if r.err != nil {

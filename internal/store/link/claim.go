@@ -11,18 +11,11 @@ import (
 // Claim implements store.Claimer. The holder keeps the claim for as long as the connection lasts; it
 // is lost with the connection. An error may be ErrLost: nothing is claimed then.
 func (c *Client) Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
-	if err := c.open(); err != nil {
-		return nil, nil, err
-	}
-	w := writer{names: c.names}
-	w.text(name)
-	w.text(by)
 	ctx = context.WithoutCancel(ctx) // the holder answers at once; a claim that nobody waits for would stay
-	a, err := c.ask(ctx, kindClaim, w.b)
+	r, err := c.call(ctx, kindClaim, func(w *writer) { w.text(name, by) })
 	if err != nil {
 		return nil, nil, err
 	}
-	r := reader{names: c.names, b: a}
 	if other := r.text(); other != "" {
 		return nil, nil, &store.ClaimedError{Name: name, By: other}
 	}
@@ -30,9 +23,7 @@ func (c *Client) Claim(ctx context.Context, name, by string) (lost <-chan struct
 		return nil, nil, err
 	}
 	return c.done, func() {
-		w := writer{names: c.names}
-		w.text(name)
-		_, _ = c.ask(ctx, kindRelease, w.b) // without a connection it is released already
+		_, _ = c.call(ctx, kindRelease, func(w *writer) { w.text(name) }) // without a connection it is released already
 	}, nil
 }
 

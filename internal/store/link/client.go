@@ -186,23 +186,27 @@ func (c *Client) open() error {
 	return nil
 }
 
+// call sends a request and returns the reader of its answer.
+func (c *Client) call(ctx context.Context, kind byte, request func(*writer)) (*reader, error) {
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	w := writer{names: c.names}
+	request(&w)
+	a, err := c.ask(ctx, kind, w.b)
+	return &reader{names: c.names, b: a}, err
+}
+
 // Get implements store.Store.
 func (c *Client) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
 	if _, err := c.schema.CheckGet(ctx, table, key); err != nil {
 		return nil, err
 	}
-	if err := c.open(); err != nil {
-		return nil, err
+	r, err := c.call(ctx, kindGet, func(w *writer) { w.text(table, key.PK, key.SK) })
+	if err == nil {
+		err = r.answer()
 	}
-	w := writer{names: c.names}
-	w.text(table)
-	w.key(key)
-	a, err := c.ask(ctx, kindGet, w.b)
 	if err != nil {
-		return nil, err
-	}
-	r := reader{names: c.names, b: a}
-	if err := r.answer(); err != nil {
 		return nil, err
 	}
 	it := r.item()
@@ -249,93 +253,55 @@ func (c *Client) change(ctx context.Context, kind byte, body []byte) error {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
 	r := reader{names: c.names, b: a}
-	if err := r.answer(); err != nil {
-		return err
-	}
-	return r.err
+	return cmp.Or(r.answer(), r.err)
 }
 
 // Query implements store.Store.
 func (c *Client) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+	return store.Paged(ctx, func() (store.Pages, error) {
 		t, _, err := c.schema.CheckQuery(q)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		q := q
-		c.pages(ctx, kindQuery, yield, func(w *writer) { w.query(q) }, func(it store.Item, rows int) {
-			q.After = t.CursorAt(q.Index, it)
-			if q.Limit > 0 {
-				q.Limit -= rows
+		return store.Pages{Limit: q.Limit, Next: func(n int) (items []store.Item, more bool, err error) {
+			q.Limit = n
+			if items, more, err = c.page(ctx, kindQuery, func(w *writer) { w.query(q) }); more {
+				q.After = t.CursorAt(q.Index, items[len(items)-1])
 			}
-		})
-	}
+			return items, more, err
+		}}, err
+	})
 }
 
 // Scan implements store.Store.
 func (c *Client) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+	return store.Paged(ctx, func() (store.Pages, error) {
 		t, err := c.schema.CheckScan(s)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		s := s
-		c.pages(ctx, kindScan, yield, func(w *writer) { w.scan(s) },
-			func(it store.Item, _ int) { s.After = t.CursorAt("", it) })
-	}
-}
-
-// pages yields page after page: request writes the next request, and after moves it behind the last
-// item of a page.
-func (c *Client) pages(ctx context.Context, kind byte, yield func(store.Item, error) bool, request func(*writer),
-	after func(last store.Item, rows int)) {
-	for {
-		items, more, err := c.page(ctx, kind, request)
-		for _, it := range items {
-			if !yield(it, nil) {
-				return
+		return store.Pages{Next: func(int) (items []store.Item, more bool, err error) {
+			if items, more, err = c.page(ctx, kindScan, func(w *writer) { w.scan(s) }); more {
+				s.After = t.CursorAt("", items[len(items)-1])
 			}
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		if !more {
-			return
-		}
-		after(items[len(items)-1], len(items))
-	}
+			return items, more, err
+		}}, err
+	})
 }
 
+// page asks for a page. more is true only if the page has an item to go on from.
 func (c *Client) page(ctx context.Context, kind byte,
 	request func(*writer)) (items []store.Item, more bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	if err := c.open(); err != nil {
-		return nil, false, err
-	}
-	w := writer{names: c.names}
-	request(&w)
-	a, err := c.ask(ctx, kind, w.b)
+	r, err := c.call(ctx, kind, request)
 	if err != nil {
 		return nil, false, err
 	}
-	r := reader{names: c.names, b: a}
 	if n := r.take(2); n != nil {
 		items = make([]store.Item, 0, int(n[0])<<8|int(n[1]))
 	}
 	for len(items) < cap(items) && r.err == nil {
 		items = append(items, r.item())
 	}
-	more = r.number() == 1 && len(items) > 0
-	if err = r.answer(); err == nil {
-		err = r.err
-	}
+	more = r.flag() && len(items) > 0
+	err = r.answer()
 	if r.err != nil {
-		items = nil
+		return nil, false, r.err
 	}
 	return items, more, err
 }

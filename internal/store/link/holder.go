@@ -137,88 +137,73 @@ func (h *holder) linger() {
 // answer carries a request out and writes its answer. It returns false if it is no request.
 func (h *holder) answer(ctx context.Context, f frame, a *writer) bool {
 	r := reader{names: h.names, b: f.body}
+	var do func()
 	switch f.kind {
 	case kindGet:
 		table, key := r.text(), r.key()
-		if r.err != nil {
-			return false
+		do = func() {
+			it, err := h.Get(ctx, table, key)
+			a.error(err)
+			a.item(it)
 		}
-		it, err := h.Get(ctx, table, key)
-		a.error(err)
-		a.item(it)
 	case kindQuery:
 		q := r.query()
-		if r.err != nil {
-			return false
-		}
-		h.page(a, q.Limit, h.Query(ctx, q))
+		do = func() { h.page(a, q.Limit, h.Query(ctx, q)) }
 	case kindScan:
 		s := r.scan()
-		if r.err != nil {
-			return false
-		}
-		h.page(a, 0, h.Scan(ctx, s))
+		do = func() { h.page(a, 0, h.Scan(ctx, s)) }
 	case kindCommit:
 		writes := make([]store.Write, min(r.count(), store.MaxWrites+1)) // more are refused as too many
 		for i := range writes {
 			writes[i] = r.write()
 		}
-		if r.err != nil {
-			return false
-		}
-		a.error(h.Commit(context.WithoutCancel(ctx), writes...))
+		do = func() { a.error(h.Commit(context.WithoutCancel(ctx), writes...)) }
 	case kindClaim:
 		name, by := r.text(), r.text()
-		if r.err != nil {
-			return false
-		}
-		h.claim(ctx, a, name, by)
+		do = func() { h.claim(ctx, a, name, by) }
 	case kindRelease:
-		h.release(r.text())
+		name := r.text()
+		do = func() { h.release(name) }
 	case kindCheckpoint:
 		to := r.text()
-		if r.err != nil {
-			return false
-		}
-		err := fmt.Errorf("%w: the store makes no copies", store.ErrInvalid)
-		if s, ok := h.Store.(interface {
-			Checkpoint(ctx context.Context, to string) error
-		}); ok {
-			err = s.Checkpoint(ctx, to)
-		}
-		a.error(err)
-	default:
+		do = func() { a.error(h.checkpoint(ctx, to)) }
+	}
+	if do == nil || r.err != nil {
 		return false
 	}
+	do()
 	return true
+}
+
+func (h *holder) checkpoint(ctx context.Context, to string) error {
+	s, ok := h.Store.(interface {
+		Checkpoint(ctx context.Context, to string) error
+	})
+	if !ok {
+		return fmt.Errorf("%w: the store makes no copies", store.ErrInvalid)
+	}
+	return s.Checkpoint(ctx, to)
 }
 
 // page writes items up to a page, then whether there may be more, and the error.
 func (h *holder) page(a *writer, limit int, items iter.Seq2[store.Item, error]) {
-	most, count, more := pageRows, 0, false
+	count, more := 0, false
 	var failed error
 	at := len(a.b)
 	a.b = append(a.b, 0, 0)
 	for it, err := range items {
-		if err != nil {
-			failed = err
+		if failed = err; err != nil {
 			break
 		}
 		a.item(it)
-		count++
-		if count == limit {
+		if count++; count == limit {
 			break
 		}
-		if count == most || len(a.b)-at > pageBytes {
-			more = true
+		if more = count == pageRows || len(a.b)-at > pageBytes; more {
 			break
 		}
 	}
 	a.b[at], a.b[at+1] = byte(count>>8), byte(count)
-	if more {
-		a.number(1)
-	} else {
-		a.number(0)
-	}
+	a.flag(more)
 	a.error(failed)
 }
