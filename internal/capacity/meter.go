@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -196,9 +197,9 @@ func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 	if q.Index != "" {
 		c = Eventual
 	}
-	return m.pages(l, q.Partition, c, q.Limit, func(after store.Cursor, limit int) iter.Seq2[store.Item, error] {
+	return m.pages(ctx, l, q.Partition, c, q.Limit, func(after store.Cursor, limit int) iter.Seq2[store.Item, error] {
 		rest := q
-		rest.Limit = limit
+		rest.Limit = cmp.Or(limit, q.Limit) // a negative one is refused
 		if !after.IsZero() {
 			rest.After = after
 		}
@@ -208,7 +209,7 @@ func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 
 // Scan implements store.Store. It reads a page and then yields it.
 func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
-	return m.pages(Line{Op: OpScan, Table: s.Table}, "", Strong, 0,
+	return m.pages(ctx, Line{Op: OpScan, Table: s.Table}, "", Strong, 0,
 		func(after store.Cursor, _ int) iter.Seq2[store.Item, error] {
 			rest := s
 			if !after.IsZero() {
@@ -220,46 +221,27 @@ func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, er
 
 // pages yields the items of read, page by page, and counts each page. read begins after the
 // cursor, or at the start for the zero one, and yields at most limit items, 0 meaning all.
-func (m *Meter) pages(l Line, partition string, c Consistency, limit int,
+func (m *Meter) pages(ctx context.Context, l Line, partition string, c Consistency, limit int,
 	read func(after store.Cursor, limit int) iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
+	return store.Paged(ctx, func() (store.Pages, error) {
 		var after store.Cursor
-		for left := limit; ; {
-			page, bytes, full, err := m.page(l.Index != "", read(after, left))
-			if err == nil {
-				m.count(l, partition, bytes, Units{Read: ReadUnits(bytes, c)})
-			}
-			for _, it := range page {
-				if !yield(it, nil) {
-					return
+		return store.Pages{Limit: limit, Next: func(n int) (page []store.Item, full bool, err error) {
+			bytes := 0
+			for it, err := range read(after, n) {
+				if err != nil {
+					return page, false, err
+				}
+				page = append(page, it)
+				if bytes += ItemBytes(it); l.Index == "" {
+					bytes += m.token
+				}
+				if full = bytes >= PageBytes; full {
+					after = m.schema[l.Table].CursorAt(l.Index, it)
+					break
 				}
 			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if left = max(left-len(page), 0); !full || (limit > 0 && left == 0) {
-				return
-			}
-			after = m.schema[l.Table].CursorAt(l.Index, page[len(page)-1])
-		}
-	}
-}
-
-// page collects one page; full means that it ended because of its size.
-func (m *Meter) page(index bool, items iter.Seq2[store.Item, error]) (page []store.Item, bytes int, full bool,
-	err error) {
-	for it, err := range items {
-		if err != nil {
-			return page, bytes, false, err
-		}
-		page = append(page, it)
-		if bytes += ItemBytes(it); !index {
-			bytes += m.token
-		}
-		if bytes >= PageBytes {
-			return page, bytes, true, nil
-		}
-	}
-	return page, bytes, false, nil
+			m.count(l, partition, bytes, Units{Read: ReadUnits(bytes, c)})
+			return page, full, nil
+		}}, nil
+	})
 }
