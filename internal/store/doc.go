@@ -7,7 +7,7 @@
 //
 // # What every engine guarantees
 //
-// The comment of package storetest names the case of each sentence.
+// The test of package storetest names the case of each sentence.
 //
 // Durability. When Commit returns nil, the writes survive a crash of the process and of the
 // machine (on a disk that honours fsync). Every later read by any process sees them. The

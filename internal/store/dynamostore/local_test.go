@@ -150,7 +150,7 @@ func (l *losing) LoseAnswers(done bool) (restore func()) {
 	}
 }
 
-// PutJSON implements storetest.JSONWriter.
+// PutJSON puts an item, given in DynamoDB's JSON, as another program does.
 func (p *prefixed) PutJSON(table, item string) error {
 	var parsed map[string]map[string]any
 	if err := json.Unmarshal([]byte(item), &parsed); err != nil {

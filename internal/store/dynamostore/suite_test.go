@@ -48,20 +48,24 @@ func TestSuite(t *testing.T) {
 func TestSuiteUnderFaults(t *testing.T) {
 	few(t)
 	endpoint := dynamotest.Endpoint(t)
-	rates := dynamotest.Rates{
+	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
+		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() &&
+			!slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown"},
+				topic) {
+			t.Skip("this topic is left to DUESDAY_SOAK=1")
+		}
+		p := dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 1, Rates: retried()})
+		return openLocal(t, tables, dynamostore.Options{Now: now, Client: p.Client(), Pace: quick()})
+	})
+}
+
+// retried are the faults that a retry makes good.
+func retried() dynamotest.Rates {
+	return dynamotest.Rates{
 		dynamotest.Throughput: 0.03, dynamotest.Throttling: 0.03, dynamotest.Conflict: 0.03,
 		dynamotest.TransactThrottle: 0.03,
 		dynamotest.SmallPage:        0.7, dynamotest.EmptyPage: 0.1,
 	}
-	storetest.Run(t, func(t *testing.T, tables []store.Table, now func() time.Time) store.Store {
-		if topic := strings.Split(t.Name(), "/")[1]; !soaktest.On() &&
-			!slices.Contains([]string{"Update", "Atomicity", "Expiry", "ExpiredWrites", "Returned", "Model", "Unknown",
-				"Unsupported"}, topic) {
-			t.Skip("this topic is left to DUESDAY_SOAK=1")
-		}
-		p := dynamotest.NewProxy(t, endpoint, dynamotest.Options{Seed: 1, Rates: rates})
-		return openLocal(t, tables, dynamostore.Options{Now: now, Client: p.Client(), Pace: quick()})
-	})
 }
 
 // quick is a pace for tests: as many attempts as it takes, and hardly a wait.

@@ -47,8 +47,6 @@ func Run(t *testing.T, open Opener) {
 		{"Lifecycle", testLifecycle},
 		{"Concurrency", testConcurrency},
 		{"Unknown", testUnknown},
-		{"Unsupported", testUnsupported},
-		{"Unreadable", testUnreadable},
 		{"Model", testModel},
 	} {
 		t.Run(topic.name, func(t *testing.T) {

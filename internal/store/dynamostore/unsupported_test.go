@@ -1,0 +1,212 @@
+package dynamostore_test
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotest"
+)
+
+// A legacy is a store in DynamoDB Local, to which another program writes too.
+type legacy struct {
+	*testing.T
+	s *prefixed
+}
+
+// onLegacy runs the test on a store, and on one whose requests meet faults.
+func onLegacy(t *testing.T, test func(l legacy)) {
+	t.Helper()
+	tables := []store.Table{{Name: "t", PartitionKey: "pk", SortKey: "sk", TTL: "ttl",
+		Indexes: []store.Index{{Name: "byOwner", PartitionKey: "owner", All: true}}}, {Name: "plain", PartitionKey: "id"}}
+	for name, rates := range map[string]dynamotest.Rates{"plain": nil, "faults": retried()} {
+		t.Run(name, func(t *testing.T) {
+			p := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 1, Rates: rates})
+			s := openLocal(t, tables, dynamostore.Options{Client: p.Client(), Pace: quick()})
+			defer closeStore(t, s)
+			test(legacy{t, s})
+		})
+	}
+}
+
+// put writes attributes, in DynamoDB's JSON, under the key a/sk, as another program does.
+func (l legacy) put(sk, attributes string) {
+	l.Helper()
+	if err := l.s.PutJSON("t", `{"pk":{"S":"a"},"sk":{"S":"`+sk+`"},`+attributes+`}`); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l legacy) commit(writes ...store.Write) {
+	l.Helper()
+	if err := l.s.Commit(l.Context(), writes...); err != nil {
+		l.Fatalf("Commit: %v", err)
+	}
+}
+
+// get checks the item at a/sk, or the error.
+func (l legacy) get(sk string, want store.Item, wantErr error) {
+	l.Helper()
+	it, err := l.s.Get(l.Context(), "t", at(sk))
+	if !errors.Is(err, wantErr) || !it.Equal(want) {
+		l.Fatalf("Get = %v, %v; want %v, %v", it, err, want, wantErr)
+	}
+}
+
+// reads checks a Query of partition a, an index Query of owner o, and a Scan.
+func (l legacy) reads(want ...store.Item) {
+	l.Helper()
+	for name, rows := range map[string]iter.Seq2[store.Item, error]{
+		"Query":       l.s.Query(l.Context(), store.Query{Table: "t", Partition: "a"}),
+		"index Query": l.s.Query(l.Context(), store.Query{Table: "t", Index: "byOwner", Partition: "o"}),
+		"Scan":        l.s.Scan(l.Context(), store.Scan{Table: "t"}),
+	} {
+		var got []store.Item
+		for it, err := range rows {
+			if err != nil {
+				l.Fatalf("%s: %v", name, err)
+			}
+			got = append(got, it)
+		}
+		slices.SortFunc(got, func(a, b store.Item) int { return strings.Compare(a.Str("sk"), b.Str("sk")) })
+		if !slices.EqualFunc(got, want, store.Item.Equal) {
+			l.Fatalf("%s = %v, want %v", name, got, want)
+		}
+	}
+}
+
+func at(sk string) store.Key { return store.Key{PK: "a", SK: sk} }
+
+func attribute(name string, v store.Value) store.Attribute {
+	return store.Attribute{Name: name, Value: v}
+}
+
+func itemAt(sk string, attributes ...store.Attribute) store.Item {
+	return store.NewItem(append(attributes, attribute("pk", store.S("a")), attribute("sk", store.S(sk)))...)
+}
+
+func otherItem() store.Write {
+	return store.Put("plain", store.NewItem(attribute("id", store.S("other"))))
+}
+
+// TestUnsupported_Null: a null is absent, also inside maps and lists, and to conditions.
+func TestUnsupported_Null(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		l.put("1", `"owner":{"S":"o"},"n":{"N":"7"},"v":{"NULL":true},"ttl":{"NULL":true},
+			"l":{"L":[{"NULL":true},{"N":"1"}]},"m":{"M":{"x":{"NULL":true},"y":{"L":[{"NULL":true}]}}}`)
+		want := itemAt("1", attribute("owner", store.S("o")), number("n", 7), attribute("l", store.L(store.Int(1))),
+			attribute("m", store.M(store.NewItem(attribute("y", store.L())))))
+		l.get("1", want, nil)
+		l.reads(want)
+
+		l.put("1", `"v":{"NULL":true},"w":{"NULL":true}`)
+		noV, noW := store.AttributeAbsent("v"), store.AttributeAbsent("w")
+		l.commit(store.Check("t", at("1"), noV))
+		l.commit(store.Check("t", at("1"), noV, noW), otherItem())
+		l.commit(store.Update("t", at("1"), store.NewItem(number("v", 1)), nil, noV))
+		err := l.s.Commit(l.Context(), store.Update("t", at("1"), nil, []string{"w"}, noV))
+		if !errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
+			l.Fatalf("Commit = %v, want ErrConflict", err)
+		}
+		l.commit(store.Put("t", itemAt("1", number("v", 1)), noW), otherItem())
+		l.get("1", itemAt("1", number("v", 1)), nil)
+	})
+}
+
+// TestUnsupported_Reads: iterations leave a set out. Get and a lone Check name its attribute, unless
+// the item has expired.
+func TestUnsupported_Reads(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		owned := attribute("owner", store.S("o"))
+		for _, v := range append(unsupported, `{"M":{"x":{"SS":["a"]},"y":{"S":"b"}}}`) {
+			l.put("1", `"owner":{"S":"o"},"n":{"N":"7"},"v":`+v)
+			l.commit(store.Put("t", itemAt("2", owned)))
+			l.reads(itemAt("1", owned, number("n", 7)), itemAt("2", owned))
+			it, err := l.s.Get(l.Context(), "t", at("1"))
+			for _, err := range []error{err, l.s.Commit(l.Context(), store.Check("t", at("1")))} {
+				if !errors.Is(err, store.ErrFormat) || it != nil {
+					l.Fatalf("an item with %s: %v, %v; want ErrFormat", v, it, err)
+				}
+				for _, part := range []string{l.s.prefix + "t", "a/1", "attribute v"} {
+					if !strings.Contains(err.Error(), part) {
+						l.Fatalf("%q does not name %s", err, part)
+					}
+				}
+			}
+		}
+		l.put("1", `"ttl":{"N":"1"},"v":{"SS":["a"]}`)
+		l.get("1", nil, store.ErrNotFound)
+		l.commit(store.Check("t", at("1"), store.Absent()))
+	})
+}
+
+// TestUnsupported_Conditions: a set is present and equals nothing.
+func TestUnsupported_Conditions(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		l.put("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
+		for _, c := range []store.Condition{store.AttributeAbsent("v"), store.AttributeEquals("v", store.S("a")),
+			store.AttributeEquals("v", store.L(store.S("a"))), store.Absent()} {
+			w := store.Update("t", at("1"), store.NewItem(number("n", 8)), nil, c)
+			for i, err := range []error{l.s.Commit(l.Context(), w), l.s.Commit(l.Context(), otherItem(), w)} {
+				conflict, ok := errors.AsType[*store.ConflictError](err)
+				if want := (store.ConflictError{Write: i, Table: "t", Key: at("1"), Condition: c.String()}); !ok ||
+					*conflict != want {
+					l.Fatalf("Commit = %#v, want %#v", err, want)
+				}
+			}
+		}
+		l.get("1", nil, store.ErrFormat) // the set is still there
+	})
+}
+
+// TestUnsupported_Writes: an update keeps a set, other writes take it away.
+func TestUnsupported_Writes(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		l.put("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
+		l.commit(store.Update("t", at("1"), store.NewItem(number("n", 8)), nil, store.AttributeEquals("n", store.Int(7))))
+		l.get("1", nil, store.ErrFormat)
+		l.commit(store.Update("t", at("1"), nil, []string{"v"}))
+		l.get("1", itemAt("1", number("n", 8)), nil)
+		l.put("1", `"v":{"SS":["a"]}`)
+		l.commit(store.Put("t", itemAt("1")))
+		l.get("1", itemAt("1"), nil)
+		l.put("1", `"v":{"SS":["a"]}`)
+		l.commit(store.Delete("t", at("1")))
+		l.get("1", nil, store.ErrNotFound)
+	})
+}
+
+// TestUnsupported_OtherForms: values that another program writes in another form are the same.
+func TestUnsupported_OtherForms(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		l.put("1", `"n1":{"N":"1.50e1"},"n2":{"N":"-0.0"},"n3":{"N":"00012"},
+			"n4":{"N":"12345678901234567890123456789012345678"},"n5":{"N":"1E-130"},
+			"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},
+			"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
+		want := itemAt("1", number("n1", 15), number("n2", 0), number("n3", 12),
+			attribute("n4", decimal(l.T, "12345678901234567890123456789012345678")), attribute("n5", decimal(l.T, "1E-130")),
+			attribute("s", store.S("")), attribute("b", store.B(nil)), attribute("c", store.B([]byte{0, 0xFF})),
+			attribute("l", store.L()), attribute("m", store.M(nil)), attribute("a.b", store.Bool(false)),
+			attribute("#", store.M(store.NewItem(attribute("x", store.L(store.Bool(true)))))))
+		l.get("1", want, nil)
+		var same []store.Condition
+		for _, a := range want {
+			same = append(same, store.AttributeEquals(a.Name, a.Value))
+		}
+		l.commit(store.Check("t", at("1"), same...))
+		l.commit(store.Update("t", at("1"), store.NewItem(number("n6", 1)), nil, same...))
+	})
+}
+
+func decimal(t *testing.T, text string) store.Value {
+	t.Helper()
+	v, err := store.Number(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
