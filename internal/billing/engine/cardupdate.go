@@ -68,34 +68,17 @@ func (r recipient) String() string {
 // of the others, and the errors.
 func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 	since time.Time) (map[recipient]billing.Setup, error) {
-	places, err := e.Places(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answers := billing.AskEach(places, func(at string) ([]billing.Setup, error) {
+	lists, err := ofPlaces(ctx, e, func(at string) ([]billing.Setup, error) {
 		return e.setups(ctx, w, billing.ListRequest{At: at, Since: since})
 	})
 	newest := map[recipient]billing.Setup{}
-	var failed []error
-	for i, at := range places {
-		switch err := answers[i].Err; {
-		case at != "" && errors.Is(err, billing.ErrAccountRefused):
-			e.Log.WarnContext(ctx, "a connected account refuses to list cards", "connected", at)
-			continue
-		case err != nil && (errors.Is(err, billing.ErrRefused) || ctx.Err() != nil):
-			return nil, err
-		case err != nil:
-			failed = append(failed, err)
-			continue
-		}
-		for _, s := range answers[i].Value {
-			r := recipient{s.Account, s.Subscription, s.At, s.Customer}
-			if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
-				newest[r] = s
-			}
+	for _, s := range slices.Concat(lists...) {
+		r := recipient{s.Account, s.Subscription, s.At, s.Customer}
+		if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
+			newest[r] = s
 		}
 	}
-	return newest, errors.Join(failed...)
+	return newest, err
 }
 
 // setups lists one place. An interrupted listing is begun again.

@@ -74,22 +74,30 @@ func (j *job) missed(ctx context.Context, task string, err error) error {
 // processor. It lists the intents that reached this age since a week before the previous run:
 // earlier runs have checked older ones.
 func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
-	places, err := e.Places(ctx)
-	if err != nil {
-		return 0, err
-	}
 	const week = 7 * 24 * time.Hour
 	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
-	var failed []error
-	for i, a := range billing.AskEach(places, func(at string) (int, error) {
+	counts, err := ofPlaces(ctx, e, func(at string) (int, error) {
 		return e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: since, Until: until})
-	}) {
-		canceled += a.Value
-		if places[i] == "" || !errors.Is(a.Err, billing.ErrAccountRefused) { // which the rollback check has reported
-			failed = append(failed, a.Err)
-		}
+	})
+	for _, n := range counts {
+		canceled += n
 	}
-	return canceled, errors.Join(failed...)
+	return canceled, err
+}
+
+// ofPlaces returns the answers of all places, with the errors of those that failed. A connected
+// account that refuses us is none of them.
+func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, error)) (all []T, err error) {
+	places, err := e.Places(ctx)
+	failed := []error{err}
+	for i, a := range billing.AskEach(places, ask) {
+		if places[i] != "" && errors.Is(a.Err, billing.ErrAccountRefused) {
+			e.Log.WarnContext(ctx, "a connected account refuses to be asked", "connected", places[i])
+			a.Err = nil
+		}
+		all, failed = append(all, a.Value), append(failed, a.Err)
+	}
+	return all, errors.Join(failed...)
 }
 
 func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (canceled int, err error) {
