@@ -16,14 +16,6 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 		return billing.IgnoreNotFound(err)
 	}
 	today := s.Today(day, e.Now())
-	if s.Open != nil {
-		o := s.Open
-		if !o.Retry.IsZero() && o.Retry.After(today) && s.Requested == billing.RequestNone {
-			return nil
-		}
-		report(*dryRunOpen(s))
-		return nil
-	}
 	for w := (work{}); ; w.paid++ {
 		x, err := e.situation(s, &w, today, false)
 		if err != nil {
@@ -45,6 +37,9 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 			return nil
 		case doReportParked:
 			report(*resultOf(s, OutcomeParked, s.Parked))
+			return nil
+		case doLookUp:
+			report(*dryRunOpen(s))
 			return nil
 		default:
 			return nil
