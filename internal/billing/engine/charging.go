@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,15 +35,29 @@ func (s *chargingSwitch) check(ctx context.Context) error {
 	if s.off != nil || !s.old.Swap(false) {
 		return s.off
 	}
-	meta, err := s.e.Meta(ctx)
+	err := s.e.mayCharge(ctx)
 	switch {
+	case isOff(err):
+		s.off = &StopError{err}
+		return s.off
 	case err != nil:
 		s.old.Store(true)
+	}
+	return err
+}
+
+// mayCharge returns ErrChargingOff if charging is off, or ErrMoved if the store has moved.
+func (e *Engine) mayCharge(ctx context.Context) error {
+	meta, err := e.Meta(ctx)
+	switch {
+	case err != nil:
 		return err
 	case meta.Moved != "":
-		s.off = &StopError{fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)}
+		return fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
 	case !meta.Charging:
-		s.off = &StopError{ErrChargingOff}
+		return ErrChargingOff
 	}
-	return s.off
+	return nil
 }
+
+func isOff(err error) bool { return errors.Is(err, ErrChargingOff) || errors.Is(err, billing.ErrMoved) }

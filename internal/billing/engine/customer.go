@@ -88,7 +88,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 		}
 	}
 	if t.Customer != "" || t.Method != "" {
-		if err := e.checkRollbackOf(ctx, id); err != nil {
+		if err := e.checkRollbackOf(ctx, id, false); err != nil {
 			return nil, err
 		}
 	}

@@ -278,12 +278,10 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 	if _, err := e.checkClock(ctx); err != nil {
 		return err
 	}
-	meta, err := e.Meta(ctx)
-	if err != nil {
-		return err
-	}
-	if meta.Moved != "" || !meta.Charging { // runs look at open periods once charging is on again
+	if err := e.mayCharge(ctx); isOff(err) { // runs look at open periods once charging is on again
 		return nil
+	} else if err != nil {
+		return err
 	}
 	s, err := e.Subscription(ctx, billing.Name{Account: account, ID: subscription})
 	if err != nil || !s.Bound(intent) {

@@ -64,7 +64,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		if err := billing.CheckMethod(*c.Method); err != nil {
 			return nil, err
 		}
-		if err := e.checkRollbackOf(ctx, n.Account); err != nil {
+		if err := e.checkRollbackOf(ctx, n.Account, false); err != nil {
 			return nil, err
 		}
 		method, p, err := e.ownMethod(ctx, n, *c.Method)
@@ -105,21 +105,18 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 // changeMethod sets the subscription's own method. An open period is tried with it today, unless
 // it is ending. A past_due subscription becomes active again, without a back-charge.
 func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
-	today civil.Date) ([]store.Write, error) {
+	today civil.Date) (writes []store.Write, err error) {
 	s.SetMethod(method, e.Now())
-	if s.Open != nil {
-		if err := e.retry(ctx, s, method, p, today); err != nil && !errors.Is(err, billing.ErrUnchanged) {
-			return nil, err
-		}
+	if s.Open == nil {
+		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
+	} else {
+		err = e.retry(ctx, s, method, p, today)
 		s.NextPayment = today
 	}
-	switch {
-	case s.Status == billing.PastDue:
-		return e.reactivate(s, today)
-	case s.Status == billing.ParkedState && s.Parked == noMethod && s.Open == nil:
-		return e.unpark(s, today)
+	if errors.Is(err, billing.ErrUnchanged) {
+		err = nil
 	}
-	return nil, nil
+	return writes, err
 }
 
 func wrongStatus(s *billing.Subscription) error {
@@ -207,7 +204,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 // Resume makes a paused or past_due subscription active again, and takes back a cancellation at
 // the period's end. Due dates that passed meanwhile are void and not charged.
 func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	if err := e.checkCharge(ctx, n.Account); err != nil {
+	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	for {
@@ -279,7 +276,7 @@ func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *bil
 // SkipParked ends the parked period without a charge. A live intent is cancelled first. If the
 // money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	if err := e.checkCharge(ctx, n.Account); err != nil {
+	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	return e.request(ctx, n, billing.RequestSkip, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
@@ -296,14 +293,10 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 	if t == byPerson && s.Status != billing.ParkedState {
 		return nil, s, fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, billing.ErrState)
 	}
-	if err := e.checkCharge(ctx, s.Account); err != nil {
+	if err := e.checkRollbackOf(ctx, s.Account, true); err != nil {
 		return nil, s, err
 	}
-	meta, err := e.Meta(ctx)
-	if err == nil && !meta.Charging {
-		err = ErrChargingOff
-	}
-	if err != nil {
+	if err := e.mayCharge(ctx); err != nil {
 		return nil, s, err
 	}
 	err = e.collect(ctx, s.Name, work{trigger: t, period: s.Period}, func(r Result) { results = append(results, r) })

@@ -43,20 +43,25 @@ func listEach(places []string) []billing.ListRequest {
 	return scope
 }
 
-// checkRollbackOf is the rollback check of a command about one account, without charge or
-// settlement. If the processor knows the account's customer, only the customer's intents are
-// listed. The check then misses charges made for a customer attached in the lost time; the next
-// command that moves money finds them.
-func (e *Engine) checkRollbackOf(ctx context.Context, id string) error {
+// checkRollbackOf is the rollback check of a command about one account; charges: it may charge the
+// account or settle its periods. Otherwise, if the processor knows the account's customer, only the
+// customer's intents are listed. The check then misses charges made for a customer attached in the
+// lost time; the next command that moves money finds them.
+func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (err error) {
 	payer, err := e.payer(ctx, id)
 	if err != nil {
 		return err
 	}
-	if payer.Customer == "" {
-		return e.checkCharge(ctx, id)
+	var refused map[string]bool
+	if charges || payer.Customer == "" {
+		refused, err = e.checkRollback(ctx)
+	} else {
+		refused, err = e.checkScope(ctx, []billing.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
-	refused, err := e.checkScope(ctx, []billing.ListRequest{{At: payer.At, Customer: payer.Customer}})
-	return checkAsked(err, refused, payer)
+	if err == nil && refused[payer.At] {
+		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused, payer.At)
+	}
+	return err
 }
 
 // payer returns the account's payer; zero without an account.
@@ -66,25 +71,6 @@ func (e *Engine) payer(ctx context.Context, id string) (billing.Payer, error) {
 		return billing.Payer{}, billing.IgnoreNotFound(err)
 	}
 	return a.Payer, nil
-}
-
-// checkCharge is the rollback check before a possible charge of the account or settlement of its
-// periods.
-func (e *Engine) checkCharge(ctx context.Context, id string) error {
-	payer, err := e.payer(ctx, id)
-	if err != nil {
-		return err
-	}
-	refused, err := e.checkRollback(ctx)
-	return checkAsked(err, refused, payer)
-}
-
-// checkAsked returns err, or an error if the payer's place could not be asked.
-func checkAsked(err error, refused map[string]bool, p billing.Payer) error {
-	if err == nil && refused[p.At] {
-		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused, p.At)
-	}
-	return err
 }
 
 func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (refused map[string]bool, err error) {

@@ -142,7 +142,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkCharge(ctx, n.Account); err != nil {
+	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	defer e.locks.lock(full.Name)()

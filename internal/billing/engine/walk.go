@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -200,14 +199,9 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 // lease takes the lease of a partition. It returns an error if the store has moved, or if charging
 // is off: somebody may be about to move the store.
 func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
-	meta, err := w.j.e.Meta(ctx)
-	switch {
-	case err != nil:
+	err := w.j.e.mayCharge(ctx)
+	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, ErrChargingOff)) {
 		return nil, err
-	case meta.Moved != "":
-		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
-	case w.j.report.Kind == billing.Payments && !meta.Charging:
-		return nil, ErrChargingOff
 	}
 	return w.j.e.acquire(ctx, w.j.report.Kind, partition, w.owner)
 }
