@@ -64,7 +64,7 @@ func (c *codec) written() store.Item {
 // fail notes the first unreadable attribute.
 func (c *codec) fail(name, reason string, err error) {
 	if c.err == nil {
-		c.err = &unreadableError{name, reason, err}
+		c.err = &IllegibleError{name, reason, err}
 	}
 }
 

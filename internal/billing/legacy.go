@@ -17,24 +17,29 @@ import (
 // This file reads such a legacy item as far as possible. The first write of a subscription
 // adds Duesday's attributes and takes the card numbers out.
 
-// An unreadableError names the unreadable attribute of an item.
-type unreadableError struct {
-	attribute, reason string // without any value of the item
-	err               error  // may show a value; may be nil
+// An IllegibleError tells of an unreadable item, written by another tool. Asking again changes
+// nothing; other items are not affected.
+type IllegibleError struct {
+	attribute, reason string // without any value of the item; "": Err has both
+	Err               error  // may show a value; may be nil
 }
 
-func (e *unreadableError) Error() string {
-	if e.err == nil {
-		return e.attribute + " " + e.reason
+func (e *IllegibleError) Error() string {
+	var parts []string
+	if e.attribute != "" {
+		parts = append(parts, e.attribute+" "+e.reason)
 	}
-	return e.attribute + " " + e.reason + ": " + e.err.Error()
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return strings.Join(parts, ": ")
 }
 
-func (e *unreadableError) Unwrap() error { return e.err }
+func (e *IllegibleError) Unwrap() error { return e.Err }
 
 // UnreadableReason tells why an item cannot be read, without any value of it but its key's.
 func UnreadableReason(err error) string {
-	if e, ok := errors.AsType[*unreadableError](err); ok {
+	if e, ok := errors.AsType[*IllegibleError](err); ok && e.attribute != "" {
 		return e.attribute + " " + e.reason
 	}
 	if e, ok := errors.AsType[*FieldError](err); ok {
@@ -83,13 +88,13 @@ func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 func (s *Subscription) readLegacy(t *terms) error {
 	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
-			return err
+			return &IllegibleError{Err: err}
 		}
 	}
 	switch s.Status {
 	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
 	default:
-		return &unreadableError{schema.Status,
+		return &IllegibleError{schema.Status,
 			fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 				Active, Paused, CanceledSub, Completed), nil}
 	}
@@ -98,15 +103,15 @@ func (s *Subscription) readLegacy(t *terms) error {
 		date civil.Date
 	}{{schema.NextPaymentDate, s.NextPayment}, {schema.NextReminderDate, s.NextReminder}} {
 		if !d.date.IsZero() && d.date.Before(OldestDate()) {
-			return &unreadableError{d.name, "is before " + OldestDate().String(), nil}
+			return &IllegibleError{d.name, "is before " + OldestDate().String(), nil}
 		}
 	}
 	if secret.HasCardNumber(t.amount) {
-		return &unreadableError{schema.PaymentAmount, "looks like a card number", nil}
+		return &IllegibleError{schema.PaymentAmount, "looks like a card number", nil}
 	}
 	if s.TimeZone != "" {
 		if _, err := civil.Zone(s.TimeZone); err != nil {
-			return &unreadableError{schema.TimeZone, "is no IANA name", err}
+			return &IllegibleError{schema.TimeZone, "is no IANA name", err}
 		}
 	}
 	if secret.HasCardInMethod(s.Method) {
@@ -123,7 +128,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 		return nil
 	}
 	if _, err := s.Due(); err != nil {
-		return &unreadableError{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
+		return &IllegibleError{schema.NextPaymentDate, "is not on the " + schema.PaymentDay, err}
 	}
 	return nil
 }
@@ -136,12 +141,12 @@ func (s *Subscription) offAgenda() error {
 		last = s.Created
 	}
 	if last.IsZero() {
-		return &unreadableError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s",
+		return &IllegibleError{schema.NextPaymentDate, fmt.Sprintf("is missing, and so are %s and %s",
 			schema.LastPaymentDate, schema.CreatedDate), nil}
 	}
 	var err error
 	if s.Anchor, err = civil.FirstOnOrAfter(civil.Of(last).AddDays(1), s.PaymentDay, s.Interval); err != nil {
-		return &unreadableError{schema.PaymentDay, "is no payment day", err}
+		return &IllegibleError{schema.PaymentDay, "is no payment day", err}
 	}
 	s.Status = Paused
 	return nil

@@ -46,7 +46,7 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	s, err := DecodeSubscription(it)
 	switch {
 	case err != nil:
-		return nil, &IllegibleError{Err: err}
+		return nil, err
 	case s.Moved:
 		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
 	}
@@ -60,13 +60,6 @@ func IgnoreNotFound(err error) error {
 	}
 	return err
 }
-
-// An IllegibleError tells of an unreadable item, written by another tool. Asking again changes
-// nothing; other items are not affected.
-type IllegibleError struct{ Err error }
-
-func (e *IllegibleError) Error() string { return e.Err.Error() }
-func (e *IllegibleError) Unwrap() error { return e.Err }
 
 // Put commits the subscription if it is still as it was read, together with the other
 // writes. After an error the caller must read it again.

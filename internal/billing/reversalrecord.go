@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -242,9 +241,9 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	r.attributes(&c, store.Key{})
 	switch {
 	case r.Key() != KeyOf(it):
-		return nil, &unreadableError{schema.SK, "does not go with CreatedDate", nil}
+		return nil, &IllegibleError{schema.SK, "does not go with CreatedDate", nil}
 	case r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final():
-		return nil, &unreadableError{schema.State, "is none of a refund's or dispute's", nil}
+		return nil, &IllegibleError{schema.State, "is none of a refund's or dispute's", nil}
 	}
 	return r, c.err
 }
@@ -265,14 +264,8 @@ func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord
 // ReversalsOf returns the account's refunds and disputes, oldest first. An unreadable one is an
 // IllegibleError.
 func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
-	for r, err := range e.GetReversalsByAccount(ctx, account) {
-		if _, bad := errors.AsType[*unreadableError](err); bad {
-			err = &IllegibleError{Err: err}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
-		}
-		list = append(list, r)
+	if list, err = Gather(e.GetReversalsByAccount(ctx, account)); err != nil {
+		return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
 	}
 	return list, nil
 }

@@ -168,8 +168,5 @@ func decodeRun(kind Kind, it store.Item) (*Run, error) {
 	r := &Run{Kind: kind, ID: it.Str(schema.SK)}
 	c := &codec{stored: it}
 	r.attributes(c)
-	if c.err != nil {
-		return nil, &IllegibleError{Err: c.err}
-	}
-	return r, nil
+	return r, c.err
 }

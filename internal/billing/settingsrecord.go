@@ -44,7 +44,7 @@ func DecodeSettings(it store.Item) (Settings, error) {
 		wrong = append(wrong, Invalid("version", "is missing"))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return s, &IllegibleError{fmt.Errorf("the settings in the store: %w", err)}
+		return s, &IllegibleError{Err: fmt.Errorf("the settings in the store: %w", err)}
 	}
 	return s, nil
 }

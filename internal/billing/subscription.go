@@ -225,14 +225,14 @@ func (s *Subscription) details(c *codec, t *terms) {
 // readTerms reads money and schedule.
 func (s *Subscription) readTerms(t *terms) (err error) {
 	if s.Amount, err = decodeAmount(t.amount, t.currency); err != nil {
-		return &unreadableError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+		return &IllegibleError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
 	}
 	if s.PaymentDay, err = strconv.Atoi(t.day); err != nil {
-		return &unreadableError{schema.PaymentDay, "is no number", err}
+		return &IllegibleError{schema.PaymentDay, "is no number", err}
 	}
 	if t.interval != "" {
 		if s.Interval, err = civil.ParseInterval(t.interval); err != nil {
-			return &unreadableError{schema.Interval, "is no interval", err}
+			return &IllegibleError{schema.Interval, "is no interval", err}
 		}
 	}
 	s.Anchor = cmp.Or(s.Anchor, s.NextPayment)

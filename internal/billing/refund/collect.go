@@ -147,7 +147,7 @@ func (c *collector) carryOnRecord(ctx context.Context, key store.Key) error {
 	}
 	r, err := billing.DecodeReversal(it)
 	if err != nil {
-		return &billing.IllegibleError{Err: err}
+		return err
 	}
 	if standingOf(r) != requested {
 		return nil
