@@ -74,13 +74,12 @@ func settings() []setting {
 		line("sender", "an address such as Ada's Gym <billing@example.com>", isMailbox,
 			func(s *Settings) *string { return &s.Sender }),
 		line("reply-to", "an address such as help@example.com", isAddress, func(s *Settings) *string { return &s.ReplyTo }),
-		{"daily", fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily),
-			func(s *Settings) string { return strings.Join(s.Daily, ",") }, (*Settings).setDaily},
+		texts("daily", fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily), areTimes,
+			func(s *Settings) *[]string { return &s.Daily }),
 		line("time-zone", "an IANA name such as Europe/Berlin, no abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
 		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
-		{"ended-by", "some of past_due,paused,unpaid", func(s *Settings) string { return strings.Join(s.EndedBy, ",") },
-			(*Settings).setEndedBy},
+		texts("ended-by", "some of past_due,paused,unpaid", areStatuses, func(s *Settings) *[]string { return &s.EndedBy }),
 	}
 }
 
@@ -99,6 +98,22 @@ func line(name, want string, good func(string) bool, at func(*Settings) *string)
 		*at(s) = text
 		return true
 	}}
+}
+
+// texts is the setting of a list of texts; good may sort it.
+func texts(name, want string, good func([]string) bool, at func(*Settings) *[]string) setting {
+	return setting{name, want, func(s *Settings) string { return strings.Join(*at(s), ",") },
+		func(s *Settings, text string) bool {
+			var list []string
+			if text = strings.ReplaceAll(text, " ", ""); text != "" {
+				list = strings.Split(text, ",")
+			}
+			if !good(list) {
+				return false
+			}
+			*at(s) = list
+			return true
+		}}
 }
 
 func wholeNumber(into *int, text string, least, most int) bool {
@@ -128,20 +143,16 @@ func isZone(text string) bool {
 	return err == nil
 }
 
-func (s *Settings) setEndedBy(text string) bool {
-	if text == "" {
-		s.EndedBy = nil
-		return true
-	}
-	list := strings.Split(text, ",")
+func areTimes(list []string) bool {
+	_, err := schedule.Parse(list, "UTC")
+	return err == nil && len(list) <= maxDaily
+}
+
+func areStatuses(list []string) bool {
 	slices.Sort(list)
-	for i, status := range list {
-		if !slices.Contains([]string{"past_due", "paused", "unpaid"}, status) || slices.Contains(list[:i], status) {
-			return false
-		}
-	}
-	s.EndedBy = list
-	return true
+	return len(slices.Compact(slices.Clone(list))) == len(list) && !slices.ContainsFunc(list, func(status string) bool {
+		return !slices.Contains([]string{"past_due", "paused", "unpaid"}, status)
+	})
 }
 
 func (s *Settings) retryDays() string {
@@ -166,19 +177,6 @@ func (s *Settings) setRetryDays(text string) bool {
 		}
 	}
 	s.RetryDays = days
-	return true
-}
-
-func (s *Settings) setDaily(text string) bool {
-	if text == "" {
-		s.Daily = nil
-		return true
-	}
-	times := strings.Split(strings.ReplaceAll(text, " ", ""), ",")
-	if _, err := schedule.Parse(times, "UTC"); err != nil || len(times) > maxDaily {
-		return false
-	}
-	s.Daily = times
 	return true
 }
 

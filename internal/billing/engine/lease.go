@@ -90,25 +90,14 @@ func (l *lease) held() bool {
 	return !l.lost.Load()
 }
 
-// keep renews the lease four times in its length until ctx ends. If another worker has taken it
-// over, it is lost. After another failure, the renewal is tried again until the lease runs out.
-func (l *lease) keep(ctx context.Context) {
-	tick := time.NewTicker(max(l.e.lease/4, time.Millisecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if l.lost.Load() {
-			return
-		}
-		if errors.Is(l.write(ctx, l.mine()), store.ErrConflict) {
+// keep renews the lease four times in its length until stop is called. If another worker has taken
+// it over, it is lost. After another failure, the renewal is tried again until the lease runs out.
+func (l *lease) keep(ctx context.Context) (stop func()) {
+	return l.e.every(max(l.e.lease/4, time.Millisecond), func() {
+		if !l.lost.Load() && errors.Is(l.write(ctx, l.mine()), store.ErrConflict) {
 			l.lost.Store(true)
-			return
 		}
-	}
+	})
 }
 
 // mine holds while the lease is as this process wrote it last.

@@ -149,9 +149,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 		return nil
 	}
 	always := context.WithoutCancel(ctx) // begun rows are finished under the lease
-	keeping, end := context.WithCancel(always)
-	var keeper sync.WaitGroup
-	keeper.Go(func() { l.keep(keeping) })
+	stop := l.keep(always)
 	if err = w.hand(ctx, partition, l); err != nil {
 		err = w.later(partition, err)
 	} else if !l.held() { // rows were left out
@@ -159,8 +157,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	} else {
 		w.refused = 0
 	}
-	end()
-	keeper.Wait()
+	stop()
 	if err := l.release(always); err != nil {
 		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition,
 			"error", err)
