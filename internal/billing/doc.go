@@ -13,7 +13,7 @@
 //   - transition.go: changes of a subscription without I/O
 //   - legacy.go: items written by other tools from the published model
 //   - records.go, read.go: reading and writing the items of a store, its item about itself among them;
-//     the access patterns
+//     the access patterns; create.go: new subscriptions and their accounts
 //   - watermark.go: the dates of a daily job
 //   - move.go: the move of a store
 //   - processor.go, wallet.go, reversal.go: the contracts with the processor

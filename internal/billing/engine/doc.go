@@ -12,7 +12,7 @@
 //     result.go: their results; dryrun.go: the results of a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices
-//   - request.go, create.go, accountchange.go: the requests of people
+//   - request.go, accountchange.go: the requests of people
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change

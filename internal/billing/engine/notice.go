@@ -129,12 +129,16 @@ func setAmount(data map[string]string, amount money.Amount) {
 // receipt returns the record of a payment for the period to be paid next.
 func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date,
 	processed time.Time, charge string) *billing.Receipt {
-	r := &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed,
-		Amount: amount, Charge: charge}
-	if e.cfg.ReceiptMonths > 0 {
-		r.Expires = processed.AddDate(0, e.cfg.ReceiptMonths, 0)
+	return &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed,
+		Amount: amount, Charge: charge, Expires: e.expiry(processed)}
+}
+
+// expiry returns when a receipt of that time expires; zero: never.
+func (e *Engine) expiry(at time.Time) time.Time {
+	if e.cfg.ReceiptMonths == 0 {
+		return time.Time{}
 	}
-	return r
+	return at.AddDate(0, e.cfg.ReceiptMonths, 0)
 }
 
 // remind commits the reminder of the next payment: the outbox row, and the subscription without its

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -193,4 +194,21 @@ func (e *Engine) manual(ctx context.Context, s *billing.Subscription, amount mon
 		return nil, billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
 	return e.receipt(s, billing.External, amount, due, at, note), nil
+}
+
+// ImportReceipt stores a receipt of imported data. It returns false if the receipt is there
+// already. An expired receipt is kept as long as a new one: people can then look at the import.
+func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
+	if err := e.Live(ctx); err != nil {
+		return false, err
+	}
+	r.Kind = billing.Imported
+	if now := e.Now(); !r.Expires.IsZero() && !r.Expires.After(now) {
+		r.Expires = e.expiry(now)
+	}
+	err := e.Store.Commit(ctx, store.Put(e.Table, r.Item(), store.Absent()))
+	if errors.Is(err, store.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -1,13 +1,11 @@
-package engine
+package billing
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -15,8 +13,8 @@ import (
 // CreateSubscription is access pattern 1: it stores a subscription, and its account if there is
 // none yet. If the account already has a subscription of the id, it returns the old one and
 // ErrExists: an id is never used again.
-func (e *Engine) CreateSubscription(ctx context.Context,
-	n billing.NewSubscription) (s *billing.Subscription, err error) {
+func (e *Records) CreateSubscription(ctx context.Context,
+	n NewSubscription) (s *Subscription, err error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
@@ -36,8 +34,8 @@ func (e *Engine) CreateSubscription(ctx context.Context,
 }
 
 // creation returns the writes of a new subscription.
-func (e *Engine) creation(ctx context.Context,
-	n billing.NewSubscription) ([]store.Write, *billing.Subscription, error) {
+func (e *Records) creation(ctx context.Context,
+	n NewSubscription) ([]store.Write, *Subscription, error) {
 	if err := e.Live(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +43,7 @@ func (e *Engine) creation(ctx context.Context,
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if n.Email == "" {
-			return nil, nil, billing.Invalid("email", "is missing: account "+n.Account+" does not exist yet")
+			return nil, nil, Invalid("email", "is missing: account "+n.Account+" does not exist yet")
 		}
 		a = nil
 	case err != nil:
@@ -61,7 +59,7 @@ func (e *Engine) creation(ctx context.Context,
 	}
 	writes := []store.Write{s.Create(e.Table)}
 	if a == nil {
-		a = &billing.Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
+		a = &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
 		writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
 	} else {
 		writes = append(writes, a.BumpVersion(e.Table))
@@ -71,21 +69,21 @@ func (e *Engine) creation(ctx context.Context,
 }
 
 // fits checks the new subscription against its account, and takes address and time zone from it.
-func (e *Engine) fits(ctx context.Context, a *billing.Account,
-	n *billing.NewSubscription) (*billing.Subscription, error) {
-	old, err := e.Subscription(ctx, billing.Name{Account: n.Account, ID: n.ID})
+func (e *Records) fits(ctx context.Context, a *Account,
+	n *NewSubscription) (*Subscription, error) {
+	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU:
 		keeps := "subscription " + old.String() + " has SKU " + old.SKU + " and keeps it; take another subscription id"
-		return old, billing.Invalid("sku", keeps)
+		return old, Invalid("sku", keeps)
 	case err == nil:
-		return old, fmt.Errorf("subscription %s %w", old, billing.ErrExists)
+		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
 	case n.Email != "" && n.Email != a.Email:
-		return nil, billing.Invalid("email", "account "+a.ID+" has another address; change it with account update")
+		return nil, Invalid("email", "account "+a.ID+" has another address; change it with account update")
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
-		return nil, billing.Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
 	}
 	n.Email, n.TimeZone = a.Email, a.TimeZone
 	return nil, nil
@@ -93,12 +91,12 @@ func (e *Engine) fits(ctx context.Context, a *billing.Account,
 
 // Precheck returns the error with which the store would refuse the subscription, or nil. An
 // existing subscription is no error, since importing twice changes nothing.
-func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error {
+func (e *Records) Precheck(ctx context.Context, n NewSubscription) error {
 	a, err := e.Account(ctx, n.Account)
 	if err != nil {
-		return billing.IgnoreNotFound(err)
+		return IgnoreNotFound(err)
 	}
-	if _, err = e.fits(ctx, a, &n); errors.Is(err, billing.ErrExists) {
+	if _, err = e.fits(ctx, a, &n); errors.Is(err, ErrExists) {
 		return nil
 	}
 	return err
@@ -106,23 +104,23 @@ func (e *Engine) Precheck(ctx context.Context, n billing.NewSubscription) error 
 
 // build returns the subscription to be stored. LastPaymentDate and LastReminderDate are there from
 // the start: an item without them would be in no index and would never be charged.
-func (e *Engine) build(n *billing.NewSubscription) (*billing.Subscription, error) {
+func (e *Records) build(n *NewSubscription) (*Subscription, error) {
 	now := e.Now()
-	s := &billing.Subscription{Name: billing.Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email,
+	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email,
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
-		Interval: cmp.Or(n.Interval, billing.Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
-		Created: cmp.Or(n.Created, now), Status: billing.Active, Installments: n.Installments, Version: 1,
+		Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
+		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,
 		Shards: e.Opened.Shards}
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
-	today := billing.TodayIn(n.TimeZone, now)
+	today := TodayIn(n.TimeZone, now)
 	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
 		var err error
 		if s.Anchor, err = civil.FirstOnOrAfter(cmp.Or(n.Start, today), n.PaymentDay, s.Interval); err != nil {
-			return nil, billing.Invalid("payment_day", err.Error())
+			return nil, Invalid("payment_day", err.Error())
 		}
 	}
 	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
-		return nil, billing.Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
+		return nil, Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
 	}
 	s.Reschedule(s.Anchor, today)
 	s.NextPayment = s.Anchor // also in the past: the low watermark makes the walk find it
@@ -143,7 +141,7 @@ type ImportCount struct {
 // ImportBatch creates the subscriptions. The caller must have called Check and Precheck for each.
 // New accounts go in commits of up to a hundred writes. If a commit meets an item in the store,
 // its subscriptions go one by one.
-func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscription) (ImportCount, error) {
+func (e *Records) ImportBatch(ctx context.Context, batch []NewSubscription) (ImportCount, error) {
 	var count ImportCount
 	for len(batch) > 0 {
 		n, done, err := e.importSome(ctx, batch, &count)
@@ -164,7 +162,7 @@ func (e *Engine) ImportBatch(ctx context.Context, batch []billing.NewSubscriptio
 
 // importSome tries to create the first n subscriptions of the batch in one commit. done is false
 // if one of them, or its account, is there already: then nothing was written.
-func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription,
+func (e *Records) importSome(ctx context.Context, batch []NewSubscription,
 	count *ImportCount) (n int, done bool, err error) {
 	if err := e.Live(ctx); err != nil {
 		return 0, false, err
@@ -183,7 +181,7 @@ func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription
 		writes = append(writes, s.Create(e.Table))
 		if !accounts[b.Account] {
 			accounts[b.Account] = true
-			a := &billing.Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
+			a := &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
 			writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
 		}
 		if e.isDue(s) {
@@ -207,14 +205,14 @@ func (e *Engine) importSome(ctx context.Context, batch []billing.NewSubscription
 	return n, true, nil
 }
 
-func (e *Engine) isDue(s *billing.Subscription) bool {
-	return !s.NextPayment.After(billing.TodayIn(s.TimeZone, e.Now()))
+func (e *Records) isDue(s *Subscription) bool {
+	return !s.NextPayment.After(TodayIn(s.TimeZone, e.Now()))
 }
 
-func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count *ImportCount) error {
+func (e *Records) importOne(ctx context.Context, n NewSubscription, count *ImportCount) error {
 	s, err := e.CreateSubscription(ctx, n)
 	switch {
-	case errors.Is(err, billing.ErrExists):
+	case errors.Is(err, ErrExists):
 		count.Existing++
 		return nil
 	case err != nil:
@@ -225,24 +223,4 @@ func (e *Engine) importOne(ctx context.Context, n billing.NewSubscription, count
 		count.Due++
 	}
 	return nil
-}
-
-// ImportReceipt stores a receipt of imported data. It returns false if the receipt is there
-// already. An expired receipt is kept as long as a new one: people can then look at the import.
-func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
-	if err := e.Live(ctx); err != nil {
-		return false, err
-	}
-	r.Kind = billing.Imported
-	if now := e.Now(); !r.Expires.IsZero() && !r.Expires.After(now) {
-		r.Expires = time.Time{}
-		if e.cfg.ReceiptMonths > 0 {
-			r.Expires = now.AddDate(0, e.cfg.ReceiptMonths, 0)
-		}
-	}
-	err := e.Store.Commit(ctx, store.Put(e.Table, r.Item(), store.Absent()))
-	if errors.Is(err, store.ErrConflict) {
-		return false, nil
-	}
-	return err == nil, err
 }
