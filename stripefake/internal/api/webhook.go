@@ -43,16 +43,17 @@ type postOffice struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	dice    *rand.Rand      // guarded by mu
-	boxes   map[string]*box // guarded by mu; by the endpoint's id
-	flushes int             // guarded by mu; so far
+	mu       sync.Mutex
+	dice     *rand.Rand      // guarded by mu
+	boxes    map[string]*box // guarded by mu; by the endpoint's id
+	flushes  int             // guarded by mu; so far
+	flushing int             // guarded by mu; how many of them are under way
+	rested   chan struct{}   // guarded by mu; closed when a worker has nothing to send
 }
 
 // A box has the waiting letters of one endpoint.
 type box struct {
-	turn    chan struct{} // has one element while nobody sends
-	wake    chan struct{} // something has come
+	wake    chan struct{} // something has come, or a flush has begun
 	letters []*letter     // guarded by postOffice.mu
 	sending bool          // guarded by postOffice.mu; a letter is out
 }
@@ -60,6 +61,7 @@ type box struct {
 func newPostOffice(f *Fake) *postOffice {
 	ctx, stop := context.WithCancel(context.Background())
 	return &postOffice{f: f, ctx: ctx, stop: stop, boxes: map[string]*box{}, dice: newDice(f.Options.Seed + 1),
+		rested: make(chan struct{}),
 		client: &http.Client{Transport: f.Options.Transport, // a redirect is a failure
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
@@ -84,8 +86,7 @@ func (p *postOffice) put(l letter) {
 	id := l.endpoint.ID()
 	b := p.boxes[id]
 	if b == nil {
-		b = &box{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
-		b.turn <- struct{}{}
+		b = &box{wake: make(chan struct{}, 1)}
 		p.boxes[id] = b
 		p.wg.Go(func() { p.work(b) })
 	}
@@ -113,18 +114,10 @@ func (p *postOffice) drop(id string) {
 func (p *postOffice) work(b *box) {
 	timer := time.NewTimer(retryMost)
 	defer timer.Stop()
-	for {
-		select {
-		case <-b.turn:
-		case <-p.ctx.Done():
-			return
-		}
+	for p.ctx.Err() == nil {
 		l, pause := p.next(b)
 		if l != nil {
-			p.try(p.ctx, b, l)
-		}
-		b.turn <- struct{}{}
-		if l != nil {
+			p.try(b, l)
 			continue
 		}
 		timer.Reset(pause)
@@ -132,45 +125,36 @@ func (p *postOffice) work(b *box) {
 		case <-timer.C:
 		case <-b.wake:
 		case <-p.ctx.Done():
-			return
 		}
 	}
 }
 
-// next takes a due letter out of the box, or returns the time until one is due.
+// next takes a letter out of the box that is due, or that a flush wants tried: the first, or any if
+// webhooks are shuffled. Without one it returns the time until one is due.
 func (p *postOffice) next(b *box) (*letter, time.Duration) {
-	now, pause := p.f.Options.Real(), retryMost
-	l := p.take(b, func(l *letter) bool {
-		left := l.due.Sub(now)
-		if left > 0 {
-			pause = min(pause, left)
-		}
-		return left <= 0
-	})
-	return l, pause
-}
-
-// take takes a ready letter out of the box, or nil: the first, or any if webhooks are shuffled.
-func (p *postOffice) take(b *box, ready func(*letter) bool) *letter {
-	shuffle := p.f.Faults().WebhookShuffle
+	now, pause, shuffle := p.f.Options.Real(), retryMost, p.f.Faults().WebhookShuffle
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var of []int
 	for i, l := range b.letters {
-		if ready(l) {
+		if left := l.due.Sub(now); left <= 0 || p.flushing > 0 && l.flushed < p.flushes {
 			of = append(of, i)
+		} else {
+			pause = min(pause, left)
 		}
 	}
 	if len(of) == 0 {
-		return nil
+		close(p.rested)
+		p.rested = make(chan struct{})
+		return nil, pause
 	}
 	i := of[0]
 	if shuffle {
 		i = of[p.dice.IntN(len(of))]
 	}
 	l := b.letters[i]
-	b.letters, b.sending = slices.Delete(b.letters, i, i+1), true
-	return l
+	b.letters, b.sending, l.flushed = slices.Delete(b.letters, i, i+1), true, p.flushes
+	return l, 0
 }
 
 // sent ends the sending of a letter.
@@ -181,9 +165,9 @@ func (p *postOffice) sent(b *box) {
 }
 
 // try sends the letter once. It puts the letter back if the endpoint did not accept it.
-func (p *postOffice) try(ctx context.Context, b *box, l *letter) {
+func (p *postOffice) try(b *box, l *letter) {
 	defer p.sent(b)
-	ctx, cancel := context.WithTimeout(ctx, webhookTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, webhookTimeout)
 	defer cancel()
 	f := p.f
 	f.Mu.Lock()
@@ -247,53 +231,39 @@ func Signature(at time.Time, payload []byte, secrets ...string) string {
 func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	p := f.post
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.flushes++
-	n := p.flushes
-	p.mu.Unlock()
-	for b := p.unflushed(n); b != nil; b = p.unflushed(n) {
-		if err := p.flush(ctx, b, n); err != nil {
+	p.flushing++
+	defer func() { p.flushing-- }()
+	for n := p.flushes; p.isUnflushed(n); {
+		rested := p.rested
+		p.mu.Unlock()
+		select {
+		case <-rested:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-p.ctx.Done():
+			err = p.ctx.Err()
+		}
+		p.mu.Lock()
+		if err != nil {
 			return 0, fmt.Errorf("webhooks: %w", err)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, b := range p.boxes {
 		left += len(b.letters)
 	}
 	return left, nil
 }
 
-// unflushed returns a box with a letter that this flush has not tried or that is under way, or nil.
-func (p *postOffice) unflushed(n int) *box {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// isUnflushed reports whether a letter is under way or one that this flush has not tried waits, and
+// wakes the workers of these. The caller holds mu.
+func (p *postOffice) isUnflushed(n int) (some bool) {
 	for _, b := range p.boxes {
 		if b.sending || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {
-			return b
+			some = true
+			b.call()
 		}
 	}
-	return nil
-}
-
-// flush waits for its turn at the box and tries each letter once.
-func (p *postOffice) flush(ctx context.Context, b *box, n int) error {
-	select {
-	case <-b.turn:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.ctx.Done():
-		return p.ctx.Err()
-	}
-	defer func() { b.turn <- struct{}{}; b.call() }()
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		l := p.take(b, func(l *letter) bool { return l.flushed < n })
-		if l == nil {
-			return nil
-		}
-		l.flushed = n
-		p.try(ctx, b, l)
-	}
+	return some
 }
