@@ -44,6 +44,17 @@ func MaskMethod(text string) string {
 // Clean returns the text without secrets and card numbers, as Redact and MaskCards do.
 func Clean(text string) string { return MaskCards(Redact(text)) }
 
+const maxShort = 300 // bytes
+
+// Short is Clean for a text from elsewhere that is stored or shown, such as an error's. It cuts a
+// long one.
+func Short(text string) string {
+	if text = Clean(text); len(text) > maxShort {
+		text = MaskCards(strings.ToValidUTF8(text[:maxShort], "") + "…") // a cut number may look like a card's
+	}
+	return text
+}
+
 // maskAll masks until no number is left: numbers can overlap, and share the digits that the
 // mask of one of them leaves.
 func maskAll(text string, shortest int) string {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -55,7 +56,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	sale, err := s.sell(ctx, p, repeated)
 	if err != nil {
 		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) {
-			err = errors.Join(err, s.remark(ctx, p.ID, refusedProblem+short(err.Error()), ""))
+			err = errors.Join(err, s.remark(ctx, p.ID, refusedProblem+secret.Short(err.Error()), ""))
 		}
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 	problem := ""
 	switch {
 	case sale.Declined != "":
-		problem = declinedProblem + short(sale.Declined)
+		problem = declinedProblem + secret.Short(sale.Declined)
 	case sale.Action:
 		problem = buyerProblem
 	}
@@ -214,7 +215,7 @@ func (s *Service) recoverPurchase(ctx context.Context, id string) error {
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
 	if errors.Is(err, ErrOrder) { // then nothing was made
-		return s.remark(ctx, p.ID, refusedProblem+short(err.Error()), "")
+		return s.remark(ctx, p.ID, refusedProblem+secret.Short(err.Error()), "")
 	}
 	if err != nil || len(sale.Objects) == 0 {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -123,7 +124,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
 				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",
-					short(err.Error()))
+					secret.Short(err.Error()))
 				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
 			}
 		} else if !last {

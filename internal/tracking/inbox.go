@@ -94,11 +94,11 @@ func (s *Service) setback(ctx context.Context, id string, tries int, cause error
 		return cause
 	}
 	status := store.S(string(e.Status))
-	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(short(cause.Error()))})
+	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(secret.Short(cause.Error()))})
 	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
 		set.Set(schema.TrackedStatus, store.S(string(Dead)))
 		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
-			short(cause.Error()))
+			secret.Short(cause.Error()))
 	}
 	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil,
 		store.AttributeEquals(schema.TrackedStatus, status)))
@@ -174,13 +174,4 @@ func (s *Service) revive(ctx context.Context, id string) error {
 		}
 	}
 	return nil
-}
-
-// maxReason is the most bytes of a stored reason.
-const maxReason = 300
-
-// short makes an error's text fit to be kept and shown.
-func short(text string) string {
-	text = secret.Clean(text)
-	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }

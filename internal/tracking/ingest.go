@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -56,8 +57,8 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 		d, err := s.decide(ctx, &e, fromStore)
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
 			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
-				short(err.Error()))
-			d, err = s.later(&e, pendingEvent, short(err.Error()), 0), nil
+				secret.Short(err.Error()))
+			d, err = s.later(&e, pendingEvent, secret.Short(err.Error()), 0), nil
 		}
 		if err == nil {
 			v, err = s.fileNew(ctx, &e, d)

@@ -100,14 +100,7 @@ func Unusable(object, format string, args ...any) error {
 	return &Error{Verdict: Unknown, Request: object, Text: Clean(fmt.Sprintf(format, args...))}
 }
 
-// maxText is the most bytes of a foreign text in an error.
-const maxText = 300
-
 // Clean makes a foreign text fit for an error: one short line, without secrets and card numbers.
 func Clean(text string) string {
-	text = secret.Clean(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
+	return secret.Short(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
 }

@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
@@ -68,9 +67,9 @@ func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 		return
 	}
 	if t.Failed++; len(t.Failures) < maxFailures {
-		t.Failures = append(t.Failures, Failure{a.StripeAccount, textOf(err)})
+		t.Failures = append(t.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
 		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error",
-			textOf(err))
+			secret.Short(err.Error()))
 	}
 }
 
@@ -196,7 +195,7 @@ func (c *catchUp) send(ctx context.Context) error {
 		_, err := c.p.o.Ledger.Ingest(ctx, e.Body, tracking.Origin{Connect: !c.a.Own, Source: tracking.FromPoll})
 		if errors.Is(err, tracking.ErrBody) { // the events after it must not wait for ever
 			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event",
-				e.ID, "error", textOf(err))
+				e.ID, "error", secret.Short(err.Error()))
 		} else if err != nil {
 			return fmt.Errorf("ingest %s: %w", e.ID, err)
 		}
@@ -266,7 +265,7 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 	}
 	switch {
 	case err != nil:
-		s.Error = textOf(err)
+		s.Error = secret.Short(err.Error())
 		if errors.Is(err, tracking.ErrDisconnected) {
 			wait = p.o.MaxQuiet
 		}
@@ -288,13 +287,4 @@ func hashOf(id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(id)) // never fails
 	return h.Sum64()
-}
-
-// textOf is an error for the store and for people.
-func textOf(err error) string {
-	text := secret.Clean(err.Error())
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -54,12 +55,11 @@ type Options struct {
 }
 
 const (
-	stripeKeeps  = 30 * 24 * time.Hour // the time for which Stripe lists an event
-	alarmAfter   = 20 * 24 * time.Hour // without a successful round of an account
-	maxHeld      = 64 << 20            // bytes of missing events, over all accounts
-	leastHeld    = 100                 // missing events always allowed to an account
-	maxFailures  = 20                  // named in a report
-	maxErrorText = 300                 // bytes of a stored error
+	stripeKeeps = 30 * 24 * time.Hour // the time for which Stripe lists an event
+	alarmAfter  = 20 * 24 * time.Hour // without a successful round of an account
+	maxHeld     = 64 << 20            // bytes of missing events, over all accounts
+	leastHeld   = 100                 // missing events always allowed to an account
+	maxFailures = 20                  // named in a report
 )
 
 // A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is
@@ -122,7 +122,7 @@ func (p *Poller) turn(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		p.o.Log.Error("the poller's round failed, and is tried again", "error", textOf(err))
+		p.o.Log.Error("the poller's round failed, and is tried again", "error", secret.Short(err.Error()))
 	case r.Sent > 0 || r.Failed > 0:
 		p.o.Log.Info("events that had not come were fetched", "accounts", r.Accounts, "listed", r.Listed,
 			"missing", r.Missing, "sent", r.Sent, "failed", r.Failed, "verified_through", r.Through)
@@ -139,7 +139,7 @@ func (p *Poller) sweepTurn(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		p.o.Log.Error("the sweep failed, and is tried again", "error", textOf(err))
+		p.o.Log.Error("the sweep failed, and is tried again", "error", secret.Short(err.Error()))
 	case r.Changed > 0 || r.Failed > 0:
 		p.o.Log.Warn("objects had changed without an event", "accounts", r.Accounts, "objects", r.Objects, "changed",
 			r.Changed, "failed", r.Failed)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -53,9 +54,9 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 			return
 		}
 		if report.Failed++; len(report.Failures) < maxFailures && ctx.Err() == nil {
-			report.Failures = append(report.Failures, Failure{a.StripeAccount, textOf(err)})
+			report.Failures = append(report.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
 			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error",
-				textOf(err))
+				secret.Short(err.Error()))
 		}
 	})
 	return report, context.Cause(ctx)
