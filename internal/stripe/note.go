@@ -32,7 +32,6 @@ const (
 	noneNoted  = "-"      // no charge, or no attempt
 )
 
-// newNote notes an attempt sent under the key.
 func newNote(key, kind, code string) note { return note{id: noteID(key), kind: kind, code: code} }
 
 func noteID(key string) string { return "none_" + digest(key) }

@@ -97,7 +97,6 @@ func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs 
 	}
 }
 
-// refund reads Stripe's refund.
 func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
 	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
 		return billing.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)

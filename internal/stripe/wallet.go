@@ -80,7 +80,6 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 	return p.card(pm)
 }
 
-// newest returns the customer's newest card.
 func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Card, error) {
 	var newest *sdk.PaymentMethod
 	request := billing.ListRequest{At: payer.At, Customer: payer.Customer}

@@ -63,7 +63,6 @@ func (c *checker) inside(at, name string) string {
 	return at + "." + name
 }
 
-// check collects the problems of a value and of its members.
 func (c *checker) check(value any, want *schema, at string) {
 	want = want.is()
 	if value == nil {
@@ -217,7 +216,6 @@ func (c *checker) checkMetadata(value any, name, at string) {
 	}
 }
 
-// checkPlain checks a text, a number or a boolean.
 func (c *checker) checkPlain(value any, want *schema, at string) (fits bool) {
 	switch v := value.(type) {
 	case string:
@@ -265,7 +263,6 @@ func (c *checker) checkText(text string, want *schema, at string) {
 	}
 }
 
-// kind names the kind of a value.
 func kind(value any) string {
 	switch value.(type) {
 	case map[string]any:

@@ -111,7 +111,6 @@ func repository() (string, error) {
 	return "", fmt.Errorf("%w: no tools.mod above %q: %v", errMissing, start, err)
 }
 
-// parse reads an OpenAPI document.
 func parse(text []byte) (*Spec, error) {
 	var d struct {
 		Info struct {

@@ -103,7 +103,6 @@ func newReporter(t testing.TB, spec *Spec, answers bool) *reporter {
 	return r
 }
 
-// judge reports the problems of an exchange.
 func (r *reporter) judge(e exchange) {
 	problems, template, asked := r.spec.request(e)
 	if r.answers {
@@ -157,7 +156,6 @@ func (e exchange) judged() bool {
 	return strings.HasPrefix(e.path, "/v1/") && (version == "" || version >= basil)
 }
 
-// form reads the parameters in the body.
 func (e exchange) form(op *operation) (values url.Values, problems []string) {
 	if len(e.sent) == 0 {
 		return nil, nil

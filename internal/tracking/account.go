@@ -220,7 +220,6 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 	return err
 }
 
-// connection records whether the account gives us access.
 func (s *Service) connection(ctx context.Context, stripeAccount string, status AccountStatus,
 ) (*ConnectedAccount, error) {
 	return s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {

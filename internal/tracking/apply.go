@@ -151,7 +151,6 @@ func (a *application) note(history *[]Change, changes []string) {
 	*history = remember(*history, Change{At: a.s.now(), What: what, Event: a.event})
 }
 
-// trouble notes a problem for a person on the purchase.
 func (a *application) trouble(text string) {
 	if a.purchase.Problem == text {
 		return

@@ -119,7 +119,6 @@ func eventOf(it store.Item) (*Event, error) {
 	return e, nil
 }
 
-// rowOf reads an index's attributes of an event.
 func rowOf(it store.Item) EventRow {
 	at := cmp.Or(it.Str(schema.TrackedTimestamp), it.Str(schema.TrackedDate)+" "+it.Str(schema.TrackedTime))
 	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), At: parseStamp(at),
@@ -133,7 +132,6 @@ const maxBody = 4 << 20
 // 63 us, a quarter of the cost of an event, at 3.5 to 1.
 const formatS2 = 1
 
-// pack compresses a body for the store.
 func pack(body []byte) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, fmt.Errorf("a body of %d bytes: at most %d are stored", len(body), maxBody)

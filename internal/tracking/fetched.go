@@ -103,7 +103,6 @@ func (a *application) applyAll(ctx context.Context, objects []Object) (d decisio
 // errUndecided: Stripe was asked, and does not tell enough, or not yet.
 var errUndecided = errors.New("what Stripe tells does not decide it yet")
 
-// fetch asks Stripe for a needed object.
 func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err error) {
 	if at == s.o.Own {
 		at = ""

@@ -92,7 +92,6 @@ func values[T any](c *codec, name string, v *[]T, read func(store.Value) T, writ
 	}
 }
 
-// list reads or writes a list of maps.
 func list[T any](c *codec, name string, v *[]T, fields func(*codec, *T)) {
 	values(c, name, v, func(value store.Value) (one T) {
 		fields(&codec{it: value.Map(), reads: true}, &one)
@@ -178,7 +177,6 @@ func put(table string, fields func(*codec), now time.Time) store.Write {
 	return store.Put(table, c.it, condition)
 }
 
-// from reads a T from an item.
 func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	v := new(T)
 	fields(v, &codec{it: it, reads: true})

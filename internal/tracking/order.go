@@ -83,7 +83,6 @@ func (o *Order) Check() error {
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
 
-// checkPrice checks the amount and the number of payments.
 func (o *Order) checkPrice() error {
 	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
 	switch {
@@ -105,7 +104,6 @@ func (o *Order) checkPrice() error {
 	return nil
 }
 
-// checkBuyer checks the buyer and the payment method.
 func (o *Order) checkBuyer() error {
 	switch {
 	case o.Kind == Legacy && o.PaymentMethod != "":

@@ -68,7 +68,6 @@ func (p *Payment) fields(c *codec) {
 	c.history(&p.History)
 }
 
-// amount reads or writes a refund or a dispute.
 func (c *codec) amount(minor *int64, status *string) {
 	if c.reads {
 		*minor, *status = c.it.Int(schema.TrackedAmount), c.it.Str(schema.TrackedStatus)

@@ -127,7 +127,6 @@ func (c *call) end(e *Error) error {
 	return e
 }
 
-// canceled notes that the context has ended.
 func canceled(ctx context.Context, e *Error) *Error {
 	e.cause = errors.Join(ctx.Err(), context.Cause(ctx))
 	if e.Verdict = Unknown; e.Text == "" {

@@ -88,7 +88,6 @@ func newHTTPClient(next http.RoundTripper, proxy func(*http.Request) (*url.URL, 
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// pause waits, or returns the context's error.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

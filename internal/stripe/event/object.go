@@ -115,7 +115,6 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	}
 }
 
-// object returns the object by its kind.
 func (w *wire) object() tracking.Object {
 	o := tracking.Object{Kind: w.kind, ID: w.id, Status: w.status, Created: w.created, Tag: w.tag}
 	switch w.kind {

@@ -120,7 +120,6 @@ func (r *jsonReader) another(end byte) bool {
 	return false
 }
 
-// skip skips the next value.
 func (r *jsonReader) skip() {
 	switch c := r.peek(); c {
 	case '{':

@@ -122,7 +122,6 @@ func (b bill) isDeclined() bool {
 	return b.payment.ID != "" && (b.payment.Status == "canceled" || b.payment.Failed && b.payment.Status != actionStatus)
 }
 
-// sale returns the invoice as the sale of the purchase.
 func (b bill) sale() tracking.Sale {
 	sale := tracking.Sale{Customer: b.Customer}
 	switch {

@@ -35,7 +35,6 @@ func (s *sale) subscriptionForm(buyer payer) url.Values {
 	return form
 }
 
-// subscribed returns the sale of a subscription.
 func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	o, err := fetched(tracking.KindSubscription, "", raw)
 	if err != nil {
@@ -113,7 +112,6 @@ func (s *sale) scheduleForm(buyer payer, every term) url.Values {
 	return form
 }
 
-// scheduled returns the sale of a schedule.
 func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	o, err := fetched(tracking.KindSchedule, "", raw)
 	if err != nil {

@@ -279,7 +279,6 @@ func (s *sale) readPayment(raw json.RawMessage) (p payment, err error) {
 	return p, nil
 }
 
-// declineText returns a decline in Stripe's words.
 func declineText(code, message string) string {
 	return cmp.Or(strings.Trim(api.Clean(code)+": "+api.Clean(message), ": "), "declined")
 }
@@ -295,7 +294,6 @@ func with(form url.Values, more url.Values) url.Values {
 	return form
 }
 
-// post sends a request under the key of the step.
 func (s *sale) post(ctx context.Context, step, path string, form url.Values) (json.RawMessage, error) {
 	s.step = step
 	key := "duesday-purchase-" + s.o.Tag.Purchase + "-" + step

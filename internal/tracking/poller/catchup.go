@@ -245,7 +245,6 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	c.report.Lost = append(c.report.Lost, gap)
 }
 
-// save stores the account's state.
 func (c *catchUp) save(ctx context.Context) error {
 	if err := c.p.o.Ledger.SavePoll(ctx, c.a.StripeAccount, c.state); err != nil {
 		return fmt.Errorf("save how far it is: %w", err)

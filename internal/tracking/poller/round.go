@@ -208,7 +208,6 @@ type span struct {
 
 const spanLength = 5 * day
 
-// has reports whether the event is stored.
 func (s *span) has(ctx context.Context, e RawEvent) (bool, error) {
 	if from := e.Created.UTC().Truncate(spanLength); s.ids == nil || !s.from.Equal(from) {
 		ids := map[string]struct{}{}

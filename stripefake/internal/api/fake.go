@@ -175,7 +175,6 @@ func (c *Call) Make(kindName, prefix string, members object) object {
 	return o
 }
 
-// of returns the objects of the kind.
 func (s *Space) of(kindName string) *kind {
 	k := s.kinds[kindName]
 	if k == nil {

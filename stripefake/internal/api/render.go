@@ -65,7 +65,6 @@ func (c *Call) gather(o object, kindName string) {
 	}
 }
 
-// errorObject is the body of an error.
 func (c *Call) errorObject(e *shape.Error) object {
 	o := e.Object()
 	if e.Intent != nil {
@@ -128,7 +127,6 @@ func expansionOf(entry string) (path, kind string) {
 	return path, kind
 }
 
-// kindOf returns the kind of the id, by its prefix, or "".
 func kindOf(id string) string {
 	for prefix := id; ; {
 		i := strings.LastIndexByte(prefix, '_')

@@ -166,7 +166,6 @@ func (x *exchange) execute() (r reply, saved bool) {
 	return reply{status: http.StatusOK, body: shape.Encode(c.render(o, x.expand))}, true
 }
 
-// failure is the reply of an error.
 func (x *exchange) failure(err error) reply {
 	defer x.f.lock()()
 	return x.failed(err)
@@ -190,7 +189,6 @@ func (x *exchange) failed(err error) reply {
 	return r
 }
 
-// answer sends the reply.
 func (x *exchange) answer(a reply) {
 	x.count(a.status)
 	h := x.w.Header()

@@ -76,7 +76,6 @@ func (f *Fake) Close() error {
 	return nil
 }
 
-// put hands in a letter.
 func (p *postOffice) put(l letter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +100,6 @@ func (b *box) call() {
 	}
 }
 
-// drop forgets the waiting letters of an endpoint.
 func (p *postOffice) drop(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +155,6 @@ func (p *postOffice) next(b *box) (*letter, time.Duration) {
 	return l, 0
 }
 
-// sent ends the sending of a letter.
 func (p *postOffice) sent(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

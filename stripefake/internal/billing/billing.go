@@ -77,7 +77,6 @@ func (c call) buyer() (object, error) {
 	return customer, err
 }
 
-// customerOf returns the customer of an invoice, a subscription or a schedule.
 func (c call) customerOf(o object) object { return c.Space.Get("customer", o.Str("customer")) }
 
 // payer returns the payment method of the parameter, which must be the customer's; "": none.
@@ -103,5 +102,4 @@ func (c call) methodFor(invoice object) string {
 		c.subscriptionOf(invoice).Str("default_payment_method"), c.DefaultMethod(c.customerOf(invoice)))
 }
 
-// issuer is the account itself.
 func issuer() object { return object{"type": "self"} }

@@ -99,7 +99,6 @@ type recurrence struct {
 	count    int64  // of intervals, at least 1
 }
 
-// recurrenceOf returns the recurrence of a stored price.
 func recurrenceOf(price object) recurrence {
 	sub := price.Sub("recurring")
 	return recurrence{sub.Str("interval"), sub.Num("interval_count")}

@@ -71,7 +71,6 @@ func onSubscription(sub object) object {
 		"subscription_details": object{"subscription": sub.ID(), "metadata": sub.Sub("metadata").Clone()}}
 }
 
-// subscriptionOf returns the invoice's subscription, or nil.
 func (c call) subscriptionOf(invoice object) object {
 	return c.Space.Get("subscription", shape.SubscriptionID(invoice))
 }
@@ -115,7 +114,6 @@ func (c call) createInvoice(customer object) (object, error) {
 	return invoice, nil
 }
 
-// opened announces a new draft.
 func (c call) opened(invoice object) {
 	advance(invoice, c.Now)
 	c.Plan(invoice)
@@ -133,7 +131,6 @@ func advance(invoice object, now int64) {
 	invoice["next_payment_attempt"] = invoice["automatically_finalizes_at"]
 }
 
-// invoiceParams sets the members that the parameters give.
 func (c call) invoiceParams(o object) error {
 	if c.Form.Has("automatically_finalizes_at") {
 		o["automatically_finalizes_at"], o["auto_advance"] = c.Num("automatically_finalizes_at"), true
@@ -175,7 +172,6 @@ func notEditable(invoice object) error {
 		"This invoice is "+invoice.Str("status")+" and can no longer be edited.")
 }
 
-// draft returns the invoice, if it still is a draft.
 func (c call) draft(id string) (object, error) {
 	invoice, err := c.Find("invoice", id, "invoice")
 	if err == nil && invoice.Str("status") != "draft" {

@@ -153,7 +153,6 @@ func (c call) cancelPayment(invoice object, reason string) {
 	}
 }
 
-// invoiceDue returns the time of an invoice's finalization or retry.
 func invoiceDue(o object) (int64, bool) {
 	if !o.Yes("auto_advance") {
 		return 0, false

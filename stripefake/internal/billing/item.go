@@ -59,7 +59,6 @@ func (c call) createItem(customer object) (object, error) {
 	return c.Make("invoiceitem", "ii", item), nil
 }
 
-// itemParams sets the members that the parameters give.
 func (c call) itemParams(item object) error {
 	if err := c.itemPrice(item); err != nil {
 		return err
@@ -195,7 +194,6 @@ func (c call) draftOf(item object) (object, error) {
 	return c.draft(item.Str("invoice"))
 }
 
-// newLine makes a line with the members of all lines.
 func (c call) newLine(invoice object, members object) object {
 	line := object{"id": c.NewID("il"), "object": "line_item", "description": nil, "discount_amounts": []any{},
 		"discountable": true, "discounts": []any{}, "invoice": invoice.ID(), "livemode": c.Space.Live,
@@ -206,7 +204,6 @@ func (c call) newLine(invoice object, members object) object {
 	return line
 }
 
-// itemLine is the line of an invoice item.
 func (c call) itemLine(invoice, item object) object {
 	return c.newLine(invoice, object{
 		"amount": item["amount"], "description": item["description"], "discountable": item["discountable"],
@@ -219,7 +216,6 @@ func (c call) itemLine(invoice, item object) object {
 	})
 }
 
-// subscriptionLine is the line of a subscription's item for a period.
 func (c call) subscriptionLine(invoice, item object, amount, start, end int64, description string) object {
 	quantity := item.Num("quantity")
 	return c.newLine(invoice, object{
@@ -232,7 +228,6 @@ func (c call) subscriptionLine(invoice, item object, amount, start, end int64, d
 	})
 }
 
-// add puts a line onto a draft.
 func add(invoice, line object) {
 	lines := invoice.Sub("lines")
 	lines["data"] = append(lines.List("data"), line)
@@ -269,7 +264,6 @@ func (c call) pending(customer, sub object, currency string) []object {
 	return items
 }
 
-// take puts invoice items onto a draft.
 func (c call) take(invoice object, items ...object) {
 	for _, item := range items {
 		add(invoice, c.itemLine(invoice, item))
@@ -277,5 +271,4 @@ func (c call) take(invoice object, items ...object) {
 	}
 }
 
-// linesOf are the lines of an invoice.
 func linesOf(invoice object) []object { return shape.ObjectsOf(invoice.Sub("lines").List("data")) }

@@ -133,7 +133,6 @@ func (c call) priceFor(p shape.Params) (object, error) {
 	return price, err
 }
 
-// pricingOf is the price in an item or a line.
 func pricingOf(price object) object {
 	return object{"type": "price_details", "unit_amount_decimal": price["unit_amount_decimal"],
 		"price_details": object{"price": price.ID(), "product": price.Str("product")}}

@@ -264,5 +264,4 @@ func (c call) enter(o, phase object) {
 	c.Changed("customer.subscription.updated", before, sub)
 }
 
-// phasesOf are the phases of a schedule.
 func phasesOf(schedule object) []object { return shape.ObjectsOf(schedule.List("phases")) }

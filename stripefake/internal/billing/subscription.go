@@ -138,7 +138,6 @@ type wanted struct {
 	deleted  bool
 }
 
-// count is the quantity of a new item.
 func (w wanted) count() int64 {
 	if w.quantity < 0 {
 		return 1
@@ -146,7 +145,6 @@ func (w wanted) count() int64 {
 	return w.quantity
 }
 
-// wantedItems reads the list items.
 func (c call) wantedItems(p shape.Params) ([]wanted, error) {
 	var list []wanted
 	for _, element := range p.Each("items") {
@@ -196,5 +194,4 @@ func (c call) order(p shape.Params) (list []wanted, currency string, err error) 
 	return list, currency, nil
 }
 
-// itemsOf are the items of a subscription.
 func itemsOf(sub object) []object { return shape.ObjectsOf(sub.Sub("items").List("data")) }

@@ -55,7 +55,6 @@ func (c call) collectNow(invoice object, pay bool) error {
 	return c.collect(invoice, c.methodFor(invoice), true, false)
 }
 
-// invoicePaid sets the subscription's status after a paid invoice.
 func (c call) invoicePaid(sub, invoice object) {
 	if over(sub) {
 		return
@@ -81,7 +80,6 @@ func (c call) invoicePaid(sub, invoice object) {
 	}
 }
 
-// become sets the subscription's status.
 func (c call) become(sub object, status string) {
 	before := sub.Clone()
 	if sub["status"] = status; status == "incomplete_expired" {
@@ -213,7 +211,6 @@ func subscriptionDue(sub object) (int64, bool) {
 	return when, ok
 }
 
-// subscriptionHappens carries out one due change.
 func (c call) subscriptionHappens(sub object) {
 	if sub.Str("status") == "incomplete" {
 		if invoice := c.Space.Get("invoice", sub.Str("latest_invoice")); invoice.Str("status") == "open" {

@@ -56,7 +56,6 @@ type choice struct{ ID, Name string }
 
 type button struct{ Name, Value, Text string }
 
-// cardChoices are the cards of the checkout page.
 func cardChoices() []choice {
 	return []choice{
 		{"pm_card_visa", "Visa ending in 4242: pays"},
@@ -104,7 +103,6 @@ func nothingHere() page {
 		status: http.StatusNotFound}
 }
 
-// show answers with the page.
 func (s *pageServer) show(w http.ResponseWriter, p page) {
 	p.Style = style
 	var b bytes.Buffer

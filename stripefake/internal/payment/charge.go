@@ -60,7 +60,6 @@ func methodDetails(m object, amount int64) object {
 	return object{"type": "card", "card": d.Null("installments mandate three_d_secure wallet")}
 }
 
-// authorized is the outcome of a successful charge.
 func authorized() object {
 	return object{"advice_code": nil, "network_advice_code": nil, "network_decline_code": nil,
 		"network_status": "approved_by_network", "reason": nil,
@@ -210,7 +209,6 @@ func (c Call) finishRefund(o object, ok bool) error {
 	return nil
 }
 
-// unrefund takes the refund back.
 func (c Call) unrefund(o object, status string) {
 	o["status"] = status
 	delete(o, "pending_reason")

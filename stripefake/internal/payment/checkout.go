@@ -159,5 +159,4 @@ func SuccessURL(o object) string {
 	return strings.ReplaceAll(o.Str("success_url"), sessionMark, o.ID())
 }
 
-// sessionDue is when an open session expires.
 func sessionDue(o object) (int64, bool) { return o.Num("expires_at"), o.Str("status") == "open" }

@@ -103,7 +103,6 @@ func (c Call) Confirm(pi object, method string, offSession bool) error {
 	return c.tryPayment(pi, m, offSession, false)
 }
 
-// tryPayment is one try to collect the payment.
 func (c Call) tryPayment(pi, m object, offSession, authenticated bool) error {
 	acts := BehaviourOf(m)
 	asks := !authenticated && (!offSession && acts.on || offSession && acts.Off && !(acts.SetupFrees && m.Yes("_setup")))
@@ -146,7 +145,6 @@ func (c Call) spend(pi, m object) {
 	}
 }
 
-// paid is a successful attempt.
 func (c Call) paid(pi, m object) {
 	manual := pi.Str("capture_method") == "manual"
 	c.spend(pi, m)
@@ -173,7 +171,6 @@ func (c Call) collected(pi, charge object) {
 	c.Follow(IntentMoved, pi)
 }
 
-// declined is a failed attempt, for the code.
 func (c Call) declined(pi, m object, code string) error {
 	e := reasonFor(code)
 	charge := c.charge(pi, m, object{"status": "failed", "captured": false, "outcome": declineOutcome(code),

@@ -73,7 +73,6 @@ func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 	return o
 }
 
-// isClosed reports whether the dispute is over.
 func isClosed(o object) bool {
 	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
 }

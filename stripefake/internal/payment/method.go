@@ -155,7 +155,6 @@ func (c Call) attachMethod() (object, error) {
 	return m, c.attach(m, customer)
 }
 
-// attach makes the payment method the customer's.
 func (c Call) attach(m, customer object) error {
 	if m.Str("customer") == customer.ID() {
 		return nil

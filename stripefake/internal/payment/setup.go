@@ -28,7 +28,6 @@ func setupRoutes() []api.Route {
 	}
 }
 
-// newSetup makes an unconfirmed setup intent.
 func (c Call) newSetup(members object) object {
 	o := object{
 		"created": c.TimeOf(members.Str("customer")),

@@ -239,7 +239,6 @@ func reasonFor(code string) *shape.Error {
 	return e
 }
 
-// declineOutcome is the outcome of a charge declined for the code.
 func declineOutcome(code string) object {
 	d := reasonFor(code)
 	o := object{"advice_code": shape.OrNil(d.Advice), "network_advice_code": nil,

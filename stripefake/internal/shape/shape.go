@@ -103,7 +103,6 @@ func oldInvoice(o Object, version string) {
 	}
 }
 
-// withCount gives a list the number of its elements.
 func withCount(list Object) {
 	if list != nil {
 		list["total_count"] = int64(len(list.List("data")))
