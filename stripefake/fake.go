@@ -132,12 +132,6 @@ type Server struct {
 	WebhookSecret string // signs the webhooks of SendWebhooks
 }
 
-// The values of every Server. None of them is a secret.
-const (
-	startKey           = "sk_test_duesday"
-	startWebhookSecret = "whsec_stripefake"
-)
-
 // Start starts a fake for one test, which stops when the test ends.
 func Start(t TB) *Server {
 	t.Helper()
@@ -154,7 +148,8 @@ func StartWith(t TB, o Options) *Server {
 	if err != nil {
 		t.Fatalf("stripefake: %v", err)
 	}
-	s := &Server{Fake: New(o), URL: "http://" + l.Addr().String(), Key: startKey, WebhookSecret: startWebhookSecret}
+	s := &Server{Fake: New(o), URL: "http://" + l.Addr().String(), Key: "sk_test_duesday",
+		WebhookSecret: "whsec_stripefake"} // no secrets
 	if len(o.Keys) > 0 {
 		s.Key = o.Keys[0].Secret
 	}

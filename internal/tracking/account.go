@@ -178,19 +178,14 @@ func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*Co
 // merchantOf returns the merchant of a Stripe account, or ErrUnregistered. It reads a registered
 // account once, since the merchant never changes.
 func (s *Service) merchantOf(ctx context.Context, stripeAccount string) (string, error) {
-	s.mu.Lock()
-	merchant, known := s.merchants[stripeAccount]
-	s.mu.Unlock()
-	if known {
-		return merchant, nil
+	if merchant, known := s.merchants.Load(stripeAccount); known {
+		return merchant.(string), nil
 	}
 	a, err := s.ConnectedAccount(ctx, stripeAccount)
 	if err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.merchants[stripeAccount] = a.Merchant
+	s.merchants.Store(stripeAccount, a.Merchant)
 	return a.Merchant, nil
 }
 

@@ -49,9 +49,7 @@ type Service struct {
 	events, registry string        // names of tables
 	salt             string        // of the ids of purchases
 	wake             chan struct{} // holds one when something was put into the inbox or the actions
-
-	mu        sync.Mutex
-	merchants map[string]string // by registered Stripe account; guarded by mu
+	merchants        sync.Map      // by registered Stripe account
 }
 
 var (
@@ -84,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 			"not %q and %q", o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
-		wake: make(chan struct{}, 1), merchants: map[string]string{}}
+		wake: make(chan struct{}, 1)}
 	return s, s.pin(ctx)
 }
 

@@ -22,24 +22,20 @@ type budget struct {
 	share *share // with other processes; nil: with none
 	total *pace
 
-	mu    sync.Mutex
-	paces map[string]*pace // by endpoint; guarded by mu
+	paces sync.Map // *pace by endpoint
 }
 
 func newBudget(rate int, s *share) *budget {
-	return &budget{rate: rate, share: s, total: newPace(totalFactor*rate, "total", s), paces: map[string]*pace{}}
+	return &budget{rate: rate, share: s, total: newPace(totalFactor*rate, "total", s)}
 }
 
 func (b *budget) pace(endpoint string) *pace {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.paces[endpoint]
-	if p == nil {
+	p, ok := b.paces.Load(endpoint)
+	if !ok {
 		name := strings.ReplaceAll(endpoint, "/", ".") // whoever searches files for links finds none
-		p = newPace(b.rate, name, b.share)
-		b.paces[endpoint] = p
+		p, _ = b.paces.LoadOrStore(endpoint, newPace(b.rate, name, b.share))
 	}
-	return p
+	return p.(*pace)
 }
 
 // take waits until a request to the endpoint may be sent. It returns that instant, or the

@@ -76,8 +76,7 @@ func New(o Options) (*Client, error) {
 		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false),
 		LeveledLogger: &sdk.LeveledLogger{},
 	})
-	s := &sender{next: backends.API, budget: newBudget(o.Rate, budget), now: o.Now, log: o.Log,
-		disconnected: map[string]time.Time{}}
+	s := &sender{next: backends.API, budget: newBudget(o.Rate, budget), now: o.Now, log: o.Log}
 	backends.API = s
 	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live,
 		http: c, sender: s}, nil
@@ -189,7 +188,5 @@ func (c *Client) Own(ctx context.Context) (id string, live bool, err error) {
 
 // Forget lets the next request to a disconnected account through.
 func (c *Client) Forget(at string) {
-	c.sender.mu.Lock()
-	defer c.sender.mu.Unlock()
-	delete(c.sender.disconnected, at)
+	c.sender.disconnected.Delete(at)
 }

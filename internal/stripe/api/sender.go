@@ -29,10 +29,8 @@ type sender struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	ahead atomic.Pointer[time.Duration] // of Stripe's clock, by its last answer; nil: none yet
-
-	mu           sync.Mutex
-	disconnected map[string]time.Time // time of the refusal, by connected account; guarded by mu
+	ahead        atomic.Pointer[time.Duration] // of Stripe's clock, by its last answer; nil: none yet
+	disconnected sync.Map                      // the time.Time of the refusal, by connected account
 }
 
 // Call implements the library's Backend.
@@ -183,9 +181,7 @@ func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time
 	reason := x.header.Get("Stripe-Rate-Limited-Reason")
 	switch {
 	case e.Answer.disconnects():
-		s.mu.Lock()
-		s.disconnected[c.at] = s.now()
-		s.mu.Unlock()
+		s.disconnected.Store(c.at, s.now())
 		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.endpoint)
 	case e.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" ||
 		listed(busyCodesOfObjects, e.Answer.Code):
@@ -200,17 +196,12 @@ func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time
 const busyCodesOfObjects = " idempotency_key_in_use lock_timeout payment_intent_rate_limit_exceeded "
 
 func (s *sender) isDisconnected(at string) bool {
-	if at == "" {
+	since, ok := s.disconnected.Load(at)
+	if !ok {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since, ok := s.disconnected[at]
-	if age := s.now().Sub(since); ok && (age < 0 || age >= disconnectedFor) {
-		delete(s.disconnected, at)
-		return false
-	}
-	return ok
+	age := s.now().Sub(since.(time.Time))
+	return age >= 0 && age < disconnectedFor
 }
 
 // words are the fixed words of the paths in use; any other word of a path is an id.

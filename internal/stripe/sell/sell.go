@@ -306,16 +306,14 @@ func (s *sale) post(ctx context.Context, step, path string, form url.Values) (js
 
 // asSold returns an error in the words of tracking.Seller.
 func asSold(err error) error {
-	f, ok := errors.AsType[*api.Error](err)
-	switch {
-	case ok && f.Disconnected():
-		return fmt.Errorf("%w: %s", tracking.ErrDisconnected, f.Text)
-	case ok && api.IsRejected(err):
-		return fmt.Errorf("%w: %s", tracking.ErrOrder, f.Text)
-	case api.IsRejected(err):
-		return fmt.Errorf("%w: %s", tracking.ErrOrder, api.Clean(err.Error()))
+	if !api.IsRejected(err) {
+		return asTracked(err)
 	}
-	return err
+	text := api.Clean(err.Error())
+	if f, ok := errors.AsType[*api.Error](err); ok {
+		text = f.Text
+	}
+	return fmt.Errorf("%w: %s", tracking.ErrOrder, text)
 }
 
 // isDecline returns the reason of a refusal by a bank, if the error is one.
