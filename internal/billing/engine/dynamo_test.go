@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
@@ -26,7 +30,7 @@ type service struct {
 	endpoint string
 	rates    dynamotest.Rates
 	proxy    *dynamotest.Proxy
-	store    *dynamostore.Store
+	store    *lagging
 	tables   schema.Tables
 }
 
@@ -36,7 +40,7 @@ func harsh() dynamotest.Rates {
 	return dynamotest.Rates{
 		dynamotest.Throughput: 0.02, dynamotest.Throttling: 0.01, dynamotest.ErrorBefore: 0.01, dynamotest.ErrorAfter: 0.02,
 		dynamotest.RequestLost: 0.02, dynamotest.ReplyLost: 0.03, dynamotest.Conflict: 0.08, dynamotest.TransactThrottle: 0.2,
-		dynamotest.SmallPage: 0.4, dynamotest.EmptyPage: 0.1, dynamotest.IndexMissing: 0.3, dynamotest.IndexStale: 0.3,
+		dynamotest.SmallPage: 0.4, dynamotest.EmptyPage: 0.1,
 	}
 }
 
@@ -49,13 +53,18 @@ func (s *service) engine(seed uint64) func(w *world) store.Store {
 		if _, err := dynamotable.Ensure(context.Background(), dynamotest.ClientAt(s.endpoint), used); err != nil {
 			s.t.Fatal(err)
 		}
-		s.proxy = dynamotest.NewProxy(s.t, s.endpoint,
-			dynamotest.Options{Seed: seed, Rates: s.rates, IndexLag: time.Minute, Now: w.now})
-		var err error
-		if s.store, err = dynamostore.Open(context.Background(),
-			dynamostore.Options{Tables: used, Now: w.now, Client: s.proxy.Client(),
-				Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}}); err != nil {
-			s.t.Fatal(err)
+		s.proxy = dynamotest.NewProxy(s.t, s.endpoint, dynamotest.Options{Seed: seed, Rates: s.rates})
+		open := func(client *dynamodb.Client) store.Store {
+			o, err := dynamostore.Open(context.Background(), dynamostore.Options{Tables: used, Now: w.now, Client: client,
+				Pace: dynamostore.Pace{First: time.Millisecond, Longest: 20 * time.Millisecond}})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return o
+		}
+		s.store = newLagging(open(s.proxy.Client()), open(dynamotest.ClientAt(s.endpoint)), used, w.now, seed)
+		if s.rates == nil {
+			s.store.hides, s.store.showOld = 0, 0
 		}
 		return s.store
 	}
@@ -79,18 +88,26 @@ func (s *service) dropTable(t store.Table) {
 	}
 }
 
-// wireFaults counts what befell over all cases, and asks for every kind.
-type wireFaults map[dynamotest.Fault]int
+// befallen counts what befell over all cases, and asks for every kind.
+type befallen map[dynamotest.Fault]int
 
-func (f wireFaults) add(p *dynamotest.Proxy) {
-	for fault, n := range p.Counts() {
+// The faults of a lagging store.
+const (
+	indexMissing dynamotest.Fault = "index missing"
+	indexStale   dynamotest.Fault = "index stale"
+)
+
+func (f befallen) add(s *service) {
+	for fault, n := range s.proxy.Counts() {
 		f[fault] += n
 	}
+	f[indexMissing] += s.store.missing
+	f[indexStale] += s.store.stale
 }
 
-func (f wireFaults) wantEach(t *testing.T, least int) {
+func (f befallen) wantEach(t *testing.T, least int) {
 	t.Helper()
-	for fault := range harsh() {
+	for _, fault := range slices.AppendSeq([]dynamotest.Fault{indexMissing, indexStale}, maps.Keys(harsh())) {
 		if f[fault] < least {
 			t.Errorf("%s befell only %d times: the programme has lost its teeth", fault, f[fault])
 		}
@@ -104,7 +121,7 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	cases := 0
 	endpoint := dynamotest.Endpoint(t)
-	befell := wireFaults{}
+	befell := befallen{}
 	var bad atomic.Int64
 	for seed := range soaktest.Seeds(t, 20, 4000) {
 		cases++
@@ -113,7 +130,7 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 		c := randomCrash(rng)
 		c.plant.engine = s.engine(seed)
 		violations := c.play()
-		befell.add(s.proxy)
+		befell.add(s)
 		s.drop()
 		if len(violations) > 0 && bad.Add(1) <= 5 {
 			for _, v := range violations {
@@ -150,7 +167,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	seeds := 0
 	endpoint := dynamotest.Endpoint(t)
-	befell := wireFaults{}
+	befell := befallen{}
 	charges := 0
 	for seed := range soaktest.Seeds(t, 1, 60) {
 		seeds++
@@ -167,7 +184,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 				charges++
 			}
 		}
-		befell.add(service.proxy)
+		befell.add(service)
 		service.drop()
 	}
 	t.Logf("%d seeds, %d charges, %v", seeds, charges, befell)

@@ -29,17 +29,12 @@ const (
 
 // The faults of reads. They may come together.
 const (
-	SmallPage    Fault = "small page"    // a query or scan reads one to three items
-	EmptyPage    Fault = "empty page"    // a page after the first has no items, and continues where it began
-	IndexMissing Fault = "index missing" // per row: an index does not show it yet
-	IndexStale   Fault = "index stale"   // per row: an index shows it as it was, though it has changed or is gone
+	SmallPage Fault = "small page" // a query or scan reads one to three items
+	EmptyPage Fault = "empty page" // a page after the first has no items, and continues where it began
 )
 
-// The faults switched on and off by a test, not drawn.
-const (
-	Forbidden Fault = "forbidden" // not done; AccessDeniedException: Forbid
-	Down      Fault = "down"      // the connection is closed: SetDown
-)
+// Forbidden is switched on and off by Forbid, and not drawn. Not done; AccessDeniedException.
+const Forbidden Fault = "forbidden"
 
 // The results of a Hook without a fault.
 const (
@@ -47,8 +42,7 @@ const (
 	Pass    Fault = "no fault" // none, whatever the rates
 )
 
-// Rates are the probabilities, from 0 to 1, of a fault per request it applies to; of IndexMissing
-// and IndexStale, per row.
+// Rates are the probabilities, from 0 to 1, of a fault per request it applies to.
 type Rates map[Fault]float64
 
 // exclusive are the faults of which a request meets one, in the order of the draw.
@@ -73,8 +67,6 @@ func (f Fault) applies(operation string) bool {
 		return strings.HasPrefix(operation, "Transact")
 	case SmallPage, EmptyPage:
 		return operation == "Query" || operation == "Scan"
-	case IndexMissing, IndexStale:
-		return operation == "Query"
 	default:
 		return onData(operation)
 	}
@@ -211,4 +203,7 @@ func limitOf(body map[string]any) int64 {
 }
 
 // actions are the actions of a transaction, in their order.
-func (x *exchange) actions() []any { return asList(x.body["TransactItems"]) }
+func (x *exchange) actions() []any {
+	list, _ := x.body["TransactItems"].([]any)
+	return list
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"maps"
@@ -25,13 +24,6 @@ import (
 type Options struct {
 	Seed  uint64 // decides every draw, together with the number of the request
 	Rates Rates  // none: only the faults named by a Hook
-
-	// IndexLag is for how long an index may show an item as it was before a write: a
-	// minute, say. 0: IndexMissing and IndexStale do not happen, and no write is
-	// looked at, which makes writes cheaper.
-	IndexLag time.Duration
-
-	Now func() time.Time // the clock of writes and of IndexLag; nil: the machine's
 }
 
 // A Request is the input of a Hook.
@@ -41,10 +33,9 @@ type Request struct {
 	Body      map[string]any // as sent, in DynamoDB's JSON; not to be changed
 }
 
-// A Hook names the fault of a request: an exclusive one, SmallPage, EmptyPage, or IndexMissing or
-// IndexStale, which then apply to every possible row; Pass for none, ByRates for a draw by the
-// rates. A fault that cannot happen to the operation does not. It is called in the goroutine of the
-// request, before anything is done, and may wait: the request waits with it.
+// A Hook names the fault of a request: an exclusive one, SmallPage or EmptyPage; Pass for none,
+// ByRates for a draw by the rates. A fault that cannot happen to the operation does not. It is called
+// in the goroutine of the request, before anything is done, and may wait: the request waits with it.
 type Hook func(Request) Fault
 
 // A Proxy listens on a port of 127.0.0.1, passes requests on to a DynamoDB endpoint, and
@@ -58,31 +49,20 @@ type Hook func(Request) Fault
 //     requests in the same order have the same faults.
 //   - A lost connection is closed or reset before a byte of the reply, one as often as
 //     the other. A reply is never cut in the middle or late.
-//   - An index lags item by item. A query of an index may see any state of an item within IndexLag
-//     after its write through this proxy: not there yet (IndexMissing), or with its former values
-//     in its former place (IndexStale). The states of two items, or of one in two queries or pages,
-//     are independent: DynamoDB promises no more. So a moved row may be shown twice or not at all.
-//     On one page rows are in their order, and never more than the request's Limit.
 //
-// It does not simulate a lag for writes past the proxy: they are in every index at once. If two
-// requests write the same item at the same moment, a state between them may be lost to the
-// indexes; none is invented. Only Query on an index sees the lag, Scan and a count do not. A
-// query with a filter or a projection expression may miss rows, and sees no old ones. Eventually
-// consistent reads of a table are always up to date. Batches are never partly unprocessed;
-// streams, expiry and capacity are DynamoDB Local's.
+// It does not simulate that indexes lag. Eventually consistent reads are always up to date, batches
+// are never partly unprocessed, and streams, expiry and capacity are DynamoDB Local's.
 type Proxy struct {
 	t        testing.TB
 	endpoint string
 	listener net.Listener
 	upstream *http.Client
 	seed     uint64
-	lag      *lag // nil: indexes do not lag
 
 	mu        sync.Mutex
 	rates     Rates
 	hook      Hook
 	forbidden []string
-	down      bool
 	requests  int
 	counts    map[count]int
 }
@@ -104,13 +84,6 @@ func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
 		t: t, endpoint: endpoint, listener: listener, seed: o.Seed, rates: maps.Clone(o.Rates),
 		upstream: &http.Client{Transport: transport}, counts: map[count]int{},
 	}
-	if o.IndexLag > 0 {
-		now := o.Now
-		if now == nil {
-			now = time.Now
-		}
-		p.lag = &lag{most: o.IndexLag, now: now, tables: map[string]*description{}, past: map[string]map[string][]version{}}
-	}
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() {
@@ -120,7 +93,6 @@ func NewProxy(t testing.TB, endpoint string, o Options) *Proxy {
 		}
 	}()
 	t.Cleanup(func() {
-		p.SetDown(true)
 		_ = server.Close()
 		<-served
 		transport.CloseIdleConnections()
@@ -150,17 +122,8 @@ func (p *Proxy) Forbid(operations ...string) {
 	p.locked(func() { p.forbidden = slices.Clone(operations) })
 }
 
-// SetDown switches the endpoint off or on. SetDown(true) closes the connection of every request,
-// also of requests under way before their reply; these may still be done. SetDown(false) ends that.
-func (p *Proxy) SetDown(down bool) { p.locked(func() { p.down = down }) }
-
-func (p *Proxy) isDown() (down bool) {
-	p.locked(func() { down = p.down })
-	return down
-}
-
-// Count returns how often a fault has happened to an operation; "" is any operation. An
-// index fault counts once for each row. The fault "" counts the requests.
+// Count returns how often a fault has happened to an operation; "" is any operation. The
+// fault "" counts the requests.
 func (p *Proxy) Count(operation string, fault Fault) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,9 +155,8 @@ func (p *Proxy) fired(operation string, fault Fault) {
 // An exchange is one request on its way.
 type exchange struct {
 	*chance
-	header http.Header
-	sent   []byte         // the body, as it is passed on
-	body   map[string]any // the same
+	sent []byte         // the body, as it is passed on
+	body map[string]any // the same
 }
 
 // reply is DynamoDB's answer.
@@ -211,12 +173,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	x, forbidden := p.meet(operation, r.Header, sent)
-	if x == nil {
-		p.fired(operation, Down)
-		p.hangUp(w, true)
-		return
-	}
+	x, forbidden := p.meet(operation, sent)
 	met := x.one()
 	if forbidden {
 		met = Forbidden
@@ -238,7 +195,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case met == ReplyLost || p.isDown():
+	case met == ReplyLost:
 		p.hangUp(w, abrupt)
 	case failed.status != 0:
 		write(w, reply{status: failed.status, text: p.encode(failed.body)})
@@ -247,22 +204,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// meet counts a request and makes its random source; nil: the proxy is down.
-func (p *Proxy) meet(operation string, header http.Header, sent []byte) (x *exchange, forbidden bool) {
+// meet counts a request and makes its random source.
+func (p *Proxy) meet(operation string, sent []byte) (x *exchange, forbidden bool) {
 	p.mu.Lock()
-	if p.down {
-		p.mu.Unlock()
-		return nil, false
-	}
 	p.requests++
 	n, rates, hook := p.requests, p.rates, p.hook
 	forbidden = slices.Contains(p.forbidden, operation)
 	p.counts[count{operation, ""}]++
 	p.mu.Unlock()
 
-	x = &exchange{header: header, sent: sent,
+	x = &exchange{sent: sent,
 		chance: &chance{draws: rand.New(rand.NewPCG(p.seed, uint64(n))), rates: rates, operation: operation}}
-	x.body, _ = decode(sent) // DynamoDB refuses invalid JSON
+	x.body = decode(sent) // DynamoDB refuses invalid JSON
 	if hook != nil {
 		x.forced = hook(Request{N: n, Operation: operation, Body: x.body})
 	}
@@ -274,34 +227,7 @@ func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
 	if empty, ok := p.page(x); ok {
 		return empty, nil
 	}
-	var before []state
-	if p.lag != nil {
-		var err error
-		if before, err = p.before(x); err != nil {
-			return reply{}, err
-		}
-	}
-	got, err := p.send(r.Context(), r.Header, x.sent)
-	if err == nil && p.lag != nil && got.status == http.StatusOK {
-		p.lag.wrote(before)
-		got.text = p.lagging(x, got.text)
-	}
-	return got, err
-}
-
-// call asks DynamoDB itself, with the credentials of a client's request.
-func (p *Proxy) call(header http.Header, operation string, body map[string]any, into any) error {
-	header = header.Clone()
-	header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
-	header.Del("Content-Length")
-	got, err := p.send(context.Background(), header, p.encode(body))
-	if err == nil && got.status != http.StatusOK {
-		err = fmt.Errorf("%s: %d %s", operation, got.status, got.text)
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(got.text, into)
+	return p.send(r.Context(), r.Header, x.sent)
 }
 
 func (p *Proxy) send(ctx context.Context, header http.Header, body []byte) (got reply, err error) {
@@ -357,9 +283,11 @@ func (p *Proxy) hangUp(w http.ResponseWriter, abrupt bool) {
 }
 
 // decode keeps numbers as they are written.
-func decode(text []byte) (body map[string]any, err error) {
+func decode(text []byte) (body map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	err = decoder.Decode(&body)
-	return body, err
+	if decoder.Decode(&body) != nil {
+		return nil
+	}
+	return body
 }
