@@ -56,37 +56,37 @@ func (t *table) readHeader() bool {
 		return false
 	}
 	line, _ := t.csv.FieldPos(0)
-	var problems []problem
-	if t.items == nil {
-		problems = t.bookHeader(names)
-	} else {
-		problems = t.sampleHeader(names)
-	}
+	problems := t.readNames(names)
 	t.rejectFile(line, problems...)
 	t.session.header = secret.MaskCards(t.raw())
 	t.src.advance(t.csv.InputOffset())
 	return len(problems) == 0
 }
 
-func (t *table) bookHeader(names []string) (problems []problem) {
-	var seen columnSet
+// readNames reads the names of a header. Sample data may have any, but must have the keys.
+func (t *table) readNames(names []string) (problems []problem) {
+	book, want := t.items == nil, []string{schema.PK, schema.SK}
+	if book {
+		want = columnNames[:required]
+	}
+	seen := map[string]bool{}
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		col, ok := columnNamed(name)
-		found := nameProblem(i, name, ok && seen[col] && col != ignored)
-		if !ok && found == nil {
+		found := nameProblem(i, name, seen[name] && (!book || ok && col != ignored))
+		if book && !ok && found == nil {
 			found = []problem{unknownColumn(name)}
 		}
 		problems = append(problems, found...)
-		seen[col] = seen[col] || ok
+		seen[name] = true
 		t.header, t.column = append(t.header, strings.Clone(name)), append(t.column, col)
 	}
-	if len(names) == 1 && strings.ContainsAny(names[0], ";\t|") {
+	if book && len(names) == 1 && strings.ContainsAny(names[0], ";\t|") {
 		return []problem{{"", "the header is a single column: want commas between the columns"}}
 	}
-	for col := range required {
-		if !seen[col] {
-			problems = append(problems, problem{columnNames[col], "is missing from the header"})
+	for _, name := range want {
+		if !seen[name] {
+			problems = append(problems, problem{name, "is missing from the header"})
 		}
 	}
 	return problems
@@ -175,23 +175,6 @@ func isSampleHeader(text []byte) bool {
 		names = append(names, strings.Trim(name, "\" \t\r"))
 	}
 	return slices.Contains(names, schema.PK) && slices.Contains(names, schema.SK)
-}
-
-// sampleHeader takes every name, but wants the keys.
-func (t *table) sampleHeader(names []string) (problems []problem) {
-	seen := map[string]bool{}
-	for i, name := range names {
-		name = strings.TrimSpace(name)
-		problems = append(problems, nameProblem(i, name, seen[name])...)
-		seen[name] = true
-		t.header = append(t.header, strings.Clone(name))
-	}
-	for _, key := range []string{schema.PK, schema.SK} {
-		if !seen[key] {
-			problems = append(problems, problem{key, "is missing from the header"})
-		}
-	}
-	return problems
 }
 
 // nameProblem returns the problem of a name in any header, if there is one.

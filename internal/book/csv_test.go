@@ -12,6 +12,15 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
+func dayOf(t *testing.T, text string) civil.Date {
+	t.Helper()
+	d, err := civil.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func amountOf(t *testing.T, text, code string) money.Amount {
 	t.Helper()
 	c, err := money.ParseCurrency(code)
@@ -43,8 +52,8 @@ func TestCSV_Row(t *testing.T) {
 	rejects(t, bad)
 	want = []Record{{Line: 2, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123",
 		SKU:    "999",
-		Amount: amountOf(t, "500", "JPY"), PaymentDay: 31, Method: "pm_1", Start: civil.MustParse("2023-01-01"),
-		NextPayment: civil.MustParse("2023-02-28"), Interval: civil.Interval{N: 3, Unit: civil.Month}, TimeZone: "Asia/Tokyo",
+		Amount: amountOf(t, "500", "JPY"), PaymentDay: 31, Method: "pm_1", Start: dayOf(t, "2023-01-01"),
+		NextPayment: dayOf(t, "2023-02-28"), Interval: civil.Interval{N: 3, Unit: civil.Month}, TimeZone: "Asia/Tokyo",
 		ReminderDays: 0, Installments: 12, Address: "12 Bridge Street, Birmingham, B12 7ST"}}}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v", records[0].Subscription)

@@ -138,8 +138,8 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 	return r, it.problems
 }
 
-func accountItem(id string, it *item) *Account {
-	a := &Account{ID: id, Email: it.text(schema.Email), TimeZone: it.text(schema.TimeZone)}
+func accountItem(id string, it *item) *billing.Account {
+	a := &billing.Account{ID: id, Email: it.text(schema.Email), TimeZone: it.text(schema.TimeZone)}
 	it.stamp(schema.CreatedDate) // it must be one, and is not kept
 	it.check(schema.PK, billing.CheckID("account", id))
 	it.checkText(schema.Email, a.Email, billing.CheckEmail(a.Email))

@@ -86,7 +86,10 @@ func strange(name, value string) problem {
 func fieldText(value string) (text, reason string) {
 	switch value[0] {
 	case '"':
-		return stringText(value), ""
+		if json.Unmarshal([]byte(value), &text) != nil {
+			text = "\uFFFD" // unreachable: the value is valid
+		}
+		return text, ""
 	case 'n':
 		return "", ""
 	case '{', '[', 't', 'f':
@@ -136,17 +139,6 @@ func members(object string) iter.Seq2[string, string] {
 			}
 		}
 	}
-}
-
-func stringText(quoted string) string {
-	if !strings.Contains(quoted, `\`) {
-		return quoted[1 : len(quoted)-1]
-	}
-	var text string
-	if json.Unmarshal([]byte(quoted), &text) != nil {
-		return "\uFFFD" // unreachable: the value is valid
-	}
-	return text
 }
 
 // escape is an escape of a JSON text, with the digits of a \u in its group.

@@ -22,14 +22,7 @@ type Record struct {
 	// A payment from before the data came to Duesday, and an account: from a Workbench model or its
 	// sample data alone. The receipt's ID is "" in the published model, which names only the SKU.
 	Receipt *billing.Receipt
-	Account *Account
-}
-
-// An Account is an account item of a model.
-type Account struct {
-	ID       string
-	Email    string
-	TimeZone string // "": UTC
+	Account *billing.Account // with ID, Email and TimeZone ("": UTC)
 }
 
 // A Rejection is the problem of one column of a row. None of its texts holds a card number.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/civil"
 )
 
 const (
@@ -25,11 +24,11 @@ func TestSamples_Rows(t *testing.T) {
 		{Line: 2, Subscription: &billing.NewSubscription{Account: "1", Email: "a@b.c", ID: "s1", SKU: "k",
 			Amount:     amountOf(t, "12.99", "USD"),
 			PaymentDay: 28, Method: "pm_1", Address: "x, y", Interval: billing.Monthly, ReminderDays: 7,
-			NextPayment: civil.MustParse("2023-06-28")}},
+			NextPayment: dayOf(t, "2023-06-28")}},
 		{Line: 4, Receipt: &billing.Receipt{Name: billing.Name{Account: "1", SKU: "k"}, Email: "a@b.c",
 			Processed: at(t, "2023-05-28T14:15:39.247Z"), Amount: amountOf(t, "12.99", "USD"), Expires: at(t,
 				"2023-11-18T14:36:40Z")}},
-		{Line: 5, Account: &Account{ID: "1", Email: "a@b.c"}},
+		{Line: 5, Account: &billing.Account{ID: "1", Email: "a@b.c"}},
 	}
 	if !reflect.DeepEqual(records, want) {
 		t.Errorf("got %+v, want %+v", records, want)

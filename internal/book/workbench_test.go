@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/civil"
 )
 
 func seedModel(t testing.TB) string {
@@ -37,7 +36,7 @@ func TestWorkbench_Seed(t *testing.T) {
 			Amount: amountOf(t, "12.99", "USD"), PaymentDay: 28, Method: "pm_card_visa", Address: "12 Bridge Street, " +
 				"Birmingham, B12 7ST",
 			Interval: billing.Monthly, ReminderDays: 7,
-			NextPayment: civil.MustParse("2023-06-28"), NextReminder: civil.MustParse("2023-06-21"),
+			NextPayment: dayOf(t, "2023-06-28"), NextReminder: dayOf(t, "2023-06-21"),
 			Created: at(t, "2023-05-18T09:41:25.856Z"), LastPayment: at(t, "2023-05-18T14:15:39.247Z"), LastReminder: at(t,
 				"2023-05-21T14:15:39.247Z")}},
 		{Line: 68, Receipt: &billing.Receipt{Name: billing.Name{Account: "123", SKU: "999"}, Email: "s@s.com",
@@ -169,7 +168,7 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 		}
 	}
 	records, _ := readAll(t, Workbench, modelOf(account))
-	if want := (Account{ID: "1", Email: "a@b.c", TimeZone: "Asia/Tokyo"}); *records[0].Account != want {
+	if want := (billing.Account{ID: "1", Email: "a@b.c", TimeZone: "Asia/Tokyo"}); !reflect.DeepEqual(*records[0].Account, want) {
 		t.Errorf("got %+v, want %+v", *records[0].Account, want)
 	}
 }
