@@ -20,7 +20,11 @@ func TestItem_RoundTrip(t *testing.T) {
 	}
 	amount, name := money.New(1299, eur), billing.Name{Account: "1", ID: "2", SKU: "3"}
 	at := func(second int64) time.Time { return time.Unix(1_700_000_000+second, 0).UTC() }
-	day := func(n int) civil.Date { return civil.MustParse("2023-11-01").AddDays(n) }
+	first, err := civil.New(2023, time.November, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := func(n int) civil.Date { return first.AddDays(n) }
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
 	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 

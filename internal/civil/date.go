@@ -180,31 +180,21 @@ func digits(s string) (n int, ok bool) {
 	return n, true
 }
 
-// MustParse is [Parse] for constants and tests: it panics on an error.
-func MustParse(s string) Date {
-	d, err := Parse(s)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
-
 // String returns the date as 2006-01-02, and 0000-00-00 for the zero Date, which [Parse] refuses.
 func (d Date) String() string {
-	return string(d.appendDigits(make([]byte, 0, dateLen)))
-}
-
-// AppendText appends the date as 2006-01-02, and nothing for the zero Date. It never fails.
-func (d Date) AppendText(b []byte) ([]byte, error) {
-	if d.IsZero() {
-		return b, nil
-	}
-	return d.appendDigits(b), nil
+	year, month, day := d.Year(), int(d.Month()), d.Day()
+	return string([]byte{
+		digit(year / 1000), digit(year / 100), digit(year / 10), digit(year), '-',
+		digit(month / 10), digit(month), '-',
+		digit(day / 10), digit(day)})
 }
 
 // MarshalText returns the date as 2006-01-02, and empty text for the zero Date. It never fails.
 func (d Date) MarshalText() ([]byte, error) {
-	return d.AppendText(make([]byte, 0, dateLen))
+	if d.IsZero() {
+		return nil, nil
+	}
+	return []byte(d.String()), nil
 }
 
 // UnmarshalText is the inverse of [Date.MarshalText]: empty text is the zero
@@ -220,14 +210,6 @@ func (d *Date) UnmarshalText(text []byte) error {
 	}
 	*d = parsed
 	return nil
-}
-
-func (d Date) appendDigits(b []byte) []byte {
-	year, month, day := d.Year(), int(d.Month()), d.Day()
-	return append(b,
-		digit(year/1000), digit(year/100), digit(year/10), digit(year), '-',
-		digit(month/10), digit(month), '-',
-		digit(day/10), digit(day))
 }
 
 // digit returns the last decimal digit of a non-negative n.
