@@ -52,7 +52,7 @@ Exits 3 when something needs a person.`
 const adoptWorkers = 32
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: adoptWorkers, DryRun: dry}
+	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: adoptWorkers}
 	place, err := p.place()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package billing
 import (
 	"context"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -42,8 +41,11 @@ func (f *Watermark) conditions() []store.Condition {
 // They must be in the commit which writes the dates into the indexes.
 func (e *Records) WatermarkWrites(ctx context.Context, payment, reminder civil.Date) ([]store.Write, error) {
 	var writes []store.Write
-	for _, k := range dated(payment, reminder) {
-		if !k.date.Before(e.Today()) {
+	for _, k := range [...]struct {
+		kind Kind
+		date civil.Date
+	}{{Payments, payment}, {Reminders, reminder}} {
+		if k.date.IsZero() || !k.date.Before(e.Today()) {
 			continue
 		}
 		w, err := e.lowerWatermark(ctx, k.kind, k.date)
@@ -105,33 +107,16 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// LowerWatermarks lowers the watermarks of both jobs to the dates (zero: not): a run for an earlier
+// LowerWatermarks lowers the watermarks of both jobs to the past ones of the dates (zero: not): a run for an earlier
 // business day may write rows older than the start of later walks.
 func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.Date) error {
-	for _, k := range dated(payment, reminder) {
-		err := store.Retry(ctx, "the low watermark of "+string(k.kind), func() error {
-			w, err := e.lowerWatermark(ctx, k.kind, k.date)
-			if err != nil {
-				return err
-			}
-			return e.Store.Commit(ctx, w)
-		})
-		if err != nil {
+	return store.Retry(ctx, "the low watermarks", func() error {
+		writes, err := e.WatermarkWrites(ctx, payment, reminder)
+		if err != nil || len(writes) == 0 {
 			return err
 		}
-	}
-	return nil
-}
-
-type kindDate struct {
-	kind Kind
-	date civil.Date
-}
-
-// dated returns the jobs whose date is not zero.
-func dated(payment, reminder civil.Date) []kindDate {
-	both := []kindDate{{Payments, payment}, {Reminders, reminder}}
-	return slices.DeleteFunc(both, func(k kindDate) bool { return k.date.IsZero() })
+		return e.Store.Commit(ctx, writes...)
+	})
 }
 
 // LookBack is the number of days from a walk's start to the last completed day: the walk finds rows

@@ -21,7 +21,6 @@ type Options struct {
 	Methods  map[string]string // the processor's token by account, for subscriptions without one of their own
 	CatchUp  int               // that of a table without settings; 0: DefaultCatchUp
 	Workers  int               // accounts written at once; at least 1
-	DryRun   bool              // scan and report, write nothing
 	Progress func(items int64) // is called with the number of items read; may be nil
 }
 
@@ -93,7 +92,7 @@ func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) 
 		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)
 	}
 	v, err := scanTable(ctx, e, o)
-	if err != nil || o.DryRun {
+	if err != nil {
 		return &v.report, err
 	}
 	if err := e.LowerWatermarks(ctx, v.report.OldestPayment, v.report.OldestReminder); err != nil {
@@ -104,8 +103,8 @@ func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) 
 
 // Scan is the dry run of Adopt. The table need not be a store of Duesday's yet.
 func Scan(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
-	o.DryRun = true
 	v, err := scanTable(ctx, e, o)
+	v.report.DryRun = true
 	return &v.report, err
 }
 

@@ -64,7 +64,6 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 	if now, err := e.Settings(ctx); err == nil && now.Version > 0 {
 		v.catchUp = now.CatchUp
 	}
-	v.report.DryRun = o.DryRun
 	for account, token := range o.Methods {
 		if err := billing.CheckID("account", account); err != nil {
 			return v, err

@@ -372,7 +372,7 @@ func TestAdoptCrashes(t *testing.T) {
 	calm.adopt(t, methods)
 	want := end(calm)
 	faults := []func(int, storetest.Phase) storetest.Hook{storetest.CrashAt, storetest.LoseReply}
-	commits := 2 + 5
+	commits := 1 + 5
 	for n := 1; n <= commits; n++ {
 		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 			for i, fault := range faults {

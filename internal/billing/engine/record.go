@@ -20,7 +20,7 @@ const recordEvery = 2 * time.Second
 
 // newJob returns a run that has not begun.
 func (e *Engine) newJob(kind billing.Kind, index string, o RunOptions) *job {
-	j := &job{e: new(*e), index: index, options: o, waiting: make(map[waiting]bool), left: make(map[billing.Name]bool)}
+	j := &job{e: new(*e), index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
 	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), ThisProcess(), o.DryRun
 	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[Outcome]int), e.settingsNote()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,17 +70,11 @@ type job struct {
 	refused   map[string]bool    // connected accounts not asked by the rollback check
 	done      atomic.Int64       // rows
 
-	mu      sync.Mutex
-	report  Report                // its counts and amounts are guarded by mu
-	waiting map[waiting]bool      // counted already, and still in the index; guarded by mu
-	left    map[billing.Name]bool // left for the next run, pending or parked; guarded by mu
-	errs    []error               // guarded by mu, the first few
-	failed  int                   // guarded by mu
-}
-
-type waiting struct {
-	billing.Name
-	period int
+	mu     sync.Mutex
+	report Report                 // its counts and amounts are guarded by mu
+	left   map[billing.Name][]int // periods left for the next run, and counted; guarded by mu
+	errs   []error                // guarded by mu, the first few
+	failed int                    // guarded by mu
 }
 
 // RunPayments is the daily payment job: it charges every period due up to the day, and brings every
@@ -147,7 +142,7 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 
 // run walks the index, and calls handle for each row.
 func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name) error) (*Report, error) {
-	from, until, err := j.span(ctx)
+	until, err := j.span(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +151,7 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 		return nil, err
 	}
 	wall := time.Now()
-	err = j.walk(ctx, from, until, handle)
+	err = j.walk(ctx, j.report.From, until, handle)
 	stop()
 	j.report.Elapsed = time.Since(wall)
 	if err == nil && j.failed > 0 {
@@ -196,12 +191,10 @@ func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.Outcome == OutcomePending || r.Outcome == OutcomeParked || j.report.Off {
-		j.left[r.Name] = true
-		w := waiting{r.Name, r.Period}
-		if j.waiting[w] {
+		if slices.Contains(j.left[r.Name], r.Period) {
 			return
 		}
-		j.waiting[w] = true
+		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	j.report.Counts[r.Outcome]++
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
@@ -219,11 +212,11 @@ func (j *job) add(r Result) {
 func (j *job) isLeft(n billing.Name) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.left[n]
+	return len(j.left[n]) > 0
 }
 
-// span returns the dates to walk: from WalkFrom's to the latest date anywhere on earth.
-func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
+// span sets the oldest date to walk, WalkFrom's, and returns the latest one: that of anywhere on earth.
+func (j *job) span(ctx context.Context) (until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
 	if until = j.options.Date; until.IsZero() {
@@ -232,11 +225,11 @@ func (j *job) span(ctx context.Context) (from, until civil.Date, err error) {
 	if j.report.Date.Before(today) && !j.options.DryRun {
 		// A payment run writes both jobs' dates.
 		if err := e.LowerWatermarks(ctx, j.report.Date, j.report.Date); err != nil {
-			return from, until, err
+			return until, err
 		}
 	}
 	j.report.From, j.watermark, err = e.WalkFrom(ctx, j.report.Kind, j.report.Date)
-	return j.report.From, until, err
+	return until, err
 }
 
 // emptied reports whether no row is left on the dates visited only because of the low watermark.
