@@ -107,48 +107,19 @@ func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(
 func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }
 
 // A Count is the number of answers of an endpoint with a status.
-type Count struct {
-	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
-	Status   int    `json:"status"`   // 0: the connection broke
-	Requests int64  `json:"requests"`
-	Replays  int64  `json:"replays"` // repeated answers among them
-}
+type Count = api.Count
 
 // Requests returns the counts so far, by endpoint and status.
-func (f *Fake) Requests() []Count {
-	list := []Count{}
-	for _, n := range f.api.Requests() {
-		list = append(list, Count(n))
-	}
-	return list
-}
+func (f *Fake) Requests() []Count { return f.api.Requests() }
 
 // String names the fake.
 func (f *Fake) String() string { return "a fake of Stripe's API " + NewestVersion }
 
-// Faults are failures on request. Rates are from 0 to 1; the first five add up to at most 1.
-type Faults struct {
-	Latency      time.Duration `json:"-"`             // of every request, before it is carried out; at most a minute
-	LostRequests float64       `json:"lost_requests"` // not carried out, and the connection breaks
-	LostReplies  float64       `json:"lost_replies"`  // carried out, and the connection breaks
-	Errors       float64       `json:"errors"`        // 500, not carried out; its key replays the 500
-	LateErrors   float64       `json:"late_errors"`   // 500, and carried out; its key replays the 500
-	Busy         float64       `json:"busy"`          // 429 or 409, not carried out, not saved
-	Rate         int           `json:"rate"`          // a second, per endpoint, account and mode; 0: no limit
-	Seed         uint64        `json:"seed"`          // of the dice
-
-	EventLosses    float64       `json:"event_losses"`    // changes without any event, neither sent nor listed
-	WebhookCopies  float64       `json:"webhook_copies"`  // webhooks sent twice
-	WebhookDrops   float64       `json:"webhook_drops"`   // webhooks never sent
-	WebhookShuffle bool          `json:"webhook_shuffle"` // webhooks leave in any order
-	WebhookDelay   time.Duration `json:"-"`               // the longest delay of a webhook; the dice choose
-}
-
-// Check returns the first mistake in the faults, by the names of the control API.
-func (f Faults) Check() error { return api.Faults(f).Check() }
+// Faults are failures on request.
+type Faults = api.Faults
 
 // Faults returns the faults in effect.
-func (f *Fake) Faults() Faults { return Faults(f.api.Faults()) }
+func (f *Fake) Faults() Faults { return f.api.Faults() }
 
 // SetFaults replaces all faults. The dice begin anew if the seed is another one.
-func (f *Fake) SetFaults(to Faults) error { return f.api.SetFaults(api.Faults(to)) }
+func (f *Fake) SetFaults(to Faults) error { return f.api.SetFaults(to) }

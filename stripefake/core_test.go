@@ -293,5 +293,7 @@ func TestCounts(t *testing.T) {
 		w.customer("", "Idempotency-Key", "k")
 	}
 	w.do("GET", "/v1/nothing", "")
-	equal(t, "requests", w.Requests(), []Count{{"POST /v1/customers", 200, 3, 2}, {"unknown", 404, 1, 0}})
+	equal(t, "requests", w.Requests(), []Count{
+		{Endpoint: "POST /v1/customers", Status: 200, Requests: 3, Replays: 2},
+		{Endpoint: "unknown", Status: 404, Requests: 1}})
 }

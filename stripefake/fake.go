@@ -29,12 +29,8 @@ type Options struct {
 	Faults
 }
 
-// A Key is an API key of the fake.
-type Key struct {
-	Secret  string   // sk_test_…, rk_test_…, sk_live_…, rk_live_…: the prefix has the mode
-	Account string   // acct_…, the key's account
-	Refused []string // forbidden prefixes: "/v1/refunds", "POST /v1/customers"
-}
+// A Key is an API key of the fake, and the account that it opens.
+type Key = api.Key
 
 // A Webhook is an endpoint for events.
 type Webhook struct {
@@ -78,11 +74,8 @@ func New(o Options) *Fake {
 		o.Keys = DefaultKeys()
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
-		Faults: api.Faults(o.Faults), Resources: billing.Resources()}
-	for _, k := range o.Keys {
-		inner.Keys = append(inner.Keys, api.Key(k))
-	}
+	inner := api.Options{Now: o.Now, Real: o.Real, Keys: o.Keys, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
+		Faults: o.Faults, Resources: billing.Resources()}
 	f := &Fake{api: api.New(inner)}
 	f.control, f.pages = f.controls(), page.Handler(f.api)
 	for _, hook := range o.Webhooks {

@@ -34,10 +34,11 @@ type Resources struct {
 // Routes are the endpoints of this package.
 func Routes() []Route { return slices.Concat(accountRoutes(), eventRoutes(), endpointRoutes()) }
 
-// A Key is an API key of the fake. Its prefix has the mode.
+// A Key is an API key of the fake.
 type Key struct {
-	Secret, Account string
-	Refused         []string
+	Secret  string   // sk_test_…, rk_test_…, sk_live_…, rk_live_…: the prefix has the mode
+	Account string   // acct_…, the key's account
+	Refused []string // forbidden prefixes: "/v1/refunds", "POST /v1/customers"
 }
 
 // DefaultAccount is the account of the default keys.

@@ -252,11 +252,12 @@ func BaseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// A Count is stripefake.Count.
+// A Count is the number of answers of an endpoint with a status.
 type Count struct {
-	Endpoint          string // unknown: no endpoint of the fake
-	Status            int    // 0: the connection broke
-	Requests, Replays int64
+	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
+	Status   int    `json:"status"`   // 0: the connection broke
+	Requests int64  `json:"requests"`
+	Replays  int64  `json:"replays"` // repeated answers among them
 }
 
 func (c Count) compare(d Count) int {
@@ -279,5 +280,5 @@ func (x *exchange) count(status int) {
 // Requests returns the counts so far, by endpoint and status.
 func (f *Fake) Requests() []Count {
 	defer f.lock()()
-	return slices.Clone(f.counts)
+	return append([]Count{}, f.counts...)
 }
