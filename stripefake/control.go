@@ -80,22 +80,12 @@ func (f *Fake) Restore(key string) error { return f.api.Revoke(key, false) }
 func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.Roll(endpoint) }
 
 // An Event is one of the fake's events.
-type Event struct {
-	ID      string
-	Type    string
-	Account string
-	Created time.Time // UTC, in whole seconds
-	Body    []byte    // as a webhook carries it
-}
+type Event = api.Event
 
 // Events returns all events of the account in the mode, however old, in the order in which they
 // were made. The bodies have the version; "": the version of each event.
 func (f *Fake) Events(account string, live bool, version string) []Event {
-	var list []Event
-	f.api.EachEvent(account, live, version, func(e shape.Object, body []byte) {
-		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(), body})
-	})
-	return list
+	return f.api.Events(account, live, version)
 }
 
 // Resend sends an event again, without a fault, to every endpoint that gets its type now. It

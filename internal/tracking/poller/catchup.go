@@ -22,7 +22,7 @@ func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	if through.IsZero() {
 		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
 	}
-	since := through.Add(-r.p.o.Overlap)
+	since := through.Add(-overlap)
 	today := dayOf(r.now)
 	if dayOf(a.Polled.Checked).Equal(today) {
 		return since

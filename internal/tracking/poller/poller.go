@@ -48,7 +48,6 @@ type Options struct {
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: nothing is logged
 	Interval time.Duration    // from round to round; 0: 10 minutes
-	Overlap  time.Duration    // listed again before an account's mark; 0: an hour
 	MaxQuiet time.Duration    // longest wait of a quiet account; 0: 6 hours
 	Parallel int              // accounts at a time; 0: 64
 	Batch    int              // most missing events of one account in memory; 0: 10000
@@ -56,6 +55,7 @@ type Options struct {
 
 const (
 	stripeKeeps = 30 * 24 * time.Hour // the time for which Stripe lists an event
+	overlap     = time.Hour           // listed again before an account's mark
 	alarmAfter  = 20 * 24 * time.Hour // without a successful round of an account
 	maxHeld     = 64 << 20            // bytes of missing events, over all accounts
 	leastHeld   = 100                 // missing events always allowed to an account
@@ -77,7 +77,6 @@ func New(o Options) *Poller {
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Interval = cmp.Or(o.Interval, 10*time.Minute)
-	o.Overlap = cmp.Or(o.Overlap, time.Hour)
 	o.MaxQuiet = max(o.Interval, cmp.Or(o.MaxQuiet, 6*time.Hour))
 	o.Parallel = max(1, cmp.Or(o.Parallel, 64))
 	o.Batch = max(1, cmp.Or(o.Batch, 10_000))

@@ -152,12 +152,7 @@ func (c *Call) InTimeOf(customer object) (back func()) {
 }
 
 // TimeOf is ClockNow for the id of a customer; "": none.
-func (c *Call) TimeOf(customer string) int64 {
-	if o := c.Space.Get("customer", customer); o != nil && o.Str("test_clock") != "" {
-		return c.ClockNow(o)
-	}
-	return c.Now
-}
+func (c *Call) TimeOf(customer string) int64 { return c.ClockNow(c.Space.Get("customer", customer)) }
 
 // TimeNow is the fake's clock.
 func (f *Fake) TimeNow() time.Time {

@@ -107,7 +107,6 @@ func updateEndpoint(c *Call, o object) error {
 
 func deleteEndpoint(c *Call, o object) (object, error) {
 	o["deleted"] = true
-	c.post.drop(o.ID())
 	return o.Deleted(), nil
 }
 

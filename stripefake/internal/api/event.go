@@ -179,11 +179,21 @@ func (f *Fake) Resend(event string) (sent int, err error) {
 	return sent, err
 }
 
-// EachEvent shows the events of stripefake.Fake.Events, with their bodies.
-func (f *Fake) EachEvent(account string, live bool, version string, show func(e object, body []byte)) {
+// An Event is one of the fake's events.
+type Event struct {
+	ID      string
+	Type    string
+	Account string
+	Created time.Time // UTC, in whole seconds
+	Body    []byte    // as a webhook carries it
+}
+
+// Events is stripefake.Fake.Events.
+func (f *Fake) Events(account string, live bool, version string) (list []Event) {
 	defer f.lock()()
 	c := f.System(f.In(account, live))
 	for _, e := range c.Space.All("event") {
-		show(e, c.payload(e, version))
+		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(), c.payload(e, version)})
 	}
+	return list
 }

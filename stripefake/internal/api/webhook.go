@@ -100,14 +100,6 @@ func (b *box) call() {
 	}
 }
 
-func (p *postOffice) drop(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if b := p.boxes[id]; b != nil {
-		b.letters = nil
-	}
-}
-
 // work sends the due letters of a box until the post office closes.
 func (p *postOffice) work(b *box) {
 	timer := time.NewTimer(retryMost)
