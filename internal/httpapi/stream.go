@@ -23,8 +23,9 @@ const (
 
 // stream writes a list as lines of JSON while it comes, up to limit lines; limit 0 means all.
 func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int) error {
-	out := newLines(w)
-	defer out.stop()
+	out := bufio.NewWriterSize(part{w}, chunk)
+	defer out.Flush() // a caller that is gone needs no answer
+	enc := json.NewEncoder(out)
 	n := 0
 	for v, err := range list {
 		if err != nil && n == 0 {
@@ -35,75 +36,30 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 			if !known {
 				s.logFailure(r, err)
 			}
-			out.write(f)
-			return out.flush()
+			_ = enc.Encode(f)
+			return nil
 		}
-		if n++; !out.write(v) {
+		if n++; enc.Encode(v) != nil {
 			return nil // the caller is gone
 		}
 		if n == limit {
 			break
 		}
 	}
-	out.write(ending{true})
-	return out.flush()
-}
-
-// lines are an answer written while it comes. Each part has its own time limit: a steady reader
-// may read a list of any length.
-type lines struct {
-	w     http.ResponseWriter
-	out   *bufio.Writer
-	enc   *json.Encoder
-	begun bool
-	stall *time.Timer
-}
-
-func newLines(w http.ResponseWriter) *lines {
-	l := &lines{w: w}
-	l.out = bufio.NewWriterSize(part{l}, chunk)
-	l.enc = json.NewEncoder(l.out)
-	return l
-}
-
-// write reports whether the caller still reads.
-func (l *lines) write(v any) bool { return l.enc.Encode(v) == nil }
-
-// flush sends the gathered lines. It returns no error: a caller that is gone needs no answer.
-func (l *lines) flush() error {
-	_ = l.out.Flush()
+	_ = enc.Encode(ending{true})
 	return nil
 }
 
-func (l *lines) stop() {
-	if l.stall != nil {
-		l.stall.Stop()
-	}
-}
-
-// begin lifts the server's deadline for the whole answer, and sets one for each part.
-func (l *lines) begin() {
-	l.begun = true
-	l.w.Header().Set("Content-Type", linesType)
-	control := http.NewResponseController(l.w)
-	if control.SetWriteDeadline(time.Time{}) != nil {
-		return // the server's own holds
-	}
-	// long past: it ends the write
-	l.stall = time.AfterFunc(writeTimeout, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
-}
-
-// A part sends a part of the lines.
-type part struct{ *lines }
+// A part sends a part of the lines. Each has its own time limit: a steady reader may read a list of
+// any length.
+type part struct{ http.ResponseWriter }
 
 // Write implements io.Writer.
 func (p part) Write(text []byte) (int, error) {
-	if !p.begun {
-		p.begin()
-	} else if p.stall != nil {
-		p.stall.Reset(writeTimeout)
-	}
-	return p.w.Write(text)
+	p.Header().Set("Content-Type", linesType)
+	// Where it cannot be set, the server's own for the whole answer holds.
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	return p.ResponseWriter.Write(text)
 }
 
 // wantsLines reports whether the caller takes a list as lines.
