@@ -196,15 +196,16 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		watch := p.watch(s, clock)
 		at, _ := l.Addr().(*net.TCPAddr)
 		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
-			Ready: s.ready, Day: p.day(s, o, clock), Watch: watch, Metrics: status.Handler(status.NewRegistry(watch.Last)),
-			Open: at != nil && at.IP.IsLoopback() && !o.behindProxy}
+			Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready,
+				Metrics: status.Handler(status.NewRegistry(watch.Last)),
+				Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy}}
 		if !follows {
 			return p.runServer(ctx, s, &t, o, followed{}, options)
 		}
 		following := tracking.Options{Automations: p.automations(o)}
 		return p.track(ctx, s, &t, true, following, func(f followed) error {
 			watch.In.Endpoints = new(status.Endpoints)
-			options.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
+			options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
 			if !clock.Test() {
 				watch.In.Offset = f.processor.API().ClockAhead
 			}

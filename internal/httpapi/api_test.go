@@ -1,16 +1,19 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -23,15 +26,6 @@ var routes = []struct{ method, path, body, call string }{
 	{"GET", "/v1/purchases/p1", "", "timeline p1"},
 	{"GET", "/v1/payments?limit=5&account=" + account, "", "payments of " + account},
 	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
-}
-
-func mustNew(t testing.TB, o httpapi.Options) http.Handler {
-	t.Helper()
-	h, err := httpapi.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 // fullWorld has something to show for every route.
@@ -100,7 +94,7 @@ func TestAPI_WithoutAKeyItIsClosed(t *testing.T) {
 	w := fullWorld()
 	o := w.options()
 	o.Key = secret.Text{}
-	server := newServer(t, mustNew(t, o))
+	server := newServer(t, httpapi.New(o))
 	for _, given := range []string{"", "Bearer ", "Bearer " + apiKey} {
 		a := do(t, request(t, "GET", server+"/v1/purchases/p1", "", "Authorization", given))
 		if a.status != 503 || a.code != "no_key" || len(w.calls()) != 0 {
@@ -162,7 +156,7 @@ func TestAPI_Health(t *testing.T) {
 		}
 		return ready
 	}
-	server := newServer(t, mustNew(t, o))
+	server := newServer(t, httpapi.New(o))
 	for _, tt := range []struct {
 		method, path string
 		ready        error
@@ -217,36 +211,22 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 	}
 }
 
-func TestNew_Refuses(t *testing.T) {
-	hook := func(change func(*httpapi.Hook)) func(*httpapi.Options) {
-		return func(o *httpapi.Options) { change(&o.Hooks[0]) }
-	}
-	for want, change := range map[string]func(*httpapi.Options){
-		"needs Shop":               func(o *httpapi.Options) { o.Shop = nil },
-		"need Inbox":               func(o *httpapi.Options) { o.Inbox = nil },
-		"and Verify":               func(o *httpapi.Options) { o.Verify = nil },
-		"too short":                func(o *httpapi.Options) { o.Key = secret.New("short") },
-		"is there twice":           hook(func(h *httpapi.Hook) { h.Path = connectPath }),
-		"no signing secret":        hook(func(h *httpapi.Hook) { h.Secrets = nil }),
-		"signing secret is empty":  hook(func(h *httpapi.Hook) { h.Secrets[1] = secret.New("") }),
-		"secret is there twice":    hook(func(h *httpapi.Hook) { h.Secrets[1] = secret.New(oldSecret.Reveal()) }),
-		"this path is taken":       hook(func(h *httpapi.Hook) { h.Path = "/v1/hook" }),
-		`"/healthz": this path is`: hook(func(h *httpapi.Hook) { h.Path = "/healthz" }),
-		"want a plain path":        hook(func(h *httpapi.Hook) { h.Path = "webhooks" }),
-		`"/a/../b": want a plain`:  hook(func(h *httpapi.Hook) { h.Path = "/a/../b" }),
-		`"/": want a plain`:        hook(func(h *httpapi.Hook) { h.Path = "/" }),
-	} {
-		o := newWorld().options()
-		change(&o)
-		_, err := httpapi.New(o)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "whsec_") {
-			t.Errorf("got %v, want %q", err, want)
+// TestHook_WithoutSecret: an endpoint without a signing secret takes no event, whoever signed it.
+func TestHook_WithoutSecret(t *testing.T) {
+	for _, secrets := range [][]secret.Text{nil, {secret.New("")}} {
+		w := newWorld()
+		o := w.options()
+		o.Hooks[0].Secrets = secrets
+		body := []byte(`{"id":"evt_1"}`)
+		for _, key := range []secret.Text{oldSecret, secret.New("")} {
+			r := httptest.NewRequest("POST", platformPath, bytes.NewReader(body))
+			r.Header.Set("Stripe-Signature", event.Sign(body, key, w.now))
+			a := httptest.NewRecorder()
+			httpapi.New(o).ServeHTTP(a, r)
+			if a.Code != http.StatusBadRequest || len(w.origins()) != 0 {
+				t.Errorf("got %d %s, and %d events were taken", a.Code, a.Body, len(w.origins()))
+			}
 		}
-	}
-	o := newWorld().options()
-	o.Hooks, o.Inbox, o.Verify, o.Now, o.Log = nil, nil, nil, nil, nil
-	if _, err := httpapi.New(o); err != nil {
-		t.Fatalf("without endpoints: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -283,7 +284,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 	o := w.options()
 	o.Inbox, o.Log = taker{w}, nil
-	h := mustNew(b, o)
+	h := httpapi.New(o)
 	body := strings.Repeat("a", 3000)
 	r := httptest.NewRequest("POST", platformPath, nil)
 	r.Header.Set("Stripe-Signature", signed(w, body, newSecret))

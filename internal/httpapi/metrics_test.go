@@ -30,10 +30,7 @@ func TestMetrics(t *testing.T) {
 		{"", "", true, "GET", 200}, {"", "", false, "GET", 503}, {apiKey, "", true, "GET", 401},
 		{apiKey, "another-key-of-16-bytes", true, "GET", 401}, {apiKey, apiKey, false, "GET", 200}, {"", "", true, "POST", 405},
 	} {
-		h, err := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Key: secret.New(tt.key), Shop: &world{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Key: secret.New(tt.key), Shop: &world{}})
 		r := httptest.NewRequest(tt.method, "/metrics", nil)
 		if tt.given != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.given)
@@ -54,11 +51,8 @@ func TestRequestID(t *testing.T) {
 		id = httpapi.RequestID(ctx)
 		return fmt.Errorf("%w: private", httpapi.Lack("the store does not answer"))
 	}
-	h, err := httpapi.New(httpapi.Options{Shop: &world{}, Ready: lack,
+	h := httpapi.New(httpapi.Options{Shop: &world{}, Ready: lack,
 		Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
 	for range 10 {
 		w := httptest.NewRecorder()
@@ -78,7 +72,7 @@ func TestRequestID(t *testing.T) {
 func TestSigned(t *testing.T) {
 	var told []string
 	bad := errors.New("another secret")
-	h, err := httpapi.New(httpapi.Options{Shop: &world{}, Inbox: &world{}, Hooks: []httpapi.Hook{{Path: platformPath,
+	h := httpapi.New(httpapi.Options{Shop: &world{}, Inbox: &world{}, Hooks: []httpapi.Hook{{Path: platformPath,
 		Secrets: []secret.Text{newSecret}}}, Signed: func(path string, good bool) { told = append(told, fmt.Sprint(path, good)) },
 		Verify: func(header string, _ []byte, _ []secret.Text, _ time.Time) (int, error) {
 			if header == "good" {
@@ -86,9 +80,6 @@ func TestSigned(t *testing.T) {
 			}
 			return 0, bad
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, signature := range []string{"bad", "", "good"} { // none is no signature
 		r := httptest.NewRequest("POST", platformPath, strings.NewReader("{}"))
 		if signature != "" {

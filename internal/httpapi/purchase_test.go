@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -52,6 +53,7 @@ func TestCreatePurchase(t *testing.T) {
 
 func TestCreatePurchase_Refuses(t *testing.T) {
 	w := newWorld()
+	w.checks = true
 	server := w.serve(t)
 	order := func(field string) string { return `{"account":"` + account + `","kind":"legacy",` + field + `}` }
 	for _, tt := range []struct {
@@ -178,7 +180,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		if tt.fail == nil {
 			o.Shop = panicking{w}
 		}
-		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, mustNew(t, o))+"/v1/purchases?account=a", "",
+		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account=a", "",
 			"Accept", "application/x-ndjson"))
 		if err != nil {
 			t.Fatal(err)

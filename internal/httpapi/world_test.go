@@ -42,6 +42,8 @@ type world struct {
 	take func(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 	fail error // of everything but Ingest; of a list after its rows
 
+	checks bool // an order is checked, as the service does
+
 	mu    sync.Mutex
 	asked []string // calls, but for Ingest
 	taken []tracking.Origin
@@ -109,11 +111,7 @@ func (w *world) options() httpapi.Options {
 
 func (w *world) handler(t testing.TB) http.Handler {
 	t.Helper()
-	h, err := httpapi.New(w.options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return httpapi.New(w.options())
 }
 
 func (w *world) serve(t testing.TB) *httptest.Server {
@@ -219,6 +217,9 @@ func (w *world) Ingest(ctx context.Context, body []byte, from tracking.Origin) (
 }
 
 func (w *world) CreatePurchase(_ context.Context, o tracking.Order) (*tracking.Created, error) {
+	if err := o.Check(); err != nil && w.checks {
+		return nil, err
+	}
 	w.note("create %s", o.Key)
 	w.order = o
 	if w.fail != nil {

@@ -28,13 +28,10 @@ type Options struct {
 	Service  *tracking.Service // nil: no Stripe is followed, and the fields for that are not needed
 	Lister   poller.Lister     // Stripe, for the poller
 	Listener net.Listener
-	Ready    func(context.Context) error                  // whether it can work
 	Mail     func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
 	Day      interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch    interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
-	Metrics  http.Handler                                 // of /metrics
-	Open     bool                                         // this machine alone reaches the listener
-	Signed   func(path string, good bool)                 // is told of each signature; nil: nobody is
+	HTTP     httpapi.Options                              // what it answers beside that of the Service
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
@@ -62,17 +59,17 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, base: base}
-	if o.Service == nil {
-		s.handler, err = httpapi.New(httpapi.Options{Now: o.Now, Log: o.Log, Ready: o.Ready, Metrics: o.Metrics, Open: o.Open})
-		return s, err
+	answers := o.HTTP
+	answers.Now, answers.Log = o.Now, o.Log
+	if o.Service != nil {
+		s.addHook(HookPath, false, o.WebhookSecrets)
+		s.addHook(ConnectPath, true, o.ConnectSecrets)
+		answers.Inbox, answers.Shop, answers.Verify = o.Service, o.Service, event.Verify
+		answers.Hooks, answers.Key = s.hooks, o.APIKey
 	}
-	s.addHook(HookPath, false, o.WebhookSecrets)
-	s.addHook(ConnectPath, true, o.ConnectSecrets)
-	s.handler, err = httpapi.New(httpapi.Options{Inbox: o.Service, Shop: o.Service, Verify: event.Verify,
-		Hooks: s.hooks, Key: o.APIKey, Now: o.Now, Log: o.Log, Ready: o.Ready,
-		Metrics: o.Metrics, Open: o.Open, Signed: o.Signed})
-	if err != nil || o.PollEvery == 0 {
-		return s, err
+	s.handler = httpapi.New(answers)
+	if o.Service == nil || o.PollEvery == 0 {
+		return s, nil
 	}
 	s.poller = poller.New(poller.Options{Ledger: o.Service, Lister: o.Lister, Now: o.Now, Log: o.Log,
 		Interval: o.PollEvery})

@@ -61,7 +61,8 @@ func (o *Order) Check() error {
 		name, text string
 		most       int
 	}{{"key", o.Key, maxKey}, {"description", o.Description, maxDescription}, {"email", o.Email, maxKey},
-		{"name", o.Name, maxName}} {
+		{"name", o.Name, maxName}, {"price", o.Price, maxKey}, {"customer", o.Customer, maxKey},
+		{"payment_method", o.PaymentMethod, maxKey}} {
 		if err := checkText(f.name, f.text, f.most); err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func checkText(name, text string, most int) error {
 	case secret.Redact(text) != text:
 		return field.Wrong(name, "this looks like a secret of Stripe's, which is never stored")
 	case secret.HasCardNumber(text):
-		return field.Wrong(name, "this looks like a card number, which is never stored")
+		return field.Wrong(name, "this looks like a card number, which must never come here: it is given to Stripe alone")
 	}
 	return nil
 }

@@ -269,12 +269,9 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	if h.service, err = tracking.Open(context.Background(), o); err != nil {
 		t.Fatal(err)
 	}
-	h.hooks, err = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service,
+	h.hooks = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service,
 		Verify: event.Verify,
 		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return h
 }
 

@@ -77,12 +77,9 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 			return err
 		}
 	}
-	h, err := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service,
+	h := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service,
 		Verify: event.Verify,
 		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
-	if err != nil {
-		return err
-	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
