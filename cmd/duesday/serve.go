@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
@@ -39,6 +39,7 @@ const (
 type serveFlags struct {
 	daily               []string
 	zone                string
+	given               []billing.Given // settings of the store, by the flags above and endedBy
 	clock, heartbeat    string
 	beat                func(context.Context) error // of heartbeat; nil: none
 	listen              string
@@ -132,14 +133,6 @@ func (o *serveFlags) check() error {
 	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
 		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that "+
 			"comes in goes through a proxy that speaks TLS, or want %s", o.listen, serveAddress)
-	}
-	for i, status := range o.endedBy {
-		if !slices.Contains(endedByStatuses(), status) {
-			return usagef("--ended-by %q: want some of unpaid, paused, past_due", status)
-		}
-		if slices.Contains(o.endedBy[:i], status) {
-			return usagef("--ended-by: %s is there twice", status)
-		}
 	}
 	return checkPollEvery(o.every)
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
@@ -18,18 +18,23 @@ import (
 const (
 	settingDaily    = "daily"
 	settingTimeZone = "time-zone"
+	settingEndedBy  = "ended-by"
 	serveWorkers    = 16 // subscriptions at once, as many as duesday run has by default
 )
 
-// checkDay refuses invalid flags of the daily jobs.
+// checkDay refuses invalid flags of the daily jobs, and those that are settings of the store.
 func (o *serveFlags) checkDay() (err error) {
-	if o.zone != "" {
-		if _, err := schedule.Zone(o.zone); err != nil {
-			return usagef("--time-zone: %w", err)
+	o.given = nil
+	for _, f := range [...]struct{ name, text string }{{settingDaily, strings.Join(o.daily, ",")},
+		{settingTimeZone, o.zone}, {settingEndedBy, strings.Join(o.endedBy, ",")}} {
+		if f.text == "" {
+			continue
 		}
-	}
-	if _, err := schedule.Parse(o.daily, "UTC"); err != nil {
-		return usagef("--%w", err)
+		g, err := config.Given("--"+f.name, f.name, f.text)
+		if err != nil {
+			return &usageError{err}
+		}
+		o.given = append(o.given, g)
 	}
 	if o.heartbeat != "" {
 		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
@@ -42,17 +47,7 @@ func (o *serveFlags) checkDay() (err error) {
 // takeTimes sets the times of the jobs, and what ends a subscription, to those of the flags if the
 // store has none. Flags that differ from the store's are an error.
 func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) error {
-	var given []billing.Given
-	for name, text := range map[string]string{settingDaily: strings.Join(o.daily, ","), settingTimeZone: o.zone} {
-		if text != "" {
-			given = append(given, billing.Given{Source: "--" + name, Name: name, Text: text})
-		}
-	}
-	var ended []billing.Given
-	if text := strings.Join(slices.Sorted(slices.Values(o.endedBy)), ","); text != "" {
-		ended = append(ended, billing.Given{Source: "--ended-by", Name: "ended-by", Text: text})
-	}
-	if len(given)+len(ended) == 0 {
+	if len(o.given) == 0 {
 		return nil
 	}
 	named := false
@@ -63,13 +58,13 @@ func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) erro
 		named = named || change.Name == settingDaily || change.Name == settingTimeZone
 	}
 	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-		if !named && len(now.Daily) == 0 && len(o.daily) > 0 {
-			now.SetAll(given)
+		timeless, endless := !named && len(now.Daily) == 0 && len(o.daily) > 0, len(now.EndedBy) == 0
+		for _, g := range o.given {
+			if g.Name == settingEndedBy && endless || g.Name != settingEndedBy && timeless {
+				now.SetAll([]billing.Given{g})
+			}
 		}
-		if len(now.EndedBy) == 0 {
-			now.SetAll(ended)
-		}
-		return now.Agree(append(given, ended...))
+		return now.Agree(o.given)
 	})
 	return err
 }

@@ -112,10 +112,10 @@ func TestServe_Day(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"--daily", "6:10"}, "--daily: \"6:10\": want a time of day such as 06:10"},
-		{[]string{"--daily", "18:10,06:10"}, "want ascending times of day"},
+		{[]string{"--daily", "6:10"}, "--daily \"6:10\": want at most 24 ascending times such as 06:10,18:10"},
+		{[]string{"--daily", "18:10,06:10"}, "--daily \"18:10,06:10\": want at most 24 ascending times"},
 		{[]string{"--daily", "06:10", "--time-zone", "CET"},
-			"--time-zone: time zone \"CET\": want a name such as Europe/Berlin"},
+			"--time-zone \"CET\": want an IANA name such as Europe/Berlin, no abbreviation"},
 		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
 		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": want START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},

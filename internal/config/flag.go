@@ -80,16 +80,23 @@ func givenSettings(values map[string]value) (given []billing.Given, err error) {
 		if f.Setting == "" || v.source == "" {
 			continue
 		}
-		var s billing.Settings
-		if err := s.Set(f.Setting, v.text); err != nil {
-			if wrong, ok := errors.AsType[*billing.FieldError](err); ok {
-				err = fmt.Errorf("%s %s", v.source, wrong.Problem)
-			}
+		g, err := Given(v.source, f.Setting, v.text)
+		if err != nil {
 			return nil, err
 		}
-		given = append(given, billing.Given{Source: v.source, Name: f.Setting, Text: s.Text(f.Setting)})
+		given = append(given, g)
 	}
 	return given, nil
+}
+
+// Given returns the setting that the source, a flag or a variable, gives. An error names the source.
+func Given(source, name, text string) (billing.Given, error) {
+	var s billing.Settings
+	err := s.Set(name, text)
+	if wrong, ok := errors.AsType[*billing.FieldError](err); ok {
+		err = fmt.Errorf("%s %s", source, wrong.Problem)
+	}
+	return billing.Given{Source: source, Name: name, Text: s.Text(name)}, err
 }
 
 // Settings returns the settings that the flags and variables ask for, over the defaults. They are
