@@ -196,36 +196,35 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
 	rejected := &rejectedFile{m: m}
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
-	empty := s == nil || !hasAccounts(ctx, s.engine)
-	last := 0
-	err = m.read("rows checked", 0, func(rec book.Record, bad *book.Rejection) error {
+	last, refused := 0, false
+	if s != nil && hasAccounts(ctx, s.engine) {
+		m.options.Check = func(n billing.NewSubscription) *billing.FieldError {
+			// An error of the store shows again when it is written to.
+			field, ok := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, n))
+			refused = ok
+			return field
+		}
+		defer func() { m.options.Check = nil }()
+	}
+	err = m.read("rows checked", 0, func(_ book.Record, bad *book.Rejection) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if bad != nil {
-			if bad.Fatal {
-				fatal = true
-			} else if bad.Line != last || m.sum.bad == 0 {
-				m.sum.bad++
-				m.sum.rows++
-			}
-			last = bad.Line
-			m.report(bad.Line, bad.Column, bad.Reason)
-			return rejected.add(bad)
-		}
-		m.sum.rows++
-		if rec.Subscription == nil || empty {
+		if bad == nil {
+			m.sum.rows++
 			return nil
 		}
-		field, ok := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, *rec.Subscription))
-		if !ok {
-			return nil // an error of the store shows again when it is written to
+		if bad.Fatal {
+			fatal = true
+		} else if bad.Line != last || m.sum.bad == 0 {
+			m.sum.bad++
+			m.sum.rows++
 		}
-		m.sum.bad++
-		m.refused[rec.Line] = true
-		m.report(rec.Line, field.Field, field.Problem)
-		rejected.addRow(rec, field)
-		return nil
+		if last = bad.Line; refused {
+			m.refused[bad.Line], refused = true, false
+		}
+		m.report(bad.Line, bad.Column, bad.Reason)
+		return rejected.add(bad)
 	})
 	return fatal, err
 }

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -123,74 +117,36 @@ func (l *loader) work(ctx context.Context) {
 }
 
 // A rejectedFile is FILE.rejected while it is written: under another name until it is whole, and
-// only with --skip-bad and a bad row. Rows rejected by the check of the file come first, as they
-// stand there; rows refused by the store come after them.
+// only with --skip-bad and a bad row.
 type rejectedFile struct {
-	m     *importer
-	file  *os.File // nil before the first bad row
-	out   *bufio.Writer
-	rows  *book.RejectedWriter
-	later []map[string]any // the columns of rows refused by the store, without the empty ones
+	m    *importer
+	file *os.File // nil before the first bad row
+	rows *book.RejectedWriter
 }
 
 func (r *rejectedFile) temporary() string { return r.m.name + ".rejected.tmp" }
 
-func (r *rejectedFile) begin() error {
-	if r.file != nil {
-		return nil
-	}
-	file, err := os.OpenFile(r.temporary(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write the rejected rows: %w", err)
-	}
-	r.file, r.out = file, bufio.NewWriter(file)
-	r.rows = book.NewRejectedWriter(r.out, r.m.format)
-	return nil
-}
-
-// add adds a row rejected by the check of the file.
 func (r *rejectedFile) add(bad *book.Rejection) error {
 	if !r.m.skipBad || bad.Fatal {
 		return nil
 	}
-	if err := r.begin(); err != nil {
-		return err
+	if r.file == nil {
+		file, err := os.OpenFile(r.temporary(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return fmt.Errorf("write the rejected rows: %w", err)
+		}
+		r.file, r.rows = file, book.NewRejectedWriter(file, r.m.format)
 	}
 	return r.rows.Write(bad)
 }
 
-// addRow adds a row refused by the store.
-func (r *rejectedFile) addRow(rec book.Record, field *billing.FieldError) {
-	if !r.m.skipBad {
-		return
-	}
-	n := rec.Subscription
-	row := map[string]any{"rejected_line": rec.Line, "rejected_column": field.Field, "rejected_reason": field.Problem,
-		"account": n.Account, "email": n.Email, "subscription": n.ID, "sku": n.SKU, "amount": n.Amount.Decimal(),
-		"currency": n.Amount.Currency().Code(), "payment_day": strconv.Itoa(n.PaymentDay), "payment_method": n.Method,
-		"start_date": date(n.Start), "next_payment_date": date(n.NextPayment), "interval": n.Interval.String(),
-		"time_zone": n.TimeZone, "reminder_days": strconv.Itoa(n.ReminderDays),
-		"installments": positive(n.Installments), "address": n.Address}
-	maps.DeleteFunc(row, func(_ string, value any) bool { return value == "" })
-	r.later = append(r.later, row)
-}
-
 // close finishes the file, or drops it when keep is false.
-func (r *rejectedFile) close(keep bool) error {
-	header := r.file == nil // no row rejected by the check of the file stands above the others
-	if header && (!keep || len(r.later) == 0) {
+func (r *rejectedFile) close(keep bool) (err error) {
+	if r.file == nil {
 		return nil
 	}
-	err := r.begin()
-	if err != nil {
-		return err
-	}
 	if keep {
-		err = r.rows.Flush()
-		if err == nil && len(r.later) > 0 {
-			err = r.writeLater(header)
-		}
-		err = errors.Join(err, r.out.Flush(), r.file.Sync())
+		err = errors.Join(r.rows.Flush(), r.file.Sync())
 	}
 	err = errors.Join(err, r.file.Close())
 	if !keep || err != nil {
@@ -198,51 +154,4 @@ func (r *rejectedFile) close(keep bool) error {
 	}
 	r.m.sum.rejected = r.m.name + ".rejected"
 	return os.Rename(r.temporary(), r.m.sum.rejected)
-}
-
-// writeLater writes the rows refused by the store, in the form of the file.
-func (r *rejectedFile) writeLater(header bool) error {
-	if r.m.format != book.CSV {
-		for _, row := range r.later {
-			b, err := json.Marshal(row)
-			if err != nil {
-				return err
-			}
-			r.out.Write(append(b, '\n'))
-		}
-		return nil
-	}
-	names, err := csvHeader(r.m.name)
-	if err != nil {
-		return err
-	}
-	names = append([]string{"rejected_line", "rejected_column", "rejected_reason"}, names...)
-	w := csv.NewWriter(r.out)
-	if header {
-		w.Write(names)
-	}
-	for _, row := range r.later {
-		cells := make([]string, len(names))
-		for i, name := range names {
-			if value, ok := row[name]; ok && (i < 3 || !strings.HasPrefix(name, "rejected_")) { // of this import, first
-				cells[i] = cell(value)
-			}
-		}
-		w.Write(cells)
-	}
-	w.Flush()
-	return w.Error()
-}
-
-func csvHeader(name string) ([]string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := csv.NewReader(bufio.NewReader(f)).Read()
-	for i := range names {
-		names[i] = strings.TrimSpace(strings.TrimPrefix(names[i], "\ufeff"))
-	}
-	return names, err
 }

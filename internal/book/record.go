@@ -42,6 +42,9 @@ type Rejection struct {
 type Options struct {
 	PaymentMethod string // of subscriptions without one; the model's default-card is always dropped
 	Currency      string // of amounts without one; "": USD
+	// Check returns the problem of an otherwise good subscription, such as one that does not fit the
+	// store; nil: none. A subscription that is yielded has passed it. nil: nothing more is checked.
+	Check func(billing.NewSubscription) *billing.FieldError
 }
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two
@@ -52,7 +55,7 @@ type Options struct {
 // column.
 func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 	return func(yield func(Record, *Rejection) bool) {
-		s := &session{checker: newChecker(), options: o, yield: yield}
+		s := &session{checker: newChecker(o.Check), options: o, yield: yield}
 		src, err := newSource(r)
 		if err != nil {
 			s.rejectFile(1, problem{"", err.Error()})

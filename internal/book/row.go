@@ -22,19 +22,20 @@ type problem struct{ column, reason string }
 // rows; the other rules are those of billing.NewSubscription.
 type checker struct {
 	ledger
-	usual money.Amount // in the place of an unreadable amount, so that the other columns are checked
+	more  func(billing.NewSubscription) *billing.FieldError // of Options.Check
+	usual money.Amount                                      // in the place of an unreadable amount, so that the other columns are checked
 
 	// of the row at hand
 	problems []problem
 	bad      columnSet
 }
 
-func newChecker() checker {
+func newChecker(more func(billing.NewSubscription) *billing.FieldError) checker {
 	usd, err := money.ParseCurrency("USD")
 	if err != nil {
 		panic(err) // unreachable: the currency exists
 	}
-	return checker{ledger: newLedger(), usual: money.New(100, usd)}
+	return checker{ledger: newLedger(), more: more, usual: money.New(100, usd)}
 }
 
 // subscription returns the row as a subscription. The row is good if c.problems is then empty.
@@ -53,6 +54,11 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 		c.rules(n, t) // of the dates
 	}
 	c.compareEarlier(line, n)
+	if len(c.problems) == 0 && c.more != nil {
+		if p := c.more(*n); p != nil {
+			c.problems = append(c.problems, problem{p.Field, p.Problem})
+		}
+	}
 	if len(c.problems) > 1 {
 		slices.SortStableFunc(c.problems, func(a, b problem) int { return position(a.column) - position(b.column) })
 	}
