@@ -20,7 +20,7 @@ import (
 )
 
 func (p *program) importCommand() *cobra.Command {
-	m := &importer{p: p, refused: map[int]bool{}}
+	m := &importer{p: p, refused: map[int]*billing.FieldError{}}
 	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
 		func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Long = `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
@@ -51,9 +51,9 @@ type importer struct {
 	size    int64
 	format  book.Format
 
-	list    *objectWriter // JSON: rejections as they are found
-	shown   *table        // people: the first of them, made when there is one
-	refused map[int]bool  // lines refused by the store; the file alone does not show them
+	list    *objectWriter               // JSON: rejections as they are found
+	shown   *table                      // people: the first of them, made when there is one
+	refused map[int]*billing.FieldError // by the number of its check, of rows that do not fit the store
 	sum     importSummary
 }
 
@@ -196,15 +196,17 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
 	rejected := &rejectedFile{m: m}
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
-	last, refused := 0, false
 	if s != nil && hasAccounts(ctx, s.engine) {
-		m.options.Check = func(n billing.NewSubscription) *billing.FieldError {
+		n := 0
+		m.options.Check = func(sub billing.NewSubscription) *billing.FieldError {
+			n++
 			// An error of the store shows again when it is written to.
-			field, ok := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, n))
-			refused = ok
+			field, refused := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, sub))
+			if refused {
+				m.refused[n] = field
+			}
 			return field
 		}
-		defer func() { m.options.Check = nil }()
 	}
 	err = m.read("rows checked", 0, func(_ book.Record, bad *book.Rejection) error {
 		if err := ctx.Err(); err != nil {
@@ -216,12 +218,9 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		}
 		if bad.Fatal {
 			fatal = true
-		} else if bad.Line != last || m.sum.bad == 0 {
+		} else if bad.Row > m.sum.bad {
 			m.sum.bad++
 			m.sum.rows++
-		}
-		if last = bad.Line; refused {
-			m.refused[bad.Line], refused = true, false
 		}
 		m.report(bad.Line, bad.Column, bad.Reason)
 		return rejected.add(bad)

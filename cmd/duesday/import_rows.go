@@ -32,13 +32,18 @@ type loader struct {
 func (m *importer) load(ctx context.Context, s *session) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	n := 0
+	m.options.Check = func(billing.NewSubscription) *billing.FieldError { // the same rows as the first time
+		n++
+		return m.refused[n]
+	}
 	l := &loader{m: m, s: s, stop: stop, batches: make(chan []billing.NewSubscription)}
 	var workers sync.WaitGroup
 	for range m.workers {
 		workers.Go(func() { l.work(ctx) })
 	}
 	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
-		if bad != nil || m.refused[rec.Line] {
+		if bad != nil {
 			return ctx.Err()
 		}
 		return l.take(ctx, rec)

@@ -85,6 +85,25 @@ func TestImport_WhatTheStoreRefuses(t *testing.T) {
 	contains(t, c.read("four.jsonl.rejected"), `"rejected_line":1`, `"rejected_column":"sku"`, `"sku":"gym"`)
 }
 
+// TestImport_RefusedInOneLine: the items of a model may all be on one line, and those beside a
+// refused one are imported.
+func TestImport_RefusedInOneLine(t *testing.T) {
+	c := newCLI(t)
+	const key = `"PK":{"S":"ACC#%d"},"SK":{"S":"SUB#1#SKU#news"},`
+	var items []string
+	for account := range 3 {
+		items = append(items, `{`+fmt.Sprintf(key, account+1)+`"Email":{"S":"a@example.com"},"PaymentDay":{"N":"15"},"NextPaymentDate":{"S":"2026-04-15"},`+
+			`"PaymentAmount":{"N":"12"},"PaymentDetails":{"M":{"PaymentMethod":{"S":"pm_card_visa"}}}}`)
+	}
+	c.must("subscription", "create", "2/1", "--sku", "gym", "--amount", "1.00", "--currency", "USD", "--payment-day", "1",
+		"--email", "a@example.com", "--payment-method", "pm_card_visa")
+	file := c.file("model.json", `{"ModelName":"m","DataModel":[{"TableName":"t","TableData":[`+
+		strings.Join(items, ",")+`]}]}`)
+	o := c.object(exitDone, "import", file, "--skip-bad")
+	equal(t, "counts", members(o, "rows", "created", "rejected_rows"), []any{3, 2, 1})
+	contains(t, c.read("model.json.rejected"), "ACC#2")
+}
+
 func TestImport_TwiceChangesNothing(t *testing.T) {
 	c := newCLI(t)
 	c.file("book.csv", smallBook)

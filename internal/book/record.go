@@ -34,7 +34,7 @@ type Rejection struct {
 	// Fatal: the problem is of the file, and ended the reading. Skipping bad rows does not help.
 	Fatal bool `json:"-"`
 
-	row    int     // number of the bad row, from 1, and not its line: a model may have a single line
+	Row    int     `json:"-"` // number of the bad row, from 1, and not its line: a model may have a single line
 	header *string // the text of a CSV's header
 }
 
@@ -91,7 +91,7 @@ func (s *session) rejectRow(line int, raw string, problems []problem) bool {
 	masked := secret.MaskCards(raw)
 	for _, p := range problems {
 		r := p.rejection(line)
-		r.Raw, r.row, r.header = masked, s.badRows, &s.header
+		r.Raw, r.Row, r.header = masked, s.badRows, &s.header
 		if !s.yield(Record{}, r) {
 			return false
 		}
@@ -151,7 +151,7 @@ func (w *RejectedWriter) Write(r *Rejection) error {
 	if r.Fatal {
 		return nil
 	}
-	if len(w.pending) > 0 && w.pending[0].row != r.row {
+	if len(w.pending) > 0 && w.pending[0].Row != r.Row {
 		if err := w.writeRow(); err != nil {
 			return err
 		}
