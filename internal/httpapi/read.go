@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -140,15 +139,9 @@ func checkValue(in *json.Decoder, depth int) error {
 	return nil
 }
 
-// A query is the parameters of a request. Its methods read one each, and keep the first error.
-type query struct {
-	url.Values
-	err error
-}
-
 // params returns the parameters of a request, each of which has to be one of the names, and
 // at most once there.
-func params(r *http.Request, names ...string) (*query, error) {
+func params(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, refusef(http.StatusBadRequest, "query", "the query cannot be read")
@@ -161,34 +154,7 @@ func params(r *http.Request, names ...string) (*query, error) {
 			return nil, field.Wrong(name, "it is there twice")
 		}
 	}
-	return &query{Values: values}, nil
-}
-
-func (q *query) fail(name, problem string) {
-	if q.err == nil {
-		q.err = field.Wrong(name, problem)
-	}
-}
-
-// count reads a number from 1 to most; absent is usual.
-func (q *query) count(name string, usual, most int) int {
-	if q.Get(name) == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(q.Get(name))
-	if err != nil || n < 1 || n > most {
-		q.fail(name, fmt.Sprintf("want 1 to %d", most))
-	}
-	return n
-}
-
-// ident reads an id; absent is "".
-func (q *query) ident(name string) string {
-	text := q.Get(name)
-	if text != "" && !idForm.MatchString(text) {
-		q.fail(name, "this is no id: want letters, digits, _ and -")
-	}
-	return text
+	return values, nil
 }
 
 // named returns an id of the path. An invalid one is not found.

@@ -3,9 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"regexp"
+	"strconv"
 
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/store"
@@ -60,19 +62,20 @@ func ofAccount[T any](s *server, name string, list func(context.Context, string)
 		if err != nil {
 			return err
 		}
-		account := q.ident("account")
-		if account == "" && q.err == nil {
+		account := q.Get("account")
+		if !idForm.MatchString(account) {
 			return field.Wrong("account", "want the UUID of the account")
 		}
-		usual, most := listLines, maxList
+		limit, most := listLines, maxList
 		if wantsLines(r) {
-			usual, most = 0, maxStreamed
+			limit, most = 0, maxStreamed
 		}
-		limit := q.count("limit", usual, most)
-		switch {
-		case q.err != nil:
-			return q.err
-		case wantsLines(r):
+		if text := q.Get("limit"); text != "" {
+			if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
+				return field.Wrong("limit", fmt.Sprintf("want 1 to %d", most))
+			}
+		}
+		if wantsLines(r) {
 			return stream(s, w, r, list(r.Context(), account), limit)
 		}
 		return gather(w, list(r.Context(), account), limit, name)
