@@ -51,7 +51,7 @@ type importer struct {
 	size    int64
 	format  book.Format
 
-	list    *objectWriter               // JSON: rejections as they are found
+	list    *listWriter                 // JSON: rejections as they are found
 	shown   *table                      // people: the first of them, made when there is one
 	refused map[int]*billing.FieldError // by the number of its check, of rows that do not fit the store
 	sum     importSummary
@@ -72,7 +72,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return usagef("--currency: %w", err)
 	}
 	begun, p := time.Now(), m.p
-	m.name, m.list = name, newObjectWriter(p.stdout, "rejected")
+	m.name, m.list = name, &listWriter{out: p.stdout, name: "rejected"}
 	if err := m.detect(); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		return nil
 	}
 	p.say("")
-	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), newObjectWriter(p.stdout, "dead_letters")
+	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), &listWriter{out: p.stdout, name: "dead_letters"}
 	var counts object // of the mail, and of the other queues that have rows
 	for _, q := range all {
 		q.Dead = 0 // counted while they are listed: another process may change them

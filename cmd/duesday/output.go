@@ -133,7 +133,7 @@ func date(d civil.Date) string {
 // of rows. Its memory does not grow with that number.
 func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns []string,
 	cells func(T) []any) (n int, err error) {
-	t, a := p.table(columns...), arrayWriter{out: p.stdout}
+	t, a := p.table(columns...), listWriter{out: p.stdout}
 	for v, err := range seq {
 		if err == nil && p.cfg.JSON {
 			err = a.add(view(v))
@@ -146,9 +146,7 @@ func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns
 		n++
 	}
 	if p.cfg.JSON {
-		a.end()
-		_, err = p.stdout.WriteString("\n")
-		return n, err
+		return n, a.end(nil)
 	}
 	return n, t.flush()
 }
@@ -173,29 +171,58 @@ func filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, er
 	}
 }
 
-// An arrayWriter writes a JSON array, one element a line, [] when there are none.
-type arrayWriter struct {
-	out    *bufio.Writer
-	indent string // before its end; elements stand two further in
-	n      int
+// A listWriter writes a JSON array of any length, one element a line: alone, or under a name as the
+// first member of an object. Its errors are those of out, which keeps them.
+type listWriter struct {
+	out  *bufio.Writer
+	name string // ""; alone
+	n    int
 }
 
-func (a *arrayWriter) add(v any) error {
-	if a.n++; a.n == 1 {
-		a.out.WriteString("[\n  " + a.indent)
+func (l *listWriter) begin() {
+	if l.name != "" {
+		fmt.Fprintf(l.out, "{\n  %q: ", l.name)
+	}
+	l.out.WriteString("[")
+}
+
+// line begins a line, further in below a name.
+func (l *listWriter) line() {
+	l.out.WriteString("\n")
+	if l.name != "" {
+		l.out.WriteString("  ")
+	}
+}
+
+func (l *listWriter) add(v any) error {
+	if l.n++; l.n == 1 {
+		l.begin()
 	} else {
-		a.out.WriteString(",\n  " + a.indent)
+		l.out.WriteString(",")
 	}
-	return writeValue(a.out, v)
+	l.line()
+	l.out.WriteString("  ")
+	return writeValue(l.out, v)
 }
 
-func (a *arrayWriter) end() {
-	switch a.n {
-	case 0:
-		a.out.WriteString("[]")
-	default:
-		a.out.WriteString("\n" + a.indent + "]")
+// end closes the array and, under a name, adds the members of rest, which must encode as an object.
+func (l *listWriter) end(rest any) error {
+	if l.n == 0 {
+		l.begin()
+	} else {
+		l.line()
 	}
+	l.out.WriteString("]")
+	text := []byte("\n")
+	if l.name != "" {
+		b, err := json.MarshalIndent(rest, "", "  ")
+		if err != nil {
+			return err
+		}
+		text = append(append([]byte{','}, b[1:]...), '\n')
+	}
+	_, err := l.out.Write(text)
+	return err
 }
 
 func writeValue(out *bufio.Writer, v any) error {
@@ -203,43 +230,5 @@ func writeValue(out *bufio.Writer, v any) error {
 	if err == nil {
 		_, err = out.Write(b)
 	}
-	return err
-}
-
-// An objectWriter writes a JSON object whose first member is a list of any length, element by
-// element. Its errors are those of out, which keeps them.
-type objectWriter struct {
-	out  *bufio.Writer
-	name string // of the list
-	list arrayWriter
-	open bool
-}
-
-func newObjectWriter(out *bufio.Writer, list string) *objectWriter {
-	return &objectWriter{out: out, name: list, list: arrayWriter{out: out, indent: "  "}}
-}
-
-func (o *objectWriter) begin() {
-	if !o.open {
-		o.open = true
-		fmt.Fprintf(o.out, "{\n  %q: ", o.name)
-	}
-}
-
-func (o *objectWriter) add(v any) error {
-	o.begin()
-	return o.list.add(v)
-}
-
-// end closes the list and adds the members of rest, which must encode as an object.
-func (o *objectWriter) end(rest any) error {
-	o.begin()
-	o.list.end()
-	b, err := json.MarshalIndent(rest, "", "  ")
-	if err != nil {
-		return err
-	}
-	o.out.WriteString(",")
-	_, err = o.out.Write(append(b[1:], '\n'))
 	return err
 }

@@ -159,7 +159,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if kind == billing.Reminders {
 		name, what, left = "would_remind", "reminded of", engine.OutcomeSkipped
 	}
-	list := newObjectWriter(p.stdout, name)
+	list := &listWriter{out: p.stdout, name: name}
 	t := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "WHAT")
 	var totals money.Totals // of payments
 	n := 0
