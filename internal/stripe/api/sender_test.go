@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -272,17 +273,24 @@ func TestSender_ErrorsReadAsSentences(t *testing.T) {
 	}
 }
 
+// slow answers 200 ms later.
+type slow struct{ *apitest.Script }
+
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.Script.RoundTrip(r)
+	time.Sleep(200 * time.Millisecond)
+	return resp, err
+}
+
 // Sixteen workers against a Stripe that takes 200 ms and allows 25 a second.
 func TestSender_ChargesAsFastAsItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 500
 		s := apitest.NewScript(t)
 		s.Always = func(r apitest.Seen) apitest.Reply {
-			a := apitest.OKIntent(succeeded)
-			a.Delay = 200 * time.Millisecond
-			return a
+			return apitest.OKIntent(succeeded)
 		}
-		c := testClient(t, s, func(o *Options) { o.Rate = 25 })
+		c := testClient(t, s, func(o *Options) { o.Rate, o.Transport = 25, slow{s} })
 		start := time.Now()
 		var left atomic.Int64
 		left.Store(n)
@@ -360,7 +368,13 @@ func TestEndpoint(t *testing.T) {
 // Over a real connection: what breaks is not sent again behind our back.
 func TestTransport_SendsOnce(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent(succeeded), apitest.Reply{}, apitest.OKIntent(succeeded))
-	server := httptest.NewServer(s)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resp, err := s.RoundTrip(r)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.Copy(w, resp.Body)
+	}))
 	defer server.Close()
 	c := testClient(t, s, func(o *Options) { o.Transport, o.Base = nil, server.URL+"/" })
 	if err := confirm(t.Context(), c, "dd_confirm"); err != nil { // so that there is a connection to use again

@@ -30,7 +30,6 @@ type Reply struct {
 	Status int // 0: the connection breaks
 	Body   string
 	Header map[string]string
-	Delay  time.Duration
 	Check  func(Seen) // of the request that it answers, or nil
 }
 
@@ -98,23 +97,6 @@ func (s *Script) Requests() []Seen {
 	return s.got
 }
 
-// ServeHTTP answers over a real connection.
-func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := s.answer(r)
-	if a.Status == 0 {
-		panic(http.ErrAbortHandler)
-	}
-	a.write(w)
-}
-
-func (a Reply) write(w http.ResponseWriter) {
-	for k, v := range a.Header {
-		w.Header().Set(k, v)
-	}
-	w.WriteHeader(a.Status)
-	_, _ = io.WriteString(w, a.Body)
-}
-
 // RoundTrip answers without a connection, so that time can be the test's.
 func (s *Script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
@@ -127,18 +109,15 @@ func (s *Script) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header = canonical
 	a := s.answer(r)
-	if a.Delay > 0 {
-		select {
-		case <-time.After(a.Delay):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
 	if a.Status == 0 {
 		return nil, io.ErrUnexpectedEOF
 	}
 	w := httptest.NewRecorder()
-	a.write(w)
+	for k, v := range a.Header {
+		w.Header().Set(k, v)
+	}
+	w.WriteHeader(a.Status)
+	_, _ = io.WriteString(w, a.Body)
 	return w.Result(), nil
 }
 
