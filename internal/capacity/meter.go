@@ -197,34 +197,30 @@ func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 	if q.Index != "" {
 		c = Eventual
 	}
-	return m.pages(ctx, l, q.Partition, c, q.Limit, func(after store.Cursor, limit int) iter.Seq2[store.Item, error] {
-		rest := q
-		rest.Limit = cmp.Or(limit, q.Limit) // a negative one is refused
-		if !after.IsZero() {
-			rest.After = after
-		}
-		return m.Store.Query(ctx, rest)
-	})
+	return m.pages(ctx, l, q.Partition, c, q.Limit, q.After,
+		func(after store.Cursor, limit int) iter.Seq2[store.Item, error] {
+			rest := q
+			rest.After, rest.Limit = after, cmp.Or(limit, q.Limit) // a negative one is refused
+			return m.Store.Query(ctx, rest)
+		})
 }
 
 // Scan implements store.Store. It reads a page and then yields it.
 func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
-	return m.pages(ctx, Line{Op: OpScan, Table: s.Table}, "", Strong, 0,
+	return m.pages(ctx, Line{Op: OpScan, Table: s.Table}, "", Strong, 0, s.After,
 		func(after store.Cursor, _ int) iter.Seq2[store.Item, error] {
 			rest := s
-			if !after.IsZero() {
-				rest.After = after
-			}
+			rest.After = after
 			return m.Store.Scan(ctx, rest)
 		})
 }
 
 // pages yields the items of read, page by page, and counts each page. read begins after the
-// cursor, or at the start for the zero one, and yields at most limit items, 0 meaning all.
-func (m *Meter) pages(ctx context.Context, l Line, partition string, c Consistency, limit int,
+// cursor, and yields at most limit items, 0 meaning all.
+func (m *Meter) pages(ctx context.Context, l Line, partition string, c Consistency, limit int, after store.Cursor,
 	read func(after store.Cursor, limit int) iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
 	return store.Paged(ctx, func() (store.Pages, error) {
-		var after store.Cursor
+		after := after
 		return store.Pages{Limit: limit, Next: func(n int) (page []store.Item, full bool, err error) {
 			bytes := 0
 			for it, err := range read(after, n) {

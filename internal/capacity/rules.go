@@ -74,30 +74,26 @@ type RowWrite struct {
 // new key is two writes, each of its own size. A row changed in its place is one write of the
 // larger size. An equal row is none.
 func IndexWrites(t *store.Table, x *store.Index, before, after store.Item) []RowWrite {
+	var writes []RowWrite
+	write := func(k store.Key, bytes int) {
+		writes = append(writes, RowWrite{Partition: k.PK, Bytes: bytes, Units: WriteUnits(bytes, 0)})
+	}
 	was, wasIn := x.KeyOf(before)
 	is, isIn := x.KeyOf(after)
-	var rowBefore, rowAfter store.Item
+	rowBefore, rowAfter := t.Project(x, before), t.Project(x, after)
+	if wasIn && isIn && was == is {
+		if !rowBefore.Equal(rowAfter) {
+			write(is, max(ItemBytes(rowBefore), ItemBytes(rowAfter)))
+		}
+		return writes
+	}
 	if wasIn {
-		rowBefore = t.Project(x, before)
+		write(was, ItemBytes(rowBefore))
 	}
 	if isIn {
-		rowAfter = t.Project(x, after)
+		write(is, ItemBytes(rowAfter))
 	}
-	one := func(partition string, bytes int) RowWrite {
-		return RowWrite{Partition: partition, Bytes: bytes, Units: WriteUnits(bytes, 0)}
-	}
-	old, now := ItemBytes(rowBefore), ItemBytes(rowAfter)
-	switch {
-	case !wasIn && !isIn, wasIn && isIn && rowBefore.Equal(rowAfter):
-		return nil
-	case !wasIn:
-		return []RowWrite{one(is.PK, now)}
-	case !isIn:
-		return []RowWrite{one(was.PK, old)}
-	case was != is:
-		return []RowWrite{one(was.PK, old), one(is.PK, now)}
-	}
-	return []RowWrite{one(is.PK, max(old, now))}
+	return writes
 }
 
 // units rounds up; nothing rounds up to one.
