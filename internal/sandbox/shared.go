@@ -121,27 +121,22 @@ func shareList[T any](ctx context.Context, s *shared, since time.Time, at func(T
 	}
 }
 
-// Open implements billing.Processor.
 func (s *shared) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
 	return shareCall(ctx, s, false, func(l Ledger) (billing.Intent, error) { return l.Open(ctx, r) })
 }
 
-// Confirm implements billing.Processor.
 func (s *shared) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
 	return shareCall(ctx, s, false, func(l Ledger) (billing.Intent, error) { return l.Confirm(ctx, r) })
 }
 
-// Cancel implements billing.Processor.
 func (s *shared) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 	return shareCall(ctx, s, false, func(l Ledger) (billing.Intent, error) { return l.Cancel(ctx, ref) })
 }
 
-// Lookup implements billing.Processor.
 func (s *shared) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
 	return shareCall(ctx, s, true, func(l Ledger) (billing.Intent, error) { return l.Lookup(ctx, ref) })
 }
 
-// List implements billing.Processor.
 func (s *shared) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return shareList(ctx, s, r.Since, func(in billing.Intent) time.Time { return in.Changed },
 		func(l Ledger, since time.Time) iter.Seq2[billing.Intent, error] {
@@ -150,17 +145,14 @@ func (s *shared) List(ctx context.Context, r billing.ListRequest) iter.Seq2[bill
 		})
 }
 
-// Refund implements billing.Refunder.
 func (s *shared) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	return shareCall(ctx, s, false, func(l Ledger) (billing.Reversal, error) { return l.Refund(ctx, r) })
 }
 
-// ReversalsOf implements billing.Refunder.
 func (s *shared) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	return shareCall(ctx, s, true, func(l Ledger) ([]billing.Reversal, error) { return l.ReversalsOf(ctx, ref) })
 }
 
-// Reversals implements billing.Refunder.
 func (s *shared) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return shareList(ctx, s, r.Since, nil,
 		func(l Ledger, _ time.Time) iter.Seq2[billing.Reversal, error] { return l.Reversals(ctx, r) })

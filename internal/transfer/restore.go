@@ -28,7 +28,7 @@ var ErrExists = errors.New("there is a store already")
 // Restore copies the backup in the folder from to the folder dir, where there is nothing
 // yet; with replace an existing store is moved aside, never deleted. The new folder
 // appears whole: copied, on disk, opened, and with both jobs told to look at all dates.
-func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*Restored, error) {
+func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r *Restored, err error) {
 	m, err := ReadManifest(from)
 	if err != nil {
 		return nil, err
@@ -43,21 +43,22 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (*R
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, release()) }()
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return nil, errors.Join(err, release())
+		return nil, err
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-*")
 	if err != nil {
-		return nil, errors.Join(err, release())
+		return nil, err
 	}
-	r := &Restored{Manifest: *m}
+	r = &Restored{Manifest: *m}
 	if err = f.copyBackup(ctx, from, temp); err == nil {
 		err = f.ready(ctx, r, from, temp)
 	}
 	if err == nil {
 		err = r.swap(temp, dir, f.Now())
 	}
-	return r, errors.Join(err, release(), os.RemoveAll(temp))
+	return r, errors.Join(err, os.RemoveAll(temp))
 }
 
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside; release
