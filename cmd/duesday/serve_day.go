@@ -125,15 +125,12 @@ func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
 }
 
 // Last implements day.Jobs.
-func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (day.Run, error) {
+func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (*billing.Run, error) {
 	r, err := d.s.engine.LastDailyRun(ctx, kind)
-	if r == nil {
-		return day.Run{}, err
-	}
 	if kind == billing.Payments {
 		d.payments = r
 	}
-	return day.Run{Begun: r.Started, Told: !r.Told.IsZero()}, err
+	return r, err
 }
 
 // Charging implements day.Jobs.

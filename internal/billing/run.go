@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -148,13 +149,14 @@ func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bo
 // clockSlack is how far apart the clocks of two processes on one store may stand.
 const clockSlack = 5 * time.Minute
 
-// LastDailyRun returns the run that began last and completed the day on which it began, or nil. A run
-// for an earlier business day is not a daily one. Nor is one that a clock ahead of this one
+// LastDailyRun returns the run that began last and completed the day on which it began; the zero Run
+// if there is none. A run for an earlier business day is not a daily one. Nor is one that a clock ahead of this one
 // recorded: until that instant it would stop the job.
 func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
-	return e.latestRun(ctx, kind, func(r *Run) bool {
+	r, err := e.latestRun(ctx, kind, func(r *Run) bool {
 		return r.Completed && !r.Date.Before(civil.Of(r.Started)) && !r.Started.After(e.Now().Add(clockSlack))
 	})
+	return cmp.Or(r, new(Run)), err
 }
 
 // NoteHeartbeat notes that a monitor was told of the day that the run finished. The note is durable

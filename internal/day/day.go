@@ -27,8 +27,8 @@ var ErrElsewhere = errors.New("another process runs this job")
 type Jobs interface {
 	// Times returns when they are to run, as the settings are now.
 	Times(ctx context.Context) (schedule.Times, error)
-	// Last returns the last completed run of the kind; zero if there is none.
-	Last(ctx context.Context, kind billing.Kind) (Run, error)
+	// Last returns the last completed run of the kind; the zero Run if there is none, or with an error.
+	Last(ctx context.Context, kind billing.Kind) (*billing.Run, error)
 	// Charging returns whether charging is on, and if not, the reason.
 	Charging(ctx context.Context) (on bool, reason string, err error)
 	// Run runs the job to its end, or until ctx ends. It returns ErrElsewhere at once if another
@@ -36,12 +36,6 @@ type Jobs interface {
 	Run(ctx context.Context, kind billing.Kind) error
 	// Mails returns how many mails have not been handed over.
 	Mails(ctx context.Context) (int, error)
-}
-
-// A Run is a completed run of a job.
-type Run struct {
-	Begun time.Time
-	Told  bool // a monitor was told of the day that it finished
 }
 
 // Options are the parts of a Day. All are needed unless the field says otherwise.
@@ -83,10 +77,10 @@ type Day struct {
 // A job is the state of one job.
 type job struct {
 	kind  billing.Kind
-	last  Run       // the last completed one
-	tries int       // failed runs since
-	retry time.Time // the earliest next run after a failed one
-	said  string    // the last problem that was logged
+	last  *billing.Run // the last completed one
+	tries int          // failed runs since
+	retry time.Time    // the earliest next run after a failed one
+	said  string       // the last problem that was logged
 }
 
 // New returns a day that does nothing yet.
@@ -131,7 +125,7 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 		return lookEvery
 	}
 	next := d.times.Next(now)
-	if !j.last.Begun.IsZero() && d.times.Next(j.last.Begun).After(now) {
+	if !j.last.Started.IsZero() && d.times.Next(j.last.Started).After(now) {
 		j.tries, j.retry = 0, time.Time{}
 		return next.Sub(now)
 	}
@@ -152,8 +146,8 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 		return 0 // the next instant may have passed meanwhile
 	case errors.Is(err, ErrElsewhere):
 		due := d.times.Last(now)
-		if !j.last.Begun.IsZero() {
-			due = d.times.Next(j.last.Begun)
+		if !j.last.Started.IsZero() {
+			due = d.times.Next(j.last.Started)
 		}
 		if now.Sub(due) > longElsewhere {
 			d.problem(ctx, &j.said, "a run of "+string(j.kind)+" is long overdue, and another process does not end its own", err)
@@ -182,7 +176,7 @@ func (d *Day) run(ctx context.Context, j *job) (err error) {
 		return err
 	}
 	before := j.last
-	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err == nil && !j.last.Begun.After(before.Begun) {
+	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err == nil && !j.last.Started.After(before.Started) {
 		err = errors.New("it has no record of its end")
 	}
 	return err
@@ -203,8 +197,8 @@ func (d *Day) finished(ctx context.Context) time.Duration {
 	now := d.o.Clock.Now()
 	last := d.times.Last(now)
 	reminders, payments := d.jobs[0].last, d.jobs[1].last
-	if d.o.Finished == nil || payments.Told || !last.After(d.given) || !d.times.LastOfDay(last) ||
-		reminders.Begun.Before(last) || payments.Begun.Before(last) {
+	if d.o.Finished == nil || !payments.Told.IsZero() || !last.After(d.given) || !d.times.LastOfDay(last) ||
+		reminders.Started.Before(last) || payments.Started.Before(last) {
 		return lookEvery
 	}
 	if d.tell.After(now) {

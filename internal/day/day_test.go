@@ -27,7 +27,7 @@ type world struct {
 	clock    *clock.Clock
 	zone     string
 	times    []string
-	last     map[billing.Kind]Run
+	last     map[billing.Kind]billing.Run
 	takes    time.Duration
 	fail     func(billing.Kind) error // of a run; nil: none fails
 	off      string                   // why charging is off
@@ -47,7 +47,7 @@ func newWorld(t *testing.T, text string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, clock: c, zone: "Europe/Berlin", times: []string{"06:10"}, last: map[billing.Kind]Run{},
+	return &world{t: t, clock: c, zone: "Europe/Berlin", times: []string{"06:10"}, last: map[billing.Kind]billing.Run{},
 		takes: 2 * time.Minute, finished: true}
 }
 
@@ -71,10 +71,10 @@ func (w *world) Times(context.Context) (schedule.Times, error) {
 	}
 	return schedule.Parse(w.times, w.zone)
 }
-func (w *world) Last(_ context.Context, kind billing.Kind) (Run, error) {
+func (w *world) Last(_ context.Context, kind billing.Kind) (*billing.Run, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last[kind], nil
+	return new(w.last[kind]), nil
 }
 
 func (w *world) Charging(context.Context) (bool, string, error) {
@@ -94,7 +94,7 @@ func (w *world) finish(context.Context) error {
 	defer w.mu.Unlock()
 	w.note("heartbeat")
 	if w.beat == nil {
-		w.last[billing.Payments] = Run{Begun: w.last[billing.Payments].Begun, Told: true}
+		w.last[billing.Payments] = billing.Run{Started: w.last[billing.Payments].Started, Told: w.clock.Now()}
 	}
 	return w.beat
 }
@@ -114,7 +114,7 @@ func (w *world) Run(ctx context.Context, kind billing.Kind) error {
 	if ctx.Err() != nil {
 		w.cut++
 	} else if !w.forgets {
-		w.last[kind] = Run{Begun: begun}
+		w.last[kind] = billing.Run{Started: begun}
 	}
 	return ctx.Err()
 }
@@ -282,14 +282,14 @@ func TestDay_SettingsChangeMeanwhile(t *testing.T) {
 func TestDay_RunsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "2026-01-01T05:00:00Z")
-		w.last = map[billing.Kind]Run{billing.Reminders: {w.clock.Now(), true}, billing.Payments: {w.clock.Now(), true}}
+		w.last = map[billing.Kind]billing.Run{billing.Reminders: {Started: w.clock.Now(), Told: w.clock.Now()}, billing.Payments: {Started: w.clock.Now(), Told: w.clock.Now()}}
 		other := time.Time{}
 		w.fail = func(kind billing.Kind) error {
 			if kind == billing.Payments {
 				if other.IsZero() {
 					other = w.clock.Now()
 				} else if w.clock.Now().Sub(other) > 20*time.Second {
-					w.last[kind] = Run{Begun: other} // completed there
+					w.last[kind] = billing.Run{Started: other} // completed there
 				}
 				return ErrElsewhere
 			}
@@ -307,7 +307,7 @@ func TestDay_RunsElsewhere(t *testing.T) {
 func TestDay_StuckElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "2026-01-01T05:00:00Z")
-		w.last = map[billing.Kind]Run{billing.Reminders: {w.clock.Now(), true}, billing.Payments: {w.clock.Now(), true}}
+		w.last = map[billing.Kind]billing.Run{billing.Reminders: {Started: w.clock.Now(), Told: w.clock.Now()}, billing.Payments: {Started: w.clock.Now(), Told: w.clock.Now()}}
 		w.fail = func(kind billing.Kind) error {
 			if kind == billing.Payments {
 				return fmt.Errorf("%w: run 7 in process 4@host", ErrElsewhere)

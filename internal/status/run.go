@@ -77,9 +77,7 @@ func (v *view) days(ctx context.Context, c *Check) error {
 		if err != nil {
 			return err
 		}
-		if r == nil {
-			finished = time.Time{}
-		} else if r.Started.Before(finished) {
+		if r.Started.Before(finished) {
 			finished = r.Started
 		}
 	}

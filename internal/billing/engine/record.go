@@ -18,16 +18,20 @@ import (
 // recordEvery is how often a run under way writes its record.
 const recordEvery = 2 * time.Second
 
-// newJob returns a run that has not begun.
-func (e *Engine) newJob(kind billing.Kind, index string, o RunOptions) *job {
-	j := &job{e: new(*e), index: index, options: o, left: make(map[billing.Name][]int)}
+// newJob returns a run that has not begun, with the settings as they are now.
+func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o RunOptions) (*job, error) {
+	e, err := e.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
 	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), ThisProcess(), o.DryRun
 	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[Outcome]int), e.settingsNote()
 	r.ID = r.Date.String() + "#" + billing.Stamp(r.Started) + "-" + rand.Text()[:6]
-	j.e.Records = new(*e.Records)
-	j.e.Log = e.Log.With("run", r.ID)
-	return j
+	e.Records = new(*e.Records)
+	e.Log = e.Log.With("run", r.ID)
+	return j, nil
 }
 
 // begin claims the job, and looks at the charging switch from now on. It returns a BusyError beside

@@ -82,16 +82,15 @@ type job struct {
 // another run on a store whose processes can claim names. If charging is switched off meanwhile, it
 // begins no further request within a second, and returns ErrChargingOff with its report.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
-	e, err := e.Fresh(ctx)
+	j, err := e.newJob(ctx, billing.Payments, schema.PaymentIndex, o)
 	if err != nil {
 		return nil, err
 	}
+	e = j.e
 	meta, err := e.Meta(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j := e.newJob(billing.Payments, schema.PaymentIndex, o)
-	e = j.e
 	j.report.Off = !meta.Charging
 	if o.DryRun || !meta.Charging {
 		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
@@ -122,11 +121,10 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 
 // RunReminders is the daily reminder job. It returns a BusyError as RunPayments does.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
-	e, err := e.Fresh(ctx)
+	j, err := e.newJob(ctx, billing.Reminders, schema.ReminderIndex, o)
 	if err != nil {
 		return nil, err
 	}
-	j := e.newJob(billing.Reminders, schema.ReminderIndex, o)
 	e = j.e
 	if !o.DryRun {
 		end, err := j.begin(ctx)
