@@ -50,30 +50,8 @@ account, or when events are lost that Stripe does not list any more.`
 // A pollView is the JSON of one round, with the sweep if there was one.
 type pollView struct {
 	poller.Report
-	Sweep        *poller.SweepReport // nil: there was none
-	Disconnected []string            // Stripe accounts without access any more: not asked for
-}
-
-// MarshalJSON implements json.Marshaler.
-func (v *pollView) MarshalJSON() ([]byte, error) {
-	failures := func(all []poller.Failure) (list []object) {
-		for _, f := range all {
-			list = append(list, object{"stripe_account", f.StripeAccount, "error", f.Error})
-		}
-		return list
-	}
-	var lost []object
-	for _, g := range v.Lost {
-		lost = append(lost, object{"stripe_account", g.StripeAccount, "from", &g.From, "to", &g.To, "changed", g.Changed})
-	}
-	var sweep object
-	if s := v.Sweep; s != nil {
-		sweep = object{"accounts", s.Accounts, "skipped", s.Skipped, "objects", s.Objects, "changed", s.Changed,
-			"failed", s.Failed, "failures?", failures(s.Failures)}
-	}
-	return object{"accounts", v.Accounts, "skipped", v.Skipped, "listed", v.Listed, "missing", v.Missing, "sent", v.Sent,
-		"failed", v.Failed, "failures?", failures(v.Failures), "lost?", lost, "verified_through?", asIs(v.Through),
-		"sweep?", sweep, "disconnected?", v.Disconnected}.MarshalJSON()
+	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil: there was none
+	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts without access any more: not asked for
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {

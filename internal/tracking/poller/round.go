@@ -12,31 +12,32 @@ import (
 
 // A Report is the result of one round.
 type Report struct {
-	Accounts int // asked
-	Skipped  int // connected, and left alone as they are quiet
-	Listed   int // events from Stripe
-	Missing  int // of them, not stored
-	Sent     int // of these, sent and durable
-	Failed   int // accounts whose round failed
-	Failures []Failure
-	Lost     []Gap // times not listed by Stripe any more
+	Accounts int       `json:"accounts"` // asked
+	Skipped  int       `json:"skipped"`  // connected, and left alone as they are quiet
+	Listed   int       `json:"listed"`   // events from Stripe
+	Missing  int       `json:"missing"`  // of them, not stored
+	Sent     int       `json:"sent"`     // of these, sent and durable
+	Failed   int       `json:"failed"`   // accounts whose round failed
+	Failures []Failure `json:"failures,omitempty"`
+	Lost     []Gap     `json:"lost,omitempty"` // times not listed by Stripe any more
 	// Every event of every connected account before Through is stored, except those Lost. It is
 	// zero if there is no account, or one without a successful round.
-	Through time.Time
+	Through time.Time `json:"verified_through,omitzero"`
 }
 
 // A Failure says why an account's round failed. A report has the first 20.
 type Failure struct {
-	StripeAccount, Error string
+	StripeAccount string `json:"stripe_account"`
+	Error         string `json:"error"`
 }
 
 // A Gap is a time of which Stripe does not list an account's events any more: the poller came too
 // late. The account's objects are compared, as by a sweep; then its mark moves on.
 type Gap struct {
-	StripeAccount string
-	From          time.Time // inclusive
-	To            time.Time // exclusive
-	Changed       int       // objects unlike the stored events
+	StripeAccount string    `json:"stripe_account"`
+	From          time.Time `json:"from"`    // inclusive
+	To            time.Time `json:"to"`      // exclusive
+	Changed       int       `json:"changed"` // objects unlike the stored events
 }
 
 // A round is one round under way.

@@ -20,12 +20,12 @@ const (
 
 // A SweepReport is the result of a sweep.
 type SweepReport struct {
-	Accounts int // whose objects were listed
-	Skipped  int // connected, and compared less than a week ago
-	Objects  int // from Stripe
-	Changed  int // of them, unlike the stored events
-	Failed   int // accounts not compared as a whole
-	Failures []Failure
+	Accounts int       `json:"accounts"` // whose objects were listed
+	Skipped  int       `json:"skipped"`  // connected, and compared less than a week ago
+	Objects  int       `json:"objects"`  // from Stripe
+	Changed  int       `json:"changed"`  // of them, unlike the stored events
+	Failed   int       `json:"failed"`   // accounts not compared as a whole
+	Failures []Failure `json:"failures,omitempty"`
 }
 
 // Sweep compares the objects of connected accounts with the stored rows, and merges them. It takes
