@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/demo"
@@ -212,8 +213,10 @@ func (p *program) demoInUse(dir string) error {
 }
 
 func viewMonth(m *demo.Month) object {
-	return object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders, "paid", m.Paid,
-		"paid_outside", m.Outside, "retry", m.Retry, "failed", m.Failed, "pending", m.Pending, "parked", m.Parked,
+	return object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
+		"paid", m.Counts[engine.OutcomePaid],
+		"paid_outside", m.Outside, "retry", m.Counts[engine.OutcomeRetry], "failed", m.Counts[engine.OutcomeFailed],
+		"pending", m.Counts[engine.OutcomePending], "parked", m.Counts[engine.OutcomeParked],
 		"mails", m.Mails, "amounts", m.Amounts.Strings()}
 }
 
@@ -223,7 +226,9 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 		o.Accounts, report.Subscriptions, months, short(elapsed))
 	t := p.table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE", "AMOUNTS CHARGED")
 	for _, m := range report.Months {
-		t.row(m.Name, m.Reminders, m.Paid, m.Retry, m.Failed, m.Pending, m.Parked, m.Outside, formatTotals(&m.Amounts))
+		n := m.Counts
+		t.row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
+			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, formatTotals(&m.Amounts))
 	}
 	t.flush()
 	p.say("\n%s", p.verdict(audit))

@@ -70,7 +70,7 @@ func (d *demonstration) month(today civil.Date) *Month {
 	if n := len(d.months); n > 0 && d.months[n-1].Name == name {
 		return d.months[n-1]
 	}
-	m := &Month{Name: name, seen: map[string]bool{}}
+	m := &Month{Name: name, Counts: map[engine.Outcome]int{}, seen: map[string]bool{}}
 	d.months = append(d.months, m)
 	return m
 }
@@ -108,42 +108,28 @@ type Month struct {
 	Joined    int    // new subscriptions
 	Changes   int    // at people's request
 	Reminders int
-	Paid      int
 	Outside   int // paid outside
-	Retry     int // declined attempts with a retry to come
-	Failed    int
-	Pending   int // periods with at least one wait for the customer
-	Parked    int
-	Mails     int
-	Amounts   money.Totals
+	// Counts are of attempts, and of periods that were pending or parked at least once.
+	Counts  map[engine.Outcome]int
+	Mails   int
+	Amounts money.Totals
 
 	seen map[string]bool // pending and parked periods: every run meets them
 }
 
 func (t *Month) add(r engine.Result) error {
-	switch r.Outcome {
-	case engine.OutcomePaid:
-		t.Paid++
+	if r.Outcome == engine.OutcomePending || r.Outcome == engine.OutcomeParked {
+		key := string(r.Outcome) + " " + r.Name.String() + " " + strconv.Itoa(r.Period)
+		if t.seen[key] {
+			return nil
+		}
+		t.seen[key] = true
+	}
+	t.Counts[r.Outcome]++
+	if r.Outcome == engine.OutcomePaid {
 		return t.Amounts.Add(r.Amount)
-	case engine.OutcomeRetry:
-		t.Retry++
-	case engine.OutcomeFailed:
-		t.Failed++
-	case engine.OutcomePending:
-		t.Pending += t.once(r)
-	case engine.OutcomeParked:
-		t.Parked += t.once(r)
 	}
 	return nil
-}
-
-func (t *Month) once(r engine.Result) int {
-	key := string(r.Outcome) + " " + r.Name.String() + " " + strconv.Itoa(r.Period)
-	if t.seen[key] {
-		return 0
-	}
-	t.seen[key] = true
-	return 1
 }
 
 // change counts a person's request if it was carried out.
