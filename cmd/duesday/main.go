@@ -83,21 +83,14 @@ func (v version) text() string {
 
 // buildVersion returns the version written into the binary by the Go toolchain.
 func buildVersion() version {
-	v := version{number: "(devel)"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return v
+		return version{number: "(devel)"}
 	}
-	v.number = cmp.Or(info.Main.Version, v.number)
+	settings := map[string]string{}
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.revision = s.Value
-		case "vcs.time":
-			v.time = s.Value
-		case "vcs.modified":
-			v.modified = s.Value == "true"
-		}
+		settings[s.Key] = s.Value
 	}
-	return v
+	return version{cmp.Or(info.Main.Version, "(devel)"), settings["vcs.revision"], settings["vcs.time"],
+		settings["vcs.modified"] == "true"}
 }

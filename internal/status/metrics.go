@@ -49,13 +49,14 @@ func metrics() []metric {
 type collector struct {
 	last  func() []Check
 	descs map[string]*prometheus.Desc
+	kinds map[string]prometheus.ValueType
 }
 
 // NewRegistry returns a registry of the checks of the last look, of Go's runtime and of the process.
 func NewRegistry(last func() []Check) *prometheus.Registry {
-	c := &collector{last, map[string]*prometheus.Desc{}}
+	c := &collector{last, map[string]*prometheus.Desc{}, map[string]prometheus.ValueType{}}
 	for _, m := range metrics() {
-		c.descs[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil)
+		c.descs[m.name], c.kinds[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil), m.kind
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,17 +77,13 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	kinds := map[string]prometheus.ValueType{}
-	for _, m := range metrics() {
-		kinds[m.name] = m.kind
-	}
 	for _, check := range c.last() {
 		ok := 1.0
 		if check.Wrong {
 			ok = 0
 		}
 		for _, v := range append([]Value{{"duesday_check_ok", []string{check.Name}, ok}}, check.Values...) {
-			m, err := prometheus.NewConstMetric(c.descs[v.Metric], kinds[v.Metric], v.Number, v.Labels...)
+			m, err := prometheus.NewConstMetric(c.descs[v.Metric], c.kinds[v.Metric], v.Number, v.Labels...)
 			if err != nil {
 				m = prometheus.NewInvalidMetric(c.descs[v.Metric], err)
 			}
