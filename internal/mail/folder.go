@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
@@ -143,9 +142,6 @@ func (f *Folder) flush(day string) error {
 }
 
 func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // cannot sync a folder, and need not: NTFS keeps a journal of names
-		return nil
-	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -70,9 +69,6 @@ func TestFolder_RepetitionReplaces(t *testing.T) {
 	}
 	if !strings.Contains(string(got), "\r\nMessage-ID: <"+strings.TrimSuffix(names[0], ".eml")+"@duesday>\r\n") {
 		t.Errorf("the file is not called as its message:\n%s", got)
-	}
-	if runtime.GOOS == "windows" {
-		return
 	}
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o700,
 		filepath.Join(dir, names[0]): 0o600} {

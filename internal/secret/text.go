@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime"
 	"strings"
 )
 
@@ -97,7 +96,7 @@ func ReadFile(path string) (string, error) {
 	if info, err = f.Stat(); err != nil {
 		return "", fmt.Errorf("secret file: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" { // Windows has no such bits
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return "", fmt.Errorf("secret file %s: others than its owner may use it (mode %#o): chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))

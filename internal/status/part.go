@@ -168,10 +168,6 @@ func (v *view) disk(_ context.Context, c *Check) error {
 		return nil
 	}
 	free, size, err := v.Disk(v.Folder)
-	if errors.Is(err, errors.ErrUnsupported) {
-		c.say("not known on this system")
-		return nil
-	}
 	if err != nil {
 		return err
 	}
