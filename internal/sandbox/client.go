@@ -101,8 +101,6 @@ func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2
 	return replies(ctx, c, checkList(r), pathReversals+querySince(r.Since), (*reply).readReversal)
 }
 
-func (c *Client) entries(ctx context.Context) iter.Seq2[Entry, error] { return c.Entries(ctx) }
-
 func (c *Client) latency() time.Duration { return 0 }
 
 // replies yields the values of a list's lines, while they come, or the refusal. A list cut short
@@ -136,9 +134,9 @@ func replies[T any](ctx context.Context, c *Client, refusal error, path string,
 	}
 }
 
-// Entries yields the server's ledger as Sandbox.Entries does. An error comes last, and means that
+// entries yields the server's ledger as Sandbox.Entries does. An error comes last, and means that
 // the rest is missing.
-func (c *Client) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+func (c *Client) entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for text, err := range c.lines(ctx, pathEntries) {
 			var r record

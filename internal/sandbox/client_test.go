@@ -128,7 +128,7 @@ func TestClient_EntriesBreakOff(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})))
 	var errs []error
-	for _, err := range client.Entries(t.Context()) {
+	for _, err := range client.entries(t.Context()) {
 		errs = append(errs, err)
 	}
 	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], billing.ErrUnknown) {
