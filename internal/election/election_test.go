@@ -81,7 +81,8 @@ func TestElect_Patience(t *testing.T) {
 				var all sync.WaitGroup
 				for range 20 { // those who wait for one election fail with it
 					all.Go(func() {
-						if _, err := e.Session(t.Context()); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+						_, err := e.Session(t.Context())
+						if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 							t.Errorf("Session = %v, want %v", err, c.want)
 						}
 					})
@@ -114,7 +115,8 @@ func TestDo(t *testing.T) {
 		t.Errorf("Do = %v, %v after %v; %d have ended", x, err, seen, w.ended)
 	}
 	lost := errors.Join(errLost, errUnknown)
-	if x, err = e.Do(t.Context(), errUnknown, func(int) error { return lost }); !errors.Is(err, errUnknown) || x.Shared != 3 {
+	x, err = e.Do(t.Context(), errUnknown, func(int) error { return lost })
+	if !errors.Is(err, errUnknown) || x.Shared != 3 {
 		t.Errorf("Do = %v, %v; want the unknown outcome", x, err)
 	}
 	if _, err = e.Do(t.Context(), nil, func(n int) error {

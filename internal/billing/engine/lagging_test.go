@@ -252,7 +252,8 @@ func TestLagging(t *testing.T) {
 			if got == "" && q.Limit > 0 {
 				continue // the limit may have cut it off
 			}
-			if !slices.ContainsFunc(spells, func(s spell) bool { return s.note == got && now.Sub(s.until) < time.Minute }) {
+			lately := func(s spell) bool { return s.note == got && now.Sub(s.until) < time.Minute }
+			if !slices.ContainsFunc(spells, lately) {
 				t.Fatalf("step %d: item %d is shown as %q at %v; it was %v", step, i, got, now, spells)
 			}
 		}

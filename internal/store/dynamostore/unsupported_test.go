@@ -22,7 +22,8 @@ type legacy struct {
 func onLegacy(t *testing.T, test func(l legacy)) {
 	t.Helper()
 	tables := []store.Table{{Name: "t", PartitionKey: "pk", SortKey: "sk", TTL: "ttl",
-		Indexes: []store.Index{{Name: "byOwner", PartitionKey: "owner", All: true}}}, {Name: "plain", PartitionKey: "id"}}
+		Indexes: []store.Index{{Name: "byOwner", PartitionKey: "owner", All: true}}},
+		{Name: "plain", PartitionKey: "id"}}
 	for name, rates := range map[string]dynamotest.Rates{"plain": nil, "faults": retried()} {
 		t.Run(name, func(t *testing.T) {
 			p := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{Seed: 1, Rates: rates})
@@ -167,7 +168,8 @@ func TestUnsupported_Conditions(t *testing.T) {
 func TestUnsupported_Writes(t *testing.T) {
 	onLegacy(t, func(l legacy) {
 		l.put("1", `"n":{"N":"7"},"v":{"SS":["a"]}`)
-		l.commit(store.Update("t", at("1"), store.NewItem(number("n", 8)), nil, store.AttributeEquals("n", store.Int(7))))
+		seven := store.AttributeEquals("n", store.Int(7))
+		l.commit(store.Update("t", at("1"), store.NewItem(number("n", 8)), nil, seven))
 		l.get("1", nil, store.ErrFormat)
 		l.commit(store.Update("t", at("1"), nil, []string{"v"}))
 		l.get("1", itemAt("1", number("n", 8)), nil)
@@ -188,7 +190,8 @@ func TestUnsupported_OtherForms(t *testing.T) {
 			"s":{"S":""},"b":{"B":""},"c":{"B":"AP8="},"l":{"L":[]},"m":{"M":{}},
 			"a.b":{"BOOL":false},"#":{"M":{"x":{"L":[{"BOOL":true}]}}}`)
 		want := itemAt("1", number("n1", 15), number("n2", 0), number("n3", 12),
-			attribute("n4", decimal(l.T, "12345678901234567890123456789012345678")), attribute("n5", decimal(l.T, "1E-130")),
+			attribute("n4", decimal(l.T, "12345678901234567890123456789012345678")),
+			attribute("n5", decimal(l.T, "1E-130")),
 			attribute("s", store.S("")), attribute("b", store.B(nil)), attribute("c", store.B([]byte{0, 0xFF})),
 			attribute("l", store.L()), attribute("m", store.M(nil)), attribute("a.b", store.Bool(false)),
 			attribute("#", store.M(store.NewItem(attribute("x", store.L(store.Bool(true)))))))

@@ -79,11 +79,13 @@ func TestUnreadable(t *testing.T) {
 		}
 	}()
 	it := func(sk string) store.Item {
-		return store.NewItem(store.Attribute{Name: "pk", Value: store.S("a")}, store.Attribute{Name: "sk", Value: store.S(sk)},
-			store.Attribute{Name: "version", Value: store.Int(1)})
+		return store.NewItem(store.Attribute{Name: "pk", Value: store.S("a")},
+			store.Attribute{Name: "sk", Value: store.S(sk)}, store.Attribute{Name: "version", Value: store.Int(1)})
 	}
-	if err := s.Commit(t.Context(), store.Put("t", it("1")), store.Put("t", it("2")), store.Put("t", it("3"))); err != nil {
-		t.Fatal(err)
+	for _, sk := range []string{"1", "2", "3"} {
+		if err := s.Commit(t.Context(), store.Put("t", it(sk))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	key := store.Key{PK: "a", SK: "2"}
 	if err := s.Damage("t", key); err != nil {
@@ -112,8 +114,8 @@ func TestUnreadable(t *testing.T) {
 	for _, w := range []store.Write{store.Put("t", it("2"), store.AttributeEquals("version", store.Int(1))),
 		store.Put("t", it("2"), store.Absent()), store.Update("t", key, store.NewItem(), []string{"x"}),
 		store.Delete("t", key), store.Check("t", key)} {
-		if err := s.Commit(t.Context(), other, w); !errors.Is(err, store.ErrFormat) || errors.Is(err, store.ErrConflict) ||
-			errors.Is(err, store.ErrUnknown) {
+		err := s.Commit(t.Context(), other, w)
+		if !errors.Is(err, store.ErrFormat) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Commit = %v, want ErrFormat", err)
 		}
 	}
