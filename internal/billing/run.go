@@ -149,9 +149,9 @@ func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bo
 // clockSlack is how far apart the clocks of two processes on one store may stand.
 const clockSlack = 5 * time.Minute
 
-// LastDailyRun returns the run that began last and completed the day on which it began; the zero Run
-// if there is none. A run for an earlier business day is not a daily one. Nor is one that a clock ahead of this one
-// recorded: until that instant it would stop the job.
+// LastDailyRun returns the run that began last and completed the day on which it began; the zero
+// Run if there is none. A run for an earlier business day is not a daily one. Nor is one that a
+// clock ahead of this one recorded: until that instant it would stop the job.
 func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
 	r, err := e.latestRun(ctx, kind, func(r *Run) bool {
 		return r.Completed && !r.Date.Before(civil.Of(r.Started)) && !r.Started.After(e.Now().Add(clockSlack))

@@ -79,7 +79,8 @@ func settings() []setting {
 		line("time-zone", "an IANA name such as Europe/Berlin, no abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
 		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
-		texts("ended-by", "some of past_due,paused,unpaid", areStatuses, func(s *Settings) *[]string { return &s.EndedBy }),
+		texts("ended-by", "some of past_due,paused,unpaid", areStatuses,
+			func(s *Settings) *[]string { return &s.EndedBy }),
 	}
 }
 

@@ -107,8 +107,8 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// LowerWatermarks lowers the watermarks of both jobs to the past ones of the dates (zero: not): a run for an earlier
-// business day may write rows older than the start of later walks.
+// LowerWatermarks lowers the watermarks of both jobs to the past ones of the dates (zero: not): a
+// run for an earlier business day may write rows older than the start of later walks.
 func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.Date) error {
 	return store.Retry(ctx, "the low watermarks", func() error {
 		writes, err := e.WatermarkWrites(ctx, payment, reminder)

@@ -73,7 +73,9 @@ func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *Report) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b *Report) int {
+		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
+	})
 	return all[:min(limit, len(all))], nil
 }
 

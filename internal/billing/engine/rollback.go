@@ -59,7 +59,8 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (
 		refused, err = e.checkScope(ctx, []billing.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
 	if err == nil && refused[payer.At] {
-		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused, payer.At)
+		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused,
+			payer.At)
 	}
 	return err
 }

@@ -213,7 +213,7 @@ func (j *job) isLeft(n billing.Name) bool {
 	return len(j.left[n]) > 0
 }
 
-// span sets the oldest date to walk, WalkFrom's, and returns the latest one: that of anywhere on earth.
+// span sets the oldest date to walk, WalkFrom's, and returns the latest one anywhere on earth.
 func (j *job) span(ctx context.Context) (until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
