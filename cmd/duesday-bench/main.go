@@ -119,7 +119,7 @@ func (b *benchmark) ours(ctx context.Context, name string, n, days int) (*bench.
 	return ours, nil
 }
 
-// inTurn measures the sides in turn, ours first. Each round begins with before, which is not measured.
+// inTurn measures the sides in turn, ours first. before, which is not measured, begins each round.
 func (b *benchmark) inTurn(name, unit string, before func(*bench.Cell) error, sides ...bench.Work) (*bench.Cell,
 	error) {
 	cell := &bench.Cell{Name: name, Unit: unit}
@@ -141,7 +141,8 @@ func (b *benchmark) inTurn(name, unit string, before func(*bench.Cell) error, si
 
 func ready(*bench.Cell) error { return nil }
 
-// againstBare measures our side in turn with a bare one of n subscriptions, unless that is left out.
+// againstBare measures our side in turn with a bare one of n subscriptions, unless that is left
+// out.
 func (b *benchmark) againstBare(name, unit string, n int, before func(*bench.Cell) error, ours bench.Work,
 	work func(*bench.Bare) (int, []time.Duration, error)) (_ *bench.Cell, err error) {
 	if b.alone {

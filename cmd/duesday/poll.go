@@ -51,7 +51,7 @@ account, or when events are lost that Stripe does not list any more.`
 type pollView struct {
 	poller.Report
 	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil: there was none
-	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts without access any more: not asked for
+	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are not asked for
 }
 
 func (p *program) poll(ctx context.Context, f *pollFlags) error {

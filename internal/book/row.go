@@ -22,8 +22,9 @@ type problem struct{ column, reason string }
 // rows; the other rules are those of billing.NewSubscription.
 type checker struct {
 	ledger
-	more  func(billing.NewSubscription) *billing.FieldError // of Options.Check
-	usual money.Amount                                      // in the place of an unreadable amount, so that the other columns are checked
+	more func(billing.NewSubscription) *billing.FieldError // of Options.Check
+	// usual stands in the place of an unreadable amount, so that the other columns are checked.
+	usual money.Amount
 
 	// of the row at hand
 	problems []problem

@@ -50,8 +50,7 @@ func (c *Cell) Ratios() Range {
 	return Over(values, func(v float64) float64 { return v })
 }
 
-// Work does units, and returns how many and, where that is measured, how long each took, in order of
-// that.
+// Work does units. It returns how many and, where that is measured, how long each took, in order.
 type Work func() (units int, took []time.Duration, err error)
 
 // Measure takes a sample of the work.
@@ -62,8 +61,8 @@ func Measure(do Work) (Sample, error) {
 		return Sample{}, err
 	}
 	rate := float64(units) / time.Since(start).Seconds()
-	return Sample{rate, (processCPU() - cpu).Seconds() / float64(units) * 100_000, percentile(took, 50).Seconds() * 1000,
-		percentile(took, 99).Seconds() * 1000}, nil
+	return Sample{rate, (processCPU() - cpu).Seconds() / float64(units) * 100_000,
+		percentile(took, 50).Seconds() * 1000, percentile(took, 99).Seconds() * 1000}, nil
 }
 
 // processCPU returns the user and system time of this process so far, and of the processes
