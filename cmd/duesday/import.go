@@ -61,6 +61,7 @@ type importer struct {
 type importSummary struct {
 	rows, created, existing, due, receipts int
 	bad                                    int
+	shards                                 int    // per date, of the store that the import has made; else 0
 	rejected                               string // the file of the rejected rows
 }
 
@@ -81,7 +82,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if p.cfg.JSON {
 		return errors.Join(err, m.list.end(object{"file", name, "rows", s.rows, "imported", s.created,
 			"created", s.created, "existing", s.existing, "due", s.due, "receipts", s.receipts, "rejected_rows", s.bad,
-			"rejected_file?", s.rejected, "elapsed_ms", elapsed.Milliseconds()}))
+			"rejected_file?", s.rejected, "shards?", s.shards, "elapsed_ms", elapsed.Milliseconds()}))
 	}
 	if m.shown != nil {
 		m.shown.flush()
@@ -95,7 +96,8 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	p.say("%s: %s in %s", name, plural(s.rows, "row"), short(elapsed))
 	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
 		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
-		"  rejected", noted(s.bad, "written to "+s.rejected))
+		"  rejected", noted(s.bad, "written to "+s.rejected),
+		"  shards per date", noted(s.shards, "of the new store; store create --shards makes more, store copy changes them"))
 	return nil
 }
 
@@ -158,6 +160,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 		if s, err = m.p.open(ctx, need{create: true}); err != nil {
 			return err
 		}
+		m.sum.shards = s.engine.Opened.Shards
 	}
 	if err := m.load(ctx, s); err != nil {
 		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,

@@ -103,6 +103,11 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, err
 		}
 	}
+	if n.create {
+		if err = p.mayMake(ctx, place, s.tables, engine.MakeNew); err != nil {
+			return nil, err
+		}
+	}
 	s.store, err = p.openStore(ctx, place, s.tables, n.create, n.alone)
 	s.now = p.now
 	switch {
@@ -146,6 +151,23 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	return s, nil
+}
+
+// mayMake returns an error, before anything is made or changed, if other tools have made the table of a
+// shared place and a command of that making may not take it over.
+func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making engine.Making) error {
+	if !place.Shared() {
+		return nil
+	}
+	s, err := p.openStore(ctx, place, t, false, false)
+	if err != nil {
+		return err
+	}
+	err = engine.MayMake(ctx, billing.NewRecords(s, t, p.now, nil), making)
+	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // there is no table yet
+		err = nil
+	}
+	return errors.Join(err, s.Close())
 }
 
 // openStore opens the store at the place, without its engine. From then on the program lives by the

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -138,6 +139,10 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []object, error) {
 	tables, err := tablesAt(place)
 	if err != nil {
+		return false, nil, err
+	}
+	err = p.mayMake(ctx, place, tables, engine.MakeNew)
+	if err != nil && !errors.Is(err, store.ErrInvalid) { // of a table with other keys; Create names them
 		return false, nil, err
 	}
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)

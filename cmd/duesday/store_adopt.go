@@ -17,6 +17,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -127,15 +128,15 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name,
 			p.hint("store create"))
 	}
-	if dry {
-		return nil
+	if err := p.mayMake(ctx, place, tables, engine.MakeAdopted); dry || err != nil {
+		return err
 	}
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
 	_, err = dynamotable.Create(ctx, client, own, dynamotable.Settings{}, p.tell)
 	if dynamotable.Denied(err) {
-		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: first %s, by somebody with the "+
-			"administration policy (%s schema iam administration); "+
-			"the table %s is as it was: %w", p.hint("store create"), p.name, name, err)
+		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: the first %s needs the "+
+			"administration policy beside the operator's (%s schema iam administration); "+
+			"the table %s is as it was: %w", p.hint("store adopt"), p.name, name, err)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ const (
 )
 
 func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
-	if err := e.mayMake(ctx, o.Making); err != nil {
+	if err := MayMake(ctx, e.Records, o.Making); err != nil {
 		return err
 	}
 	var settings []store.Write
@@ -41,13 +41,16 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))}), store.Absent()))...)
 }
 
-// mayMake returns an error if the table may not become a store. A copy of another store without
-// its META would be a new installation, and charge every account again.
-func (e *Engine) mayMake(ctx context.Context, making Making) error {
-	switch making {
-	case MakeNever:
+// MayMake returns an error if the table is no store and may not become one. A copy of another store
+// without its META would be a new installation, and charge every account again. MayMake changes nothing.
+func MayMake(ctx context.Context, e *billing.Records, making Making) error {
+	_, err := e.Meta(ctx)
+	switch {
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	case making == MakeNever:
 		return fmt.Errorf("table %s has no META item: %w", e.Table, billing.ErrNoStore)
-	case MakeAdopted:
+	case making == MakeAdopted:
 		for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
 			there, err := billing.AnyItem(e.Store.Query(ctx,
 				store.Query{Table: e.Table, Partition: billing.RunPK(kind), Limit: 1}))
