@@ -37,23 +37,46 @@ func (p *program) dueCommand() *cobra.Command {
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
 	noun := strings.TrimSuffix(string(kind), "s")
-	if kind == billing.Reminders {
-		return listAll(p, noun, rows, viewDueReminder, []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"},
-			func(r billing.DueRow) []any { return []any{r.Name, r.SKU, r.NextReminder, r.NextPayment, r.Email} })
+	bad := 0
+	rows = filtered(rows, func(r billing.DueRow) bool {
+		if r.Problem != "" {
+			bad++
+		}
+		return true
+	})
+	orProblem := func(r billing.DueRow, v any) any {
+		if r.Problem != "" {
+			return "cannot be read: " + r.Problem
+		}
+		return v
 	}
-	return listAll(p, noun, rows, viewDuePayment, []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"},
-		func(r billing.DueRow) []any { return []any{r.Name, r.SKU, r.NextPayment, r.Amount, r.Method, r.Email} })
+	columns := []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"}
+	view, cells := viewDuePayment, func(r billing.DueRow) []any {
+		return []any{r.Name, r.SKU, r.NextPayment, orProblem(r, r.Amount), r.Method, r.Email}
+	}
+	if kind == billing.Reminders {
+		columns = []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"}
+		view, cells = viewDueReminder, func(r billing.DueRow) []any {
+			return []any{r.Name, r.SKU, r.NextReminder, orProblem(r, r.NextPayment), r.Email}
+		}
+	}
+	err := listAll(p, noun, rows, view, columns, cells)
+	if err == nil && bad > 0 {
+		p.code = exitPerson
+		p.warn("%s cannot be read: another tool has written them", plural(bad, "row"))
+	}
+	return err
 }
 
 func viewDuePayment(r billing.DueRow) object {
 	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
 		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-		"payment_day", r.PaymentDay, "payment_method", r.Method}
+		"payment_day", r.PaymentDay, "payment_method", r.Method, "problem?", r.Problem}
 }
 
 func viewDueReminder(r billing.DueRow) object {
 	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
-		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment}
+		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 
 func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Date) iter.Seq2[billing.DueRow, error] {

@@ -1,13 +1,54 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 )
+
+// TestOtherHands_Unreadable: due rows that cannot be read are listed, counted and named, with exit code 3
+// and never 2; everybody else is charged.
+func TestOtherHands_Unreadable(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	amount, key, text := foreign("2", "bad", "2026-03-15"), foreign("3", "1", "2026-03-15"), foreign("4", "1", "2026-03-15")
+	amount.Set("PaymentAmount", store.S("a dozen"))
+	key.Set("SK", store.S("SUBSCRIPTION#1"))
+	text.Set("SK", store.S("SUB#1#SKU999"))
+	for _, it := range []store.Item{foreign("1", "1", "2026-03-15"), amount, key, text} {
+		c.commit(store.Put("duesday-recurring-payments", it))
+	}
+	c.object(exitPerson, "store", "adopt", "--methods", c.file("methods.csv",
+		"account,payment_method\n1,pm_card_visa\n4,pm_card_visa\n"))
+
+	var problems []string
+	rows := c.json(exitPerson, "due", "payments", "--date", "2026-03-15").([]any)
+	for _, row := range rows {
+		if p, ok := row.(map[string]any)["problem"]; ok {
+			problems = append(problems, p.(string))
+		}
+	}
+	slices.Sort(problems)
+	equal(t, "due", []any{len(rows), problems}, []any{4, []string{
+		"PaymentAmount is no amount in the subscription's currency", "SK is not SUB#<subscription>#SKU#<sku>"}})
+	r := c.run("run", "payments", "--dry-run")
+	equal(t, "dry run", r.code, exitPerson)
+	contains(t, r.errors, "a due subscription cannot be read", "2/bad")
+	r = c.run("run", "payments")
+	equal(t, "run", r.code, exitPerson)
+	contains(t, r.out, "4 due", "paid        2", "unreadable  2", "2/bad", "3/SUBSCRIPTION#1",
+		"PaymentAmount is no amount in the subscription's currency")
+	equal(t, "again", members(c.object(exitPerson, "run", "payments"), "due", "paid", "unreadable"), []any{2, 0, 2})
+	equal(t, "status", c.run("status").code, exitPerson)
+	for _, args := range []string{"subscription show 2/bad", "subscription pause 2/bad", "verify"} {
+		equal(t, args, c.run(strings.Fields(args)...).code, exitFailed)
+	}
+}
 
 // TestOtherHands_LookFirst: a table that other tools have filled is as it was after every command that
 // makes stores, and no other table is made.

@@ -165,7 +165,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	n := 0
 	var failed error
 	o.Each = func(r engine.Result) {
-		if r.Outcome == left {
+		if r.Outcome == left || r.Outcome == engine.OutcomeUnreadable { // the log names the unreadable one
 			return
 		}
 		if kind == billing.Payments {
@@ -182,6 +182,9 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	err = cmp.Or(err, failed)
 	if report == nil {
 		return err
+	}
+	if report.Counts[engine.OutcomeUnreadable] > 0 {
+		p.code = exitPerson
 	}
 	if p.cfg.JSON {
 		report.DryRun, report.Amounts = true, totals
@@ -201,7 +204,9 @@ type firstFew struct {
 const shownWaiting = 20
 
 func (f *firstFew) add(r engine.Result) {
-	if r.Outcome != engine.OutcomePending && r.Outcome != engine.OutcomeParked {
+	switch r.Outcome {
+	case engine.OutcomePending, engine.OutcomeParked, engine.OutcomeUnreadable:
+	default:
 		return
 	}
 	if f.all++; len(f.kept) < shownWaiting {
@@ -223,7 +228,8 @@ func viewReport(r *engine.Report) object {
 			"refunds_and_disputes?", r.Reversals, // recorded, or changed
 			"orphans_cancelled?", r.Orphans)
 	}
-	return append(v, "elapsed_ms", r.Elapsed.Milliseconds(), "dry_run?", r.DryRun, "charging_off?", r.Off)
+	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
+		"dry_run?", r.DryRun, "charging_off?", r.Off)
 }
 
 func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
@@ -240,6 +246,9 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 			}
 			t.row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
 		}
+	}
+	if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
+		t.row("  unreadable", n, "written by another tool; correct the item there")
 	}
 	t.flush()
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging

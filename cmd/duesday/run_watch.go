@@ -190,7 +190,7 @@ func progressOf(r *engine.Report, total int) string {
 	if left := timeLeft(r, total); left > 0 {
 		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, rate(r), left)
 	}
-	for _, o := range append(engine.Outcomes(), engine.OutcomeSent) {
+	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
 			text += fmt.Sprintf(", %s %d", o, n)
 		}

@@ -159,7 +159,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		err = engine.ErrChargingOff
 	}
 	parts := []string{}
-	for _, o := range append(engine.Outcomes(), engine.OutcomeSent) {
+	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // Keys of the recurring-payments table, exactly the published model's. Its text and its JSON
-// disagree on the subscription's sort key: the JSON wins.
+// disagree on the subscription's sort key: Duesday writes the JSON's, and reads both.
 
 const (
 	AccountSK   = "ACC"
@@ -57,15 +57,43 @@ func (n Name) Key() store.Key {
 	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU#" + n.SKU}
 }
 
-// NameOf reads a subscription's name from its key. ok is false for other items.
+// textKey is the key in the form of the model's text.
+func (n Name) textKey() store.Key {
+	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU" + n.SKU}
+}
+
+// NameOf reads a subscription's name from its key, in either form. ok is false for other items.
 func NameOf(k store.Key) (n Name, ok bool) {
 	account, of := strings.CutPrefix(k.PK, "ACC#")
 	rest, is := strings.CutPrefix(k.SK, SubPrefix)
-	id, sku, whole := strings.Cut(rest, "#SKU#")
+	id, sku, whole := strings.Cut(rest, "#SKU")
 	if !of || !is || !whole {
 		return Name{}, false
 	}
-	return Name{Account: account, ID: id, SKU: sku}, true
+	return Name{Account: account, ID: id, SKU: strings.TrimPrefix(sku, "#")}, true
+}
+
+// RowName returns the name of a row of an index. For a key of another form it is the key, and the error
+// is an IllegibleError.
+func RowName(it store.Item) (Name, error) {
+	k := KeyOf(it)
+	n, ok := NameOf(k)
+	if !ok {
+		return Name{Account: AccountOf(k.PK), ID: secret.MaskCards(k.SK)},
+			&IllegibleError{schema.SK, "is not " + SubscriptionForm, nil}
+	}
+	return n, nil
+}
+
+// StrayRow returns the error of RowName for an item under SUB#, or in an index, that is no subscription.
+func StrayRow(it store.Item) error {
+	inIndex := it.Has(schema.NextPaymentDate) && it.Has(schema.LastPaymentDate) ||
+		it.Has(schema.NextReminderDate) && it.Has(schema.LastReminderDate)
+	if !inIndex && !strings.HasPrefix(it.Str(schema.SK), SubPrefix) {
+		return nil
+	}
+	_, err := RowName(it)
+	return err
 }
 
 // receiptKey is the model's REC#<processed>#SKU#<sku>. The subscription and the period make it
@@ -126,7 +154,7 @@ const (
 // KeyOf returns the item's key.
 func KeyOf(it store.Item) store.Key { return store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)} }
 
-// SubscriptionForm is the sort key of a subscription.
+// SubscriptionForm is the sort key of a subscription as Duesday writes it.
 const SubscriptionForm = SubPrefix + "<subscription>#SKU#<sku>"
 
 // A date is a partition of an index, and DynamoDB takes about a thousand writes a second into

@@ -18,7 +18,7 @@ import (
 // adds Duesday's attributes and takes the card numbers out.
 
 // An IllegibleError tells of an unreadable item, written by another tool. Asking again changes
-// nothing; other items are not affected.
+// nothing; other items are not affected. It is no FieldError: nobody has given a wrong field.
 type IllegibleError struct {
 	attribute, reason string // without any value of the item; "": Err has both
 	Err               error  // may show a value; may be nil
@@ -35,15 +35,16 @@ func (e *IllegibleError) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-func (e *IllegibleError) Unwrap() error { return e.Err }
-
 // UnreadableReason tells why an item cannot be read, without any value of it but its key's.
 func UnreadableReason(err error) string {
-	if e, ok := errors.AsType[*IllegibleError](err); ok && e.attribute != "" {
+	e, ok := errors.AsType[*IllegibleError](err)
+	if ok && e.attribute != "" {
 		return e.attribute + " " + e.reason
 	}
-	if e, ok := errors.AsType[*FieldError](err); ok {
-		return e.Error()
+	if ok {
+		if f, wrong := errors.AsType[*FieldError](e.Err); wrong {
+			return f.Error()
+		}
 	}
 	return "cannot be read"
 }

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -15,6 +16,7 @@ import (
 // A DueRow is a row of an index. It is a hint: the base item decides.
 type DueRow struct {
 	Name
+	Problem      string // why its key or amount cannot be read; then it has no amount
 	Email        string
 	Amount       money.Amount // due payments only
 	PaymentDay   string       // due payments only
@@ -38,19 +40,24 @@ func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.S
 func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
 	return func(yield func(DueRow, error) bool) {
 		for it, err := range e.Indexed(ctx, index, d) {
-			n, ok := NameOf(KeyOf(it))
-			if err == nil && !ok {
-				continue
+			if err != nil {
+				yield(DueRow{}, err)
+				return
 			}
-			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: it.Str(schema.PaymentDay),
+			n, illegible := RowName(it)
+			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
 				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
-			if details := it.Get(schema.PaymentDetails).Map(); err == nil && index == schema.PaymentIndex {
+			if index == schema.PaymentIndex {
+				details := it.Get(schema.PaymentDetails).Map()
 				row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
-				if row.Amount, err = decodeAmount(it.Str(schema.PaymentAmount), details.Str(schema.Currency)); err != nil {
-					err = fmt.Errorf("subscription %s: %w", n, err)
-				}
+				var wrong error
+				row.Amount, wrong = amountOf(textOf(it.Get(schema.PaymentAmount)), details.Str(schema.Currency))
+				illegible = cmp.Or(illegible, wrong)
 			}
-			if !yield(row, err) || err != nil {
+			if illegible != nil {
+				row.Problem = UnreadableReason(illegible)
+			}
+			if !yield(row, nil) {
 				return
 			}
 		}
@@ -127,7 +134,7 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 	if n.SKU != "" {
 		return e.Load(ctx, n)
 	}
-	q := store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: SubPrefix + n.ID + "#SKU#", Limit: 1}
+	q := store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: SubPrefix + n.ID + "#SKU", Limit: 1}
 	for s, err := range decoded(e, ctx, q, DecodeSubscription) {
 		return s, err
 	}

@@ -37,9 +37,13 @@ func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.
 // Today returns the clock's day in UTC.
 func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
-// Load returns the subscription as it stands, store.ErrNotFound or ErrMoved.
+// Load returns the subscription as it stands, store.ErrNotFound, ErrMoved or an IllegibleError. Its key
+// may have either form.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
+	if errors.Is(err, store.ErrNotFound) && n.SKU != "" {
+		it, err = e.Store.Get(ctx, e.Table, n.textKey())
+	}
 	if err != nil {
 		return nil, err
 	}

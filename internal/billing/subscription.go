@@ -74,6 +74,14 @@ type Subscription struct {
 	Moved  bool       // another store has a copy and charges it from now on
 }
 
+// Key is the key of the item: as it was read, or of a new one.
+func (s *Subscription) Key() store.Key {
+	if len(s.Raw) > 0 {
+		return KeyOf(s.Raw)
+	}
+	return s.Name.Key()
+}
+
 // Schedule returns the due dates following from the anchor.
 func (s *Subscription) Schedule() civil.Schedule {
 	return civil.Schedule{Anchor: s.Anchor, From: s.AnchorPeriod, Day: s.PaymentDay, Interval: s.Interval}
@@ -224,8 +232,8 @@ func (s *Subscription) details(c *codec, t *terms) {
 
 // readTerms reads money and schedule.
 func (s *Subscription) readTerms(t *terms) (err error) {
-	if s.Amount, err = decodeAmount(t.amount, t.currency); err != nil {
-		return &IllegibleError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+	if s.Amount, err = amountOf(t.amount, t.currency); err != nil {
+		return err
 	}
 	if s.PaymentDay, err = strconv.Atoi(t.day); err != nil {
 		return &IllegibleError{schema.PaymentDay, "is no number", err}
@@ -237,6 +245,15 @@ func (s *Subscription) readTerms(t *terms) (err error) {
 	}
 	s.Anchor = cmp.Or(s.Anchor, s.NextPayment)
 	return nil
+}
+
+// amountOf returns a subscription's PaymentAmount, or an IllegibleError.
+func amountOf(text, currency string) (money.Amount, error) {
+	a, err := decodeAmount(text, currency)
+	if err != nil {
+		return a, &IllegibleError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+	}
+	return a, nil
 }
 
 func decodeAmount(text, currency string) (money.Amount, error) {

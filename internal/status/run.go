@@ -125,7 +125,7 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		}
 		c.value("duesday_last_run_periods", float64(r.Due()), job, "due")
 		parts := []string{fmt.Sprintf("%d due", r.Due())}
-		for _, o := range append([]engine.Outcome{engine.OutcomeSent}, engine.Outcomes()...) {
+		for _, o := range append([]engine.Outcome{engine.OutcomeSent, engine.OutcomeUnreadable}, engine.Outcomes()...) {
 			if n, counted := r.Counts[o]; counted {
 				c.value("duesday_last_run_periods", float64(n), job, string(o))
 				parts = append(parts, fmt.Sprintf("%d %s", n, o))
@@ -158,7 +158,10 @@ func (v *view) waiting(ctx context.Context, c *Check) error {
 		c.value("duesday_waiting_periods", float64(parked), string(engine.OutcomeParked))
 		c.value("duesday_waiting_periods", float64(pending), string(engine.OutcomePending))
 		c.say("%d pending: the customer or the processor has to act", pending)
-		if parked > 0 {
+		if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
+			c.wrong(v.Hint("verify")+" names them; correct them where they were written",
+				"%d unreadable, %d parked, %d pending", n, parked, pending)
+		} else if parked > 0 {
 			c.wrong("decide about each: "+v.Hint("subscription list --status parked")+", then subscription charge or skip",
 				"%d parked, %d pending", parked, pending)
 		}

@@ -97,6 +97,11 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 // add adds one item.
 func (v *scan) add(it store.Item) {
 	key := billing.KeyOf(it)
+	stray := billing.StrayRow(it)
+	if stray != nil {
+		v.report.Unreadable.add(label(key), "%s", billing.UnreadableReason(stray))
+		v.oldest(it)
+	}
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
@@ -114,7 +119,7 @@ func (v *scan) add(it store.Item) {
 		s = &scannedAccount{id: id}
 		v.accounts[id] = s
 	}
-	if strings.HasPrefix(key.SK, billing.SubPrefix) {
+	if _, ok := billing.NameOf(key); ok {
 		v.addSubscription(s, key, it)
 		return
 	}
@@ -126,7 +131,7 @@ func (v *scan) add(it store.Item) {
 		v.addReceipt(s, key, it)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
 		v.report.Own++
-	default:
+	case stray == nil:
 		v.report.Others++
 	}
 }
@@ -147,11 +152,7 @@ func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) 
 	v.oldest(it)
 	sub, err := billing.DecodeSubscription(it)
 	if err != nil {
-		if _, ok := billing.NameOf(key); !ok {
-			r.Unreadable.add(label(key), "the sort key is not %s", billing.SubscriptionForm)
-		} else {
-			r.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
-		}
+		r.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
 		return
 	}
 	r.Subscriptions++

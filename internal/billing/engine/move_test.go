@@ -110,9 +110,10 @@ func TestMark_OfAnotherTool(t *testing.T) {
 	if got := w.item(t, n); !got.Equal(before) {
 		t.Errorf("unmarked: %v, want %v", got, before)
 	}
-	if _, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err == nil ||
-		!strings.Contains(err.Error(), "TimeZone") || len(w.ledger()) > 0 {
-		t.Errorf("a run: %v, ledger %v", err, w.ledger())
+	var why string
+	r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) { why = r.Reason }})
+	if err != nil || r.Counts[engine.OutcomeUnreadable] != 1 || why != "TimeZone is no IANA name" || len(w.ledger()) > 0 {
+		t.Errorf("a run: %v, %v, %q, ledger %v", err, r, why, w.ledger())
 	}
 }
 

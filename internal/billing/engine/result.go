@@ -23,6 +23,8 @@ const (
 	OutcomeParked  Outcome = "parked"  // waits for a person
 	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
 	OutcomeSent    Outcome = "sent"    // reminders committed to the outbox
+	// OutcomeUnreadable is that of a row whose item another tool has made unreadable.
+	OutcomeUnreadable Outcome = "unreadable"
 )
 
 // A Result is the outcome of one period.

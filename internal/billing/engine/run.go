@@ -39,7 +39,7 @@ type Report struct {
 
 // NeedsPerson reports whether a period waits for a person or a customer.
 func (r *Report) NeedsPerson() bool {
-	return r.Off || r.Counts[OutcomePending] > 0 || r.Counts[OutcomeParked] > 0
+	return r.Off || r.Counts[OutcomePending]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
 
 // Err returns the error with which a recorded run ended. It is ErrChargingOff if charging was
@@ -73,6 +73,7 @@ type job struct {
 	mu     sync.Mutex
 	report Report                 // its counts and amounts are guarded by mu
 	left   map[billing.Name][]int // periods left for the next run, and counted; guarded by mu
+	unread civil.Date             // the oldest date with an unreadable row; guarded by mu
 	errs   []error                // guarded by mu, the first few
 	failed int                    // guarded by mu
 }
@@ -151,6 +152,9 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 	wall := time.Now()
 	err = j.walk(ctx, j.report.From, until, handle)
 	stop()
+	if err == nil && j.wet() { // an unreadable row cannot be moved to the run's day; later walks find it as it is
+		err = j.e.LowerWatermarks(ctx, j.unread, j.unread)
+	}
 	j.report.Elapsed = time.Since(wall)
 	if err == nil && j.failed > 0 {
 		const left = "%d subscriptions could not be dealt with and are left for the next run: %w"
@@ -183,12 +187,23 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	}
 }
 
+// unreadable counts and names a due row that another tool has made unreadable. The others go on.
+func (j *job) unreadable(r row, err error) {
+	reason := billing.UnreadableReason(err)
+	j.e.Log.Warn("a due subscription cannot be read", "subscription", r.Name, "reason", reason)
+	j.add(Result{Name: r.Name, Outcome: OutcomeUnreadable, Reason: reason})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unread = civil.Earlier(j.unread, r.date)
+}
+
 // add counts a result. A period left in the index is met again if its row has been moved to the
 // run's day, and is counted once.
 func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if r.Outcome == OutcomePending || r.Outcome == OutcomeParked || j.report.Off {
+	switch {
+	case r.Outcome == OutcomePending, r.Outcome == OutcomeParked, r.Outcome == OutcomeUnreadable, j.report.Off:
 		if slices.Contains(j.left[r.Name], r.Period) {
 			return
 		}
@@ -240,7 +255,7 @@ func (j *job) emptied(ctx context.Context) bool {
 	return true
 }
 
-// Outcomes lists the outcomes of a payment run in the order they are shown.
+// Outcomes lists the outcomes of a payment run in the order they are shown, but for OutcomeUnreadable.
 func Outcomes() []Outcome {
 	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeSkipped}
 }

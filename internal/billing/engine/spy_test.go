@@ -83,9 +83,7 @@ func (s *spy) landed(ctx context.Context, writes []store.Write) bool {
 		if w.Op != store.OpPut {
 			continue
 		}
-		name := strings.TrimSuffix(strings.Replace(w.Item.Str(schema.SK), "SUB#", w.Item.Str(schema.PK)+"/", 1),
-			"#SKU#"+w.Item.Str(schema.SKU))
-		if s.subs[name].Equal(w.Item) {
+		if s.subs[subName(billing.KeyOf(w.Item))].Equal(w.Item) {
 			return false // a twin wrote the very same before
 		}
 		for range 100 {
@@ -146,9 +144,18 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 	}
 }
 
+// subName is a subscription's name as the spy has it; of another item its key.
+func subName(key store.Key) string {
+	n, ok := billing.NameOf(key)
+	if !ok {
+		return key.PK + "/" + key.SK
+	}
+	return "ACC#" + n.String()
+}
+
 // seeSubscription holds one version of a subscription against the one before.
 func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
-	name := key.PK + "/" + strings.TrimSuffix(strings.TrimPrefix(key.SK, "SUB#"), "#SKU#"+is.Str(schema.SKU))
+	name := subName(key)
 	was, existed := s.subs[name]
 	s.subs[name] = is
 	next, open := is.Str(schema.NextPaymentDate), is.Get(schema.OpenPeriod).Map()

@@ -28,6 +28,8 @@ type walk struct {
 // A row names a subscription shown by an index, which may be out of date.
 type row struct {
 	billing.Name
+	date  civil.Date
+	wrong error           // of a key that cannot be read
 	lease *lease          // nil on a store of one process alone
 	group *sync.WaitGroup // of the rows of its partition
 }
@@ -54,9 +56,13 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 				if ctx.Err() == nil && r.lease.held() {
 					err := j.mayGoOn(begun)
 					if err == nil {
-						err = handle(begun, r.Name)
+						if err = r.wrong; err == nil {
+							err = handle(begun, r.Name)
+						}
 					}
-					if err != nil {
+					if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
+						j.unreadable(r, err)
+					} else if err != nil {
 						j.fail(err, stop)
 					}
 					j.progress()
@@ -171,20 +177,21 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 	if l != nil {
 		defer mine.Wait()
 	}
+	date, err := civil.Parse(billing.IndexDate(partition))
+	if err != nil {
+		return err
+	}
 	for it, err := range w.j.e.Store.Query(ctx, w.query(partition)) {
 		if err != nil {
 			return err
 		}
-		n, ok := billing.NameOf(billing.KeyOf(it))
-		if !ok {
-			continue
-		}
+		n, wrong := billing.RowName(it)
 		if !l.held() {
 			break
 		}
 		mine.Add(1)
 		select {
-		case w.rows <- row{n, l, &mine}:
+		case w.rows <- row{n, date, wrong, l, &mine}:
 		case <-ctx.Done():
 			mine.Done()
 			return context.Cause(ctx)
