@@ -28,7 +28,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
 	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 
-	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 5, Amount: amount,
+	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 2, Amount: amount,
 		Method:  "pm_2",
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
 		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
@@ -39,7 +39,7 @@ func TestItem_RoundTrip(t *testing.T) {
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, Overtaken: true}}
 	read, err := billing.DecodeSubscription(subscription.Item())
-	same(t, subscription, read, err, "Raw", "Shards", "Moved")
+	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone")
 
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",
@@ -81,6 +81,9 @@ func same[T any](t *testing.T, want, got *T, err error, without ...string) {
 	}
 	for i := range a.NumField() {
 		field := a.Type().Field(i).Name
+		if !a.Type().Field(i).IsExported() {
+			continue
+		}
 		if a.Field(i).IsZero() && !slices.Contains(without, field) {
 			t.Errorf("%T.%s has no value here", want, field)
 		}

@@ -134,6 +134,50 @@ func (s *Subscription) readLegacy(t *terms) error {
 	return nil
 }
 
+// followDay carries on the schedule of a subscription whose PaymentDay another tool has changed, as a
+// person's change of the day does.
+func (s *Subscription) followDay() error {
+	was := s.Schedule()
+	if s.Anchor.IsZero() || s.Over() || was.Validate() == nil {
+		return nil
+	}
+	next := s.Period
+	if s.Open != nil {
+		next++ // the open one keeps its due date
+	}
+	was = was.OnAnchor()
+	due, err := was.Due(next)
+	if err == nil {
+		due, err = civil.FirstOnOrAfter(due, s.PaymentDay, s.Interval)
+	}
+	switch {
+	case err == nil:
+		s.Anchor, s.AnchorPeriod = due, next
+		s.Redone = fmt.Sprintf("PaymentDay was changed from %d to %d by another tool: period %d is due on %s", was.Day,
+			s.PaymentDay, next, due)
+	case s.Status == Active || s.Status == ParkedState:
+		return &IllegibleError{schema.PaymentDay, "is no payment day", err}
+	}
+	return nil
+}
+
+// Altered tells of a NextPaymentDate that another tool has moved past the day of the period to be paid
+// next, or returns "". That tool may have taken the payment.
+func (s *Subscription) Altered() string {
+	if s.NextPayment == s.agenda || s.agenda.IsZero() || s.Status != Active {
+		return ""
+	}
+	day, err := s.Due()
+	if s.Open != nil {
+		day = civil.Later(day, s.Open.Retry)
+	}
+	if err != nil || !s.NextPayment.After(day) {
+		return ""
+	}
+	return fmt.Sprintf("changed by another tool: NextPaymentDate %s is past %s, the day of period %d", s.NextPayment, day,
+		s.Period)
+}
+
 // offAgenda reads a subscription without a NextPaymentDate: its tool does not want it charged. It
 // is read as paused. A person may resume it, from the first payment day after the last payment.
 func (s *Subscription) offAgenda() error {

@@ -72,6 +72,10 @@ type Subscription struct {
 	Raw    store.Item // as read; holds the attributes of other tools
 	Shards int        // per date, of the store
 	Moved  bool       // another store has a copy and charges it from now on
+	Redone string     // how another tool has changed the schedule; the next write carries it on
+
+	agenda civil.Date // NextPayment as Duesday wrote it; zero: not noted
+	read   civil.Date // NextPayment as it was read
 }
 
 // Key is the key of the item: as it was read, or of a new one.
@@ -127,7 +131,9 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	c := codec{stored: it}
 	s.attributes(&c, &t)
 	err := cmp.Or(s.readTerms(&t), c.err)
-	if err == nil && !s.Ours() {
+	if s.read = s.NextPayment; err == nil && s.Ours() {
+		err = s.followDay()
+	} else if err == nil {
 		err = s.readLegacy(&t)
 	}
 	if err != nil {
@@ -142,6 +148,9 @@ func (s *Subscription) Item() store.Item {
 		day: strconv.Itoa(s.PaymentDay)}
 	if s.Interval != Monthly {
 		t.interval = s.Interval.String()
+	}
+	if s.agenda.IsZero() || s.NextPayment != s.read {
+		s.agenda, s.read = s.NextPayment, s.NextPayment
 	}
 	c := writer(s.Raw)
 	s.attributes(c, &t)
@@ -159,6 +168,7 @@ type terms struct {
 }
 
 func (s *Subscription) attributes(c *codec, t *terms) {
+	c.date(schema.AgendaDate, &s.agenda)
 	c.date(schema.Anchor, &s.Anchor)
 	c.count(schema.AnchorPeriod, &s.AnchorPeriod, 0)
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)

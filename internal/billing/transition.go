@@ -132,7 +132,7 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 			return Invalid("reminder_days", "want 0 (none) to 366")
 		}
 		s.ReminderDays = *c.ReminderDays
-		if due, err := s.Due(); err == nil && s.Open == nil {
+		if due, err := s.Due(); err == nil && s.Open == nil && s.Altered() == "" {
 			s.Reschedule(due, today)
 		}
 	}

@@ -44,6 +44,14 @@ func (s Schedule) Validate() error {
 	return nil
 }
 
+// OnAnchor returns the schedule with the anchor's own day.
+func (s Schedule) OnAnchor() Schedule {
+	if s.Day = s.Anchor.Day(); s.Interval.Unit == Week {
+		s.Day = isoWeekday(s.Anchor)
+	}
+	return s
+}
+
 // Due returns the due date of period n; Due(From) is the anchor. It is computed from the anchor and
 // n, never from the period before. The error wraps [ErrRange] when n is before From or the date is
 // after year 9999, and is that of [Schedule.Validate] when the schedule is not valid.

@@ -33,6 +33,7 @@ const (
 const (
 	Accepted     = "Accepted" // of a run: it ended by a fast clock, as a person has said
 	Account      = "Account"
+	AgendaDate   = "AgendaDate"   // NextPaymentDate as Duesday wrote it: another one shows another tool's write
 	Anchor       = "Anchor"       // first due date, from which the schedule is computed
 	AnchorPeriod = "AnchorPeriod" // the period due on Anchor
 	Attempt      = "Attempt"
@@ -148,5 +149,6 @@ func Names() []string {
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
+		AgendaDate,
 	}
 }

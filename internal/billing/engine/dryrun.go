@@ -32,7 +32,7 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 				return nil
 			}
 			report(*resultOf(s, OutcomeSkipped, "would be charged"))
-		case doParkOverload:
+		case doParkOverload, doParkAltered:
 			report(*resultOf(s, OutcomeParked, "would be parked"))
 			return nil
 		case doReportParked:

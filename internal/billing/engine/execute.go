@@ -178,7 +178,8 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 
 // situation returns the inputs of the first decision.
 func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, bound bool) (x situation, err error) {
-	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0}
+	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0,
+		altered: s.Altered() != ""}
 	o := s.Open
 	if o == nil {
 		due, err := s.Due()
@@ -231,6 +232,8 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return step{}, e.Put(ctx, s, e.cancelled(s)...)
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
+	case doParkAltered:
+		return e.park(ctx, s, t.today, s.Altered())
 	case doOpen:
 		return t.open(ctx)
 	case doSettle:

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -18,6 +19,93 @@ func (w *world) alter(t *testing.T, sk string, pairs ...any) {
 	key := store.Key{PK: "ACC#a1", SK: sk}
 	mustNot(t, w.spy.mem.Commit(context.Background(),
 		store.Update(w.tables.RecurringPayments.Name, key, attributes(pairs...), nil)))
+}
+
+// TestOtherHands_MovedNextPaymentDate: a tool that takes a payment itself moves NextPaymentDate to the
+// next period's day. Neither period is charged before a person has decided.
+func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, to string
+		days       int // of runs before the move
+	}{
+		"closed":           {"pm_card_visa", "2024-02-29", 0},
+		"by some days":     {"pm_card_visa", "2024-02-03", 0},
+		"open, in retry":   {"pm_card_visa_chargeDeclined", "2024-02-29", 2},
+		"open, processing": {"pm_sandbox_processing", "2024-02-29", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("2024-01-30T09:00", planted{})
+			n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = c.method }))
+			for range c.days {
+				w.start().run(civil.Date{})
+				w.tomorrow()
+			}
+			w.alter(t, "SUB#s1#SKU#gold", "NextPaymentDate", c.to)
+			before := w.dealings()
+			_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{ReminderDays: new(3)})
+			mustNot(t, err)
+			for w.today().Before(date(c.to)) {
+				w.start().remind()
+				w.start().run(civil.Date{})
+				w.tomorrow()
+			}
+			var dry *engine.Report
+			dry, err = w.start().RunPayments(t.Context(), engine.RunOptions{DryRun: true, Workers: 1})
+			mustNot(t, err)
+			rep := w.start().run(civil.Date{})
+			s := w.sub(n)
+			if s.Status != billing.ParkedState || !strings.HasPrefix(s.Parked, "changed by another tool: NextPaymentDate") ||
+				rep.Counts[engine.OutcomeParked] != 1 || rep.Due() != 1 || dry.Counts[engine.OutcomeParked] != 1 ||
+				w.dealings() != before {
+				t.Fatalf("report %v, dry run %v: %s", rep.Counts, dry.Counts, w.describe(n))
+			}
+			if c.days > 0 {
+				return
+			}
+			_, err = w.start().SkipParked(t.Context(), n)
+			mustNot(t, err)
+			w.verify()
+			w.start().run(civil.Date{})
+			if w.sub(n).Status == billing.ParkedState { // its date has come too: a person decides about it
+				_, _, err = w.start().ChargeParked(t.Context(), n)
+				mustNot(t, err)
+			}
+			for range 40 {
+				w.tomorrow()
+				w.start().run(civil.Date{})
+			}
+			w.report(t)
+		})
+	}
+}
+
+// TestOtherHands_PaymentDay: the schedule goes on by the new day, as after a person's change.
+func TestOtherHands_PaymentDay(t *testing.T) {
+	w := newWorld("2024-01-20T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	w.alter(t, "SUB#s1#SKU#gold", "PaymentDay", "15")
+	if s := w.sub(n); !strings.Contains(s.Redone, "from 31 to 15") {
+		t.Errorf("redone %q", s.Redone)
+	}
+	var charged []string
+	for w.today().Before(date("2024-04-20")) {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	for _, r := range w.spy.receipts["ACC#a1/s1/0"] {
+		charged = append(charged, r.Str(schema.DueDate))
+	}
+	if s := w.sub(n); s.Period != 3 || len(charged) != 1 || charged[0] != "2024-02-15" || s.Redone != "" {
+		t.Errorf("charged %v: %s", charged, w.describe(n))
+	}
+	w.report(t)
+	for day, readable := range map[string]bool{"45": false, "0": false, "x": false, "31": true} {
+		w.alter(t, "SUB#s1#SKU#gold", "PaymentDay", day)
+		_, err := w.start().Subscription(t.Context(), n)
+		if (err == nil) != readable {
+			t.Errorf("PaymentDay %s: %v", day, err)
+		}
+	}
 }
 
 // TestOtherHands_TextKey: an item under the key of the model's text is charged, reminded, found and

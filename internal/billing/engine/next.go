@@ -52,6 +52,7 @@ type situation struct {
 	cancelAtEnd bool
 	charged     bool // this call has charged a period of the subscription
 	overload    bool // more periods are due than one run catches up with
+	altered     bool // another tool has moved the row past the period's day; with a period open, too
 
 	// With a period open: the item's state.
 	requested  bool // a person has asked for the period's end
@@ -92,6 +93,7 @@ const (
 	doRealign      // move the row to its due date
 	doLapse        // cancel the subscription: its last period has ended
 	doParkOverload // park: too many periods are due at once
+	doParkAltered  // park: another tool may have taken the payment; with a period open, too
 	doOpen         // OPEN and BIND
 
 	// Requests to the processor, and a read: the situation is looked at again with the answer.
@@ -146,6 +148,8 @@ func nextClosed(x situation) action {
 		return doLapse
 	case x.trigger == byPerson && x.charged:
 		return doNothing // a person charges one period
+	case x.trigger == byRun && x.altered:
+		return doParkAltered
 	case x.trigger == byRun && x.overload:
 		return doParkOverload
 	}
@@ -155,6 +159,8 @@ func nextClosed(x situation) action {
 // nextUnasked decides before the processor's answer about the bound intent.
 func nextUnasked(x situation) action {
 	switch {
+	case x.altered && x.trigger == byRun && !x.ending():
+		return doParkAltered
 	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
 		return doNothing // the walk has met a stale row
 	case x.bound:

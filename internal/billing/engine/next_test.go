@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 // actionNames are the actions as testdata/next.golden has them, in their order.
-var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "open",
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling",
@@ -46,7 +46,7 @@ func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload}, func() { do(x) })
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered}, func() { do(x) })
 		}
 	}
 }
@@ -61,7 +61,7 @@ func eachOpen(do func(situation)) {
 						x := situation{trigger: by, status: status, open: true, answer: a, state: state, method: m}
 						item := []*bool{&x.requested, &x.failing, &x.retryAhead, &x.bound, &x.waiting, &x.asked, &x.overdue, &x.retryLeft}
 						if a == unasked { // the intent is not known
-							vary(item, func() { do(x) })
+							vary(append(item, &x.altered), func() { do(x) })
 							continue
 						}
 						vary(append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard), func() { do(x) })
@@ -127,9 +127,9 @@ func TestNext_Promise(t *testing.T) {
 	soaktest.Alone(t)
 	eachClosed(func(x situation) {
 		switch a := next(x); a {
-		case doNothing, doReportParked, doRealign, doLapse, doParkOverload:
+		case doNothing, doReportParked, doRealign, doLapse, doParkOverload, doParkAltered:
 		case doOpen:
-			if x.trigger == byRun && x.overload || x.trigger == byPerson && x.charged {
+			if x.trigger == byRun && (x.overload || x.altered) || x.trigger == byPerson && x.charged {
 				t.Fatalf("opened too many: %+v", x)
 			}
 			if x.paidOff || !x.due || x.cancelAtEnd || x.trigger.finishes() ||

@@ -215,7 +215,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 				return nil, nil
 			case s.CancelAtEnd && s.Status == billing.Active:
 				s.CancelAtEnd = false
-				if due, err := s.Due(); err == nil && s.Open == nil {
+				if due, err := s.Due(); err == nil && s.Open == nil && s.Altered() == "" {
 					s.Reschedule(due, today)
 				}
 				return nil, nil
