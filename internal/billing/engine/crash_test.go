@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // An outcome is what the processor makes of the charge.
@@ -102,6 +105,19 @@ func requests() []request {
 		}},
 	}
 }
+
+// anotherTool spoils the amount between crash and recovery, and corrects it after a run.
+var anotherTool = request{"unreadable amount, for a run", func(c *crash, p *process) {
+	amount := c.w.rawOf(c.name).Get(schema.PaymentAmount)
+	c.w.byTool(c.name, schema.PaymentAmount, store.S("twelve"))
+	before := c.w.dealings()
+	rep, err := p.RunPayments(context.Background(), engine.RunOptions{Workers: 1})
+	if err == nil && (rep.Due() != rep.Counts[engine.OutcomeUnreadable] || c.w.dealings() != before) {
+		c.w.violate("a run over an unreadable row: %v", rep.Counts)
+	}
+	c.refused(p, err)
+	c.w.byTool(c.name, schema.PaymentAmount, amount)
+}}
 
 // A crash is one case of the programme: a first life that is cut at a point, a request,
 // a second life that may be cut as well, and then peace until all is settled.
@@ -274,6 +290,8 @@ type programme struct {
 	cases atomic.Int64
 	bad   atomic.Int64
 	pairs atomic.Int64 // of crashes, without a request
+	lost  atomic.Int64 // replies and requests of the store or the processor, to a person's request
+	tools atomic.Int64 // writes of another tool
 	soak  *soaktest.Programme
 	queue chan *crash
 	wait  sync.WaitGroup
@@ -300,6 +318,12 @@ func (g *programme) put(c *crash) {
 
 func (g *programme) play(c *crash) {
 	g.cases.Add(1)
+	if c.request != nil && c.during.point > 0 && !c.during.crash {
+		g.lost.Add(1)
+	}
+	if c.request != nil && c.request.name == anotherTool.name {
+		g.tools.Add(1)
+	}
 	violations := c.play()
 	if len(violations) == 0 {
 		return
@@ -353,7 +377,8 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 		}
 	}
 	g.end()
-	t.Logf("%d cases (%d of them exhaustive pairs of crashes), %d with violations", g.cases.Load(), g.pairs.Load(),
+	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
+		"another tool spoils), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
 		g.bad.Load())
 	if g.cases.Load() < 5000 && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
@@ -382,7 +407,7 @@ func (g *programme) crashAt(o outcome, point int, delay time.Duration, share fun
 			g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, false}})
 		}
 	}
-	for i, r := range requests() {
+	for i, r := range append(requests(), anotherTool) {
 		if delays[(point+i)%3] != delay && !share(8) { // each request after one of the delays at least
 			continue
 		}

@@ -30,6 +30,9 @@ type simulation struct {
 	seed  uint64
 	days  int
 	did   map[string]int // what befell: so that a toothless simulation is seen
+
+	hostile bool                    // hostile_test.go
+	spoilt  map[billing.Name]spoilt // amounts that cannot be read for now
 }
 
 // interleave runs the threads one at a time, and changes at every edge by chance.
@@ -59,7 +62,8 @@ func pick[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))]
 
 func newSimulation(seed uint64, p planted) *simulation {
 	rng := rand.New(rand.NewPCG(seed, 7))
-	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, seed: seed, did: map[string]int{}, days: 400}
+	s := &simulation{w: newWorld("2023-11-20T09:00", p), rng: rng, seed: seed, did: map[string]int{}, days: 400,
+		spoilt: map[billing.Name]spoilt{}}
 	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
@@ -134,12 +138,19 @@ func (s *simulation) moment() {
 	if s.rng.IntN(3) == 0 {
 		add(func(p *process) { p.remind() })
 	}
+	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
 		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(14), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
+		if s.hostile {
+			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
+		}
 	}
 	interleave(s.rng, threads)
-	for _, p := range processes {
+	for i, p := range processes {
+		if i >= jobs && p.faults.struck() && !p.faults.died() {
+			s.did["lost reply to a person"]++
+		}
 		if p.faults.died() {
 			s.did["crash"]++
 		} else if p.faults.struck() {
@@ -186,6 +197,8 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case err == nil:
 		s.did["request"]++
 	case errors.Is(err, billing.ErrState):
+	case s.isSpoilt(err):
+		s.did["request for what cannot be read"]++
 	case !p.faults.struck() && !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted):
 		s.w.violate("request %d on %s: %v", what, n, err)
 	}
@@ -194,6 +207,9 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 // customers authenticate, and banks decide, after a while.
 func (s *simulation) customers(all bool) {
 	for _, n := range s.names {
+		if _, bad := s.spoilt[n]; bad {
+			continue
+		}
 		sub := s.w.sub(n)
 		if sub.Open == nil || (!all && s.rng.IntN(3) > 0) {
 			continue
@@ -219,6 +235,10 @@ func (s *simulation) play() []string {
 		w.clock.Store(w.today().In(time.UTC).Add(time.Duration(s.rng.IntN(24*60)) * time.Minute).UnixNano())
 		s.moment()
 		s.customers(false)
+		if s.hostile {
+			s.hands()
+			s.jump()
+		}
 		next := w.today().AddDays(1)
 		if s.rng.IntN(60) == 0 {
 			next = w.today().AddDays(1 + s.rng.IntN(60))
@@ -230,6 +250,7 @@ func (s *simulation) play() []string {
 		}
 	}
 	w.script.chance = nil
+	s.mend(w.today().AddDays(s.days))
 	for range 25 { // peace: everything must come to its end
 		w.tomorrow()
 		p := w.start()
@@ -239,6 +260,7 @@ func (s *simulation) play() []string {
 		s.persons(p)
 	}
 	w.start().run(civil.Date{})
+	s.redone()
 	for _, n := range s.names {
 		// A period may be younger than its retries take; none is overdue.
 		sub := w.sub(n)
