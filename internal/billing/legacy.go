@@ -92,9 +92,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 			return &IllegibleError{Err: err}
 		}
 	}
-	switch s.Status {
-	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
-	default:
+	if !s.Status.Known() {
 		return &IllegibleError{schema.Status,
 			fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 				Active, Paused, CanceledSub, Completed), nil}

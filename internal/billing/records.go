@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,7 @@ type Meta struct {
 	Created      time.Time
 	Shards       int    // partitions of an index per date
 	Moved        string // the place of the live store; "": this one is it
+	Accepted     string // other installations whose charges a person has accepted, with spaces between
 	Processor    string // the Identity of the processor in use; "": none has told it yet
 }
 
@@ -131,7 +133,14 @@ func decodeMeta(it store.Item) (Meta, error) {
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
-		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor)}, nil
+		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
+		Accepted: it.Str(schema.OtherInstallations)}, nil
+}
+
+// Accepts reports whether charges with the installation id are no reason to doubt the store: they are
+// its own, or a person has accepted them.
+func (m *Meta) Accepts(installation string) bool {
+	return installation == m.Installation || slices.Contains(strings.Fields(m.Accepted), installation)
 }
 
 // Live returns ErrMoved if another process has moved the store since it was opened: nobody

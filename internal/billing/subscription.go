@@ -26,6 +26,15 @@ const (
 	Completed   Status = "completed" // all installments paid; final
 )
 
+// Known reports whether the status is one of those above.
+func (s Status) Known() bool {
+	switch s {
+	case Active, Paused, PastDue, ParkedState, CanceledSub, Completed:
+		return true
+	}
+	return false
+}
+
 // A Request is a person's request while a period is open. It is committed before the intent
 // is cancelled, and carried out when the period has ended.
 type Request string
@@ -60,6 +69,7 @@ type Subscription struct {
 	Period       int // the period to be paid next, from 0
 	Installments int // 0: no end
 	Paid         int
+	Kept         string // for how many months receipts are kept; see KeptMonths
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	CancelAtEnd  bool
@@ -177,6 +187,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	text(c, schema.Email, &s.Email)
 	c.count(schema.Installments, &s.Installments, 0)
 	text(c, schema.Interval, &t.interval)
+	text(c, schema.Kept, &s.Kept)
 	text(c, schema.LastCharge, &s.LastCharge)
 	s.last(c, schema.LastPaymentDate, &s.LastPayment)
 	s.last(c, schema.LastReminderDate, &s.LastReminder)

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -16,6 +17,9 @@ func readVersion(v store.Value) int64 {
 // write returns the put of the subscription, if it is still as it was read.
 func (s *Subscription) write(table string) store.Write {
 	was := asRead(s.Raw)
+	if s.Over() && s.Open == nil { // another tool may have left it on the agenda
+		s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
+	}
 	s.Version++
 	return store.Put(table, s.Item(), was...)
 }

@@ -56,6 +56,7 @@ const (
 	Installation = "Installation"
 	Installments = "Installments"
 	Interval     = "Interval"
+	Kept         = "Kept" // of a subscription: for how many months its receipts are kept, from which period on
 	Kind         = "Kind"
 	LastCharge   = "LastCharge"
 	Method       = "Method"
@@ -96,6 +97,8 @@ const (
 	ApplicationFee   = "ApplicationFee"   // in hundredths of a percent
 	MethodDate       = "MethodDate"       // when the payment method was given
 	Processor        = "Processor"        // of the store: the account whose money it moves
+
+	OtherInstallations = "OtherInstallations" // of the store: those whose charges a person has accepted
 
 	Before   = "Before"   // of a change of the settings: those that it changed, as they were
 	After    = "After"    // and as they became
@@ -149,6 +152,6 @@ func Names() []string {
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
-		AgendaDate,
+		AgendaDate, Kept, OtherInstallations,
 	}
 }

@@ -182,7 +182,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Email, PaymentDay, PaymentAmount, LastPaymentDate, NextPaymentDate, LastReminderDate, NextReminderDate,
 			SKU),
 		typed("M", PaymentDetails), typed("S", CreatedDate, ProcessedDate, ProcessedAmount), typed("N", TTL),
-		typed("S", Status, Anchor, Interval, TimeZone, LastCharge, Parked, PausedDate, Requested),
+		typed("S", Status, Anchor, Interval, TimeZone, Kept, LastCharge, Parked, PausedDate, Requested),
 		typed("N", Period, Paid, Installments, AnchorPeriod, ReminderDays, Version),
 		typed("BOOL", CancelAtEnd), typed("M", OpenPeriod), typed("S", PaymentMethod), typed("BOOL", FanOut),
 		typed("S", Subscription, DueDate, Currency, Charge, Kind, Amount, EndedDate, Reason, Ref), typed("L", Attempts),

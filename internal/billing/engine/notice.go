@@ -130,15 +130,15 @@ func setAmount(data map[string]string, amount money.Amount) {
 func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date,
 	processed time.Time, charge string) *billing.Receipt {
 	return &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed,
-		Amount: amount, Charge: charge, Expires: e.expiry(processed)}
+		Amount: amount, Charge: charge, Expires: expiry(processed, e.cfg.ReceiptMonths)}
 }
 
-// expiry returns when a receipt of that time expires; zero: never.
-func (e *Engine) expiry(at time.Time) time.Time {
-	if e.cfg.ReceiptMonths == 0 {
+// expiry returns when a receipt of that time expires that is kept for so many months; zero: never.
+func expiry(at time.Time, months int) time.Time {
+	if months == 0 {
 		return time.Time{}
 	}
-	return at.AddDate(0, e.cfg.ReceiptMonths, 0)
+	return at.AddDate(0, months, 0)
 }
 
 // remind commits the reminder of the next payment: the outbox row, and the subscription without its

@@ -38,7 +38,7 @@ func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 			}
 		}
 		if errors.Is(err, store.ErrNotFound) {
-			const missing = "subscription %s/%s with SKU %s is not in the store: create or import it again, then reconcile"
+			const missing = "subscription %s/%s with SKU %s is not in the store: create it again, then reconcile"
 			err = fmt.Errorf(missing, in.Tag.Account, in.Tag.Subscription, in.Tag.SKU)
 		}
 		if err != nil {
@@ -90,6 +90,9 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
 	rec := e.receipt(s, billing.Charged, in.Amount, civil.Date{}, in.Changed, in.Ref)
 	rec.Period = in.Tag.Period
+	if months, known := billing.KeptMonths(s.Kept, rec.Period); known && months != e.cfg.ReceiptMonths {
+		rec.Expires = expiry(rec.Processed, months) // the subscription says so, and the audit believes it
+	}
 	if due, err := s.Schedule().Due(rec.Period); err == nil {
 		rec.Due = due
 	}

@@ -29,6 +29,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 // paid moves the subscription on, in memory, after the payment of the period to be paid next. It
 // returns the other writes: the receipt and its mail.
 func (e *Engine) paid(s *billing.Subscription, r *billing.Receipt, today civil.Date) []store.Write {
+	s.NoteKept(s.Period, e.cfg.ReceiptMonths)
 	others := append(e.notice(outbox.KindReceipt, s, nil, r), store.Put(e.Table, r.Item(), store.Absent()))
 	if s.Status == billing.ParkedState {
 		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
@@ -204,7 +205,7 @@ func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, er
 	}
 	r.Kind = billing.Imported
 	if now := e.Now(); !r.Expires.IsZero() && !r.Expires.After(now) {
-		r.Expires = e.expiry(now)
+		r.Expires = expiry(now, e.cfg.ReceiptMonths)
 	}
 	err := e.Store.Commit(ctx, store.Put(e.Table, r.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
