@@ -30,6 +30,7 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	}
 	all.records = append(all.records, r)
 	all.byID[r.ReversalID] = r
+	a.amounts[r.Charge] = new(money.Amount)
 	if r.Ref != "" {
 		all.byRef[r.Ref] = r
 	}
@@ -77,12 +78,6 @@ func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 
 // compareRefunds reports refunds without a timely answer, or beyond their charge.
 func (a *auditor) compareRefunds() {
-	charged := map[string]money.Amount{}
-	for _, list := range a.charges {
-		for _, in := range list {
-			charged[in.Ref] = in.Amount
-		}
-	}
 	refunded := map[string]int64{}
 	for _, r := range a.reversals.records {
 		if r.State == billing.ReversalRequested && a.now.Sub(r.Created) > unfinishedAge {
@@ -93,7 +88,7 @@ func (a *auditor) compareRefunds() {
 		if r.Kind != billing.Refunded || !r.Counts() {
 			continue
 		}
-		before, total := refunded[r.Charge], charged[r.Charge]
+		before, total := refunded[r.Charge], *a.amounts[r.Charge]
 		refunded[r.Charge] += r.Amount.Minor()
 		if known := !total.Currency().IsZero(); known && before <= total.Minor() && refunded[r.Charge] > total.Minor() {
 			a.problem("refunded more than charged", r.Name, r.Period, "%s of %s", r.Charge, total)
@@ -105,7 +100,7 @@ func (a *auditor) compareRefunds() {
 // this store.
 func (a *auditor) compareReversal(shown billing.Reversal) {
 	n, period := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription}, shown.Tag.Period
-	if s := a.subs[n]; shown.Tag.Installation != a.Opened.Installation || s == nil || s.next < 0 {
+	if shown.Tag.Installation != a.Opened.Installation || a.find(n) == nil {
 		return
 	}
 	stands := shown.State != billing.ReversalFailed && shown.State != billing.ReversalCanceled

@@ -118,8 +118,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // Verify audits the whole store; see package audit.
-func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) {
-	return audit.Verify(ctx, e.Records, e.proc, e.cfg.ReceiptMonths)
+func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) { return e.Audit(ctx, nil) }
+
+// Audit is Verify. It calls progress with the number of items, rows and charges read; nil: not.
+func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report, error) {
+	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress})
 }
 
 // Refunds returns the refund service.

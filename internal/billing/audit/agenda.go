@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+)
+
+// An agenda is what the jobs look at.
+type agenda struct {
+	from       civil.Date // the oldest date of a walk
+	until      civil.Date // tomorrow: it has begun somewhere
+	completed  civil.Date // the business day of the last completed run; zero: none
+	watermark  civil.Date // the low watermark; zero: none
+	partitions [indexes]map[string]bool
+	doubts     []doubt
+}
+
+// readWalk reads what the next payment run would look at.
+func (a *auditor) readWalk(ctx context.Context) (err error) {
+	g := &a.agenda
+	g.until = a.Today().AddDays(1)
+	g.partitions = [indexes]map[string]bool{{}, {}}
+	if g.from, err = a.WalkStart(ctx, billing.Payments); err != nil {
+		return err
+	}
+	w, err := a.Watermark(ctx, billing.Payments)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		g.watermark = w.Date
+	}
+	run, err := a.LastDailyRun(ctx, billing.Payments)
+	if run != nil {
+		g.completed = run.Date
+	}
+	return err
+}
+
+// checkState reports what contradicts itself in the subscription's item. An item that Duesday has
+// never written was checked when it was read.
+func (a *auditor) checkState(s *billing.Subscription) {
+	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
+	o, requests := s.Open, [...]billing.Request{billing.RequestNone, billing.RequestCancel, billing.RequestPause,
+		billing.RequestSkip}
+	states := [...]billing.State{"", billing.Processing, billing.RequiresAction, billing.Failing}
+	switch {
+	case !s.Status.Known():
+		problem("unknown status", "%q: no run charges it", s.Status)
+	case !slices.Contains(requests[:], s.Requested):
+		problem("unknown request", "%q", s.Requested)
+	case o != nil && !slices.Contains(states[:], o.State):
+		problem("unknown state of an open period", "%q", o.State)
+	case o != nil && (o.Period != s.Period || o.Ref == ""):
+		problem("open period out of step", "period %d is open, with payment intent %q", o.Period, o.Ref)
+	case s.Installments > 0 && s.Paid > s.Installments, s.Paid > s.Period:
+		problem("too many installments", "%d were paid in %d periods, of %d (0: no end)", s.Paid, s.Period, s.Installments)
+	case s.Ours() && !s.Amount.IsPositive():
+		problem("amount that cannot be", "%s", s.Amount)
+	case s.Ours() && s.Status == billing.Active && o == nil && s.PaidOff():
+		problem("paid off and active", "%d of %d installments were paid: no run charges it", s.Paid, s.Installments)
+	case s.Ours():
+		a.checkSchedule(s)
+	case o != nil || s.Period > 0:
+		problem("version missing", "Duesday has written it, and its %s is gone", schema.Version)
+	}
+}
+
+// checkSchedule reports a schedule without due dates, and a completion before the last installment. One
+// that another tool has completed has no period of ours.
+func (a *auditor) checkSchedule(s *billing.Subscription) {
+	next := s.Period
+	if s.Open != nil {
+		next++
+	}
+	_, last := s.Schedule().Due(next) // an error: it is after the last year, or there is no schedule
+	err := s.Schedule().Validate()
+	switch {
+	case s.Status == billing.Completed && last == nil && s.Period > 0 && !s.PaidOff():
+		a.problem("completed too early", s.Name, s.Period, "%d of %d installments were paid (0: no end)", s.Paid,
+			s.Installments)
+	case s.Over():
+	case s.Redone != "":
+		a.problem("schedule does not hold", s.Name, s.Period, "%s", s.Redone)
+	case err != nil, s.AnchorPeriod > next, !s.Raw.Has(schema.Anchor):
+		a.problem("schedule does not hold", s.Name, s.Period, "its anchor %q is of period %d, its payment day %d: %v",
+			s.Raw.Str(schema.Anchor), s.AnchorPeriod, s.PaymentDay, cmp.Or(err, errors.New("it says no due date")))
+	}
+}
+
+// checkAgenda reports a subscription that no run finds in time.
+func (a *auditor) checkAgenda(s *billing.Subscription) {
+	g := &a.agenda
+	looked, charged := s.NextPayment, s.Status == billing.Active || s.Status == billing.ParkedState || s.Open != nil
+	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
+	switch {
+	case !charged:
+		if s.Ours() && s.Status.Known() && !looked.IsZero() {
+			problem("on the agenda", "it is %s, and its NextPaymentDate is %s", s.Status, looked)
+		}
+		return
+	case looked.IsZero() || looked.Before(g.from) || !s.Raw.Has(schema.LastPaymentDate) ||
+		!a.Walks(s.Raw.Str(schema.NextPaymentDate)):
+		problem("never charged", "%s, but without a NextPaymentDate that a run looks at", s.Status)
+		return
+	}
+	due, err := s.Due()
+	latest := g.until // that a run may look at it without harm
+	switch {
+	case s.Open != nil:
+		latest = civil.Later(latest, civil.Later(due, s.Open.Retry))
+	case s.Status == billing.Active && err == nil:
+		latest = civil.Later(latest, due)
+	}
+	closed := s.Status == billing.Active && s.Open == nil && s.Ours() && err == nil
+	switch {
+	case looked.After(latest):
+		problem("looked at too late", "its NextPaymentDate is %s; a run has to look at it on %s", looked, latest)
+	case closed && looked.Before(due):
+		problem("looked at too early", "its NextPaymentDate is %s, and it is due on %s", looked, due)
+	case closed && looked.AddDays(1).Before(g.completed) && (g.watermark.IsZero() || g.watermark.After(looked)):
+		problem("left out by a run", "it was due on %s, and the run of %s did not deal with it", looked, g.completed)
+	case closed && s.LastCharge != "" && s.NextReminder.After(due):
+		problem("reminded too late", "its NextReminderDate is %s, and it is due on %s", s.NextReminder, due)
+	}
+}

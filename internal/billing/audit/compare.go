@@ -1,0 +1,242 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// An otherName is another installation that has charged a subscription of this store.
+type otherName struct {
+	*audited
+	installation string
+}
+
+type otherCharges struct {
+	count  int
+	ref    string // of the first
+	period int    // of the same
+}
+
+// compareCharges looks at the successes of the processor at every place. A list that was interrupted
+// begins again.
+func (a *auditor) compareCharges(ctx context.Context, places []string) error {
+	for _, at := range places {
+		others, count := a.others, a.result.Others
+		_, err := billing.Ask(ctx, func() (none struct{}, err error) {
+			a.others, a.result.Others = maps.Clone(others), count
+			for in, err := range a.proc.List(ctx, billing.ListRequest{At: at}) {
+				if err != nil {
+					return none, err
+				}
+				if a.step(); in.State == billing.Succeeded {
+					a.addCharge(in)
+				}
+			}
+			return none, nil
+		})
+		switch {
+		case billing.Refuses(at, err):
+			if a.blind[at] = true; a.charged[at] {
+				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
+			}
+		case err != nil:
+			return fmt.Errorf("listing the processor's charges: %w", err)
+		}
+	}
+	for x, o := range a.others {
+		a.problem("charged by another installation", a.nameOf(x.audited), o.period,
+			"installation %s has charged it, %d times, first with %s: was this store lost and made again? If that is right: "+
+				"duesday charging on --accept-other-installation %s", x.installation, o.count, o.ref, x.installation)
+	}
+	return nil
+}
+
+// ours reports whether the charge is this installation's. One without an installation, but with an
+// account, is of an old ledger.
+func (a *auditor) ours(in *billing.Intent) bool {
+	return in.Tag.Installation == a.Opened.Installation || in.Tag.Installation == "" && in.Tag.Account != ""
+}
+
+// addCharge looks for the receipt of a success. A list may show it twice.
+func (a *auditor) addCharge(in billing.Intent) {
+	n, period, ref := in.Tag.Name(), in.Tag.Period, a.hash(in.Ref)
+	s := a.find(n)
+	known := s != nil
+	switch {
+	case !a.ours(&in):
+		a.addOther(&in, s)
+		return
+	case !known:
+		s = a.sub(n)
+	}
+	ended, before := false, false
+	var found *mark
+	for i := range s.marks {
+		switch m := &s.marks[i]; {
+		case int(m.period) != period:
+		case m.ref == ref && (m.kind == receiptOfCharge || m.kind == chargeAlone):
+			found = m
+		default:
+			ended, before = ended || m.kind == recordOfEnd, before || m.seen
+		}
+	}
+	if found == nil {
+		s.marks = append(s.marks, mark{kind: chargeAlone, ref: ref, sku: a.once(in.Tag.SKU), period: int32(period)})
+		found = &s.marks[len(s.marks)-1]
+	} else if found.seen {
+		return
+	}
+	found.seen = true
+	a.result.Charges++
+	if amount := a.amounts[in.Ref]; amount != nil {
+		*amount = in.Amount
+	}
+	if before {
+		a.problem("charged twice", n, period, "%s of %s succeeded beside another one", in.Ref, in.Amount)
+	}
+	switch receipt := money.New(found.minor, found.currency); {
+	case found.kind == receiptOfCharge && receipt != in.Amount:
+		a.problem("amounts differ", n, period, "charged %s, receipt says %s", in.Amount, receipt)
+	case found.kind == receiptOfCharge:
+	case !known:
+		a.problem("charge without a subscription", n, period, "%s", in.Ref)
+	case a.opens[s] == in.Ref && period == int(s.next):
+		// The next run settles it.
+	case period < int(s.next) && a.expired(s, period, in.Changed) && !ended:
+		// Its receipt has expired.
+	default:
+		a.problem("charge without a receipt", n, period, "%s of %s", in.Ref, in.Amount)
+	}
+}
+
+// addOther counts a success of another installation. s is the subscription of this store that it names,
+// or nil.
+func (a *auditor) addOther(in *billing.Intent, s *audited) {
+	a.result.Others++
+	if s == nil || a.Opened.Accepts(in.Tag.Installation) {
+		return
+	}
+	name := otherName{s, in.Tag.Installation}
+	o := a.others[name]
+	if o.count++; o.count == 1 {
+		o.ref, o.period = in.Ref, in.Tag.Period
+	}
+	a.others[name] = o
+}
+
+// compareSubscriptions looks for every bound intent at the processor. It checks every receipt for
+// its charge, and every period below the next one for its end.
+func (a *auditor) compareSubscriptions(ctx context.Context) {
+	for s := range a.each() {
+		n := a.nameOf(s)
+		if s.next < 0 {
+			if alone := func(m mark) bool { return m.kind != chargeAlone }; slices.ContainsFunc(s.marks, alone) {
+				a.problem("receipt without a subscription", n, 0, "%d periods", len(s.marks))
+			}
+			continue
+		}
+		if open, is := a.opens[s]; is {
+			a.compareOpen(ctx, s, n, open)
+		}
+		a.comparePeriods(s, n)
+		acc, ok := a.accounts[a.hash(n.Account)]
+		switch {
+		case !ok:
+			a.problem("subscription without its account", n, int(s.next), "no account item")
+		case acc.email != s.email && !acc.mixed:
+			a.problem("copy of the address differs", n, int(s.next), "set the account's address again")
+		}
+	}
+}
+
+// compareOpen looks for the bound intent of the subscription's open period.
+func (a *auditor) compareOpen(ctx context.Context, s *audited, n billing.Name, open string) {
+	next := int(s.next)
+	in, err := a.proc.Lookup(ctx, open)
+	switch {
+	case errors.Is(err, billing.ErrNoIntent):
+		a.problem("unknown to the processor", n, next, "payment intent %s is open here; "+
+			"is this the ledger, or the account, that the store was charged with?", open)
+	case err == nil && in.Tag.Account != "" && (in.Tag.Account != n.Account || in.Tag.Subscription != n.ID ||
+		in.Tag.Period != next):
+		a.problem("open intent differs", n, next, "payment intent %s is open here, and is of %s/%s period %d",
+			open, in.Tag.Account, in.Tag.Subscription, in.Tag.Period)
+	}
+}
+
+// comparePeriods checks the marks of each period, and that none below the next one is without any.
+func (a *auditor) comparePeriods(s *audited, n billing.Name) {
+	slices.SortFunc(s.marks, func(x, y mark) int { return cmp.Compare(x.period, y.period) })
+	period := 0 // all before it are checked
+	for first, m := range s.marks {
+		at := int(m.period)
+		if first > 0 && s.marks[first-1].period == m.period {
+			continue
+		}
+		end := first + 1
+		for end < len(s.marks) && s.marks[end].period == m.period {
+			end++
+		}
+		a.skipped(s, n, period, min(at, int(s.next)))
+		a.comparePeriod(s, n, at, s.marks[first:end])
+		period = max(period, at+1)
+	}
+	a.skipped(s, n, period, int(s.next))
+}
+
+// mostSkipped bounds the periods of one gap that are looked at.
+const mostSkipped = 1000
+
+// skipped reports the periods from..until-1, which have no mark, unless their receipts may have expired.
+func (a *auditor) skipped(s *audited, n billing.Name, from, until int) {
+	first := until
+	for first > max(from, until-mostSkipped) && !a.expired(s, first-1, s.earliest(first-1)) {
+		first--
+	}
+	if first < until {
+		a.problem("period skipped", n, first, "%d periods are neither paid nor ended; the next period is %d", until-first,
+			s.next)
+	}
+}
+
+// comparePeriod checks the marks of one period.
+func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []mark) {
+	next := int(s.next)
+	var count [chargeAlone + 1]int
+	for _, m := range marks {
+		count[m.kind]++
+		due, err := s.due(period)
+		if err == nil && !m.due.IsZero() && m.due != due && m.kind != recordOfParking { // its day may have changed
+			a.problem("due dates differ", n, period, "it was due on %s, and by the schedule on %s", m.due, due)
+		}
+		if m.kind == receiptOfCharge && !m.seen && !a.blind[a.placed[m.ref]] {
+			a.problem("receipt without a charge", n, period, "no success at the processor is that of its receipt of %s",
+				money.New(m.minor, m.currency))
+		}
+	}
+	status := billing.Status(a.texts[s.status])
+	receipts := count[receiptOfCharge] + count[receiptOfPerson]
+	paid := receipts+count[chargeAlone] > 0
+	if receipts > 1 {
+		a.problem("two receipts", n, period, "%d receipts for one period", receipts)
+	}
+	switch ended := count[recordOfEnd] > 0; {
+	case period >= next && receipts > 0:
+		a.problem("receipt of a period to come", n, period, "the next period is %d", next)
+	case period < 0 || period >= next && ended || period > next && count[recordOfParking] > 0:
+		a.problem("record of a period to come", n, period, "the next period is %d", next)
+	case period == next && count[recordOfParking] > 0 && status != billing.ParkedState:
+		a.problem("parked period", n, period, "it waits for a person, and the subscription is %s", status)
+	case period < next && count[recordOfParking] > 0:
+		a.problem("period left parked", n, period, "the next period is %d", next)
+	case ended && paid:
+		a.problem("paid and ended", n, period, "it has a payment, and a record that it ended without one")
+	}
+}

@@ -1,0 +1,148 @@
+package audit
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// add gathers one item.
+func (a *auditor) add(it store.Item) {
+	key := billing.KeyOf(it)
+	switch n, isSub := billing.NameOf(key); {
+	case key.PK == billing.SettingsKey.PK:
+		a.addSettings(key, it)
+	case isSub:
+		s, err := billing.DecodeSubscription(it)
+		if err != nil {
+			a.problem("unreadable subscription", n, 0, "%v", err)
+			return
+		}
+		a.addSubscription(s)
+	case strings.HasPrefix(key.SK, billing.SubPrefix):
+		a.unreadable("subscription", store.Key{PK: key.PK, SK: secret.MaskCards(key.SK)}, "want "+billing.SubscriptionForm)
+	case key.SK == billing.AccountSK:
+		a.addAccount(billing.DecodeAccount(it))
+	case strings.HasPrefix(key.SK, billing.RecPrefix):
+		gather(a, "receipt", it, billing.DecodeReceipt, a.addReceipt)
+	case billing.IsReversal(it):
+		gather(a, "refund", it, billing.DecodeReversal, a.addReversal)
+	case strings.HasPrefix(key.SK, billing.PerPrefix):
+		gather(a, "period", it, billing.DecodePeriod, a.addEnded)
+	case strings.HasPrefix(key.PK, billing.RunPK("")) && key.SK != billing.WatermarkSK:
+		a.addRun(key, it)
+	}
+}
+
+// addSettings checks the settings, or gathers a change of them. The shortest time by any settings after
+// which a receipt expired counts for subscriptions that do not tell.
+func (a *auditor) addSettings(key store.Key, it store.Item) {
+	if key == billing.SettingsKey {
+		if _, err := billing.DecodeSettings(it); err != nil {
+			a.problem("unreadable settings", billing.Name{}, 0, "%v", err)
+		}
+		return
+	}
+	months, err := strconv.Atoi(it.Get(schema.Before).Map().Str("receipt-months"))
+	if err == nil && months > 0 && (a.o.ReceiptMonths == 0 || months < a.o.ReceiptMonths) {
+		a.o.ReceiptMonths = months
+	}
+}
+
+// gather adds a readable item.
+func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Item) (*T, error), add func(*T)) {
+	v, err := decode(it)
+	if err != nil {
+		a.unreadable(noun, billing.KeyOf(it), err)
+		return
+	}
+	add(v)
+}
+
+func (a *auditor) addAccount(acc *billing.Account) {
+	a.accounts[a.hash(acc.ID)] = account{uint32(a.hash(acc.Email)), acc.Mixed}
+	if acc.Copying {
+		a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")
+	}
+}
+
+func (a *auditor) addSubscription(s *billing.Subscription) {
+	a.result.Subscriptions++
+	k := a.sub(s.Name)
+	if k.next >= 0 {
+		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
+			"commands find one of them alone", a.texts[k.sku], s.SKU)
+		twin := &audited{name: k.name}
+		a.twins[twin], a.twins[k] = a.twins[k], twin
+		k = twin
+	}
+	k.next, k.email, k.created = int32(max(0, s.Period)), uint32(a.hash(s.Email)), civil.Of(s.Created)
+	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.SKU), a.once(s.Kept)
+	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
+	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
+	a.noteRows(k, s.Raw)
+	a.checkState(s)
+	a.checkAgenda(s)
+	if s.Open != nil {
+		a.result.Open++
+		a.opens[k] = strings.Clone(s.Open.Ref)
+	}
+	if s.Status == billing.ParkedState {
+		a.result.Parked++
+	}
+}
+
+func (a *auditor) addReceipt(r *billing.Receipt) {
+	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.SKU),
+		period: int32(r.Period), due: r.Due}
+	switch r.Kind {
+	case billing.Imported:
+		a.result.Imported++
+		return
+	case billing.External:
+		a.result.External++
+		m.kind = receiptOfPerson
+	default:
+		a.result.Receipts++
+	}
+	if place, _, connected := strings.Cut(r.Charge, "/"); connected && m.kind == receiptOfCharge {
+		at := a.texts[a.once(place)]
+		a.charged[at], a.placed[m.ref] = true, at
+	}
+	s := a.sub(r.Name)
+	s.marks = append(s.marks, m)
+}
+
+func (a *auditor) addEnded(p *billing.EndedPeriod) {
+	m := mark{kind: recordOfEnd, sku: a.once(p.SKU), period: int32(p.Period), due: p.Due}
+	switch p.Ending {
+	case billing.EndParked:
+		m.kind = recordOfParking
+	case billing.EndFailed, billing.EndVoid, billing.EndSkipped:
+	default:
+		a.problem("unknown end of a period", p.Name, p.Period, "%q: want %s, %s, %s or %s", p.Ending, billing.EndFailed,
+			billing.EndVoid, billing.EndSkipped, billing.EndParked)
+	}
+	s := a.sub(p.Name)
+	s.marks = append(s.marks, m)
+}
+
+// addRun checks the balance of a run.
+func (a *auditor) addRun(key store.Key, it store.Item) {
+	counts := it.Get(schema.Counts).Map()
+	sum := int64(0)
+	for _, c := range counts {
+		if c.Name != "due" {
+			n, _ := c.Value.Int64()
+			sum += n
+		}
+	}
+	if due := counts.Int("due"); due != sum {
+		a.problem("run does not balance", billing.Name{}, 0, "%s %s: due %d, outcomes %d", key.PK, key.SK, due, sum)
+	}
+}

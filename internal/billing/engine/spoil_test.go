@@ -1,0 +1,512 @@
+package engine_test
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The subscriptions of a world to be spoilt, on 2024-03-01, by their accounts: a1 has paid two
+// periods, one of them refunded; a2 waits for its retry day; a3 is parked; a4 was canceled; a5 has
+// paid its one installment; a6 has failed; a7 has paid two of three installments; a8 is due in April;
+// a9 waits for its customer.
+func spoilWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld("2024-01-31T09:00", planted{proc: gives})
+	w.settings(t, "receipt-months=12")
+	w.create(one("2024-01-31"))
+	w.create(one("2024-02-29", of("a2"), method("pm_card_visa_chargeDeclined")))
+	w.create(one("2024-02-29", of("a3"), method("")))
+	canceled := w.create(one("2024-01-31", of("a4")))
+	w.create(one("2024-01-31", of("a5"), func(n *billing.NewSubscription) { n.Installments = 1 }))
+	w.create(one("2024-01-31", of("a6"), method("pm_card_visa_chargeDeclinedLostCard")))
+	w.create(one("2024-01-31", of("a7"), func(n *billing.NewSubscription) { n.Installments = 3 }))
+	w.create(one("2024-04-30", of("a8")))
+	w.create(one("2024-02-29", of("a9"), method("pm_card_authenticationRequired")))
+	w.daily("2024-01-31")
+	_, err := w.start().Cancel(t.Context(), canceled, false)
+	mustNot(t, err)
+	w.goTo(date("2024-02-24"))
+	w.daily("2024-03-01")
+	w.refund(t, refund.Order{Name: named("a1"), Key: "once"})
+	return w
+}
+
+// named is the subscription of the account.
+func named(account string) billing.Name { return billing.Name{Account: account, ID: "s1", SKU: "gold"} }
+
+// itemsOf returns the account's items whose sort keys have the prefix.
+func (w *world) itemsOf(t *testing.T, account, prefix string) (items []store.Item) {
+	t.Helper()
+	q := store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#" + account, Prefix: prefix}
+	for it, err := range w.spy.mem.Query(t.Context(), q) {
+		mustNot(t, err)
+		items = append(items, it)
+	}
+	return items
+}
+
+// chargeOf returns the reference of the account's n-th receipt.
+func (w *world) chargeOf(t *testing.T, account string, n int) string {
+	t.Helper()
+	return w.itemsOf(t, account, "REC#")[n].Str(schema.Charge)
+}
+
+// A spoiling is one way to spoil a store or a ledger. It uses the helpers of a hand.
+type spoiling struct {
+	what, want string
+	do         func(h *hand)
+}
+
+// A hand spoils a world.
+type hand struct {
+	t *testing.T
+	*world
+}
+
+// set writes attributes of the account's subscription; the zero Value removes one.
+func (h *hand) set(account string, pairs ...any) {
+	h.spoil(h.t, named(account), func(it *store.Item) { change(it, pairs) })
+}
+
+func change(it *store.Item, pairs []any) {
+	for i := 0; i < len(pairs); i += 2 {
+		switch v := pairs[i+1].(type) {
+		case string:
+			it.Set(pairs[i].(string), store.S(v))
+		case int:
+			it.Set(pairs[i].(string), store.Int(int64(v)))
+		case bool:
+			it.Set(pairs[i].(string), store.Bool(v))
+		case nil:
+			it.Remove(pairs[i].(string))
+		}
+	}
+}
+
+// open changes the open period of the account's subscription.
+func (h *hand) open(account string, pairs ...any) {
+	h.spoil(h.t, named(account), func(it *store.Item) {
+		o := it.Get(schema.OpenPeriod).Map().Clone()
+		change(&o, pairs)
+		it.Set(schema.OpenPeriod, store.M(o))
+	})
+}
+
+func (h *hand) commit(w store.Write) { mustNot(h.t, h.spy.mem.Commit(h.t.Context(), w)) }
+
+// first changes the first item of the account with the prefix.
+func (h *hand) first(account, prefix string, pairs ...any) {
+	it := h.itemsOf(h.t, account, prefix)[0].Clone()
+	change(&it, pairs)
+	h.commit(store.Put(h.tables.RecurringPayments.Name, it))
+}
+
+// drop deletes the first item of the account with the prefix.
+func (h *hand) drop(account, prefix string) {
+	h.commit(store.Delete(h.tables.RecurringPayments.Name, billing.KeyOf(h.itemsOf(h.t, account, prefix)[0])))
+}
+
+// rows bends the rows of an index.
+func (h *hand) rows(index string, bend func(store.Item) []store.Item) {
+	h.plant.store = func(_ *world, s store.Store) store.Store { return &bentIndex{s, index, bend} }
+}
+
+// A bentIndex is a store whose index shows other rows than its items have.
+type bentIndex struct {
+	store.Store
+	index string
+	bend  func(store.Item) []store.Item
+}
+
+func (b *bentIndex) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for it, err := range b.Store.Query(ctx, q) {
+			rows := []store.Item{it}
+			if err == nil && q.Index == b.index {
+				rows = b.bend(it.Clone())
+			}
+			for _, it := range rows {
+				if !yield(it, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// of returns a bend for the rows of one account.
+func bendOf(account string, bend func(store.Item) []store.Item) func(store.Item) []store.Item {
+	return func(it store.Item) []store.Item {
+		if it.Str(schema.PK) != "ACC#"+account {
+			return []store.Item{it}
+		}
+		return bend(it)
+	}
+}
+
+// ledgerOf bends what the processor lists.
+func (h *hand) ledgerOf(intent func(billing.Intent) []billing.Intent, reversal func(billing.Reversal) []billing.Reversal) {
+	h.plant.proc = func(w *world, p billing.Processor) billing.Processor {
+		return &bentLedger{gives(w, p).(*giver), intent, reversal}
+	}
+}
+
+// A bentLedger is a processor that lists something else than it did.
+type bentLedger struct {
+	*giver
+	intent   func(billing.Intent) []billing.Intent
+	reversal func(billing.Reversal) []billing.Reversal
+}
+
+func bending[T any](list iter.Seq2[T, error], bend func(T) []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range list {
+			all := []T{v}
+			if bend != nil && err == nil {
+				all = bend(v)
+			}
+			for _, v := range all {
+				if !yield(v, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (b *bentLedger) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
+	return bending(b.giver.List(ctx, r), b.intent)
+}
+
+func (b *bentLedger) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+	return bending(b.giver.Reversals(ctx, r), b.reversal)
+}
+
+// charges bends the successes of a1's first period.
+func (h *hand) charges(bend func(billing.Intent) []billing.Intent) {
+	h.ledgerOf(func(in billing.Intent) []billing.Intent {
+		if in.Tag.Account != "a1" || in.Tag.Period != 0 {
+			return []billing.Intent{in}
+		}
+		return bend(in)
+	}, nil)
+}
+
+// TestVerify_NoticesEachSpoiling: every way of spoiling a store, its indexes or a ledger is a problem
+// with its name. Nobody could notice these: another amount, payment method, reminder time or address of
+// a subscription, which a person may have chosen; another method or customer of an account; a row of
+// the outbox that is gone, since a delivered one is; the record of a run that is gone; a row left in an
+// index on a date that no subscription has and no run looks at, which nobody reads; an open period that
+// is gone, whose intent the rollback check of the next run finds; and a receipt changed together with its
+// charge.
+func TestVerify_NoticesEachSpoiling(t *testing.T) {
+	spoilings := slices.Concat(spoiltSubscriptions(), spoiltPeriods(), spoiltIndexes(), spoiltRecords(), spoiltLedgers())
+	if len(spoilings) < 35 {
+		t.Errorf("%d ways", len(spoilings))
+	}
+	clean := spoilWorld(t)
+	if r, err := clean.start().Verify(t.Context()); err != nil || !r.OK || r.Open != 2 || r.Parked != 1 {
+		t.Fatalf("before: %+v, %v", r, err)
+	}
+	for _, x := range spoilings {
+		t.Run(x.what, func(t *testing.T) {
+			w := spoilWorld(t)
+			x.do(&hand{t, w})
+			r, err := w.start().Verify(t.Context())
+			mustNot(t, err)
+			found := false
+			for _, p := range r.Problems {
+				found = found || p.Kind == x.want
+			}
+			if r.OK || !found {
+				t.Errorf("want %q among %+v", x.want, r.Problems)
+			}
+			if len(r.Problems) > 4 {
+				t.Errorf("%d problems for one spoiling: %+v", len(r.Problems), r.Problems)
+			}
+		})
+	}
+}
+
+func spoiltSubscriptions() []spoiling {
+	const next = schema.NextPaymentDate
+	return []spoiling{
+		{"its date ten years later", "looked at too late", func(h *hand) { h.set("a1", next, "2034-03-31") }},
+		{"its date ten years earlier", "never charged", func(h *hand) { h.set("a1", next, "2014-03-31") }},
+		{"its date gone", "never charged", func(h *hand) { h.set("a1", next, nil) }},
+		{"its date some days early", "looked at too early", func(h *hand) { h.set("a8", next, "2024-04-10") }},
+		{"its date in a shard that is not there", "never charged", func(h *hand) { h.set("a1", next, "2024-03-31#07") }},
+		{"the sort key of its index gone", "never charged", func(h *hand) { h.set("a1", schema.LastPaymentDate, nil) }},
+		{"due before the last run", "left out by a run", func(h *hand) {
+			h.set("a8", next, "2024-02-20", schema.Anchor, "2024-02-20", schema.PaymentDay, "20", schema.NextReminderDate, nil)
+		}},
+		{"a parked row in 2099", "looked at too late", func(h *hand) { h.set("a3", next, "2099-01-01") }},
+		{"an open row in 2099", "looked at too late", func(h *hand) { h.set("a9", next, "2099-01-01") }},
+		{"a retry ten years later", "looked at too late", func(h *hand) { h.set("a2", next, "2034-03-03") }},
+		{"a reminder after the payment", "reminded too late", func(h *hand) {
+			h.set("a1", schema.NextReminderDate, "2034-03-24")
+		}},
+		{"a status that is none", "unknown status", func(h *hand) { h.set("a1", schema.Status, "activ") }},
+		{"paused behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "paused") }},
+		{"canceled behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "canceled") }},
+		{"completed before the last installment", "completed too early", func(h *hand) {
+			h.set("a7", schema.Status, "completed", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"parked no longer", "parked period", func(h *hand) { h.set("a3", schema.Status, nil) }},
+		{"another payment day", "schedule does not hold", func(h *hand) { h.set("a1", schema.PaymentDay, "15") }},
+		{"an anchor on another day", "schedule does not hold", func(h *hand) { h.set("a1", schema.Anchor, "2024-01-15") }},
+		{"an anchor ten years later", "due dates differ", func(h *hand) { h.set("a1", schema.Anchor, "2034-01-31") }},
+		{"an anchor ten years later, not yet paid", "looked at too early", func(h *hand) {
+			h.set("a8", schema.Anchor, "2034-04-30")
+		}},
+		{"its anchor gone", "schedule does not hold", func(h *hand) { h.set("a1", schema.Anchor, nil) }},
+		{"an anchor of a later period", "schedule does not hold", func(h *hand) { h.set("a1", schema.AnchorPeriod, 7) }},
+		{"a period too many", "period skipped", func(h *hand) { h.set("a1", schema.Period, 3) }},
+		{"a period too few", "receipt of a period to come", func(h *hand) { h.set("a1", schema.Period, 1) }},
+		{"all installments paid, and active", "paid off and active", func(h *hand) { h.set("a7", schema.Installments, 2) }},
+		{"too many installments paid", "too many installments", func(h *hand) { h.set("a7", schema.Paid, 4) }},
+		{"no amount", "amount that cannot be", func(h *hand) { h.set("a1", schema.PaymentAmount, "0.00") }},
+		{"an amount that is none", "unreadable subscription", func(h *hand) { h.set("a1", schema.PaymentAmount, "many") }},
+		{"another address", "copy of the address differs", func(h *hand) { h.set("a1", schema.Email, "eve@example.com") }},
+		{"its version gone", "version missing", func(h *hand) { h.set("a1", schema.Version, nil) }},
+		{"itself gone", "receipt without a subscription", func(h *hand) { h.drop("a1", "SUB#") }},
+		{"a second one of its id", "two subscriptions of one id", func(h *hand) {
+			it := h.item(h.t, named("a8"))
+			it.Set(schema.SK, store.S("SUB#s1#SKU#tin"))
+			it.Set(schema.SKU, store.S("tin"))
+			h.commit(store.Put(h.tables.RecurringPayments.Name, it))
+		}},
+		{"a request that is none", "unknown request", func(h *hand) { h.set("a9", schema.Requested, "stop") }},
+	}
+}
+
+func spoiltPeriods() []spoiling {
+	return []spoiling{
+		{"another intent bound", "unknown to the processor", func(h *hand) { h.open("a9", schema.Ref, "pi_other") }},
+		{"an intent of another subscription bound", "open intent differs", func(h *hand) {
+			h.open("a9", schema.Ref, h.chargeOf(h.t, "a7", 0))
+		}},
+		{"another period open", "open period out of step", func(h *hand) { h.open("a9", schema.Period, 3) }},
+		{"a state that is none", "unknown state of an open period", func(h *hand) { h.open("a9", schema.State, "lost") }},
+		{"a receipt gone", "charge without a receipt", func(h *hand) { h.drop("a1", "REC#") }},
+		{"a receipt of less", "amounts differ", func(h *hand) { h.first("a1", "REC#", schema.ProcessedAmount, "1.00") }},
+		{"a receipt of another charge", "receipt without a charge", func(h *hand) {
+			h.first("a1", "REC#", schema.Charge, "pi_other")
+		}},
+		{"a second receipt", "two receipts", func(h *hand) { h.first("a1", "REC#", schema.SK, "REC#2024-02-01T00:00:00.000Z#2") }},
+		{"a receipt of another period", "two receipts", func(h *hand) { h.first("a1", "REC#", schema.Period, 1) }},
+		{"a receipt of another due date", "due dates differ", func(h *hand) {
+			h.first("a1", "REC#", schema.DueDate, "2024-01-30")
+		}},
+		{"a receipt without an amount", "unreadable receipt", func(h *hand) {
+			h.first("a1", "REC#", schema.ProcessedAmount, "many")
+		}},
+		{"the record of a failed period gone", "period skipped", func(h *hand) { h.drop("a6", "PER#") }},
+		{"an end that is none", "unknown end of a period", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
+		{"a record of a period to come", "record of a period to come", func(h *hand) {
+			h.first("a6", "PER#", schema.Period, 4, schema.SK, "PER#s1#SKU#gold#000004", schema.DueDate, "2024-05-31")
+		}},
+		{"a paid period ended", "paid and ended", func(h *hand) {
+			h.first("a6", "PER#", schema.PK, "ACC#a1")
+		}},
+	}
+}
+
+func spoiltIndexes() []spoiling {
+	gone := func(store.Item) []store.Item { return nil }
+	other := func(name string) func(store.Item) []store.Item {
+		return func(it store.Item) []store.Item {
+			it.Set(name, store.S("other"))
+			return []store.Item{it}
+		}
+	}
+	return []spoiling{
+		{"a row of payments gone", "index row missing", func(h *hand) { h.rows(schema.PaymentIndex, bendOf("a1", gone)) }},
+		{"a row of reminders gone", "index row missing", func(h *hand) { h.rows(schema.ReminderIndex, bendOf("a8", gone)) }},
+		{"an index of payments empty for the parked", "index row missing", func(h *hand) {
+			h.rows(schema.PaymentIndex, bendOf("a3", gone))
+		}},
+		{"a row of another amount", "index row differs", func(h *hand) {
+			h.rows(schema.PaymentIndex, bendOf("a1", other(schema.PaymentAmount)))
+		}},
+		{"a row of another address", "index row differs", func(h *hand) {
+			h.rows(schema.ReminderIndex, bendOf("a8", other(schema.Email)))
+		}},
+		{"a row left on an old date", "index row differs", func(h *hand) {
+			h.plant.store = func(_ *world, s store.Store) store.Store { return &leftRow{s, h.item(h.t, named("a8"))} }
+		}},
+	}
+}
+
+// A leftRow is a store whose index still shows an item on the day before.
+type leftRow struct {
+	store.Store
+	it store.Item
+}
+
+func (l *leftRow) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	if q.Index != schema.PaymentIndex || q.Partition != "2024-02-28" {
+		return l.Store.Query(ctx, q)
+	}
+	return func(yield func(store.Item, error) bool) {
+		it := l.it.Clone()
+		it.Set(schema.NextPaymentDate, store.S(q.Partition))
+		yield(it, nil)
+	}
+}
+
+func spoiltRecords() []spoiling {
+	return []spoiling{
+		{"an account gone", "subscription without its account", func(h *hand) { h.drop("a1", "ACC") }},
+		{"an address change that was cut off", "unfinished address change", func(h *hand) {
+			h.first("a1", "ACC", schema.FanOut, true)
+		}},
+		{"a run that does not balance", "run does not balance", func(h *hand) {
+			h.spoilRun(func(counts *store.Item) { counts.Set("due", store.Int(99)) })
+		}},
+		{"the record of a refund gone", "refund not recorded", func(h *hand) { h.drop("a1", "REF#") }},
+		{"the record of a smaller refund", "amounts differ", func(h *hand) { h.first("a1", "REF#", schema.Amount, "1.00") }},
+	}
+}
+
+// spoilRun changes the counts of the first run.
+func (h *hand) spoilRun(change func(counts *store.Item)) {
+	q := store.Query{Table: h.tables.RecurringPayments.Name, Partition: "RUN#payments", Prefix: "2024", Limit: 1}
+	for it, err := range h.spy.mem.Query(h.t.Context(), q) {
+		mustNot(h.t, err)
+		counts := it.Get(schema.Counts).Map().Clone()
+		change(&counts)
+		it = it.Clone()
+		it.Set(schema.Counts, store.M(counts))
+		h.commit(store.Put(h.tables.RecurringPayments.Name, it))
+	}
+}
+
+func spoiltLedgers() []spoiling {
+	return []spoiling{
+		{"a second success", "charged twice", func(h *hand) {
+			h.charges(func(in billing.Intent) []billing.Intent {
+				other := in
+				other.Ref += "_other"
+				return []billing.Intent{in, other}
+			})
+		}},
+		{"a success gone", "receipt without a charge", func(h *hand) {
+			h.charges(func(billing.Intent) []billing.Intent { return nil })
+		}},
+		{"a success of more", "amounts differ", func(h *hand) {
+			h.charges(func(in billing.Intent) []billing.Intent {
+				in.Amount = usd(9999)
+				return []billing.Intent{in}
+			})
+		}},
+		{"a success of nobody", "charge without a subscription", func(h *hand) {
+			h.charges(func(in billing.Intent) []billing.Intent {
+				other := in
+				other.Ref, other.Tag.Account = "pi_other", "nobody"
+				return []billing.Intent{in, other}
+			})
+		}},
+		{"a success of another installation", "charged by another installation", func(h *hand) {
+			h.charges(func(in billing.Intent) []billing.Intent {
+				other := in
+				other.Ref, other.Tag.Installation = "pi_other", "OTHER"
+				return []billing.Intent{in, other}
+			})
+		}},
+		{"a refund gone", "refund unknown to the processor", func(h *hand) {
+			h.ledgerOf(nil, func(billing.Reversal) []billing.Reversal { return nil })
+		}},
+		{"a refund that nobody asked for", "refund not recorded", func(h *hand) {
+			h.ledgerOf(nil, func(r billing.Reversal) []billing.Reversal {
+				other := r
+				other.ID, other.Request = "re_other", ""
+				return []billing.Reversal{r, other}
+			})
+		}},
+		{"a refund twice", "refunded twice", func(h *hand) {
+			h.ledgerOf(nil, func(r billing.Reversal) []billing.Reversal {
+				other := r
+				other.ID = "re_other"
+				return []billing.Reversal{r, other}
+			})
+		}},
+	}
+}
+
+// TestVerify_ReceiptsRememberTheirTime: a change of receipt-months makes no problem of a receipt that
+// has expired by its own time, and excuses none that has not.
+func TestVerify_ReceiptsRememberTheirTime(t *testing.T) {
+	for _, x := range []struct{ first, then string }{{"1", "12"}, {"12", "1"}, {"0", "1"}, {"1", "0"}} {
+		t.Run(x.first+" then "+x.then, func(t *testing.T) {
+			w := newWorld("2024-01-31T09:00", planted{})
+			w.settings(t, "receipt-months="+x.first)
+			w.create(one("2024-01-31"))
+			w.start().run(w.today())
+			w.settings(t, "receipt-months="+x.then) // at the same instant
+			for range 100 {
+				w.tomorrow()
+				w.start().run(w.today())
+			}
+			w.report(t)
+			kept := w.itemsOf(t, "a1", "REC#")
+			for _, it := range kept {
+				snapshot := w.spy.mem.Snapshot()
+				mustNot(t, snapshot.Commit(t.Context(), store.Delete(w.tables.RecurringPayments.Name, billing.KeyOf(it))))
+				w.plant.store = func(*world, store.Store) store.Store { return snapshot }
+				r, err := w.start().Verify(t.Context())
+				mustNot(t, err)
+				if len(r.Problems) != 1 || r.Problems[0].Kind != "charge without a receipt" {
+					t.Errorf("without the receipt of %s: %+v", it.Str(schema.DueDate), r.Problems)
+				}
+			}
+		})
+	}
+}
+
+// TestVerify_TwoSKUsOfOneID: legal in the published key, and each is charged once.
+func TestVerify_TwoSKUsOfOneID(t *testing.T) {
+	w := newWorld("2023-06-28T09:00", planted{})
+	other := foreign("1", "1", "SK", "SUB#1#SKU#888", "SKU", "888")
+	w.write(foreign("1", "1"), other)
+	r := w.adopt(t, map[string]string{"1": "pm_card_visa"})
+	if r.Duplicates.Count != 1 || !strings.Contains(r.Duplicates.First[0].Reason, "another subscription of this id") {
+		t.Errorf("adoption: %+v", r.Duplicates)
+	}
+	for range 40 {
+		w.start().run(w.today())
+		w.tomorrow()
+	}
+	a, err := w.start().Verify(t.Context())
+	mustNot(t, err)
+	if len(a.Problems) != 1 || a.Problems[0].Kind != "two subscriptions of one id" || a.Receipts != 4 || a.Charges != 4 ||
+		!strings.Contains(a.Problems[0].Detail, "888") || !strings.Contains(a.Problems[0].Detail, "999") {
+		t.Errorf("verify: %+v", a)
+	}
+}
+
+// TestVerify_BesideALaggingIndex: a row that is shown at the second look is no problem.
+func TestVerify_BesideALaggingIndex(t *testing.T) {
+	w := spoilWorld(t)
+	looks := map[string]int{}
+	h := &hand{t, w}
+	h.rows(schema.PaymentIndex, func(it store.Item) []store.Item {
+		if looks[it.Str(schema.PK)]++; looks[it.Str(schema.PK)] == 1 {
+			return nil
+		}
+		return []store.Item{it}
+	})
+	r, err := w.start().Verify(t.Context())
+	mustNot(t, err)
+	if !r.OK {
+		t.Errorf("%+v", r.Problems)
+	}
+}
