@@ -35,6 +35,7 @@ type program struct {
 
 	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
 	lasting bool         // the process stays: a short one leaves it the folder
+	cache   int64        // bytes of the store's cache; 0: the engine's default
 
 	flag    func(name string) string // the text of a global flag
 	asJSON  bool                     // --json
@@ -175,7 +176,7 @@ func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create,
 	alone bool) (store.Store, error) {
 	o := storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create, Holder: p.command,
-		Logger: p.logger(), Version: buildVersion().text(), Alone: alone, Lasting: p.lasting}
+		Logger: p.logger(), Version: buildVersion().text(), Alone: alone, Lasting: p.lasting, CacheBytes: p.cache}
 	if p.clock != nil && place.Folder != "" { // package folder makes the clock of both
 		o.Clock, o.Now = p.clock.String(), p.machine()
 	}
@@ -306,13 +307,12 @@ func (s *session) close() error {
 type missingStore struct{ url string }
 
 func (e *missingStore) Error() string {
-	ways := "duesday import FILE makes one, as does duesday account create"
+	ways := "duesday store create makes a new one"
 	if strings.HasPrefix(e.url, "dynamodb:") {
-		ways = "duesday store create makes one, as does duesday import FILE; " +
-			"duesday store adopt makes one of a table that other tools have filled"
+		ways += "; duesday store adopt makes one of a table that other tools have filled"
 	}
-	return fmt.Sprintf("there is no store at %s yet: %s; or name another with --store or %s", e.url, ways,
-		config.EnvStore)
+	return fmt.Sprintf("there is no store at %s yet: %s; or name another with --store or %s. If one was lost, put its "+
+		"backup back: a new one would charge its customers again", e.url, ways, config.EnvStore)
 }
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }

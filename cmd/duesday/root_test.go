@@ -108,7 +108,11 @@ func TestRoot_MissingStoreSaysWhatToDo(t *testing.T) {
 		if r.code != exitFailed {
 			t.Errorf("duesday %s: exit %d", line, r.code)
 		}
-		contains(t, r.errors, "duesday: there is no store at pebble:./duesday-data yet", "duesday import FILE", "--store")
+		contains(t, r.errors, "duesday: there is no store at pebble:./duesday-data yet", "duesday store create", "--store",
+			"put its backup back")
+		if strings.Contains(r.errors, "import") {
+			t.Errorf("duesday %s advises an import: %s", line, r.errors)
+		}
 	}
 }
 

@@ -83,9 +83,12 @@ func TestSandbox_Shared(t *testing.T) {
 	wg.Wait()
 	for _, name := range []string{"a", "b"} {
 		for _, url := range []string{url, file} {
-			audit := c.object(exitDone, "verify", "--store", "pebble:./"+name, "--processor", url)
-			equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign", "problems"),
-				[]any{true, 2, 2, 2, []any{}})
+			verify := []string{"verify", "--store", "pebble:./" + name, "--processor", url}
+			audit := c.object(exitFailed, verify...)
+			equal(t, "audit of "+name, members(audit, "ok", "receipts", "charges", "foreign"), []any{false, 2, 2, 2})
+			for _, x := range audit["problems"].([]any) {
+				equal(t, "problem", x.(map[string]any)["kind"], "charged by another installation")
+			}
 			equal(t, "reconcile", c.object(exitDone, "reconcile", "--store", "pebble:./"+name, "--processor", url)["adopted"], 0)
 		}
 	}
@@ -103,7 +106,7 @@ func TestSandbox_Shared(t *testing.T) {
 		t.Errorf("a run without its processor: exit %d, %s", r.code, r.out)
 	}
 	contains(t, r.errors, "no sandbox is served at "+strings.TrimPrefix(url, "sandbox:"))
-	c.must("verify", "--store", "pebble:./a") // the file is free again
+	equal(t, "the file is free again", c.object(exitFailed, "verify", "--store", "pebble:./a")["charges"], 2)
 }
 
 // The demo lives through its months with the server's ledger as with a file.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,11 +12,15 @@ import (
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	c := p.storeLeaf("verify", "Audit the whole store against the processor's ledger", need{processor: true, read: true},
-		p.verify)
+	c := leaf("verify", "Audit the whole store against the processor's ledger", func(ctx context.Context, _ []string) error {
+		p.cache = auditCache
+		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
+		return p.with(ctx, need{processor: true, read: true}, func(s *session) error { return p.verify(ctx, s) })
+	})
 	c.Long = `Audit the whole store against the processor's ledger: no period charged twice, none
 skipped, every receipt has its charge and every charge its receipt, and every run
-balances. It changes nothing. Exits 1 when something is wrong.`
+balances. Every subscription must be where a run finds it in time: its dates, and its rows
+in the indexes, are compared. It changes nothing. Exits 1 when something is wrong.`
 	return c
 }
 
@@ -28,11 +33,20 @@ func viewAudit(a *audit.Report) object {
 		})}
 }
 
+// An audit reads everything once, so a large cache is of no use to it. It keeps a summary of each
+// subscription, for which memory matters more than time.
+const (
+	auditCache     = 64 << 20
+	auditGCPercent = 25
+)
+
 // shownProblems is how many problems people get; --json has all.
 const shownProblems = 100
 
-func (p *program) verify(ctx context.Context, s *session, _ []string) error {
-	report, err := s.engine.Verify(ctx)
+func (p *program) verify(ctx context.Context, s *session) error {
+	bar := p.progress("items, rows and charges", 0, nil)
+	report, err := s.engine.Audit(ctx, bar.done.Store)
+	bar.end()
 	if err != nil {
 		return err
 	}
@@ -89,20 +103,33 @@ such charges switches charging off; switch it on again with duesday charging on.
 }
 
 func (p *program) chargingCommand() *cobra.Command {
-	var reason string
+	var reason, other string
 	off := leaf("off", "Stop all charges until charging is switched on again",
-		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason) })
+		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
 	on := leaf("on", "Let runs charge again",
-		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "") })
+		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
+	on.Flags().StringVar(&other, "accept-other-installation", "",
+		"`ID` of another installation whose charges of subscriptions in this store are right")
+	on.Long = `Let runs charge again.
+
+The first run of a new store refuses to charge if the processor shows charges of the last 40
+days for its subscriptions that have another installation's id: the store was lost and made
+again, and everybody would be charged twice. Put the backup back. Only where nobody would be
+charged twice, accept the other installation by its id.`
 	return group("charging", "Switch charging off or on for the whole store", "", off, on)
 }
 
-func (p *program) setCharging(ctx context.Context, on bool, reason string) error {
+func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
 	if err := billing.CheckText("reason", reason, 1024); err != nil {
 		return err
 	}
 	return p.with(ctx, need{create: true}, func(s *session) error {
+		if other != "" {
+			if err := s.engine.AcceptInstallation(ctx, other); err != nil {
+				return err
+			}
+		}
 		if err := s.engine.SetCharging(ctx, on, reason); err != nil {
 			return err
 		}
@@ -111,6 +138,6 @@ func (p *program) setCharging(ctx context.Context, on bool, reason string) error
 		} else {
 			p.say("charging is off: no run opens or confirms a payment")
 		}
-		return p.json(object{"charging", on, "reason?", reason})
+		return p.json(object{"charging", on, "reason?", reason, "accepted_installation?", other})
 	})
 }

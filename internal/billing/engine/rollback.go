@@ -82,6 +82,11 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 	if err != nil {
 		return nil, err
 	}
+	if ended.IsZero() {
+		if err := e.checkInstallations(ctx, scope); err != nil {
+			return nil, err
+		}
+	}
 	ended = cmp.Or(ended, e.Opened.Created)
 	for i := range scope {
 		scope[i].Since = ended.Add(-rollbackMargin)

@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/stripefake"
+)
+
+// lose gives the world an empty store.
+func (w *world) lose(t *testing.T) {
+	t.Helper()
+	mem, err := memstore.Open(w.tables.All(), w.now)
+	mustNot(t, err)
+	w.spy = newSpy(w, mem)
+}
+
+// TestInstallation_AStoreLostAndMadeAgain charges nobody whom the lost one has charged, until a person
+// has accepted the lost one's charges.
+func TestInstallation_AStoreLostAndMadeAgain(t *testing.T) {
+	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
+	n := w.create(one("2024-01-31"))
+	lost := b.mustEngine(w)
+	run(t, lost)
+	w.lose(t)
+	w.create(one("2024-01-31"))
+	w.tomorrow()
+	e := b.mustEngine(w)
+	refused := func() {
+		t.Helper()
+		_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		wantErr(t, err, engine.ErrOtherInstallation)
+		if !strings.Contains(err.Error(), "--accept-other-installation "+lost.Opened.Installation) {
+			t.Errorf("%v; want what to say", err)
+		}
+		_, _, err = e.CollectNow(t.Context(), n)
+		wantErr(t, err, engine.ErrOtherInstallation)
+		if m, err := e.Meta(t.Context()); err != nil || m.Charging || !strings.Contains(m.Reason, "another installation") {
+			t.Errorf("charging %t, %q, %v", m.Charging, m.Reason, err)
+		}
+		if got := len(w.paidOn(n)); got != 1 {
+			t.Fatalf("charged %d times", got)
+		}
+	}
+	refused()
+	mustNot(t, e.SetCharging(t.Context(), true, "")) // alone it accepts nothing
+	refused()
+	a, err := e.Verify(t.Context())
+	mustNot(t, err)
+	if len(a.Problems) != 1 || a.Problems[0].Kind != "charged by another installation" || a.Others != 1 {
+		t.Errorf("verify: %+v", a)
+	}
+	wantAny(t, e.AcceptInstallation(t.Context(), e.Opened.Installation))
+	mustNot(t, e.AcceptInstallation(t.Context(), "ANOTHER"))
+	mustNot(t, e.SetCharging(t.Context(), true, ""))
+	refused()
+	mustNot(t, e.AcceptInstallation(t.Context(), lost.Opened.Installation))
+	mustNot(t, e.SetCharging(t.Context(), true, ""))
+	e = b.mustEngine(w)
+	if r := run(t, e); r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("accepted: %v", r.Counts)
+	}
+	audited(t, e)
+}
+
+// TestInstallation_Others: charges of another installation for other subscriptions, and those of a
+// store that has had its first run, refuse nothing.
+func TestInstallation_Others(t *testing.T) {
+	w, b := stripeWorld(t, "2024-01-31T09:00", stripefake.Faults{})
+	w.create(one("2024-01-31"))
+	run(t, b.mustEngine(w))
+	w.lose(t)
+	n := w.create(one("2024-01-31", of("a2")))
+	e := b.mustEngine(w)
+	if r := run(t, e); r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("another account: %v", r.Counts)
+	}
+	audited(t, e)
+	w.create(one("2024-02-01"))
+	w.tomorrow()
+	if r := run(t, e); r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("after the first run: %v", r.Counts)
+	}
+	if a, err := e.Verify(t.Context()); err != nil || len(a.Problems) != 1 {
+		t.Errorf("verify: %+v, %v", a, err)
+	}
+	if s := w.sub(n); s.Status != billing.Active {
+		t.Errorf("%s", w.describe(n))
+	}
+}
