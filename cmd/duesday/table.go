@@ -48,6 +48,9 @@ func cell(v any) string {
 	case civil.Date:
 		return date(v)
 	case money.Amount:
+		if v.Currency().IsZero() { // of a row that cannot be read
+			return ""
+		}
 		return v.Format()
 	case bool:
 		if v {
