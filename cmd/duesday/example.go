@@ -49,7 +49,7 @@ var examples = map[string]string{
 	"schema nosql-workbench": "schema nosql-workbench > model.json",
 	"schema cloudformation":  "schema cloudformation --prefix billing- > template.json",
 	"schema iam":             "schema iam runtime --region eu-west-1 --account 123456789012",
-	"serve":                  "serve\nserve --on-fulfil ./fulfil.sh --on-unsubscribe ./unsubscribe.sh",
+	"serve":                  "serve\nserve --create --daily 06:10\nserve --on-fulfil ./fulfil.sh --on-unsubscribe ./unsubscribe.sh",
 	"settings show":          "settings show\nsettings show --history --json",
 	"settings set":           "settings set retry-days=1,3,7 receipt-months=12\nsettings set operator=",
 	"store create":           "store create --store 'dynamodb:?region=eu-west-1' --point-in-time-recovery",

@@ -23,6 +23,7 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitPerson = 3 // a run is done, but something needs a person
+	exitDamage = 4 // store.ErrDamaged
 )
 
 // A usageError is invalid usage.
@@ -76,6 +77,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 
 func (p *program) fail(err error, command string) int {
 	p.problem("error", errorColour, secret.Clean(err.Error()))
+	if errors.Is(err, store.ErrDamaged) {
+		return exitDamage
+	}
 	_, usage := errors.AsType[*usageError](err)
 	if _, wrong := errors.AsType[*field.Error](err); !usage && !wrong {
 		return exitFailed

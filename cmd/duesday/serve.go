@@ -48,6 +48,7 @@ type serveFlags struct {
 	endedBy             []string
 	every               time.Duration
 	noPoll              bool
+	create              bool
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -55,8 +56,9 @@ func (p *program) serveCommand() *cobra.Command {
 	c := leaf("serve", "Run the daily jobs, deliver mail, and serve webhooks and the API",
 		func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
 	c.Long = `Run everything in one process: both daily jobs at the times of --daily, the mail, and what
-Stripe sends. It makes the store when there is none, and runs until it is interrupted; then it
-stops a job at its next row, and finishes the requests that it has begun.
+Stripe sends. It runs until it is interrupted; then it stops a job at its next row, and finishes
+the requests that it has begun. Make the store before, with duesday store create, or give
+--create: a mistyped name is no new installation, which would know nothing of what was charged.
 
 A job runs at each time of the day, and at once if it has missed one: while serve did not run,
 or on a store without any run. A failed run is tried again after 1, 5 and then every 15
@@ -110,6 +112,7 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f.StringSliceVar(&o.endedBy, "ended-by", nil,
 		"`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
+	f.BoolVar(&o.create, "create", false, "make the store if there is none")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events: duesday poll does")
 	return checked(c, func([]string) error {
 		if f.Changed("poll-every") && o.noPoll {
@@ -178,7 +181,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
-	return p.with(ctx, need{create: true, take: true, processor: true}, func(s *session) error {
+	return p.with(ctx, need{create: o.create, take: true, processor: true}, func(s *session) error {
 		if err := p.takeTimes(ctx, s, o); err != nil {
 			return err
 		}

@@ -127,7 +127,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, machine)
 	done := make(chan int, 1)
 	go func() {
-		done <- p.run(ctx, append([]string{"serve", "--json", "--listen", "127.0.0.1:0"}, args...))
+		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0"}, args...))
 		write.Close()
 	}()
 	out := bufio.NewReader(read)
@@ -394,6 +394,17 @@ func TestServe_EndedBy(t *testing.T) {
 	contains(t, r.errors, "--ended-by is unpaid, and ended-by is paused,unpaid in the store's settings")
 }
 
+// TestServe_NoStore: a mistyped name makes no store.
+func TestServe_NoStore(t *testing.T) {
+	c := newCLI(t)
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--store", "pebble:mistyped")
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "there is no store at pebble:mistyped")
+	if _, err := os.Stat("mistyped"); err == nil {
+		t.Error("a folder was made")
+	}
+}
+
 func TestServe_Refuses(t *testing.T) {
 	c := newServeCLI(t)
 	for _, x := range []struct {
@@ -421,7 +432,7 @@ func TestServe_Refuses(t *testing.T) {
 	} {
 		old := c.env[x.env]
 		c.env[x.env] = x.value
-		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(x.args)...)...)
+		r := c.run(append([]string{"serve", "--create", "--listen", "127.0.0.1:0"}, strings.Fields(x.args)...)...)
 		c.env[x.env] = old
 		if r.code != x.code || strings.Contains(r.errors, "hidden") {
 			t.Errorf("%s %s=%s: exit %d, want %d: %s", x.args, x.env, x.value, r.code, x.code, r.errors)

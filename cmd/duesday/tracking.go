@@ -42,7 +42,7 @@ func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(foll
 	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == trackingNeed{}},
 		func(s *session) error { return p.track(ctx, s, &t, n.stripe, tracking.Options{}, do) })
 	if errors.Is(err, store.ErrMissing) {
-		return fmt.Errorf("there is no store at %s yet: duesday serve makes one, as does duesday connect add",
+		return fmt.Errorf("there is no store at %s yet: duesday store create makes one, as does duesday connect add",
 			secret.Redact(p.cfg.Store))
 	}
 	return p.explainTracking(err)

@@ -31,6 +31,8 @@ var (
 	// ErrFormat: the store was written by a newer Duesday or by another program; or an item
 	// is damaged or has a value that is not supported (see the package comment).
 	ErrFormat = errors.New("unreadable store format")
+	// ErrDamaged: files of the store are damaged or missing.
+	ErrDamaged = errors.New("the store is damaged")
 )
 
 // A ConflictError names the write of a Commit that failed, and its condition. It is

@@ -64,7 +64,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside; release
 // unlocks it.
 func (f Folders) claimTarget(from, dir string, replace bool) (release func() error, err error) {
-	is, err := pebblestore.IsStore(dir)
+	is, err := isReplaceable(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,15 @@ func (f Folders) claimTarget(from, dir string, replace bool) (release func() err
 		return nil, errors.Join(err, fmt.Errorf("%w: %s is the backup itself", store.ErrInvalid, dir))
 	}
 	return pebblestore.LockFolder(dir)
+}
+
+// isReplaceable reports whether a store is in the folder, damaged or not.
+func isReplaceable(dir string) (bool, error) {
+	is, err := pebblestore.IsStore(dir)
+	if errors.Is(err, store.ErrDamaged) {
+		return true, nil
+	}
+	return is, err
 }
 
 func sameFolder(a, b string) bool {
@@ -155,7 +164,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 
 // swap moves the store at dir aside, and the new folder to dir.
 func (r *Restored) swap(temp, dir string, now time.Time) error {
-	is, err := pebblestore.IsStore(dir)
+	is, err := isReplaceable(dir)
 	if err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func (r *reader) write() store.Write {
 
 // classes are the errors that cross the wire by their place in this list.
 var classes = [...]error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled,
-	store.ErrUnknown, store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat}
+	store.ErrUnknown, store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrDamaged}
 
 // answerError is an error of the holder's store, with its class and text.
 type answerError struct {

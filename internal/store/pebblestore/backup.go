@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -69,7 +70,7 @@ func CheckTarget(dir, to string) error {
 	return nil
 }
 
-// IsStore reports whether a store is in the folder.
+// IsStore reports whether a store is in the folder. It returns ErrDamaged if there are only parts of one.
 func IsStore(dir string) (bool, error) { return isStore(dir, vfs.Default) }
 
 func isStore(dir string, files vfs.FS) (bool, error) {
@@ -77,7 +78,19 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 		return false, nil
 	}
 	d, err := pebble.Peek(dir, files)
-	return err == nil && d.Exists, err
+	if err != nil || d.Exists {
+		return err == nil, damaged(dir, err)
+	}
+	list, err := files.List(dir)
+	if part := slices.IndexFunc(list, isData); part >= 0 {
+		return false, &damagedError{dir, fmt.Errorf("%s is there, and the marker of the manifest is not", list[part])}
+	}
+	return false, err
+}
+
+// isData reports whether the file has data of a store. The creation of a store makes the marker first.
+func isData(name string) bool {
+	return slices.Contains([]string{".sst", ".log", ".blob"}, filepath.Ext(name))
 }
 
 // placeOf returns the one name of a path whose last parts may not exist yet. Pebble's lock goes by

@@ -73,6 +73,7 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 func (l pebbleLog) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) { l.failure.fail(fmt.Errorf("in the background: %w", err)) },
+		DataCorruption:  func(pebble.DataCorruptionInfo) {}, // the reader gets an error; see damaged
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			l.log.Warn("store", "event", "slow disk", "path", info.Path, "duration", info.Duration)
 		},

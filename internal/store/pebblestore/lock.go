@@ -3,6 +3,7 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -18,7 +19,7 @@ const holderFile = "HOLDER"
 
 // A lock keeps other processes, and other Opens in this one, out of a folder.
 type lock struct {
-	held   *pebble.Lock
+	held   *folderLock
 	fs     vfs.FS
 	holder string // path of the holder file
 }
@@ -36,13 +37,40 @@ func acquireLock(files vfs.FS, path, shown, holder, at string) (*lock, error) {
 	return l, nil
 }
 
-func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
+// A folderLock is the kernel's lock on the folder, which decides, and Pebble's on the file LOCK.
+type folderLock struct {
+	*pebble.Lock
+	folder io.Closer // nil: the system has none
+}
+
+// errFlocked: another process, or another Open of this one, has the folder.
+var errFlocked = errors.New("the folder is locked")
+
+// Close gives the folder back.
+func (l *folderLock) Close() error {
+	err := l.Lock.Close()
+	if l.folder != nil {
+		err = errors.Join(err, l.folder.Close())
+	}
+	return err
+}
+
+func lockFolder(files vfs.FS, path, shown string) (*folderLock, error) {
 	if files == vfs.Default && os.Geteuid() == 0 { // others are kept out by the system
 		if err := socket.CheckOwner(path); err != nil {
 			return nil, fmt.Errorf("store %w", err)
 		}
 	}
-	held, err := pebble.LockDirectory(path, files)
+	l, err := new(folderLock), error(nil)
+	if files == vfs.Default {
+		l.folder, err = flock(path)
+	}
+	if err == nil {
+		l.Lock, err = pebble.LockDirectory(path, files)
+		if err != nil && l.folder != nil {
+			err = errors.Join(err, l.folder.Close())
+		}
+	}
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
 	}
@@ -50,7 +78,7 @@ func lockFolder(files vfs.FS, path, shown string) (*pebble.Lock, error) {
 		holder, _ := readHolder(files, path)
 		return nil, &lockedError{shown, holder, err}
 	}
-	return held, nil
+	return l, nil
 }
 
 // LockFolder keeps every process, this one included, from opening the store in the folder

@@ -64,7 +64,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	disk := &failStopFS{FS: o.FS, failure: failure}
 	po := pebbleOptions(o, disk, log)
 	po.EventListener = log.events()
-	po.Lock = l.held
+	po.Lock = l.held.Lock
 	compactions := newScheduler()
 	po.Experimental.CompactionScheduler = compactions
 	db, err := openDatabase(path, po, failure)
@@ -97,16 +97,16 @@ func openDatabase(path string, po *pebble.Options, failure *failure) (db *pebble
 	return pebble.Open(path, po)
 }
 
-// prepareFolder makes the folder, or returns ErrMissing if it has no store.
+// prepareFolder makes the folder, or returns ErrMissing if it has no store. It returns ErrDamaged if
+// the folder has data without the files that make it a store: nobody may fill it anew.
 func prepareFolder(dir string, o *Options) error {
-	if o.Create {
-		return makeFolder(o.FS, dir)
-	}
 	is, err := isStore(dir, o.FS)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("open store %s: %w", dir, err)
-	}
-	if !is {
+	case o.Create:
+		return makeFolder(o.FS, dir)
+	case !is:
 		return fmt.Errorf("%w: %s", store.ErrMissing, dir)
 	}
 	return nil
