@@ -265,3 +265,17 @@ func (p *program) deliver(ctx context.Context, s *session) {
 		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
 	}
 }
+
+// forget deletes records of runs and dead letters that are too old to be kept. What it leaves, the
+// next run deletes.
+func (p *program) forget(ctx context.Context, s *session) {
+	before, err := s.engine.ForgetRuns(ctx)
+	if err == nil && !before.IsZero() {
+		for _, q := range queues() {
+			err = errors.Join(err, outbox.New(s.store, s.tables.Outbox, s.now, nil, nil).On(q.in).Forget(ctx, before))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("old records were not deleted", "error", err)
+	}
+}

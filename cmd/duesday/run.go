@@ -115,6 +115,9 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if ctx.Err() == nil {
 		p.deliver(ctx, s)
 	}
+	if err == nil && kind == billing.Payments {
+		p.forget(ctx, s)
+	}
 	if report == nil {
 		return err
 	}

@@ -152,6 +152,9 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	if r == nil {
 		return err
 	}
+	if err == nil && kind == billing.Payments {
+		d.p.forget(ctx, d.s)
+	}
 	for _, missed := range r.Missed {
 		d.s.log.Warn("a part of the run of "+string(kind)+" failed; the next one does it", "error", missed)
 	}

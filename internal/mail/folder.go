@@ -22,6 +22,7 @@ type Folder struct {
 
 	mu      sync.Mutex
 	next    map[string]*flush // guarded by mu: by day, what the next fsync of its folder will cover
+	swept   map[string]bool   // guarded by mu: days without the leftovers of killed processes
 	syncing sync.Mutex        // held during that fsync
 }
 
@@ -39,12 +40,13 @@ func NewFolder(dir string, w *Writer) (*Folder, error) {
 	if dir == "" {
 		return nil, errors.New("mail folder: no folder named")
 	}
-	return &Folder{dir: filepath.Clean(dir), write: w, next: map[string]*flush{}}, nil
+	return &Folder{dir: filepath.Clean(dir), write: w, next: map[string]*flush{}, swept: map[string]bool{}}, nil
 }
 
 // Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a power
 // cut. A reader never sees a part of it under its name. A repetition replaces the file. A
-// killed process can leave a hidden .tmp file behind.
+// killed process can leave a hidden .tmp file behind: the first delivery of a later process into the
+// day's folder, which repeats it, removes those that are more than an hour older than itself.
 func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,6 +62,7 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	}
 	defer root.Close() // an error loses nothing: the file has been synced and closed
 	if err = replace(root, name(e)+".eml", message.Bytes); err == nil {
+		f.sweep(root, day, name(e)+".eml")
 		err = f.flush(day)
 	}
 	if err != nil {
@@ -139,6 +142,31 @@ func (f *Folder) flush(day string) error {
 	f.syncing.Unlock()
 	close(mine.done)
 	return mine.err
+}
+
+// leftover is the age of a temporary file that nobody writes any more.
+const leftover = time.Hour
+
+// sweep removes the temporary files of killed processes from the day's folder, once. By the clock of
+// the file system, the file written last is of now. A failure leaves them to the next process.
+func (f *Folder) sweep(root *os.Root, day, last string) {
+	f.mu.Lock()
+	swept := f.swept[day]
+	f.swept[day] = true
+	f.mu.Unlock()
+	if swept {
+		return
+	}
+	now, err := root.Stat(last)
+	if err != nil {
+		return
+	}
+	list, _ := fs.Glob(root.FS(), ".*.tmp")
+	for _, name := range list {
+		if info, err := root.Lstat(name); err == nil && now.ModTime().Sub(info.ModTime()) > leftover {
+			_ = root.Remove(name) // it is in nobody's way
+		}
+	}
 }
 
 func syncDir(dir string) error {

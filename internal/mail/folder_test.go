@@ -226,3 +226,34 @@ func TestNewWriter_Refuses(t *testing.T) {
 		t.Errorf("without settings: %v, %s", err, m.Bytes)
 	}
 }
+
+// TestFolder_Leftovers: the temporary files of killed processes go with the next delivery into their
+// folder. Those that may still be written, and files of others, stay.
+func TestFolder_Leftovers(t *testing.T) {
+	dir := t.TempDir()
+	e := sample(outbox.KindReceipt)
+	deliver(t, newFolder(t, dir), e)
+	dated := filepath.Join(dir, day)
+	info, err := os.Stat(filepath.Join(dated, name(e)+".eml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := info.ModTime()
+	stays := map[string]bool{".a.eml.X.tmp": false, ".b.eml.Y.tmp": true, "c.tmp": true, ".d": true}
+	for file := range stays {
+		at := now.Add(-2 * leftover)
+		if file == ".b.eml.Y.tmp" {
+			at = now
+		}
+		path := filepath.Join(dated, file)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deliver(t, newFolder(t, dir), e)
+	for file, stays := range stays {
+		if _, err := os.Stat(filepath.Join(dated, file)); (err == nil) != stays {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

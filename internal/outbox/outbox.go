@@ -170,6 +170,25 @@ func (o *Outbox) effects(ctx context.Context, partitions ...string) iter.Seq2[Ef
 	}
 }
 
+// Forget deletes up to 1,000 dead letters that were given up before the time.
+func (o *Outbox) Forget(ctx context.Context, before time.Time) error {
+	var old []store.Key
+	for it, err := range o.rows(ctx, store.Query{Partition: o.queue.dead(), Limit: 1000}) {
+		if err != nil {
+			return fmt.Errorf("old dead letters: %w", err)
+		}
+		if at := it.Str(schema.DeadDate); at != "" && at < stamp(before) {
+			old = append(old, o.table.KeyOf(it))
+		}
+	}
+	for _, key := range old {
+		if err := o.store.Commit(ctx, store.Delete(o.table.Name, key)); err != nil && !store.Retryable(err) {
+			return fmt.Errorf("old dead letters: %w", err)
+		}
+	}
+	return nil
+}
+
 // Replay makes the dead letter with this id due now, with all its tries before it. Of several with
 // one id it takes the oldest. It returns store.ErrNotFound if there is none, store.ErrConflict if
 // another call was faster, and store.ErrUnknown if the outcome is unknown: Dead shows it.

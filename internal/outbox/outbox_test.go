@@ -417,3 +417,38 @@ func TestClaiming_OneProcessDelivers(t *testing.T) {
 type deliverFunc func(ctx context.Context, e outbox.Effect) error
 
 func (f deliverFunc) Deliver(ctx context.Context, e outbox.Effect) error { return f(ctx, e) }
+
+// TestForget: dead letters that were given up before the time are deleted, and no other row.
+func TestForget(t *testing.T) {
+	c := &clock{t: start}
+	table := schema.New(schema.DefaultPrefix).Outbox
+	s, err := memstore.Open([]store.Table{table}, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{"OUT#DEAD 2023-01-01": false, "OUT#DEAD 2023-05-01": true, "OUT#DEAD ": true, "OUT#00 2023-01-01": true,
+		"INB#DEAD 2023-01-01": true}
+	key := func(row string) store.Key {
+		pk, died, _ := strings.Cut(row, " ")
+		return store.Key{PK: pk, SK: "2022-12-31T00:00:00.000Z#" + died}
+	}
+	for row := range rows {
+		it := store.NewItem()
+		table.SetKey(&it, key(row))
+		if _, died, _ := strings.Cut(row, " "); died != "" {
+			it.Set(schema.DeadDate, store.S(died+"T00:00:00.000Z"))
+		}
+		if err := s.Commit(t.Context(), store.Put(table.Name, it)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := outbox.New(s, table, c.now, nil, nil)
+	if err := o.Forget(t.Context(), time.Date(2023, 4, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+		t.Fatal(err)
+	}
+	for row, stays := range rows {
+		if _, err := s.Get(t.Context(), table.Name, key(row)); (err == nil) != stays {
+			t.Errorf("%s: %v", row, err)
+		}
+	}
+}

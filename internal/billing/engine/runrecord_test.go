@@ -407,3 +407,36 @@ func TestClaim_Lost(t *testing.T) {
 		})
 	}
 }
+
+// TestForgetRuns: records of runs are kept for 400 days before the run before the last one. A run by a
+// clock that is far ahead deletes nothing.
+func TestForgetRuns(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.records = true
+	w.create(one("2024-01-31"))
+	w.start().run(civil.Date{})
+	e := w.start()
+	left := func(want int) {
+		t.Helper()
+		_, err := e.ForgetRuns(t.Context())
+		mustNot(t, err)
+		runs, err := e.LatestRunsOf(t.Context(), billing.Payments, 10)
+		mustNot(t, err)
+		if len(runs) != want {
+			t.Errorf("%d records are left, want %d", len(runs), want)
+		}
+	}
+	left(1)
+	w.set("2024-02-29T09:00")
+	e = w.start()
+	e.run(civil.Date{})
+	left(2)
+	w.set("2025-06-30T09:00")
+	e = w.start()
+	e.run(civil.Date{})
+	left(3)
+	w.set("2025-07-01T09:00")
+	e = w.start()
+	e.run(civil.Date{})
+	left(2)
+}
