@@ -78,6 +78,7 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 		it.Remove(name)
 	}
 	reason := "unfinished copy of " + from
+	it.Set(schema.Format, store.Int(FormatVersion))
 	it.Set(schema.Shards, store.Int(int64(shards)))
 	it.Set(schema.Charging, store.Bool(false))
 	it.Set(schema.Reason, store.S(reason))
@@ -114,6 +115,13 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 			unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
 			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
 	})
+}
+
+// SetFormat gives a source fenced for the id this program's format. The program is its version.
+func (s Side) SetFormat(ctx context.Context, id, program string) error {
+	set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(FormatVersion)},
+		store.Attribute{Name: schema.Program, Value: store.S(program)})
+	return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, is(movedID, id)))
 }
 
 // Finish decides at the source that the copy id becomes the live store: Activate may follow,

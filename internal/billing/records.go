@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,11 +94,12 @@ type Meta struct {
 	Moved        string // the place of the live store; "": this one is it
 	Accepted     string // other installations whose charges a person has accepted, with spaces between
 	Processor    string // the Identity of the processor in use; "": none has told it yet
+	Format       int    // FormatVersion of the Duesday that made it or migrated it last
 }
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its
-// items may mean other things.
-const FormatVersion = 1
+// items may mean other things. Since 2 the settings may be an item of the store.
+const FormatVersion = 2
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
@@ -127,14 +129,15 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 }
 
 func decodeMeta(it store.Item) (Meta, error) {
-	if f := it.Int(schema.Format); f > FormatVersion {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use a newer one",
-			store.ErrFormat, f, FormatVersion)
+	format := int(it.Int(schema.Format))
+	if format > FormatVersion {
+		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use Duesday %s, or a newer one",
+			store.ErrFormat, format, FormatVersion, cmp.Or(it.Str(schema.Program), "of a later version"))
 	}
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
-		Accepted: it.Str(schema.OtherInstallations)}, nil
+		Accepted: it.Str(schema.OtherInstallations), Format: format}, nil
 }
 
 // Accepts reports whether charges with the installation id are no reason to doubt the store: they are

@@ -103,6 +103,7 @@ const (
 	Before   = "Before"   // of a change of the settings: those that it changed, as they were
 	After    = "After"    // and as they became
 	Settings = "Settings" // of a run: those that it kept to
+	Program  = "Program"  // of the store: the version of Duesday that has given it its format
 
 	// Of a run.
 	Amounts       = "Amounts"
@@ -153,5 +154,6 @@ func Names() []string {
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 		AgendaDate, Kept, OtherInstallations,
+		Program,
 	}
 }

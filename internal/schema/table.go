@@ -29,6 +29,9 @@ type Tables struct {
 	Tracking          Tracking
 }
 
+// Revision grows with each change of an index or TTL attribute of a table; see pebblestore.Options.
+const Revision = 1
+
 // New returns the tables whose names begin with prefix.
 func New(prefix string) Tables {
 	return Tables{

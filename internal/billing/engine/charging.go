@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
@@ -60,4 +61,7 @@ func (e *Engine) mayCharge(ctx context.Context) error {
 	return nil
 }
 
-func isOff(err error) bool { return errors.Is(err, ErrChargingOff) || errors.Is(err, billing.ErrMoved) }
+// isOff reports whether the run must end: nobody charges, or a newer Duesday has raised the format.
+func isOff(err error) bool {
+	return errors.Is(err, ErrChargingOff) || errors.Is(err, billing.ErrMoved) || errors.Is(err, store.ErrFormat)
+}

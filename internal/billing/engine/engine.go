@@ -42,6 +42,8 @@ type Options struct {
 
 	// KeepSettings writes the settings of Config with the META of a new store; else it has none.
 	KeepSettings bool
+	// Program is the version of this Duesday, for others that refuse a store made by it.
+	Program string
 	// Given are the settings of flags and variables: the store's must not differ.
 	Given []billing.Given
 

@@ -33,12 +33,16 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 	if o.KeepSettings {
 		settings = e.FirstSettings(o.Config.Settings)
 	}
-	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, billing.ItemAt(billing.MetaKey,
+	meta := billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
 		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))}), store.Absent()))...)
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))})
+	if o.Program != "" {
+		meta.Set(schema.Program, store.S(o.Program))
+	}
+	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, meta, store.Absent()))...)
 }
 
 // MayMake returns an error if the table is no store and may not become one. A copy of another store
