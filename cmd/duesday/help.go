@@ -46,7 +46,7 @@ func (p *program) groups(root *cobra.Command) {
 		p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
 	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store", "",
 		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(),
-		p.storeRestore()),
+		p.storeRestore(), p.storeCheck(), p.storeMigrate()),
 		group("settings", "Show and change the settings of a store", settingsLong, p.settingsShow(), p.settingsSet()),
 		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM", "",
 			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())

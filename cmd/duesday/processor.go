@@ -14,12 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
 )
 
 // openProcessor opens the configured processor for the session: Stripe, a ledger's file, or the client
-// of a sandbox server.
-func (p *program) openProcessor(ctx context.Context, s *session) error {
+// of a sandbox server. A command that only reads may have a copy of a ledger that nobody can write.
+func (p *program) openProcessor(ctx context.Context, s *session, reads bool) error {
 	if p.cfg.UsesStripe() {
 		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.cfg.Store, s.now, s.log)
 		if err != nil {
@@ -38,6 +39,12 @@ func (p *program) openProcessor(ctx context.Context, s *session) error {
 		return nil
 	}
 	box, err := p.openLedger(ctx, s.now)
+	if reads && store.IsUnwritable(err) {
+		p.warn("%v: its ledger is read as it is now", err)
+		file, o, _ := sandbox.Parse(p.cfg.Processor) // openLedger has read it
+		o.Now = s.now
+		box, err = sandbox.ReadFile(file, o)
+	}
 	if err != nil {
 		return err
 	}

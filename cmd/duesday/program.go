@@ -35,7 +35,7 @@ type program struct {
 
 	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
 	lasting bool         // the process stays: a short one leaves it the folder
-	cache   int64        // bytes of the store's cache; 0: the engine's default
+	cache   int64        // bytes of the store's cache; 0: the setting's
 
 	flag    func(name string) string // the text of a global flag
 	asJSON  bool                     // --json
@@ -109,7 +109,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, err
 		}
 	}
-	s.store, err = p.openStore(ctx, place, s.tables, n.create, n.alone)
+	s.store, err = p.openStore(ctx, place, s.tables, n)
 	s.now = p.now
 	switch {
 	case errors.Is(err, store.ErrMissing):
@@ -120,12 +120,13 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if n.processor {
-		if err = p.openProcessor(ctx, s); err != nil {
+		if err = p.openProcessor(ctx, s, n.read); err != nil {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}
 	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
-		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), KeepSettings: true}
+		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), KeepSettings: true,
+		Program: buildVersion().text()}
 	if !n.settings {
 		o.Given = p.cfg.Given
 	}
@@ -160,7 +161,7 @@ func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 	if !place.Shared() {
 		return nil
 	}
-	s, err := p.openStore(ctx, place, t, false, false)
+	s, err := p.openStore(ctx, place, t, need{})
 	if err != nil {
 		return err
 	}
@@ -172,11 +173,11 @@ func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 }
 
 // openStore opens the store at the place, without its engine. From then on the program lives by the
-// clock of the store's processes. alone keeps other processes of this machine out.
-func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, create,
-	alone bool) (store.Store, error) {
-	o := storeurl.Options{Tables: t.All(), Names: schema.Names(), Now: p.now, Create: create, Holder: p.command,
-		Logger: p.logger(), Version: buildVersion().text(), Alone: alone, Lasting: p.lasting, CacheBytes: p.cache}
+// clock of the store's processes.
+func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, n need) (store.Store, error) {
+	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.now, Create: n.create,
+		Holder: p.command, Logger: p.logger(), Version: buildVersion().text(), Alone: n.alone, Lasting: p.lasting,
+		Reads: n.read, CacheBytes: cmp.Or(p.cache, p.cfg.CacheBytes)}
 	if p.clock != nil && place.Folder != "" { // package folder makes the clock of both
 		o.Clock, o.Now = p.clock.String(), p.machine()
 	}
@@ -222,7 +223,7 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create, al
 	if side.Tables, err = tablesAt(place); err != nil {
 		return err
 	}
-	if side.Store, err = p.openStore(ctx, place, side.Tables, create, alone); err != nil {
+	if side.Store, err = p.openStore(ctx, place, side.Tables, need{create: create, alone: alone}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, side.Store.Close()) }()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -47,10 +48,11 @@ type Config struct {
 	Mail    string // folder for outgoing mail, if SMTP is ""
 	SMTP    SMTP
 	// folder of mail templates in place of the built-in ones; ""
-	Templates string
-	LogLevel  slog.Level // of the log on standard error
-	LogJSON   bool       // the log is JSON, a line for each message
-	JSON      bool       // output and errors are JSON
+	Templates  string
+	CacheBytes int64      // of memory for the blocks of a pebble: store
+	LogLevel   slog.Level // of the log on standard error
+	LogJSON    bool       // the log is JSON, a line for each message
+	JSON       bool       // output and errors are JSON
 	// settings by flag or variable: the store's own must not differ
 	Given []billing.Given
 
@@ -68,6 +70,11 @@ func New(flag, env func(name string) string) (Config, error) {
 	if !c.SMTP.Password.IsZero() && c.SMTP.PasswordFile != "" {
 		return c, bothSet(EnvSMTPPassword, EnvSMTPPasswordFile)
 	}
+	mib, err := strconv.ParseInt(v["cache"].text, 10, 64)
+	if err != nil || mib < 16 || mib > 1<<20 {
+		return c, fmt.Errorf("cache %q: want a whole number of MiB, 16 to 1048576", v["cache"].text)
+	}
+	c.CacheBytes = mib << 20
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
 		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
 	}
@@ -77,7 +84,6 @@ func New(flag, env func(name string) string) (Config, error) {
 	if !c.UsesStripe() && !strings.HasPrefix(c.Processor, "sandbox:") {
 		return c, fmt.Errorf("unknown processor %q: the known ones are %s", secret.Redact(c.Processor), KnownProcessors)
 	}
-	var err error
 	if c.UsesStripe() {
 		if c.Stripe, err = newStripe(env); err != nil {
 			return c, err

@@ -18,7 +18,7 @@ func environment(values map[string]string) func(string) string {
 func TestNew_Defaults(t *testing.T) {
 	got, err := config.New(environment(nil), environment(nil))
 	want := config.Config{Store: "pebble:./duesday-data", Processor: "sandbox:./duesday-sandbox.jsonl",
-		Mail: "./duesday-mail", LogLevel: slog.LevelWarn}
+		Mail: "./duesday-mail", CacheBytes: 512 << 20, LogLevel: slog.LevelWarn}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
@@ -34,7 +34,7 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 	env := environment(map[string]string{config.EnvStore: "pebble:env", "DUESDAY_PROCESSOR": "sandbox:env",
 		"DUESDAY_MAIL": "env", "DUESDAY_LOG_LEVEL": "debug"})
 	got, err := config.New(environment(map[string]string{"store": "mem:"}), env)
-	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", LogLevel: slog.LevelDebug,
+	want := config.Config{Store: "mem:", Processor: "sandbox:env", Mail: "env", CacheBytes: 512 << 20, LogLevel: slog.LevelDebug,
 		StoreGiven: true, ProcessorGiven: true, MailGiven: true}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)

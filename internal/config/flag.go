@@ -25,6 +25,7 @@ func Flags() []Flag {
 		{"smtp", "", "", "`URL` of the server that sends mail, in place of the folder: smtps://USER@HOST:465, or " +
 			"smtp://USER@HOST:587 with STARTTLS"},
 		{"templates", "", "", "`FOLDER` with templates of mail in place of the built-in ones"},
+		{"cache", "512", "", "`MIB` of memory for the data of a pebble: store, 16 or more"},
 		{"log-level", "warn", "", "`LEVEL` of the log on standard error: debug, info, warn or error"},
 		{"log-format", "text", "", "`FORM` of the log: text or json"},
 		{"receipt-months", "", "receipt-months", "`MONTHS` until a receipt expires, 0 for never"},

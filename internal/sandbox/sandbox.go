@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,20 @@ func Open(file string, o Options) (*Sandbox, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
+}
+
+// ReadFile returns the ledger of the file as it is now, for reading: it does not lock the file, and
+// calls change the ledger in memory alone.
+func ReadFile(file string, o Options) (*Sandbox, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox ledger: %w", err)
+	}
+	s, err := newSandbox(lockedFile{}, o)
+	if err == nil {
+		_, _, err = read(lockedFile{File: f}, s.ledger)
+	}
+	return s, errors.Join(err, f.Close())
 }
 
 // newSandbox reads the file, if there is one.

@@ -17,9 +17,21 @@ func WriteHolder(w io.Writer, holder, socket string) error {
 	if err != nil {
 		host = "unknown"
 	}
-	_, err = fmt.Fprintf(w, "%q (pid %d on host %s since %s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
-		time.Now().UTC().Format(time.RFC3339), socket)
+	_, err = fmt.Fprintf(w, "%q (pid %d on host %s since %s%s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339), place(), socket)
 	return err
+}
+
+// place names, where the system tells it, the namespace of the pid and the boot: in a container every
+// process may be pid 1.
+func place() (text string) {
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil {
+		text += ", namespace " + namespace
+	}
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		text += ", boot " + strings.TrimSpace(string(boot))
+	}
+	return text
 }
 
 // ReadHolder returns the holder's name for people, and the path of its socket. The path is "" if the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +36,13 @@ var (
 	// ErrDamaged: files of the store are damaged or missing.
 	ErrDamaged = errors.New("the store is damaged")
 )
+
+// IsUnwritable reports whether nobody can write in a folder or file now: for want of space or of
+// rights, or on a disk that is read-only.
+func IsUnwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
+		errors.Is(err, syscall.EDQUOT)
+}
 
 // A ConflictError names the write of a Commit that failed, and its condition. It is
 // ErrConflict, by errors.Is.

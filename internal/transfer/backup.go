@@ -48,14 +48,23 @@ type Folders struct {
 	Version string // of Duesday: a backup of a store in use is made by its holder, of the same version
 }
 
+// A Damage is one damaged file of a store.
+type Damage = pebblestore.Damage
+
+// Check is pebblestore.Check of the store in the folder.
+func (f Folders) Check(ctx context.Context, dir string) (list []Damage, files int, err error) {
+	return pebblestore.Check(ctx, dir, f.options())
+}
+
 func (f Folders) options() pebblestore.Options {
-	return pebblestore.Options{Tables: f.Tables.All(), Names: f.Names, Now: f.Now, Holder: f.Holder,
-		CacheBytes: smallCache}
+	return pebblestore.Options{Tables: f.Tables.All(), Revision: schema.Revision, Program: f.Version, Names: f.Names,
+		Now: f.Now, Holder: f.Holder, CacheBytes: smallCache}
 }
 
 // Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,
 // while the store may be in use: then its holder makes the copy. The copy appears under its name
-// when it is complete, on disk, and has been opened once.
+// when it is complete, on disk, and every block of it has been read. It returns store.ErrDamaged if the
+// store is damaged.
 func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	dir, to = filepath.Clean(dir), filepath.Clean(to)
 	if is, err := pebblestore.IsStore(dir); err != nil {
@@ -75,14 +84,39 @@ func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 		return nil, err
 	}
 	staging := to + ".unfinished"
-	if err := os.Mkdir(staging, 0o700); errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s is there: a backup to %s is under way, or was cut short; if none is, remove it",
-			staging, to)
-	} else if err != nil {
+	release, err := claimStaging(staging)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%s is there: a backup to %s is under way", staging, to)
+	}
+	if err != nil {
 		return nil, err
 	}
 	err = f.fill(ctx, m, dir, filepath.Join(staging, "store"), to)
-	return m, errors.Join(err, os.RemoveAll(staging))
+	return m, errors.Join(err, os.RemoveAll(staging), release())
+}
+
+// claimStaging makes and locks the folder of an unfinished backup, without the leftovers of one whose
+// process was killed. It returns store.ErrLocked if that backup is under way.
+func claimStaging(dir string) (release func() error, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if release, err = pebblestore.LockFolder(dir); err != nil {
+		return nil, err
+	}
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if e.Name() != "store" && e.Name() != "LOCK" {
+			err = fmt.Errorf("%w: %s has %s in it, which no backup has left there", store.ErrInvalid, dir, e.Name())
+		}
+	}
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(dir, "store"))
+	}
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return release, nil
 }
 
 // fill makes the copy in the folder at, completes it, and gives it its name.
@@ -93,6 +127,13 @@ func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) erro
 	var err error
 	if m.Installation, err = f.installation(ctx, at); err != nil {
 		return fmt.Errorf("the backup does not open: %w", err)
+	}
+	damages, _, err := f.Check(ctx, at)
+	if err != nil {
+		return err
+	}
+	if len(damages) > 0 {
+		return fmt.Errorf("%w: %s: %s; so no backup was made; see duesday store check", store.ErrDamaged, damages[0].File, damages[0].Detail)
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

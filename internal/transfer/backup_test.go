@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,13 +179,31 @@ func TestRestore_Replace(t *testing.T) {
 
 func TestBackup_Refused(t *testing.T) {
 	f := newFolder(t)
-	if err := os.MkdirAll(f.path("cut.unfinished"), 0o700); err != nil {
+	for _, dir := range []string{"others.unfinished/theirs", "killed.unfinished/store", "under way.unfinished"} {
+		if err := os.MkdirAll(f.path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release, err := pebblestore.LockFolder(f.path("under way.unfinished"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for to, want := range map[string]string{"store": "lie one in the other", "cut": "was cut short"} {
+	for to, want := range map[string]string{"store": "lie one in the other", "others": "which no backup has left there",
+		"under way": "a backup to " + f.path("under way") + " is under way"} {
 		if _, err := transfer.Backup(t.Context(), f.Folders, f.path("store"), f.path(to)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", to, err, want)
+		}
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	for _, to := range []string{"killed", "under way"} { // by now
+		if _, err := transfer.Backup(t.Context(), f.Folders, f.path("store"), f.path(to)); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(f.path(to + ".unfinished")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the leftover is there: %v", to, err)
 		}
 	}
 	if _, err := transfer.Backup(t.Context(), f.Folders, f.path("none"), f.path("b")); !errors.Is(err, store.ErrMissing) {

@@ -119,6 +119,9 @@ func (f Folders) copyBackup(ctx context.Context, from, to string) error {
 		case manifestFile, "LOCK", "HOLDER", "duesday.sock", "STRIPE.budget":
 			continue
 		}
+		if e.IsDir() && pebblestore.IsOlderCopy(e.Name()) {
+			continue
+		}
 		if !e.Type().IsRegular() {
 			return fmt.Errorf("%w: %s in %s is no file", store.ErrInvalid, e.Name(), from)
 		}

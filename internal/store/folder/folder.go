@@ -47,6 +47,7 @@ type Options struct {
 	Version             string // of Duesday: all processes of a folder have the same
 	Clock               string // a test clock, as clock.Parse reads it; "": the machine's, or the holder's
 	Lasting             bool   // the process stays: others hand the folder over to it
+	Reads               bool   // the process only reads: also in a folder that nobody can write
 }
 
 // A Store is the store in a folder, held by this process or by another one. It is safe for
@@ -82,7 +83,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store %w", err)
 	}
 	s := &Store{dir: dir, o: o, schema: schema}
-	s.election = election.New(election.Options[shared]{Hold: s.hold, Connect: s.connect, Locked: store.ErrLocked,
+	s.election = election.New(election.Options[shared]{Hold: s.take, Connect: s.connect, Locked: store.ErrLocked,
 		Refusals: []error{link.ErrVersion, link.ErrClock}, HandsOver: link.ErrHandOver,
 		Lost: []error{link.ErrLost, store.ErrClosed}, Closed: store.ErrClosed})
 	if s.o.Now == nil {
@@ -116,6 +117,22 @@ func (s *Store) Clock() *clock.Clock { return s.clock.Load() }
 
 // Holds reports whether this process is the holder.
 func (s *Store) Holds() bool { return s.election.Holds() }
+
+// take is hold. A process that only reads opens a folder that nobody can write, without serving it.
+func (s *Store) take() (*session, error) {
+	x, err := s.hold()
+	if err == nil || !s.o.Reads || !store.IsUnwritable(err) {
+		return x, err
+	}
+	o := s.o.Options
+	o.ReadOnly, o.Create, o.Now = true, false, s.Clock().Now
+	held, rerr := pebblestore.Open(s.dir, o)
+	if rerr != nil {
+		return nil, errors.Join(rerr, err)
+	}
+	s.o.Logger.Warn("the folder of the store cannot be written: it is opened for reading", "error", err)
+	return &session{Shared: &holding{Store: held, dir: s.dir}, End: held.Close}, nil
+}
 
 // hold takes the folder, and serves it.
 func (s *Store) hold() (*session, error) {

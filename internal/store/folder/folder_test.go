@@ -159,8 +159,9 @@ func work(dir string) error {
 	if err != nil {
 		return err
 	}
+	begun := time.Now().UnixNano() // a pid may come again
 	for n := 0; ; n++ {
-		pk := fmt.Sprint(os.Getpid(), "-", n)
+		pk := fmt.Sprint(os.Getpid(), ".", begun, "-", n)
 		err := s.Commit(ctx, store.Put("t", itemAt(pk), store.Absent()))
 		switch {
 		case err == nil:

@@ -51,6 +51,9 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 	if err := s.schema.CheckCommit(ctx, writes); err != nil {
 		return err
 	}
+	if s.reader {
+		return fmt.Errorf("%w: the store %s is open for reading only", store.ErrInvalid, s.dir)
+	}
 	return s.submit(ctx, s.plan(writes))
 }
 

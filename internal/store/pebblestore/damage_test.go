@@ -2,9 +2,12 @@ package pebblestore
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
@@ -72,7 +75,7 @@ func TestLockRemoved(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "LOCK")); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := flock(dir); !errors.Is(err, errFlocked) {
+	if held, err := flock(dir, true); !errors.Is(err, errFlocked) {
 		t.Errorf("the folder is not locked: %v, %v", held, err)
 	}
 	if _, err := Open(dir, o); !errors.Is(err, store.ErrLocked) {
@@ -83,5 +86,76 @@ func TestLockRemoved(t *testing.T) {
 	}
 	if err := openTest(t, dir, o).Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReadOnly: a reader sees what was committed, also in a log that was not closed, and changes no file.
+// Readers share the folder and keep writers out.
+func TestReadOnly(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Tables: crashTables(), Create: true}
+	s := openTest(t, dir, o)
+	item := store.NewItem(store.Attribute{Name: "id", Value: store.S("1")})
+	if err := s.Commit(t.Context(), store.Put("marks", item)); err != nil {
+		t.Fatal(err)
+	}
+	killed := filepath.Join(t.TempDir(), "killed") // with its log
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.ReadOnly = true
+	for _, dir := range []string{dir, killed} {
+		had := files(t, dir)
+		first, second := openTest(t, dir, o), openTest(t, dir, o)
+		if it, err := first.Get(t.Context(), "marks", store.Key{PK: "1"}); err != nil || !it.Equal(item) {
+			t.Errorf("%v, %v", it, err)
+		}
+		if err := first.Commit(t.Context(), store.Put("marks", item)); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("Commit: %v", err)
+		}
+		if _, err := Open(dir, Options{Tables: crashTables()}); !errors.Is(err, store.ErrLocked) {
+			t.Errorf("a writer beside readers: %v", err)
+		}
+		if err := errors.Join(first.Close(), second.Close()); err != nil {
+			t.Error(err)
+		}
+		if now := files(t, dir); now != had {
+			t.Errorf("the folder was changed:\n%s\nnow\n%s", had, now)
+		}
+	}
+	for _, err := range []error{syscall.EROFS, syscall.ENOSPC, fs.ErrPermission} {
+		if !store.IsUnwritable(fmt.Errorf("lock: %w", &fs.PathError{Op: "create", Err: err})) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMissingTable: a file that the manifest names and that is gone, or is shorter, is damage.
+func TestMissingTable(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{Tables: crashTables(), Create: true})
+	if err := errors.Join(s.Commit(t.Context(), store.Put("marks",
+		store.NewItem(store.Attribute{Name: "id", Value: store.S("1")}))), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for _, spoil := range []func() error{func() error { return os.Truncate(tables[0], 100) },
+		func() error { return os.Remove(tables[0]) }} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, Options{Tables: crashTables()}); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("Open: %v", err)
+		}
+		list, _, err := Check(t.Context(), dir, Options{Tables: crashTables()})
+		if err != nil || len(list) != 1 || strings.Contains(list[0].Detail, "\n") {
+			t.Errorf("Check: %v, %v", list, err)
+		}
 	}
 }

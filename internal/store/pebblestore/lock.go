@@ -3,9 +3,9 @@ package pebblestore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,17 +21,21 @@ const holderFile = "HOLDER"
 type lock struct {
 	held   *folderLock
 	fs     vfs.FS
-	holder string // path of the holder file
+	holder string // path of the holder file; "": none
 }
 
-// acquireLock locks the folder at path for the holder. shown is how the user names the folder.
-func acquireLock(files vfs.FS, path, shown, holder, at string) (*lock, error) {
-	held, err := lockFolder(files, path, shown)
+// acquireLock locks the folder at path. shown is how the user names the folder.
+func acquireLock(path, shown string, o *Options) (*lock, error) {
+	held, err := lockFolder(o.FS, path, shown, o.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	l := &lock{held, files, files.PathJoin(path, holderFile)}
-	if err := l.writeHolder(holder, at); err != nil {
+	l := &lock{held, o.FS, ""}
+	if o.ReadOnly {
+		return l, nil
+	}
+	l.holder = o.FS.PathJoin(path, holderFile)
+	if err := l.writeHolder(o.Holder, o.Socket); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
 	}
 	return l, nil
@@ -39,46 +43,74 @@ func acquireLock(files vfs.FS, path, shown, holder, at string) (*lock, error) {
 
 // A folderLock is the kernel's lock on the folder, which decides, and Pebble's on the file LOCK.
 type folderLock struct {
-	*pebble.Lock
-	folder io.Closer // nil: the system has none
+	file   *pebble.Lock // nil: of a reader
+	folder *os.File     // nil: not on a disk, or on one without such locks
 }
 
 // errFlocked: another process, or another Open of this one, has the folder.
 var errFlocked = errors.New("the folder is locked")
 
 // Close gives the folder back.
-func (l *folderLock) Close() error {
-	err := l.Lock.Close()
-	if l.folder != nil {
-		err = errors.Join(err, l.folder.Close())
+func (l *folderLock) Close() (err error) {
+	if l.file != nil {
+		err = l.file.Close()
 	}
-	return err
+	return errors.Join(err, unflock(l.folder))
 }
 
-func lockFolder(files vfs.FS, path, shown string) (*folderLock, error) {
-	if files == vfs.Default && os.Geteuid() == 0 { // others are kept out by the system
-		if err := socket.CheckOwner(path); err != nil {
-			return nil, fmt.Errorf("store %w", err)
-		}
+// unflock gives the lock back, though a child that is just being started has it too.
+func unflock(d *os.File) error {
+	if d == nil {
+		return nil
 	}
+	return errors.Join(syscall.Flock(int(d.Fd()), syscall.LOCK_UN), d.Close())
+}
+
+// flock locks the folder itself, shared or alone. It makes no file, and removing or renaming files
+// unlocks nothing. It returns errFlocked if others have the folder, and nil where the file system
+// has no such locks, as over some networks: then Pebble's lock on the file LOCK decides.
+func flock(path string, shared bool) (*os.File, error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	err = syscall.Flock(int(d.Fd()), how|syscall.LOCK_NB)
+	switch {
+	case err == nil:
+		return d, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, errors.Join(errFlocked, d.Close())
+	}
+	return nil, d.Close()
+}
+
+// lockFolder locks the folder at path, of which readers share the lock.
+func lockFolder(files vfs.FS, path, shown string, reader bool) (*folderLock, error) {
 	l, err := new(folderLock), error(nil)
 	if files == vfs.Default {
-		l.folder, err = flock(path)
+		if os.Geteuid() == 0 { // others are kept out by the system
+			if err := socket.CheckOwner(path); err != nil {
+				return nil, fmt.Errorf("store %w", err)
+			}
+		}
+		l.folder, err = flock(path, reader)
+	}
+	if err == nil && !reader {
+		l.file, err = pebble.LockDirectory(path, files)
 	}
 	if err == nil {
-		l.Lock, err = pebble.LockDirectory(path, files)
-		if err != nil && l.folder != nil {
-			err = errors.Join(err, l.folder.Close())
-		}
+		return l, nil
 	}
+	err = errors.Join(err, unflock(l.folder))
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
 	}
-	if err != nil {
-		holder, _ := readHolder(files, path)
-		return nil, &lockedError{shown, holder, err}
-	}
-	return l, nil
+	holder, _ := readHolder(files, path)
+	return nil, &lockedError{shown, holder, err}
 }
 
 // LockFolder keeps every process, this one included, from opening the store in the folder
@@ -89,7 +121,7 @@ func LockFolder(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := lockFolder(vfs.Default, path, dir)
+	held, err := lockFolder(vfs.Default, path, dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +171,9 @@ func HolderOf(dir string) (holder, at string) {
 }
 
 // release gives the folder back.
-func (l *lock) release() error {
-	return errors.Join(l.fs.Remove(l.holder), l.held.Close())
+func (l *lock) release() (err error) {
+	if l.holder != "" {
+		err = l.fs.Remove(l.holder)
+	}
+	return errors.Join(err, l.held.Close())
 }

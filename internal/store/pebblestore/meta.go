@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,15 +14,22 @@ import (
 )
 
 // format is the version of everything under the table keys. A store of a newer format is
-// refused; one of an older format would be converted here.
-const format = 1
+// refused; one of an older format is raised when it is opened.
+//
+//   - 1: the names and indexes of the store are those of the program.
+//   - 2: names are the store's own, and Revision tells whose indexes it has. Duesday may keep its
+//     settings in the store.
+const format = 2
 
-// meta is the store's description of itself. Format never moves: it says whether the rest is
-// readable.
+// meta is the store's description of itself. Format and Program never move: they say whether the
+// rest is readable, and for whom.
 type meta struct {
-	Format int
-	Names  []string
-	Tables []metaTable
+	Format   int
+	Program  string `json:",omitempty"` // the version that made the store or raised it last; "": unknown
+	Revision int    `json:",omitempty"` // of the tables, see Options
+	Raising  bool   `json:",omitempty"` // a raise has begun and not ended: indexes may be incomplete
+	Names    []string
+	Tables   []metaTable
 }
 
 type metaTable struct {
@@ -29,39 +37,59 @@ type metaTable struct {
 	Declaration store.Table
 }
 
-// register checks the options against the store's description, adds new tables and names to it,
-// and returns the layouts of the options' tables.
-func register(db *pebble.DB, o *Options) (map[string]*layout, error) {
-	m, err := readMeta(db, o.Create)
+// register checks the options against the store's description, raises an older store, adds new
+// tables and names to the description, and returns the layouts of the options' tables.
+func register(db *pebble.DB, path string, o *Options) (map[string]*layout, error) {
+	stored, err := readMeta(db, o.Create)
 	if err != nil {
 		return nil, err
 	}
-	stored := *m
-	m.Format = format
-	if err := m.mergeNames(o.Names); err != nil {
-		return nil, err
-	}
+	m := *stored
+	m.Format, m.Raising, m.Tables = format, false, slices.Clone(stored.Tables)
+	m.addNames(o.Names)
 	names, err := NewDictionary(m.Names)
 	if err != nil {
 		return nil, err
 	}
 	layouts := make(map[string]*layout, len(o.Tables))
+	var stale []*layout
 	for i := range o.Tables {
 		t := o.Tables[i]
-		id, err := m.table(&t)
+		id, changed, err := m.table(&t, o.Revision)
 		if err != nil {
 			return nil, err
 		}
 		layouts[t.Name] = newLayout(&t, id, names)
+		if changed || stored.Raising {
+			stale = append(stale, layouts[t.Name])
+		}
 	}
-	if reflect.DeepEqual(stored, *m) {
+	m.Revision = max(m.Revision, o.Revision)
+	switch {
+	case o.ReadOnly && len(stale) > 0:
+		return nil, fmt.Errorf("%w: it has the indexes of an older Duesday; the first command that can write in the folder "+
+			"raises it", store.ErrFormat)
+	case o.ReadOnly, reflect.DeepEqual(*stored, m):
 		return layouts, nil
 	}
-	b, err := json.Marshal(m)
+	if stored.Format != 0 && (stored.Format < format || len(stale) > 0) {
+		m.Program = o.Program
+		err = raise(db, path, &m, *stored, stale, o)
+	} else if stored.Format == 0 {
+		m.Program = o.Program
+	}
 	if err != nil {
 		return nil, err
 	}
-	return layouts, db.Set(metaKey, b, pebble.Sync)
+	return layouts, m.write(db)
+}
+
+func (m *meta) write(db *pebble.DB) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return db.Set(metaKey, b, pebble.Sync)
 }
 
 // readMeta returns the zero meta for a new store, and for one whose creation was interrupted.
@@ -87,13 +115,16 @@ func readMeta(db *pebble.DB, create bool) (*meta, error) {
 }
 
 func parseMeta(b []byte) (*meta, error) {
-	var version struct{ Format int }
+	var version struct {
+		Format  int
+		Program string
+	}
 	if err := json.Unmarshal(b, &version); err != nil || version.Format < 1 {
 		return nil, fmt.Errorf("%w: its description is damaged", store.ErrFormat)
 	}
 	if version.Format > format {
-		return nil, fmt.Errorf("%w: the store has format %d, this program knows formats up to %d; use a newer Duesday",
-			store.ErrFormat, version.Format, format)
+		return nil, fmt.Errorf("%w: the store has format %d, this program knows formats up to %d; use Duesday %s, which has "+
+			"raised it, or a newer one", store.ErrFormat, version.Format, format, cmp.Or(version.Program, "of a later version"))
 	}
 	m := &meta{}
 	if err := json.Unmarshal(b, m); err != nil {
@@ -111,41 +142,52 @@ func isEmpty(db *pebble.DB) (bool, error) {
 	return !found, it.Close()
 }
 
-// mergeNames appends new names. If the store has more names than the program, an older one, it uses
-// the store's list.
-func (m *meta) mergeNames(names []string) error {
-	for i := range min(len(m.Names), len(names)) {
-		if m.Names[i] != names[i] {
-			return fmt.Errorf("%w: attribute name %d is %q in the store and %q in this program", store.ErrFormat, i,
-				m.Names[i], names[i])
+// addNames appends the names that the store does not have. Its own stay at their places, in whatever
+// order its programs have added them.
+func (m *meta) addNames(names []string) {
+	m.Names = slices.Clone(m.Names)
+	for _, name := range names {
+		if !slices.Contains(m.Names, name) {
+			m.Names = append(m.Names, name)
 		}
 	}
-	if len(names) > len(m.Names) {
-		m.Names = slices.Clone(names)
-	}
-	return nil
 }
 
-// table returns the id of the table, a new one if the store does not know it yet.
-func (m *meta) table(t *store.Table) (id byte, err error) {
+// table returns the id of the table, a new one if the store does not know it yet, and whether its
+// indexes are those of an older revision.
+func (m *meta) table(t *store.Table, revision int) (id byte, changed bool, err error) {
 	declared := normal(*t)
-	for _, known := range m.Tables {
+	for i := range m.Tables {
+		known := &m.Tables[i]
 		if known.Declaration.Name != t.Name {
 			continue
 		}
-		if !reflect.DeepEqual(normal(known.Declaration), declared) {
-			return 0, fmt.Errorf("%w: table %s was made with other keys, indexes or projections "+
-				"than this program declares: stored %+v, declared %+v", store.ErrFormat, t.Name, known.Declaration, declared)
+		had := normal(known.Declaration)
+		switch {
+		case reflect.DeepEqual(had, declared):
+			return known.ID, false, nil
+		case had.PartitionKey != declared.PartitionKey || had.SortKey != declared.SortKey:
+			return 0, false, fmt.Errorf("%w: table %s was made with other keys than this program declares", store.ErrFormat,
+				t.Name)
+		case m.Revision >= revision:
+			return 0, false, fmt.Errorf("%w: table %s has other indexes than this program declares, by Duesday %s: use that, "+
+				"or a newer one", store.ErrFormat, t.Name, cmp.Or(m.Program, "of another version"))
+		case len(t.Indexes) > maxIndexes:
+			return 0, false, tooMany(t)
 		}
-		return known.ID, nil
+		known.Declaration = declared
+		return known.ID, true, nil
 	}
 	if len(m.Tables) >= maxTables || len(t.Indexes) > maxIndexes {
-		return 0, fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name, maxTables,
-			maxIndexes)
+		return 0, false, tooMany(t)
 	}
 	id = byte(len(m.Tables) + 1)
 	m.Tables = append(m.Tables, metaTable{id, declared})
-	return id, nil
+	return id, false, nil
+}
+
+func tooMany(t *store.Table) error {
+	return fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name, maxTables, maxIndexes)
 }
 
 // normal returns the declaration with sorted include lists, because their order has no meaning.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -16,9 +17,9 @@ import (
 
 // Open opens the store in the folder dir, which one process holds at a time.
 //
-// It returns ErrMissing if there is no store and Create is not set, and ErrLocked if the store
-// is in use. It returns ErrFormat if this program cannot read the store, or if its tables or
-// names differ from those in o.
+// It raises an older store, see raise. It returns ErrDamaged if files are damaged or missing,
+// ErrMissing if there is no store and Create is not set, and ErrLocked if the store is in use. It
+// returns ErrFormat if this program cannot read the store, or if its tables differ from those in o.
 func Open(dir string, o Options) (*Store, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: a store needs a folder", store.ErrInvalid)
@@ -37,7 +38,7 @@ func Open(dir string, o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	l, err := acquireLock(o.FS, path, dir, o.Holder, o.Socket)
+	l, err := acquireLock(path, dir, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -62,28 +63,37 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	failure := newFailure(o.Fatal)
 	log := pebbleLog{o.Logger, failure}
 	disk := &failStopFS{FS: o.FS, failure: failure}
+	if o.ReadOnly {
+		disk.FS = unlockedFS{o.FS}
+	}
 	po := pebbleOptions(o, disk, log)
 	po.EventListener = log.events()
-	po.Lock = l.held.Lock
+	po.Lock, po.ReadOnly = l.held.file, o.ReadOnly
 	compactions := newScheduler()
 	po.Experimental.CompactionScheduler = compactions
 	db, err := openDatabase(path, po, failure)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return nil, damagedAtOpen(dir, fmt.Errorf("open store %s: %w", dir, err))
 	}
-	layouts, err := register(db, o)
+	layouts, err := register(db, path, o)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), db.Close())
+		return nil, errors.Join(damaged(dir, fmt.Errorf("store %s: %w", dir, err)), db.Close())
 	}
 	s := &Store{
-		schema: schema, layouts: layouts, now: o.Now, log: o.Logger,
+		schema: schema, layouts: layouts, now: o.Now, log: o.Logger, dir: dir, reader: o.ReadOnly,
 		failure: failure, lock: l, db: db, disk: disk, sync: pebble.Sync,
 	}
-	disk.armed.Store(true)
+	disk.armed.Store(!o.ReadOnly)
 	s.start()
 	compactions.open()
 	return s, nil
 }
+
+// An unlockedFS has Pebble make no lock: a reader makes no file.
+type unlockedFS struct{ vfs.FS }
+
+// Lock implements vfs.FS.
+func (unlockedFS) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 
 // openDatabase ends the process if Pebble panics, as after a failed sync of a marker file: a
 // second try in this process could take lost pages for synced ones.

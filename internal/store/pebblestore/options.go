@@ -14,14 +14,22 @@ import (
 
 // Options say how to open a store.
 type Options struct {
-	// Tables are the tables of this program. The store remembers every table; a remembered
-	// declaration must not change.
+	// Tables are the tables of this program. The store remembers every table; the keys of a
+	// remembered one must not change.
 	Tables []store.Table
-	// Names are attribute names; the store keeps each as its place in this list, so new names
-	// are appended. The list must agree with the store's as far as both go.
+	// Revision grows with each change of the indexes or the TTL attribute of a table. Opening a
+	// store of an older revision raises it; one of this revision or a newer one must have these.
+	Revision int
+	// Program is the version of this program. Older ones that refuse the store name it.
+	Program string
+	// Names are attribute names that the store keeps as numbers. A store keeps its own list, and
+	// gets those that it does not have.
 	Names []string
 	// Now is the clock that expires items; nil is time.Now.
 	Now func() time.Time
+	// ReadOnly opens a store in a folder that nobody can write, and changes nothing in it. Readers
+	// keep writers out, and not each other. Commits return ErrInvalid.
+	ReadOnly bool
 	// Create makes a store where there is none; without it Open returns ErrMissing.
 	Create bool
 	// CacheBytes is the memory for blocks and memtables together, a quarter of it memtables;

@@ -25,7 +25,7 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Ite
 	l := s.layouts[table]
 	it, err := s.getDurable(l, key)
 	if err != nil {
-		return nil, fmt.Errorf("get from %s: %w", table, err)
+		return nil, fmt.Errorf("get from %s: %w", table, damaged(s.dir, err))
 	}
 	if it == nil || l.Expired(it, s.now().Unix()) {
 		return nil, store.ErrNotFound
@@ -186,6 +186,7 @@ func (w *walk) page(n int) (items []store.Item, more bool, err error) {
 		if closeErr := it.Close(); err == nil {
 			err = closeErr
 		}
+		err = damaged(s.dir, err)
 	}()
 	first, next := it.First, it.Next
 	if w.reverse {

@@ -118,7 +118,7 @@ func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 	if st.iter == nil {
 		it, err := st.store.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", err)
+			return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
 		}
 		st.iter = it
 	}
@@ -126,14 +126,14 @@ func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 	if st.iter.SeekPrefixGE(key) && bytes.Equal(st.iter.Key(), key) {
 		value, err := st.iter.ValueAndErr()
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", err)
+			return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
 		}
 		if e.item, err = l.decodeBase(key[2:], value, id.PK); err != nil {
 			return nil, fmt.Errorf("table %s: %w", l.Name, err)
 		}
 		e.marks, e.size = l.marks(id, e.item), len(value)
 	} else if err := st.iter.Error(); err != nil {
-		return nil, fmt.Errorf("read: %w", err)
+		return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
 	}
 	return e, nil
 }

@@ -20,6 +20,8 @@ type Store struct {
 	layouts map[string]*layout
 	now     func() time.Time
 	log     *slog.Logger
+	dir     string // as the user names it
+	reader  bool   // opened for reading only
 	failure *failure
 	lock    *lock
 	db      *pebble.DB
@@ -59,6 +61,9 @@ func (s *Store) start() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
+	if s.reader {
+		return
+	}
 	s.background.Go(func() {
 		ticker := time.NewTicker(expiryInterval)
 		defer ticker.Stop()
@@ -96,7 +101,10 @@ func (s *Store) Close() error {
 		return fmt.Errorf("close: %w", s.failure.err) // Pebble may be stuck for ever
 	}
 	s.current.Load().release()
-	err := s.db.Flush()
+	var err error
+	if !s.reader {
+		err = s.db.Flush()
+	}
 	return errors.Join(err, s.db.Close(), s.lock.release())
 }
 

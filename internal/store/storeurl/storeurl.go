@@ -26,16 +26,18 @@ import (
 // Options are for all engines. Each engine uses the options that concern it.
 type Options struct {
 	Tables []store.Table
-	Names  []string         // known attribute names, append only; see pebblestore.Options
+	Names  []string         // known attribute names; see pebblestore.Options
 	Now    func() time.Time // the clock for expiry; nil is time.Now
 	Create bool             // make the store when there is none
 	Holder string           // this process, as other processes are told if they find the store in use
 
 	// Of a pebble: store, which the processes of one user share; see package folder.
-	Version string // of Duesday
-	Clock   string // a test clock; "": the machine's, or that of the processes at work
-	Lasting bool   // the process stays
-	Alone   bool   // other processes are kept out, and nobody is asked
+	Version  string // of Duesday
+	Revision int    // of Tables; see pebblestore.Options
+	Clock    string // a test clock; "": the machine's, or that of the processes at work
+	Lasting  bool   // the process stays
+	Alone    bool   // other processes are kept out, and nobody is asked
+	Reads    bool   // the process only reads: also in a folder that nobody can write
 
 	Logger     *slog.Logger // nil is silent
 	CacheBytes int64        // 0 is the engine's default
@@ -57,13 +59,13 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 		}
 		return opened(memstore.Open(o.Tables, o.Now))
 	case "pebble":
-		po := pebblestore.Options{Tables: o.Tables, Names: o.Names, Now: o.Now, Create: o.Create,
+		po := pebblestore.Options{Tables: o.Tables, Revision: o.Revision, Program: o.Version, Names: o.Names, Now: o.Now, Create: o.Create,
 			CacheBytes: o.CacheBytes, Logger: o.Logger, Holder: o.Holder}
 		if o.Alone {
 			return opened(pebblestore.Open(p.Folder, po))
 		}
 		return opened(folder.Open(ctx, p.Folder, folder.Options{Options: po, Version: o.Version, Clock: o.Clock,
-			Lasting: o.Lasting}))
+			Lasting: o.Lasting, Reads: o.Reads}))
 	case "dynamodb":
 		return p.openTables(ctx, o)
 	}

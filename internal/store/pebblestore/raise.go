@@ -1,0 +1,94 @@
+package pebblestore
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// raiseBatch is the size of a commit of rebuilt rows, in bytes.
+const raiseBatch = 1 << 20
+
+// olderCopy begins the names of the folders, in that of a store, with its state before a raise.
+const olderCopy = "before-"
+
+// IsOlderCopy reports whether a folder in that of a store has its state before it was raised.
+func IsOlderCopy(name string) bool { return strings.HasPrefix(name, olderCopy) }
+
+// raise brings a store of an older format, or of an older revision of its tables, up to this
+// program's: it rebuilds the indexes and TTL entries of the tables from their items. First it makes a
+// checkpoint of the store, which the older program opens.
+//
+// The description is stored before, as being raised, and after. So older programs refuse the store
+// from the first change on, and a raise that was interrupted begins again.
+func raise(db *pebble.DB, path string, m *meta, from meta, stale []*layout, o *Options) error {
+	if o.FS == vfs.Default && !from.Raising {
+		before := filepath.Join(path, olderCopy+o.Now().UTC().Format("20060102T150405.000Z"))
+		if err := db.Checkpoint(before, pebble.WithFlushedWAL()); err != nil {
+			return fmt.Errorf("copying the store before it is raised to format %d: %w", m.Format, err)
+		}
+		o.Logger.Warn("store", "event", "raised to a newer format; older programs refuse it now, and open its copy",
+			"format", m.Format, "copy", before)
+	}
+	begun := from
+	begun.Format, begun.Program, begun.Raising = m.Format, m.Program, true
+	if err := begun.write(db); err != nil {
+		return err
+	}
+	for _, l := range stale {
+		if err := l.rebuild(db); err != nil {
+			return fmt.Errorf("rebuilding the indexes of table %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// rebuild replaces every row of the table but the items by the rows that the items have now.
+func (l *layout) rebuild(db *pebble.DB) (err error) {
+	if err := db.DeleteRange([]byte{l.id, kindBase + 1}, successor([]byte{l.id}), pebble.Sync); err != nil {
+		return err
+	}
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{l.id, kindBase}, UpperBound: []byte{l.id, kindBase + 1}})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := it.Close(); err == nil {
+			err = closing
+		}
+	}()
+	b := db.NewBatch()
+	for ok := it.First(); ok; ok = it.Next() {
+		id, err := decodeKeyTail(it.Key()[2:])
+		if err != nil {
+			return err
+		}
+		var item store.Item
+		if item, err = l.decodeBase(it.Key()[2:], it.Value(), id.PK); err != nil {
+			return err
+		}
+		for _, r := range l.marks(id, item) {
+			if r.key == nil {
+				continue
+			}
+			if err := b.Set(r.key, r.value, nil); err != nil {
+				return err
+			}
+		}
+		if b.Len() >= raiseBatch {
+			if err := db.Apply(b, pebble.Sync); err != nil {
+				return err
+			}
+			b = db.NewBatch()
+		}
+	}
+	if err := it.Error(); err != nil {
+		return err
+	}
+	return db.Apply(b, pebble.Sync)
+}
