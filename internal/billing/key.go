@@ -57,8 +57,8 @@ func (n Name) Key() store.Key {
 	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU#" + n.SKU}
 }
 
-// textKey is the key in the form of the model's text.
-func (n Name) textKey() store.Key {
+// TextKey is the key in the form of the model's text.
+func (n Name) TextKey() store.Key {
 	return store.Key{PK: AccountPK(n.Account), SK: SubPrefix + n.ID + "#SKU" + n.SKU}
 }
 

@@ -44,7 +44,7 @@ func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if errors.Is(err, store.ErrNotFound) && n.SKU != "" {
-		it, err = e.Store.Get(ctx, e.Table, n.textKey())
+		it, err = e.Store.Get(ctx, e.Table, n.TextKey())
 	}
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 // add gathers one item.
 func (a *auditor) add(it store.Item) {
 	key := billing.KeyOf(it)
+	stray := billing.StrayRow(it)
 	switch n, isSub := billing.NameOf(key); {
 	case key.PK == billing.SettingsKey.PK:
 		a.addSettings(key, it)
@@ -24,8 +25,9 @@ func (a *auditor) add(it store.Item) {
 			return
 		}
 		a.addSubscription(s)
-	case strings.HasPrefix(key.SK, billing.SubPrefix):
-		a.unreadable("subscription", store.Key{PK: key.PK, SK: secret.MaskCards(key.SK)}, "want "+billing.SubscriptionForm)
+	case stray != nil:
+		key.SK = secret.MaskCards(key.SK)
+		a.unreadable("subscription", key, billing.UnreadableReason(stray))
 	case key.SK == billing.AccountSK:
 		a.addAccount(billing.DecodeAccount(it))
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
@@ -88,6 +90,12 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	a.noteRows(k, s.Raw)
 	a.checkState(s)
 	a.checkAgenda(s)
+	if moved := s.Altered(); moved != "" {
+		a.problem("changed by another tool", s.Name, s.Period, "%s; the run of that day parks it", moved)
+	}
+	if s.Redone != "" {
+		a.problem("schedule does not hold", s.Name, s.Period, "%s", s.Redone)
+	}
 	if s.Open != nil {
 		a.result.Open++
 		a.opens[k] = strings.Clone(s.Open.Ref)

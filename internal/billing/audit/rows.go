@@ -100,6 +100,11 @@ func (a *auditor) decide(ctx context.Context, d doubt) error {
 	t := &a.Tables.RecurringPayments
 	x := &t.Indexes[d.index]
 	it, err := a.Store.Get(ctx, a.Table, d.Key)
+	n, _ := billing.NameOf(d.Key)
+	if text := n.TextKey(); errors.Is(err, store.ErrNotFound) && d.at == (store.Key{}) {
+		it, err = a.Store.Get(ctx, a.Table, text)
+		d.Key = text
+	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -117,7 +122,6 @@ func (a *auditor) decide(ctx context.Context, d doubt) error {
 	if err != nil || row.Equal(want) {
 		return err
 	}
-	n, _ := billing.NameOf(d.Key)
 	kind, detail := "index row differs", "%s has another row of it on %s than its item says"
 	if row == nil {
 		kind, detail = "index row missing", "%s does not have it on %s: no run finds it; store copy makes the index anew"
