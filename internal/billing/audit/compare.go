@@ -52,7 +52,7 @@ func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 	}
 	for x, o := range a.others {
 		a.problem("charged by another installation", a.nameOf(x.audited), o.period,
-			"installation %s has charged it, %d times, first with %s: was this store lost and made again? If that is right: "+
+			"installation %s has charged it (charges: %d, the first %s): was this store lost and made again? If that is right: "+
 				"duesday charging on --accept-other-installation %s", x.installation, o.count, o.ref, x.installation)
 	}
 	return nil

@@ -493,6 +493,26 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	}
 }
 
+// TestVerify_TheTextsKey: the row of an item under the key of the model's text is looked for, too.
+func TestVerify_TheTextsKey(t *testing.T) {
+	w := newWorld("2023-06-20T09:00", planted{})
+	w.write(foreign("1", "1", "SK", "SUB#1#SKU999"))
+	w.adopt(t, map[string]string{"1": "pm_card_visa"})
+	verify := func() []string {
+		var kinds []string
+		r, err := w.start().Verify(t.Context())
+		mustNot(t, err)
+		for _, p := range r.Problems {
+			kinds = append(kinds, p.Kind)
+		}
+		return kinds
+	}
+	equal(t, verify(), nil)
+	h := &hand{t, w}
+	h.rows(schema.PaymentIndex, func(store.Item) []store.Item { return nil })
+	equal(t, verify(), []string{"index row missing"})
+}
+
 // TestVerify_BesideALaggingIndex: a row that is shown at the second look is no problem.
 func TestVerify_BesideALaggingIndex(t *testing.T) {
 	w := spoilWorld(t)
