@@ -137,9 +137,13 @@ func (e *Records) Runs(ctx context.Context, kind Kind, limit int) iter.Seq2[*Run
 // runs of a store may be a megabyte.
 func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bool) (*Run, error) {
 	for _, limit := range [...]int{16, 0} {
-		for r, err := range e.Runs(ctx, kind, limit) {
-			if err != nil || wanted(r) {
-				return r, err
+		for it, err := range e.LatestRuns(ctx, kind, limit) {
+			if err != nil {
+				return nil, err
+			}
+			// A part that cannot be read, such as a currency of a newer build, stops no later run.
+			if r, _ := decodeRun(kind, it); !r.Date.IsZero() && wanted(r) {
+				return r, nil
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package adoption
 import (
 	"cmp"
 	"context"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -61,7 +62,10 @@ func (a source) before(b source) bool {
 func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error) {
 	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{},
 		seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
-	if now, err := e.Settings(ctx); err == nil && now.Version > 0 {
+	switch now, err := e.Settings(ctx); {
+	case err != nil && !errors.Is(err, store.ErrMissing): // a table that is to be adopted may be there alone
+		return v, err
+	case err == nil && now.Version > 0:
 		v.catchUp = now.CatchUp
 	}
 	for account, token := range o.Methods {

@@ -207,12 +207,14 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	case o != nil && o.Method == c.method && o.Payer.Same(c.payer):
 	case o != nil:
 		return nil, e.retry(ctx, s, c.method, c.payer, today)
+	case s.Status == billing.PastDue && urgent:
+		return e.reactivate(s, today)
 	case s.Status == billing.PastDue:
 		failed, err := e.failedWith(ctx, s, c)
 		if err != nil {
 			return nil, err
 		}
-		if urgent || !failed {
+		if !failed {
 			return e.reactivate(s, today)
 		}
 	case s.Status == billing.ParkedState && s.Parked == noMethod:

@@ -93,11 +93,16 @@ func (l *lease) held() bool {
 // keep renews the lease four times in its length until stop is called. If another worker has taken
 // it over, it is lost. After another failure, the renewal is tried again until the lease runs out.
 func (l *lease) keep(ctx context.Context) (stop func()) {
-	return l.e.every(max(l.e.lease/4, time.Millisecond), func() {
+	ctx, cancel := context.WithCancel(ctx)
+	end := l.e.every(max(l.e.lease/4, time.Millisecond), func() {
 		if !l.lost.Load() && errors.Is(l.write(ctx, l.mine()), store.ErrConflict) {
 			l.lost.Store(true)
 		}
 	})
+	return func() {
+		cancel() // a renewal that is throttled would hold the end up
+		end()
+	}
 }
 
 // mine holds while the lease is as this process wrote it last.

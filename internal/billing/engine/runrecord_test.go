@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -295,6 +296,34 @@ func TestRunRecord_ClockAhead(t *testing.T) {
 	if got := last.Started.Format("2006-01-02"); got != "2024-01-31" || from != before {
 		t.Errorf("the last run began on %s, and walks on %s, not %s", got, from, before)
 	}
+}
+
+// TestRunRecord_PartlyUnreadable: what a run's record has and this build cannot read, such as a newer
+// currency, stops no later run, and leaves the day done.
+func TestRunRecord_PartlyUnreadable(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.records = true
+	w.start().run(civil.Date{})
+	e := w.start()
+	for it, err := range e.LatestRuns(ctx, billing.Payments, 1) {
+		mustNot(t, err)
+		it = it.Clone()
+		it.Set(schema.Amounts, store.M(store.Item{{Name: "QQQ", Value: store.S("1.00")}}))
+		it.Set(schema.FromDate, store.S("soon"))
+		mustNot(t, e.Store.Commit(ctx, store.Put(e.Table, it)))
+		if _, err := e.Run(ctx, billing.Payments, it.Str(schema.SK)); err == nil {
+			t.Error("the record is whole")
+		}
+	}
+	last, err := e.LastDailyRun(ctx, billing.Payments)
+	if err != nil || !last.Completed {
+		t.Errorf("the last run: %+v, %v", last, err)
+	}
+	if _, err := e.WalkStart(ctx, billing.Payments); err != nil {
+		t.Error(err)
+	}
+	w.start().run(civil.Date{})
 }
 
 // A claiming store has claims that can be lost, as with the process that keeps them.
