@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -347,8 +348,9 @@ func (p *program) hint(command string) string {
 	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
 		words = append(words, "--mail", quoted(p.cfg.Mail))
 	}
-	if (family == "run" || family == "outbox") && p.cfg.SMTP.Server != "" {
-		words = append(words, "--smtp", quoted(p.cfg.SMTP.Server))
+	server, err := url.Parse(p.cfg.SMTP.Server) // it may have a password, which is refused where mail is sent
+	if (family == "run" || family == "outbox") && p.cfg.SMTP.Server != "" && err == nil {
+		words = append(words, "--smtp", quoted(server.Redacted()))
 	}
 	return strings.Join(words, " ")
 }

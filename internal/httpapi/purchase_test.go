@@ -161,15 +161,17 @@ func TestListPurchases(t *testing.T) {
 // off, and has no last line.
 func TestList_NeverLooksWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
-		fail error
-		want string // the last line; "": none
+		fail  error
+		want  string // the last line; "": none
+		after int    // rows, the panic
 	}{
 		"unregistered": {fmt.Errorf("account \"a\": %w", tracking.ErrUnregistered),
-			`{"error":"account \"a\": ` + tracking.ErrUnregistered.Error() + `","code":"unregistered"}`},
+			`{"error":"account \"a\": ` + tracking.ErrUnregistered.Error() + `","code":"unregistered"}`, 0},
 		"field": {fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"}),
-			`{"error":"amount: want: more","code":"field","field":"amount"}`},
-		"down":  {errors.New("private"), `{"error":"not available at the moment: try again","code":"unavailable"}`},
-		"panic": {nil, ""},
+			`{"error":"amount: want: more","code":"field","field":"amount"}`, 0},
+		"down":                        {errors.New("private"), `{"error":"not available at the moment: try again","code":"unavailable"}`, 0},
+		"panic":                       {nil, "", 1500},
+		"panic before a line is sent": {nil, "", 3},
 	} {
 		w := newWorld()
 		for range 2000 {
@@ -178,7 +180,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		w.fail = tt.fail
 		o := w.options()
 		if tt.fail == nil {
-			o.Shop = panicking{w}
+			o.Shop = panicking{w, tt.after}
 		}
 		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account=a", "",
 			"Accept", "application/x-ndjson"))
@@ -188,6 +190,10 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		text, _ := io.ReadAll(response.Body) // cut off after a panic
 		response.Body.Close()
 		rows := strings.Count(string(text), `"stripe_account"`)
+		if early := tt.fail == nil && tt.after < 10; early != (response.StatusCode == http.StatusInternalServerError) ||
+			early && rows > 0 {
+			t.Errorf("%s: status %d with %d rows", name, response.StatusCode, rows)
+		}
 		if tt.want != "" && (rows != 2000 || !strings.HasSuffix(string(text), "\n"+tt.want+"\n")) ||
 			strings.Contains(string(text), `{"end":`) || strings.Contains(string(text), "private") {
 			t.Errorf("%s: got %d rows and %q", name, rows, text[max(0, len(text)-300):])
@@ -196,13 +202,16 @@ func TestList_NeverLooksWhole(t *testing.T) {
 }
 
 // panicking is a shop whose lists panic in the middle.
-type panicking struct{ *world }
+type panicking struct {
+	*world
+	after int
+}
 
 func (p panicking) Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
 	return func(yield func(*tracking.Purchase, error) bool) {
 		n := 0
 		for x, err := range p.world.Purchases(ctx, account) {
-			if n++; n > 1500 {
+			if n++; n > p.after {
 				panic("poison")
 			}
 			if !yield(x, err) {

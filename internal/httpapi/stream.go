@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"iter"
 	"net/http"
 	"strings"
@@ -24,7 +25,6 @@ const (
 // stream writes a list as lines of JSON while it comes, up to limit lines; limit 0 means all.
 func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
-	defer out.Flush() // a caller that is gone needs no answer
 	enc := json.NewEncoder(out)
 	n := 0
 	for v, err := range list {
@@ -36,7 +36,7 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 			if !known {
 				s.logFailure(r, err)
 			}
-			_ = enc.Encode(f)
+			_ = errors.Join(enc.Encode(f), out.Flush()) // a caller that is gone needs no answer
 			return nil
 		}
 		if n++; enc.Encode(v) != nil {
@@ -46,7 +46,7 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 			break
 		}
 	}
-	_ = enc.Encode(ending{true})
+	_ = errors.Join(enc.Encode(ending{true}), out.Flush())
 	return nil
 }
 

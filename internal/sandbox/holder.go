@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/election"
 	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/socket"
 )
@@ -195,7 +194,7 @@ func (s *shared) serve(ctx context.Context, l net.Listener, handler func() http.
 func (s *shared) connect(ctx context.Context) (*session, error) {
 	who, at := s.holder()
 	if at == "" {
-		return nil, election.ErrUnserved
+		return nil, ErrLocked // it has just taken the file
 	}
 	c := s.client(at)
 	theirs, err := c.greet(ctx)

@@ -34,7 +34,7 @@ func metrics() []metric {
 		{"duesday_waiting_periods", gauge, "Periods that wait, by the last completed payment run.", []string{"state"}},
 		{"duesday_charging_enabled", gauge, "Whether charging is on: 1, or 0.", nil},
 		{"duesday_outbox_oldest_age_seconds", gauge, "How long the oldest row of a queue has waited.", []string{"queue"}},
-		{"duesday_outbox_dead_letters", gauge, "Rows of a queue that were given up, 1000 at most.", []string{"queue"}},
+		{"duesday_outbox_dead_letters", gauge, "Rows of a queue that were given up, 1024 at most.", []string{"queue"}},
 		{"duesday_accounts", gauge, "Connected accounts.", nil},
 		{"duesday_accounts_unverified", gauge, "Connected accounts whose events are not verified for a day.", nil},
 		{"duesday_accounts_verified_timestamp_seconds", gauge, "The time through which all accounts are verified.", nil},

@@ -253,7 +253,8 @@ func (c *Client) change(ctx context.Context, kind byte, body []byte) error {
 		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
 	}
 	r := reader{names: c.names, b: a}
-	return cmp.Or(r.answer(), r.err)
+	err = r.answer()
+	return cmp.Or(err, r.err) // of a damaged answer
 }
 
 // Query implements store.Store.

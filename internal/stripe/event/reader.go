@@ -12,8 +12,8 @@ import (
 const maxNesting = 500
 
 // A jsonReader goes once through a JSON text, from value to value. A read of another type than the
-// value's returns the zero value, and the reader goes on behind the value. It checks the whole
-// text, as encoding/json would.
+// value's returns the zero value (into leaves what it was given), and the reader goes on behind the
+// value. It checks the whole text, as encoding/json would.
 //
 // It exists for speed: encoding/json is slow at a few members of unknown order and type.
 type jsonReader struct {
