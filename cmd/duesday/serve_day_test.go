@@ -48,7 +48,8 @@ func TestServe_TwoMonths(t *testing.T) {
 	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>")
 	begin, last := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "2026-02-28" // a busy machine comes further
 	args := []string{"--daily", "06:10,18:10", "--time-zone", "Europe/Berlin"}
-	beside := [][]string{nil, {"subscription", "cancel", "5/1"}, {"receipt", "list", "1"}, {"receipt", "refund", "1/1", "--period", "1"}}
+	beside := [][]string{nil, {"subscription", "cancel", "5/1"}, {"receipt", "list", "1"},
+		{"receipt", "refund", "1/1", "--period", "1"}}
 	for range 4 {
 		v, stop := c.serveBy(time.Now, append(args, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat",
 			monitor.URL)...)
@@ -61,10 +62,13 @@ func TestServe_TwoMonths(t *testing.T) {
 		}
 		<-shown.After(8 * 24 * time.Hour)
 		if len(beside[0]) > 0 {
-			var said strings.Builder
-			p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
-			if code := p.run(t.Context(), beside[0]); code != exitDone {
-				t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
+			// By this clock a moment of a busy machine is days, and a processor that answers is too slow.
+			for code := exitFailed; code != exitDone; {
+				var said strings.Builder
+				p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
+				if code = p.run(t.Context(), beside[0]); code != exitDone && !strings.Contains(said.String(), "too slowly") {
+					t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
+				}
 			}
 		}
 		beside = beside[1:]

@@ -124,7 +124,9 @@ func TestCut(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				stuck := make(chan struct{})
+				var reached atomic.Bool // a client on a busy machine may give up earlier
 				m.script(func(c *smtp.Conn, at, _ string) error {
+					reached.CompareAndSwap(false, at == step)
 					switch {
 					case at != step:
 					case how == "cut":
@@ -157,7 +159,7 @@ func TestCut(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, _ := m.got()
-				if want := map[bool]int{true: 2, false: 1}[step == "taken"]; len(got) != want {
+				if want := map[bool]int{true: 2, false: 1}[step == "taken" && reached.Load()]; len(got) != want {
 					t.Errorf("%d mails, want %d", len(got), want)
 				}
 				for _, r := range got { // what may come twice is recognised
