@@ -234,8 +234,9 @@ func (w *world) noteCanceled(s *billing.Subscription, err error) {
 	}
 }
 
-// verify asks the engine's own audit.
+// verify asks the engine's own audit, when no index lags any more.
 func (w *world) verify() {
+	w.pass(2 * time.Minute)
 	a, err := w.start().Verify(context.Background())
 	for tries := 0; errors.Is(err, billing.ErrUnknown) && tries < 10; tries++ { // a bank that loses answers
 		a, err = w.start().Verify(context.Background())
