@@ -9,12 +9,14 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
 
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var amount, method, address string
 	var day, reminderDays int
+	var early bool
 	var f *pflag.FlagSet
 	c := leaf("update "+subscriptionName, "Change amount, payment day, payment method, reminder or address",
 		func(ctx context.Context, args []string) error {
@@ -24,9 +26,13 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			}
 			change := billing.Change{PaymentDay: given(f, "payment-day", day), Method: given(f, "payment-method", method),
 				ReminderDays: given(f, "reminder-days", reminderDays), Address: given(f, "address", address)}
-			if change == (billing.Change{}) && !f.Changed("amount") {
+			switch {
+			case change == (billing.Change{}) && !f.Changed("amount"):
 				return usagef("%s: nothing to change: give a flag", p.command)
+			case early && change.PaymentDay == nil:
+				return usagef("--early is for a new --payment-day")
 			}
+			change.Early = early
 			return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
 				old, err := s.subscription(ctx, n)
 				if err == nil && f.Changed("amount") {
@@ -36,15 +42,19 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.updateSubscription(ctx, s, n, change)
+				return p.updateSubscription(ctx, s, old, change)
 			})
 		})
 	c.Long = `Change a subscription. A new amount applies from the next period that is not open yet,
 a new day from the first such day on or after the next due date, a new payment method
-at once: a period that was declined is tried again with it.`
+at once: a period that was declined is tried again with it. Of several new days before one
+due date the last one counts, as if it were the only one. A date that has passed by then is
+due at once.`
 	f = c.Flags()
 	f.StringVar(&amount, "amount", "", "`AMOUNT` in the subscription's currency")
 	f.IntVar(&day, "payment-day", 0, "`DAY` of the month, or of the week")
+	f.BoolVar(&early, "early", false,
+		"with --payment-day: from the last such day before the next due date, if it is still ahead")
 	f.StringVar(&method, "payment-method", "", "the processor's `TOKEN`; never a card number")
 	f.IntVar(&reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
 	f.StringVar(&address, "address", "", "`TEXT` of the postal address")
@@ -53,10 +63,16 @@ at once: a period that was declined is tried again with it.`
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment
 // method, unless charging is off: then the next run does.
-func (p *program) updateSubscription(ctx context.Context, s *session, n billing.Name, c billing.Change) error {
+func (p *program) updateSubscription(ctx context.Context, s *session, old *billing.Subscription,
+	c billing.Change) error {
+	n := old.Name
 	sub, err := s.engine.UpdateSubscription(ctx, n, c)
 	if err != nil {
 		return err
+	}
+	var moved object
+	if c.PaymentDay != nil {
+		moved = p.sayMoved(old, sub.Anchor, sub.AnchorPeriod)
 	}
 	if sub.Open != nil && c.Method != nil {
 		results, after, err := s.engine.CollectNow(ctx, n)
@@ -69,7 +85,24 @@ func (p *program) updateSubscription(ctx context.Context, s *session, n billing.
 		}
 		p.sayResults(results)
 	}
-	return p.showChanged(sub, "updated")
+	p.sayChanged(sub, "updated")
+	return p.json(append(viewSubscription(sub), moved...))
+}
+
+// sayMoved tells the period's due date before a change of the payment day and after it, and returns
+// both for programs.
+func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) object {
+	before, err := old.Schedule().Due(period)
+	if err != nil { // somebody else has changed it meanwhile
+		return nil
+	}
+	days := after.DaysSince(before)
+	text := plural(days, "day") + " later"
+	if days < 0 {
+		text = plural(-days, "day") + " earlier"
+	}
+	p.say("period %d: due %s before, and %s now: %s", period, before, after, text)
+	return object{"due_before", before, "due_after", after, "days_later", days}
 }
 
 // subscriptionAction is a command with one action on a subscription. It has the processor: the

@@ -86,6 +86,23 @@ func TestSubscription_Changes(t *testing.T) {
 	}
 }
 
+// TestSubscription_NewDay: the command tells the due date before and after, and of several
+// corrections the last one counts.
+func TestSubscription_NewDay(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-03-31", "--payment-day", "31")
+	contains(t, c.must("subscription", "update", "1/1", "--payment-day", "10"),
+		"period 0: due 2026-03-31 before, and 2026-04-10 now: 10 days later")
+	contains(t, c.must("subscription", "update", "1/1", "--payment-day", "5"),
+		"period 0: due 2026-04-10 before, and 2026-04-05 now: 5 days earlier")
+	o := c.object(exitDone, "subscription", "update", "1/1", "--payment-day", "20", "--early")
+	equal(t, "early", members(o, "due_before", "due_after", "days_later", "next_payment_date"),
+		[]any{"2026-04-05", "2026-03-20", -16, "2026-03-20"})
+	if r := c.run("subscription", "update", "1/1", "--amount", "15", "--early"); r.code != exitUsage {
+		t.Errorf("exit %d, %s", r.code, r.errors)
+	}
+}
+
 func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")

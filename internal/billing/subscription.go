@@ -58,6 +58,7 @@ type Subscription struct {
 	Interval     civil.Interval
 	Anchor       civil.Date // due date of period AnchorPeriod
 	AnchorPeriod int
+	DueBefore    civil.Date // of AnchorPeriod, before the changes of its payment day; zero: none
 	TimeZone     string
 	ReminderDays int
 	Created      time.Time
@@ -184,6 +185,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)
 	text(c, schema.CardTold, &s.CardTold)
 	c.keptStamp(schema.CreatedDate, &s.Created)
+	c.date(schema.DueBefore, &s.DueBefore)
 	text(c, schema.Email, &s.Email)
 	c.count(schema.Installments, &s.Installments, 0)
 	text(c, schema.Interval, &t.interval)

@@ -103,6 +103,7 @@ func AttemptRan(o *OpenPeriod, in Intent) bool {
 type Change struct {
 	Amount       *money.Amount // from the next period to be opened
 	PaymentDay   *int          // from the first such day on or after the next due date
+	Early        bool          // PaymentDay from the last such day before that date instead, if it is ahead
 	Method       *string       // at once, also for an open period
 	Address      *string
 	ReminderDays *int
@@ -123,7 +124,7 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		s.Address = *c.Address
 	}
 	if c.PaymentDay != nil {
-		if err := s.changeDay(*c.PaymentDay, today); err != nil {
+		if err := s.changeDay(*c.PaymentDay, c.Early, today); err != nil {
 			return err
 		}
 	}
@@ -139,9 +140,10 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	return nil
 }
 
-// changeDay sets a new anchor: the first such day on or after the old next due date. An open
-// period keeps its due date.
-func (s *Subscription) changeDay(day int, today civil.Date) error {
+// changeDay sets a new anchor: the first such day on or after the next due date, or with early the
+// last one before it that is after today. Of changes before one due date each begins at the same
+// date, so the last one alone counts. An open period keeps its due date.
+func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	next := s.Period
 	if s.Open != nil {
 		next++
@@ -150,11 +152,18 @@ func (s *Subscription) changeDay(day int, today civil.Date) error {
 	if err != nil {
 		return err
 	}
+	if s.AnchorPeriod == next && !s.DueBefore.IsZero() {
+		old = s.DueBefore
+	}
 	first, err := civil.FirstOnOrAfter(old, day, s.Interval)
 	if err != nil {
 		return Invalid("payment_day", err.Error())
 	}
-	s.PaymentDay, s.Anchor, s.AnchorPeriod = day, first, next
+	if before, err := civil.LastBefore(old, day, s.Interval); early && err == nil && first != old &&
+		before.After(today) {
+		first = before
+	}
+	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old
 	if s.Open == nil {
 		s.Reschedule(first, today)
 	}

@@ -107,6 +107,20 @@ func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	return first, nil
 }
 
+// LastBefore returns the last payment day before d, of those that FirstOnOrAfter returns. Its error
+// is that of FirstOnOrAfter.
+func LastBefore(d Date, day int, i Interval) (last Date, err error) {
+	next, err := FirstOnOrAfter(d.AddDays(-31), day, i) // no two are further apart
+	for err == nil && next.Before(d) {
+		last = next
+		next, err = FirstOnOrAfter(last.AddDays(1), day, i)
+	}
+	if !last.IsZero() {
+		err = nil // that of a date after the calendar's end
+	}
+	return last, err
+}
+
 func checkDay(day int, i Interval) error {
 	if err := i.Validate(); err != nil {
 		return err

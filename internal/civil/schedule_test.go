@@ -314,6 +314,24 @@ func TestFirstOnOrAfter_IsTheFirst(t *testing.T) {
 	}
 }
 
+func TestLastBefore_IsTheLast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i := anyInterval(t)
+		d := anyDate(t, "d")
+		day := rapid.IntRange(1, map[Unit]int{Week: 7, Month: 31, Year: 31}[i.Unit]).Draw(t, "day")
+		want := d.AddDays(-1)
+		for !want.IsZero() && !isPaymentDay(want, day, i.Unit) {
+			want = want.AddDays(-1)
+		}
+		if got, err := LastBefore(d, day, i); !d.AddDays(-31).IsZero() && (got != want || err != nil) {
+			t.Fatalf("LastBefore(%v, %d, %v) = %v, %v; want %v", d, day, i, got, err, want)
+		}
+	})
+	if d, err := LastBefore(MustParse("2026-01-01"), 32, Interval{1, Month}); err == nil {
+		t.Errorf("day 32: %v", d)
+	}
+}
+
 func isPaymentDay(d Date, day int, unit Unit) bool {
 	utc := d.In(time.UTC)
 	if unit == Week {

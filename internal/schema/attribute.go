@@ -113,6 +113,8 @@ const (
 	SeenDate      = "SeenDate"
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 
+	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
+
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
 	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
@@ -153,7 +155,6 @@ func Names() []string {
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
-		AgendaDate, Kept, OtherInstallations,
-		Program,
+		AgendaDate, Kept, OtherInstallations, Program, DueBefore,
 	}
 }

@@ -189,7 +189,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation, Program), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After),
-		typed("S", Locale, CardTold, AgendaDate), typed("M", EmailBounced),
+		typed("S", Locale, CardTold, AgendaDate, DueBefore), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
