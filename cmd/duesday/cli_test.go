@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/config"
 )
 
 // today is the day that the tests' clock shows, unless they move it.
@@ -57,10 +59,22 @@ type result struct {
 func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var out, errors bytes.Buffer
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, &errors,
-		c.clock.Now)
+	p := newProgram(c.getenv(args), strings.NewReader(""), &out, &errors, c.clock.Now)
 	code := p.run(c.t.Context(), args)
 	return result{code, out.String(), errors.String()}
+}
+
+// getenv returns the environment of a command line. DynamoDB Local has the machine's clock, and no
+// command may disagree with it; so one on DynamoDB has the clock of the cli as a test clock.
+func (c *cli) getenv(args []string) func(name string) string {
+	return func(name string) string {
+		if name != config.EnvClock || c.env[name] != "" ||
+			!strings.Contains(strings.Join(args, " ")+c.env[config.EnvStore], "dynamodb:?") {
+			return c.env[name]
+		}
+		now := c.clock.Now().UTC().Format(time.RFC3339Nano)
+		return now + ",1s/s," + now
+	}
 }
 
 // must runs a command that is to be done, and returns what it printed.

@@ -23,6 +23,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // A program is one invocation: its streams, its clock and its flags.
@@ -35,6 +36,7 @@ type program struct {
 	now    func() time.Time
 
 	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
+	follows bool         // the clock was taken from the processor's, and is compared with it
 	lasting bool         // the process stays: a short one leaves it the folder
 	cache   int64        // bytes of the store's cache; 0: the setting's
 
@@ -62,6 +64,7 @@ type need struct {
 	settings  bool          // shows or changes the store's settings: flags may differ from them
 	take      bool          // gives an older store its settings: those of the flags
 	alone     bool          // keeps other processes of this machine out of the store
+	follows   bool          // Stripe will be followed: its clock is compared with ours
 	shards    int           // per date, of a new store; 0 takes it as it is
 	lease     time.Duration // of a share of a run on a shared store; 0 is the default
 }
@@ -74,7 +77,8 @@ type session struct {
 	processor billing.Processor // nil: not needed
 	ledger    io.Closer         // closes the processor; nil: nothing to close
 	now       func() time.Time
-	post      *post // nil of a session that only reads
+	post      *post                      // nil of a session that only reads
+	stripe    atomic.Pointer[api.Client] // that charges or is followed; nil: not yet, or none
 	log       *slog.Logger
 	shared    bool         // other processes may work on the store at the same time
 	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
@@ -130,6 +134,9 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		Program: buildVersion().text()}
 	if !n.settings {
 		o.Given = p.cfg.Given
+	}
+	if p.clock == nil || p.follows { // a test clock agrees with no other
+		o.Witnesses = s.witnesses(n.follows)
 	}
 	if s.shared = place.Shared(); s.shared {
 		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
@@ -191,30 +198,6 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 		}
 	}
 	return s, err
-}
-
-// setClock makes the program live by the test clock of a flag or variable, unless it is empty.
-func (p *program) setClock(source, text string) error {
-	switch {
-	case text == "":
-	case p.cfg.Live():
-		return usagef("%s is for tests, and the processor is live", source)
-	default:
-		c, err := clock.Parse(text, p.machine())
-		if err != nil {
-			return usagef("%s: %w", source, err)
-		}
-		p.clock, p.now = c, c.Now
-	}
-	return nil
-}
-
-// machine returns the machine's clock.
-func (p *program) machine() func() time.Time {
-	if p.clock != nil {
-		return p.clock.Machine()
-	}
-	return p.now
 }
 
 // withSide opens the store at the place without its engine, calls do and closes the store.

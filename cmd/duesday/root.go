@@ -123,7 +123,7 @@ was charged once. Start with: duesday demo`,
 			if err = readStripeKey(&p.cfg.Stripe); err != nil { // only then is it known whether the processor is a live one
 				return err
 			}
-			return p.setClock(config.EnvClock, p.env(config.EnvClock))
+			return p.setClock(cmd.Context(), config.EnvClock, p.env(config.EnvClock))
 		},
 	}
 	f := root.PersistentFlags()

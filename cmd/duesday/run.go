@@ -66,6 +66,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 				return p.dryRun(ctx, s, kind, o)
 			}
 			p.warnOfPages()
+			p.warnOfClock(ctx, s)
 			return p.wetRun(ctx, s, kind, o)
 		})
 }

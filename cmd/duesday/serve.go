@@ -101,7 +101,7 @@ It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f.StringVar(&o.heartbeat, "heartbeat", "",
 		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine")
 	f.StringVar(&o.clock, "clock", "",
-		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s for an hour a second; not with live payments")
+		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for that of Stripe's fake; not live")
 	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
 		"listen beyond this machine: what comes in goes through a proxy that speaks TLS")
@@ -165,7 +165,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		}
 	}
 	machine := p.machine()
-	if err := p.setClock("--clock", o.clock); err != nil {
+	if err := p.setClock(ctx, "--clock", o.clock); err != nil {
 		return err
 	}
 	p.lasting = true
@@ -181,7 +181,8 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
-	return p.with(ctx, need{create: o.create, take: true, processor: true}, func(s *session) error {
+	n := need{create: o.create, take: true, processor: true, follows: follows}
+	return p.with(ctx, n, func(s *session) error {
 		if err := p.takeTimes(ctx, s, o); err != nil {
 			return err
 		}
@@ -203,7 +204,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			watch.In.Endpoints = new(status.Endpoints)
 			options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
 			if !clock.Test() {
-				watch.In.Offset = f.processor.API().ClockAhead
+				watch.In.Offset = s.follow(f.processor.API())
 			}
 			options.Service, options.Lister = f.service, sell.New(f.processor.API())
 			options.WebhookSecrets, options.ConnectSecrets, options.APIKey = t.Webhook.List, t.Connect.List, t.APIKey

@@ -88,6 +88,7 @@ func (p *program) announceDay(ctx context.Context, s *session, o *serveFlags, c 
 		return object{"clock?", c.String()}, nil
 	}
 	p.warnOfPages()
+	p.warnOfClock(ctx, s)
 	next := at.Next(c.Now())
 	p.say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, stamp(next))
 	return object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil

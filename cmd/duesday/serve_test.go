@@ -124,7 +124,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
-	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors, machine)
+	p := newProgram(c.getenv(args), strings.NewReader(""), write, &errors, machine)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0"}, args...))

@@ -36,7 +36,7 @@ func (e *Records) CreateSubscription(ctx context.Context,
 // creation returns the writes of a new subscription.
 func (e *Records) creation(ctx context.Context,
 	n NewSubscription) ([]store.Write, *Subscription, error) {
-	if err := e.Live(ctx); err != nil {
+	if err := e.MayChange(ctx); err != nil {
 		return nil, nil, err
 	}
 	a, err := e.Account(ctx, n.Account)
@@ -164,7 +164,7 @@ func (e *Records) ImportBatch(ctx context.Context, batch []NewSubscription) (Imp
 // if one of them, or its account, is there already: then nothing was written.
 func (e *Records) importSome(ctx context.Context, batch []NewSubscription,
 	count *ImportCount) (n int, done bool, err error) {
-	if err := e.Live(ctx); err != nil {
+	if err := e.MayChange(ctx); err != nil {
 		return 0, false, err
 	}
 	const room = store.MaxWrites - 4 // a subscription and its account, and the low watermarks

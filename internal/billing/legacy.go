@@ -144,13 +144,15 @@ func (s *Subscription) followDay() error {
 		next++ // the open one keeps its due date
 	}
 	was = was.OnAnchor()
-	due, err := was.Due(next)
+	var due civil.Date
+	old, err := was.Due(next)
 	if err == nil {
-		due, err = civil.FirstOnOrAfter(due, s.PaymentDay, s.Interval)
+		old = s.dueBefore(next, old)
+		due, err = civil.FirstOnOrAfter(old, s.PaymentDay, s.Interval)
 	}
 	switch {
 	case err == nil:
-		s.Anchor, s.AnchorPeriod = due, next
+		s.Anchor, s.AnchorPeriod, s.DueBefore = due, next, old
 		s.Redone = fmt.Sprintf("PaymentDay was changed from %d to %d by another tool: period %d is due on %s", was.Day,
 			s.PaymentDay, next, due)
 	case s.Status == Active || s.Status == ParkedState:

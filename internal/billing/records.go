@@ -25,6 +25,8 @@ type Records struct {
 	Log    *slog.Logger
 	Opened Meta // as the store was opened
 	Shared bool // other processes may write to the store at the same time
+
+	Witnesses []Witness // of the clock; none of a test clock
 }
 
 // NewRecords returns the records of the store. A nil log discards.
@@ -90,11 +92,13 @@ type Meta struct {
 	Charging     bool
 	Reason       string // why charging is off
 	Created      time.Time
-	Shards       int    // partitions of an index per date
-	Moved        string // the place of the live store; "": this one is it
-	Accepted     string // other installations whose charges a person has accepted, with spaces between
-	Processor    string // the Identity of the processor in use; "": none has told it yet
-	Format       int    // FormatVersion of the Duesday that made it or migrated it last
+	Shards       int       // partitions of an index per date
+	Moved        string    // the place of the live store; "": this one is it
+	Accepted     string    // other installations whose charges a person has accepted, with spaces between
+	Processor    string    // the Identity of the processor in use; "": none has told it yet
+	Format       int       // FormatVersion of the Duesday that made it or migrated it last
+	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
+	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its
@@ -137,7 +141,8 @@ func decodeMeta(it store.Item) (Meta, error) {
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
-		Accepted: it.Str(schema.OtherInstallations), Format: format}, nil
+		Accepted: it.Str(schema.OtherInstallations), Format: format,
+		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate))}, nil
 }
 
 // Accepts reports whether charges with the installation id are no reason to doubt the store: they are

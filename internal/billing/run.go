@@ -36,6 +36,7 @@ type Run struct {
 	Counts    map[Outcome]int
 	Amounts   money.Totals // taken
 	Told      time.Time    // when a monitor was told of the finished day; zero: not
+	Accepted  bool         // its clock was ahead, and a person has accepted the clock since: it decides nothing
 }
 
 // Due is the number of due periods: the sum of all outcomes.
@@ -60,6 +61,7 @@ func (r *Run) Write(table string) store.Write {
 }
 
 func (r *Run) attributes(c *codec) {
+	c.flag(schema.Accepted, &r.Accepted)
 	attribute(c, schema.Amounts, &r.Amounts, r.Amounts.Len() == 0, c.totals, writeTotals)
 	c.flag(schema.ChargingOff, &r.Off)
 	c.flag(schema.Completed, &r.Completed)
@@ -150,15 +152,13 @@ func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bo
 	return nil, nil
 }
 
-// clockSlack is how far apart the clocks of two processes on one store may stand.
-const clockSlack = 5 * time.Minute
-
 // LastDailyRun returns the run that began last and completed the day on which it began; the zero
 // Run if there is none. A run for an earlier business day is not a daily one. Nor is one that a
 // clock ahead of this one recorded: until that instant it would stop the job.
 func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
 	r, err := e.latestRun(ctx, kind, func(r *Run) bool {
-		return r.Completed && !r.Date.Before(civil.Of(r.Started)) && !r.Started.After(e.Now().Add(clockSlack))
+		return r.Completed && !r.Accepted && !r.Date.Before(civil.Of(r.Started)) &&
+			!r.Started.After(e.Now().Add(clockSlack))
 	})
 	return cmp.Or(r, new(Run)), err
 }

@@ -152,9 +152,7 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	if err != nil {
 		return err
 	}
-	if s.AnchorPeriod == next && !s.DueBefore.IsZero() {
-		old = s.DueBefore
-	}
+	old = s.dueBefore(next, old)
 	first, err := civil.FirstOnOrAfter(old, day, s.Interval)
 	if err != nil {
 		return Invalid("payment_day", err.Error())
@@ -168,6 +166,15 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 		s.Reschedule(first, today)
 	}
 	return nil
+}
+
+// dueBefore returns the due date of the period before all changes of its payment day; due is that after
+// them.
+func (s *Subscription) dueBefore(period int, due civil.Date) civil.Date {
+	if s.AnchorPeriod == period && !s.DueBefore.IsZero() {
+		return s.DueBefore
+	}
+	return due
 }
 
 // Arrears reports whether more periods are due than one run catches up with. A legacy subscription

@@ -93,20 +93,6 @@ func (e *Records) LatestRuns(ctx context.Context, kind Kind, limit int) iter.Seq
 		Limit: limit})
 }
 
-// LastRunEnded returns when the latest payment run ended, by the clock of that run.
-func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
-	var last time.Time
-	for it, err := range e.LatestRuns(ctx, Payments, 10*LookBack) {
-		if err != nil {
-			return last, err
-		}
-		if at := ParseStamp(it.Str(schema.EndedDate)); at.After(last) && !it.Get(schema.Accepted).Bool() {
-			last = at
-		}
-	}
-	return last, nil
-}
-
 // LowerWatermarks lowers the watermarks of both jobs to the past ones of the dates (zero: not): a
 // run for an earlier business day may write rows older than the start of later walks.
 func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.Date) error {
@@ -132,11 +118,13 @@ func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) 
 // WalkFrom returns the oldest date that a run of this kind looks at on the business day. It is the
 // oldest of the last completed day, today and the business day, less LookBack; or the low watermark
 // if that is older. Before any run has completed, the day on which the store was made stands for
-// the completed one. A day after today was completed by a clock that was ahead, and does not
-// count. w is the low watermark, or nil.
+// the completed one. A day that a clock ahead completed does not count: a day after today, or of a
+// run that was accepted. w is the low watermark, or nil.
 func (e *Records) WalkFrom(ctx context.Context, kind Kind, day civil.Date) (from civil.Date, w *Watermark, err error) {
 	last := civil.Of(e.Opened.Created)
-	completed, err := e.latestRun(ctx, kind, func(r *Run) bool { return r.Completed && !r.Date.After(e.Today()) })
+	completed, err := e.latestRun(ctx, kind, func(r *Run) bool {
+		return r.Completed && !r.Accepted && !r.Date.After(e.Today())
+	})
 	if err != nil {
 		return from, nil, err
 	}

@@ -1,5 +1,5 @@
 // Package clock is the clock that a process lives by: the machine's, or a test clock that begins at
-// another instant and runs faster.
+// another instant and runs faster; and how far a server's clock is from it.
 //
 // It does not read the machine's clock itself, and decides nothing about what is due.
 package clock

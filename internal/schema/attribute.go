@@ -114,6 +114,7 @@ const (
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 
 	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
+	ClockDate = "ClockDate" // of META: the latest instant at which the clock is known to have been right
 
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
@@ -155,6 +156,6 @@ func Names() []string {
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
-		AgendaDate, Kept, OtherInstallations, Program, DueBefore,
+		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate,
 	}
 }

@@ -189,7 +189,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation, Program), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After),
-		typed("S", Locale, CardTold, AgendaDate, DueBefore), typed("M", EmailBounced),
+		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
@@ -235,7 +235,8 @@ func storeFacets() []Facet {
 			Process, "1234@host", SeenDate, "2023-05-28T14:15:40.000Z"),
 		facet("Floors", "Job", "FLOOR", []string{RunDate, LoweredDate},
 			PK, "RUN#payments", SK, "FLOOR", RunDate, "2023-05-28", LoweredDate, "2023-05-28T14:00:00.000Z"),
-		facet("Store", "META", "META", []string{Installation, Format, Program, Shards, Charging, Reason, CreatedDate, Moved},
+		facet("Store", "META", "META", []string{Installation, Format, Program, Shards, Charging, Reason, CreatedDate, Moved,
+			EndedDate, ClockDate},
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 2, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
 		facet("Settings", "SETTINGS", "NOW", []string{Data, Version}, PK, "SETTINGS", SK, "NOW",

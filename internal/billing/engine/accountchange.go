@@ -24,7 +24,7 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone, locale stri
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if err := e.Live(ctx); err != nil {
+	if err := e.MayChange(ctx); err != nil {
 		return nil, err
 	}
 	a := &billing.Account{ID: id, Email: email, TimeZone: zone, Locale: locale, Created: e.Now(), Version: 1}
@@ -67,6 +67,9 @@ func (c AccountChange) check() error {
 // finishes it.
 func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
 	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := e.MayChange(ctx); err != nil {
 		return nil, err
 	}
 	a, err := e.changeAccount(ctx, id, func(a *billing.Account) error {

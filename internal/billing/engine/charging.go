@@ -26,7 +26,8 @@ type chargingSwitch struct {
 	off error // guarded by mu
 }
 
-// check returns a StopError if charging was switched off, or the store has moved.
+// check returns a StopError if charging was switched off, the store has moved, or the clock is
+// wrong.
 func (s *chargingSwitch) check(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -38,7 +39,7 @@ func (s *chargingSwitch) check(ctx context.Context) error {
 	}
 	err := s.e.mayCharge(ctx)
 	switch {
-	case isOff(err):
+	case isOff(err), errors.Is(err, billing.ErrClock):
 		s.off = &StopError{err}
 		return s.off
 	case err != nil:
@@ -47,7 +48,8 @@ func (s *chargingSwitch) check(ctx context.Context) error {
 	return err
 }
 
-// mayCharge returns ErrChargingOff if charging is off, or ErrMoved if the store has moved.
+// mayCharge returns ErrChargingOff if charging is off, ErrMoved if the store has moved, or
+// ErrClock.
 func (e *Engine) mayCharge(ctx context.Context) error {
 	meta, err := e.Meta(ctx)
 	switch {
@@ -58,7 +60,8 @@ func (e *Engine) mayCharge(ctx context.Context) error {
 	case !meta.Charging:
 		return ErrChargingOff
 	}
-	return nil
+	_, err = e.Compare(ctx)
+	return err
 }
 
 // isOff reports whether the run must end: nobody charges, or a newer Duesday has raised the format.

@@ -71,6 +71,9 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
+	if err := e.MayChange(ctx); err != nil {
+		return nil, err
+	}
 	old, err := e.Account(ctx, id)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ type Options struct {
 	Processor billing.Processor // nil: an engine that only reads
 	Now       func() time.Time  // the real clock, or a test's
 	Config    Config
-	Log       *slog.Logger // nil discards
+	Log       *slog.Logger      // nil discards
+	Witnesses []billing.Witness // of the clock; none of a test clock
 
 	// KeepSettings writes the settings of Config with the META of a new store; else it has none.
 	KeepSettings bool
@@ -85,6 +86,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
 		given: o.Given, lease: o.Lease, locks: new(keyedLocks), ticker: time.NewTicker}
 	e.claims, _ = o.Store.(store.Claimer)
+	e.Witnesses = o.Witnesses
 	e.Shared = o.Lease != 0 || e.claims != nil
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
@@ -116,7 +118,23 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.pin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	if s, ok := o.Store.(expirer); ok && !o.ReadOnly {
+		s.ExpireWhile(e.mayExpire)
+	}
 	return e, nil
+}
+
+// An expirer is a store that deletes expired items itself.
+type expirer interface {
+	ExpireWhile(may func(context.Context, store.Store) bool)
+}
+
+// mayExpire reports whether expired items may be deleted: something shows that the clock is right.
+func (e *Engine) mayExpire(ctx context.Context, s store.Store) bool {
+	r := *e.Records
+	r.Store = s
+	shown, _, err := r.ClockShown(ctx)
+	return err == nil && shown
 }
 
 // Verify audits the whole store; see package audit.

@@ -278,7 +278,7 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 // processor can name a subscription. Heard does nothing and returns nil if the intent is not bound
 // to the open period, or while charging is off.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
-	if _, err := e.checkClock(ctx); err != nil {
+	if _, err := e.CheckClock(ctx); err != nil {
 		return err
 	}
 	if err := e.mayCharge(ctx); isOff(err) { // runs look at open periods once charging is on again

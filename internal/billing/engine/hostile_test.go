@@ -175,7 +175,7 @@ func (s *simulation) refused() bool {
 	before := s.w.dealings()
 	_, ran := p.RunPayments(ctx, engine.RunOptions{Workers: 1})
 	_, asked := p.Pause(ctx, pick(s.rng, s.names...))
-	if !errors.Is(ran, engine.ErrClock) || !errors.Is(asked, engine.ErrClock) || s.w.dealings() != before {
+	if !errors.Is(ran, billing.ErrClock) || !errors.Is(asked, billing.ErrClock) || s.w.dealings() != before {
 		s.w.violate("the clock stands before %s: run %v, request %v, %d dealings", ended, ran, asked,
 			s.w.dealings()-before)
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/civil"
 )
 
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit to bind it to the
@@ -63,7 +62,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	}
 	o.Ref = in.Ref
 	s.Open = o
-	s.NextPayment = civil.Later(s.NextPayment, today)
+	s.NextPayment = e.waitDay(s, today)
 	if err := e.Put(ctx, s); err != nil {
 		return step{}, err
 	}

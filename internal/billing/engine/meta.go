@@ -127,19 +127,20 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 // SetCharging switches charging on or off for the whole store. While it is off, no job opens or
 // confirms an intent. Switching it on also accepts the clock.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
+	var set store.Item
+	var remove []string
+	var err error
 	if on {
-		if err := e.acceptClock(ctx); err != nil {
+		if set, remove, err = e.AcceptClock(ctx); err != nil {
 			return err
 		}
 	}
-	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(on)})
-	var remove []string
-	if on || reason == "" {
-		remove = []string{schema.Reason}
+	if set.Set(schema.Charging, store.Bool(on)); on || reason == "" {
+		remove = append(remove, schema.Reason)
 	} else {
 		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
 	}
-	err := e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
+	err = e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("this store was %w", billing.ErrMoved)
 	}
@@ -148,22 +149,6 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 
 // ErrChargingOff: charging is switched off for the whole store.
 var ErrChargingOff = errors.New("charging is switched off: duesday charging on")
-
-// acceptClock marks the runs that ended later than now: the clock was ahead then, and is right now.
-func (e *Engine) acceptClock(ctx context.Context) error {
-	for it, err := range e.LatestRuns(ctx, billing.Payments, 0) {
-		if err != nil {
-			return err
-		}
-		if billing.ParseStamp(it.Str(schema.EndedDate)).After(e.Now()) {
-			set := store.NewItem(store.Attribute{Name: schema.Accepted, Value: store.Bool(true)})
-			if err := e.Store.Commit(ctx, store.Update(e.Table, billing.KeyOf(it), set, nil)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // Restored records the restoration of the store from a copy made at that time. The next runs look
 // at every date since the store was made: rows due in the copy may be older than the walks of the

@@ -117,7 +117,8 @@ func (j *job) record(ctx context.Context, failed error) error {
 	case failed != nil:
 		r.Reason = secret.MaskCards(failed.Error())
 	}
-	if err := e.Store.Commit(ctx, j.now()); err != nil && !errors.Is(err, store.ErrUnknown) {
+	end := append(e.RunEnd(ctx, &r.Run), j.now())
+	if err := e.Store.Commit(ctx, end...); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return fmt.Errorf("recording the run: %w", err)
 	}
 	if r.Completed && j.watermark != nil && r.Date == civil.Of(r.Started) && j.emptied(ctx) {

@@ -28,7 +28,7 @@ type decision func(s *billing.Subscription, today civil.Date) ([]store.Write, er
 // change commits the decision once, if the subscription is still as it was read. With an error of
 // decide it returns the subscription, too.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
-	if _, err := e.checkClock(ctx); err != nil {
+	if _, err := e.CheckClock(ctx); err != nil {
 		return nil, err
 	}
 	full, err := e.Subscription(ctx, n)

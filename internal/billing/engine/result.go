@@ -47,15 +47,26 @@ func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	return r
 }
 
-// report leaves the period as it is, but moves its row to the run's day if it is older: later walks
-// still find it there.
+// agendaDay returns the business day, or the clock's if the business day has not come yet: on it a
+// row that waits is found by the next runs.
+func (e *Engine) agendaDay(s *billing.Subscription, today civil.Date) civil.Date {
+	return civil.Earlier(today, s.Today(civil.Date{}, e.Now()))
+}
+
+// waitDay returns the date of the row of a period that waits: the run's day if the row is older,
+// and at the latest the clock's.
+func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
+	return e.agendaDay(s, civil.Later(s.NextPayment, today))
+}
+
+// report leaves the period as it is, but moves its row to waitDay: later walks still find it there.
 func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date,
 	outcome Outcome, reason string) (step, error) {
-	r := resultOf(s, outcome, reason)
-	if s.NextPayment.IsZero() || !s.NextPayment.Before(today) {
+	r, day := resultOf(s, outcome, reason), e.waitDay(s, today)
+	if s.NextPayment.IsZero() || s.NextPayment == day {
 		return step{result: r}, nil
 	}
-	s.NextPayment = today
+	s.NextPayment = day
 	return step{result: r}, e.Put(ctx, s)
 }
 

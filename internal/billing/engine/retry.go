@@ -72,7 +72,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
 		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
 	}
-	s.NextPayment = civil.Later(s.NextPayment, t.today)
+	s.NextPayment = e.waitDay(s, t.today)
 	return st, e.Put(ctx, s)
 }
 
@@ -92,12 +92,12 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		}
 		// The customer has authenticated: their days are over, also if the request is taken back.
 		o.State, o.Asked, o.Overtaken = billing.Processing, civil.Date{}, false
-		s.NextPayment = civil.Later(s.NextPayment, t.today)
+		s.NextPayment = e.waitDay(s, t.today)
 		return step{result: resultOf(s, OutcomePending, reason)}, e.Put(ctx, s)
 	}
 	told := o.State == billing.RequiresAction // by an older Duesday, which set no deadline
 	o.State, o.Asked, o.Overtaken = billing.RequiresAction, t.today, false
-	s.NextPayment = civil.Later(s.NextPayment, t.today)
+	s.NextPayment = e.waitDay(s, t.today)
 	var others []store.Write
 	if !told {
 		others = e.notice(outbox.KindActionRequired, s, o, nil)

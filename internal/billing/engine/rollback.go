@@ -11,9 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrClock: the clock stands before the end of an earlier run.
-var ErrClock = errors.New("the clock went back")
-
 // ErrWentBack: the processor has charges unknown to the store. The store was restored from a copy,
 // or is a copy.
 var ErrWentBack = errors.New("the store went back in time")
@@ -23,9 +20,9 @@ var ErrWentBack = errors.New("the store went back in time")
 const rollbackMargin = 48 * time.Hour
 
 // checkRollback is the rollback check. It must pass before a subscription moves on to its next
-// period. It returns ErrClock if the clock went back, and ErrWentBack if the store did: the lost
-// charges would be made again, or hidden. ErrWentBack also switches charging off. refused has the
-// connected accounts not asked because they refuse us; the caller must open nothing there.
+// period. It returns ErrClock if the clock is wrong, and ErrWentBack if the store went back: the
+// lost charges would be made again, or hidden. ErrWentBack also switches charging off. refused has
+// the connected accounts not asked because they refuse us; the caller must open nothing there.
 func (e *Engine) checkRollback(ctx context.Context) (refused map[string]bool, err error) {
 	places, err := e.Places(ctx)
 	if err != nil {
@@ -78,7 +75,7 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 	if err := e.complete(ctx); err != nil {
 		return nil, err
 	}
-	ended, err := e.checkClock(ctx)
+	ended, err := e.CheckClock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,16 +112,6 @@ func (e *Engine) complete(ctx context.Context) error {
 			"missing", err)
 	}
 	return billing.IgnoreNotFound(err)
-}
-
-// checkClock returns the end of the last run, or ErrClock if the clock stands before it.
-func (e *Engine) checkClock(ctx context.Context) (ended time.Time, err error) {
-	ended, err = e.LastRunEnded(ctx)
-	if err != nil || !e.Now().Before(ended.Add(-5*time.Minute)) {
-		return ended, err
-	}
-	return ended, fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right now, say "+
-		"duesday charging on", ErrClock, billing.Stamp(e.Now()), billing.Stamp(ended))
 }
 
 // lost returns the scope's intents that the store does not know and whose money has moved or still

@@ -156,7 +156,7 @@ func TestClockWentBack(t *testing.T) {
 	w.start().run(civil.Date{})
 	w.set("2024-01-31T08:50")
 	_, err := w.start().RunPayments(context.Background(), engine.RunOptions{})
-	wantErr(t, err, engine.ErrClock)
+	wantErr(t, err, billing.ErrClock)
 }
 
 // TestIDsAreNeverReused: not even by a cancelled subscription's successor.

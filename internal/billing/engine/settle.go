@@ -63,7 +63,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		others = []store.Write{record.Write(e.Table)}
 	}
 	s.Requested = billing.RequestNone
-	s.Reschedule(due, today)
+	s.Reschedule(due, e.agendaDay(s, today))
 	return others
 }
 
@@ -114,7 +114,7 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 		return e.report(ctx, s, today, OutcomeParked, reason)
 	}
 	s.Status, s.Parked = billing.ParkedState, reason
-	s.NextPayment, s.NextReminder = today, civil.Date{}
+	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	r := resultOf(s, OutcomeParked, reason)
 	return step{result: r}, e.Put(ctx, s, e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table))
 }
@@ -200,7 +200,7 @@ func (e *Engine) manual(ctx context.Context, s *billing.Subscription, amount mon
 // ImportReceipt stores a receipt of imported data. It returns false if the receipt is there
 // already. An expired receipt is kept as long as a new one: people can then look at the import.
 func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, error) {
-	if err := e.Live(ctx); err != nil {
+	if err := e.MayChange(ctx); err != nil {
 		return false, err
 	}
 	r.Kind = billing.Imported

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -53,12 +55,16 @@ func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now i
 
 // getItem is one strong read.
 func (s *Store) getItem(ctx context.Context, t *store.Table, key store.Key) (attributes, error) {
+	sent := s.now()
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: encodeKey(t, key),
 		ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
 	if err != nil {
 		return nil, err
 	}
 	s.usage.reads(out.ConsumedCapacity)
+	if raw, ok := middleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response); ok {
+		s.clock.Note(raw.Header, sent, s.now())
+	}
 	return out.Item, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -47,6 +48,7 @@ type Store struct {
 	pace   Pace
 	log    *slog.Logger
 	usage  usage
+	clock  clock.Peer // DynamoDB's, by the answers to Get
 
 	closed atomic.Bool
 	gate   sync.RWMutex // held shared during a request, exclusively while Close waits for them
@@ -95,6 +97,10 @@ func (s *Store) enter() error {
 }
 
 func (s *Store) leave() { s.gate.RUnlock() }
+
+// ClockAhead returns how far DynamoDB's clock was ahead of Options.Now at that time, of its last
+// answer to a Get; a zero time before one.
+func (s *Store) ClockAhead() (ahead time.Duration, at time.Time) { return s.clock.Ahead() }
 
 // Close implements store.Store.
 func (s *Store) Close() error {

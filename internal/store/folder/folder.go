@@ -59,6 +59,9 @@ type Store struct {
 	clock    atomic.Pointer[clock.Clock]
 	election *election.Election[shared]
 	begun    bool // the clock is chosen; only an election looks at it or changes it
+
+	held   atomic.Pointer[pebblestore.Store] // of this process, last
+	expiry atomic.Pointer[func(context.Context, store.Store) bool]
 }
 
 // shared is the store of a session: a holding, or a client of one.
@@ -146,6 +149,9 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.held.Store(held); s.expiry.Load() != nil {
+		held.ExpireWhile(*s.expiry.Load())
+	}
 	socket.Clear(dead)
 	l, err := socket.Listen(s.dir, o.Socket)
 	if err != nil {
@@ -230,8 +236,17 @@ func (s *Store) linkOptions() link.Options {
 		Lasting: s.o.Lasting}
 }
 
-// do does the work in the present session, and again in the next one while the session has ended and
-// nothing was written.
+// ExpireWhile lets the store delete expired items while this process holds it, as
+// pebblestore.Store.ExpireWhile does. A holder without a call deletes none.
+func (s *Store) ExpireWhile(may func(context.Context, store.Store) bool) {
+	s.expiry.Store(&may)
+	if held := s.held.Load(); held != nil {
+		held.ExpireWhile(may)
+	}
+}
+
+// do does the work in the present session, and again in the next one while the session has ended
+// and nothing was written.
 func (s *Store) do(ctx context.Context, work func(shared) error) error {
 	_, err := s.election.Do(ctx, store.ErrUnknown, work)
 	return err

@@ -25,8 +25,47 @@ type expiredRow struct {
 	id    store.Key
 }
 
-// DeleteExpired deletes the expired items with their index rows, and returns how many. It also
-// runs in the background. Readers never see expired items, deleted or not.
+// An expiryGuard reports whether the clock may decide which items are deleted. It reads the store
+// by its argument.
+type expiryGuard func(context.Context, store.Store) bool
+
+// ExpireWhile begins the deletion of expired items in the background. It asks may at once and once
+// a minute, and deletes nothing while the answer is no: a clock that is ahead would delete what has
+// not expired, for good. Without a call nothing is deleted in the background. Later calls change
+// nothing.
+func (s *Store) ExpireWhile(may func(context.Context, store.Store) bool) {
+	select {
+	case s.expiry <- may:
+	default:
+	}
+}
+
+// expire is the deletion in the background.
+func (s *Store) expire(ctx context.Context) {
+	var may expiryGuard
+	select {
+	case may = <-s.expiry:
+	case <-ctx.Done():
+		return
+	}
+	ticker := time.NewTicker(expiryInterval)
+	defer ticker.Stop()
+	for {
+		if may(ctx, s) {
+			if _, err := s.DeleteExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+				s.log.Error("store", "event", "expired items could not be deleted", "error", err)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// DeleteExpired deletes the expired items with their index rows, and returns how many. Readers
+// never see expired items, deleted or not.
 func (s *Store) DeleteExpired(ctx context.Context) (int, error) {
 	deleted := 0
 	for _, l := range s.layouts {

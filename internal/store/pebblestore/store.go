@@ -38,6 +38,7 @@ type Store struct {
 
 	stop       context.CancelFunc // ends background
 	background sync.WaitGroup     // the deletion of expired items
+	expiry     chan expiryGuard   // begins it; takes one
 
 	checkpoints sync.Mutex // held during a checkpoint
 
@@ -60,24 +61,11 @@ func (s *Store) start() {
 	go s.finishGroups()
 
 	ctx, cancel := context.WithCancel(context.Background())
-	s.stop = cancel
+	s.stop, s.expiry = cancel, make(chan expiryGuard, 1)
 	if s.reader {
 		return
 	}
-	s.background.Go(func() {
-		ticker := time.NewTicker(expiryInterval)
-		defer ticker.Stop()
-		for {
-			if _, err := s.DeleteExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
-				s.log.Error("store", "event", "expired items could not be deleted", "error", err)
-			}
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	s.background.Go(func() { s.expire(ctx) })
 }
 
 // Close implements store.Store. It waits for running commits, flushes the memtables, so that

@@ -88,13 +88,9 @@ func (c *Client) Close() error {
 	return c.sender.budget.share.close()
 }
 
-// ClockAhead returns how far Stripe's clock is ahead of ours, by its last answer; false before one.
-func (c *Client) ClockAhead() (time.Duration, bool) {
-	if d := c.sender.ahead.Load(); d != nil {
-		return *d, true
-	}
-	return 0, false
-}
+// ClockAhead returns how far Stripe's clock was ahead of Options.Now at that time, of its last
+// answer; a zero time before one.
+func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sender.clock.Ahead() }
 
 // fill sets the defaults and refuses invalid options.
 func (o *Options) fill() error {

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/clock"
 )
 
 // disconnectedFor is how long a disconnected account gets no request.
@@ -29,8 +29,8 @@ type sender struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	ahead        atomic.Pointer[time.Duration] // of Stripe's clock, by its last answer; nil: none yet
-	disconnected sync.Map                      // the time.Time of the refusal, by connected account
+	clock        clock.Peer // Stripe's
+	disconnected sync.Map   // the time.Time of the refusal, by connected account
 }
 
 // Call implements the library's Backend.
@@ -71,9 +71,10 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		}
 		x := &exchange{keyless: p.IdempotencyKey == nil}
 		p.Context = context.WithValue(ctx, exchangeKey{}, x)
+		begun := s.now()
 		err = do()
 		p.Context = ctx
-		s.compareClocks(x.header)
+		s.clock.Note(x.header, begun, s.now())
 		c.tries++
 		if err == nil && x.status/100 == 2 {
 			return nil
@@ -107,13 +108,6 @@ func (c *call) pass(ctx context.Context) error {
 		text = "it was not sent again: "
 	}
 	return c.end(&Error{Verdict: Busy, Request: c.endpoint, Text: text + err.Error(), cause: err})
-}
-
-// compareClocks notes how far Stripe's clock is ahead, to the second.
-func (s *sender) compareClocks(h http.Header) {
-	if at, err := http.ParseTime(h.Get("Date")); err == nil {
-		s.ahead.Store(new(at.Sub(s.now()).Truncate(time.Second)))
-	}
 }
 
 // end returns the error of the call. If an earlier send may have been carried out, a later Busy
