@@ -13,7 +13,7 @@ import (
 
 func (p *program) verifyCommand() *cobra.Command {
 	c := leaf("verify", "Audit the whole store against the processor's ledger", func(ctx context.Context, _ []string) error {
-		p.cache = auditCache
+		p.cache = min(auditCache, p.cfg.CacheBytes)
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
 		return p.with(ctx, need{processor: true, read: true}, func(s *session) error { return p.verify(ctx, s) })
 	})
