@@ -412,7 +412,7 @@ func TestClaim_Lost(t *testing.T) {
 					t.Errorf("the run: %+v, %v; another one was faster: %t", r, err, faster)
 				}
 			})
-			time.Sleep(10 * time.Second)
+			time.Sleep(10*time.Second + time.Second/2) // between two answers of the processor
 			st.lose()
 			lost := time.Now()
 			if faster {
