@@ -261,7 +261,7 @@ func jobStep(index, alone, end string) func(capacity.Line) string {
 			return stepFind
 		case l.Op == capacity.OpGet && l.Item == itemSubscription:
 			return stepRead
-		case l.Op == capacity.OpQuery, l.Op == capacity.OpGet:
+		case l.Op == capacity.OpQuery, l.Op == capacity.OpGet, l.Item == itemRun:
 			return ""
 		case l.Transaction:
 			return end

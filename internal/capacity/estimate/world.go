@@ -39,6 +39,7 @@ const (
 	itemMail         = "mail"
 	itemAccount      = "account"
 	itemLease        = "lease"
+	itemRun          = "run"
 	itemPeriod       = "period"
 )
 
@@ -54,7 +55,7 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 	}
 	return cmp.Or(
 		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],
-		map[string]string{"RUN": "run", "LEASE": itemLease}[byPartition], strings.ToLower(bySort), "due dates")
+		map[string]string{"RUN": itemRun, "LEASE": itemLease}[byPartition], strings.ToLower(bySort), "due dates")
 }
 
 // firstDay is when the world begins: any day does.
