@@ -128,13 +128,13 @@ func TestExpiredItemsLeaveInTheBackground(t *testing.T) {
 		if err := s.Commit(t.Context(), store.Put("slots", session(2, time.Now().Unix()+90))); err != nil {
 			t.Fatal(err)
 		}
-		trusted := false
+		var trusted atomic.Bool
 		s.ExpireWhile(func(ctx context.Context, s store.Store) bool {
 			_, err := s.Get(ctx, "slots", store.Key{PK: "none", SK: "-"}) // a guard reads
-			return trusted && errors.Is(err, store.ErrNotFound)
+			return trusted.Load() && errors.Is(err, store.ErrNotFound)
 		})
 		after(80*time.Second, 6, "while the clock is in doubt")
-		trusted = true
+		trusted.Store(true)
 		after(expiryInterval, 0, "an interval after it was shown")
 	})
 }
