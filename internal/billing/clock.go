@@ -120,14 +120,15 @@ func (e *Records) LastRunEnded(ctx context.Context) (time.Time, error) {
 	return e.latestEnd(ctx, 10*LookBack) // an older Duesday has recorded it
 }
 
-// latestEnd returns the latest end of so many payment runs, 0 for all, or zero.
+// latestEnd returns the latest end of so many payment runs, 0 for all, or zero. What else a record
+// has and this build cannot read is no matter.
 func (e *Records) latestEnd(ctx context.Context, limit int) (last time.Time, err error) {
-	for r, err := range e.Runs(ctx, Payments, limit) {
+	for it, err := range e.LatestRuns(ctx, Payments, limit) {
 		if err != nil {
 			return last, err
 		}
-		if r.Ended.After(last) && !r.Accepted {
-			last = r.Ended
+		if ended := ParseStamp(it.Str(schema.EndedDate)); ended.After(last) && !it.Get(schema.Accepted).Bool() {
+			last = ended
 		}
 	}
 	return last, nil

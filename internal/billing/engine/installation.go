@@ -92,6 +92,10 @@ func (e *Engine) AcceptInstallation(ctx context.Context, id string) error {
 		}
 		set := store.NewItem(store.Attribute{Name: schema.OtherInstallations,
 			Value: store.S(strings.TrimSpace(meta.Accepted + " " + id))})
-		return e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil))
+		still := store.AttributeAbsent(schema.OtherInstallations)
+		if meta.Accepted != "" {
+			still = store.AttributeEquals(schema.OtherInstallations, store.S(meta.Accepted))
+		}
+		return e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, still))
 	})
 }

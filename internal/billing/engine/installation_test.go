@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -90,4 +92,31 @@ func TestInstallation_Others(t *testing.T) {
 	if s := w.sub(n); s.Status != billing.Active {
 		t.Errorf("%s", w.describe(n))
 	}
+}
+
+// TestInstallation_AcceptedAtOnce: of two installations that are accepted at once, neither is lost.
+func TestInstallation_AcceptedAtOnce(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	e, other := w.start(), w.start()
+	for _, first := range []string{"ONE", "THREE"} {
+		e.Store = &overtaken{Store: e.Store, by: func() { mustNot(t, other.AcceptInstallation(t.Context(), first+"S")) }}
+		mustNot(t, e.AcceptInstallation(t.Context(), first))
+		if m, err := e.Meta(t.Context()); err != nil || !m.Accepts(first) || !m.Accepts(first+"S") {
+			t.Errorf("accepted: %q, %v", m.Accepted, err)
+		}
+	}
+}
+
+// An overtaken store lets another writer in before its first commit.
+type overtaken struct {
+	store.Store
+	by func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, writes ...store.Write) error {
+	if by := o.by; by != nil {
+		o.by = nil
+		by()
+	}
+	return o.Store.Commit(ctx, writes...)
 }

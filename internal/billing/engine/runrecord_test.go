@@ -323,6 +323,12 @@ func TestRunRecord_PartlyUnreadable(t *testing.T) {
 	if _, err := e.WalkStart(ctx, billing.Payments); err != nil {
 		t.Error(err)
 	}
+	_, _, err = e.AcceptClock(ctx)
+	mustNot(t, err)
+	mustNot(t, e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, nil, []string{schema.EndedDate})))
+	if ended, err := e.LastRunEnded(ctx); err != nil || ended.IsZero() { // of a store that an older build has kept
+		t.Errorf("the last run ended at %v, %v", ended, err)
+	}
 	w.start().run(civil.Date{})
 }
 
