@@ -38,9 +38,9 @@ func damaged(dir string, err error) error {
 }
 
 // damagedAtOpen is damaged, of an error of opening a store that is there: a file that its manifest
-// names may be missing, or have another size.
+// names may be missing, or have another size, and the marker of Pebble's format may.
 func damagedAtOpen(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "object size mismatch") {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, pebble.ErrDBNotPristine) || strings.Contains(err.Error(), "object size mismatch") {
 		return &damagedError{dir, err}
 	}
 	return damaged(dir, err)

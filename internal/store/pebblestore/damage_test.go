@@ -159,3 +159,91 @@ func TestMissingTable(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedRecords: a damaged record of the log or of the manifest, before others that were synced
+// later, is damage. Pebble would drop it and all later ones, and delete them: no command may do that.
+func TestDamagedRecords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	o := Options{Tables: crashTables(), Create: true}
+	s := openTest(t, dir, o)
+	for i := range 20 {
+		if err := s.Commit(t.Context(), store.Put("marks",
+			store.NewItem(store.Attribute{Name: "id", Value: store.S(fmt.Sprint(i))}))); err != nil {
+			t.Fatal(err)
+		}
+		if i == 5 || i == 10 || i == 15 {
+			if err := s.db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	killed := filepath.Join(t.TempDir(), "killed") // with its log
+	if err := errors.Join(os.CopyFS(killed, os.DirFS(dir)), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	last := func(pattern string) string {
+		list, err := filepath.Glob(filepath.Join(killed, pattern))
+		if err != nil || len(list) == 0 {
+			t.Fatal(list, err)
+		}
+		return filepath.Base(list[len(list)-1])
+	}
+	log, manifest := last("*.log"), last("MANIFEST-*")
+	flip := func(name string) func(string) error {
+		return func(dir string) error {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err == nil {
+				b[len(b)/2] ^= 0x55
+				err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+			}
+			return err
+		}
+	}
+	without := func(pattern string) func(string) error {
+		return func(dir string) error {
+			list, err := filepath.Glob(filepath.Join(dir, pattern))
+			for _, path := range list {
+				err = errors.Join(err, os.Remove(path))
+			}
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil   func(dir string) error
+		damaged bool
+	}{
+		"whole":            {func(string) error { return nil }, false},
+		"log":              {flip(log), true},
+		"manifest":         {flip(manifest), true},
+		"no log":           {without("*.log"), true},
+		"no format marker": {without("marker.format-version.*"), true},
+		"torn log": {func(dir string) error { // by a power cut
+			info, err := os.Stat(filepath.Join(dir, log))
+			if err == nil {
+				err = os.Truncate(filepath.Join(dir, log), info.Size()-3)
+			}
+			return err
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			if err := errors.Join(os.CopyFS(dir, os.DirFS(killed)), c.spoil(dir)); err != nil {
+				t.Fatal(err)
+			}
+			list, _, err := Check(t.Context(), dir, o)
+			if err != nil || len(list) > 0 != c.damaged {
+				t.Errorf("Check: %v, %v", list, err)
+			}
+			s, err := Open(dir, o)
+			if errors.Is(err, store.ErrDamaged) != c.damaged {
+				t.Errorf("Open: %v", err)
+			}
+			if err == nil {
+				err = s.Close()
+			}
+			if err != nil && !c.damaged {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -60,6 +60,9 @@ func (o Options) withDefaults() Options {
 }
 
 func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*Store, error) {
+	if err := checkRecords(o.FS, path); err != nil {
+		return nil, &damagedError{dir, err}
+	}
 	failure := newFailure(o.Fatal)
 	log := pebbleLog{o.Logger, failure}
 	disk := &failStopFS{FS: o.FS, failure: failure}
