@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -245,5 +247,15 @@ func TestDamagedRecords(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestDamageInBackground: damage that Pebble meets by itself ends the process as damage, in one line.
+func TestDamageInBackground(t *testing.T) {
+	var got error
+	log := pebbleLog{failure: newFailure(func(err error) { got = err }), dir: "folder"}
+	log.events().BackgroundError(fmt.Errorf("a table: %w\nwith a stack", pebble.ErrCorruption))
+	if !errors.Is(got, store.ErrDamaged) || strings.Contains(got.Error(), "\n") || !strings.Contains(got.Error(), "store check") {
+		t.Errorf("%v, want ErrDamaged in one line", got)
 	}
 }

@@ -11,11 +11,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/duesday/duesday/internal/store"
 )
 
-// exitDiskFailure is EX_SOFTWARE, after which a supervisor restarts the process. Only reopening
-// shows the content of the disk.
-const exitDiskFailure = 70
+const (
+	// exitDiskFailure is EX_SOFTWARE, after which a supervisor restarts the process. Only reopening
+	// shows the content of the disk.
+	exitDiskFailure = 70
+	exitDamage      = 4 // as every command ends that meets damage
+)
 
 // A failure is the first error of the disk. Between the error and the end of the process no
 // answer may be given that could be untrue.
@@ -30,6 +35,10 @@ type failure struct {
 func newFailure(hook func(error)) *failure {
 	if hook == nil {
 		hook = func(err error) {
+			if errors.Is(err, store.ErrDamaged) {
+				fmt.Fprintln(os.Stderr, "duesday:", err)
+				os.Exit(exitDamage)
+			}
 			fmt.Fprintf(os.Stderr,
 				"duesday: the store has failed and the process must end; nothing that was confirmed is lost: %v\n", err)
 			os.Exit(exitDiskFailure)
@@ -51,6 +60,7 @@ func (f *failure) fail(err error) {
 type pebbleLog struct {
 	log     *slog.Logger
 	failure *failure
+	dir     string // of the store
 }
 
 var _ pebble.Logger = pebbleLog{}
@@ -72,7 +82,7 @@ func (l pebbleLog) Fatalf(format string, args ...any) {
 // flush: Pebble would otherwise try again for ever, and commits would stall.
 func (l pebbleLog) events() *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { l.failure.fail(fmt.Errorf("in the background: %w", err)) },
+		BackgroundError: func(err error) { l.failure.fail(fmt.Errorf("in the background: %w", damaged(l.dir, err))) },
 		DataCorruption:  func(pebble.DataCorruptionInfo) {}, // the reader gets an error; see damaged
 		DiskSlow: func(info pebble.DiskSlowInfo) {
 			l.log.Warn("store", "event", "slow disk", "path", info.Path, "duration", info.Duration)

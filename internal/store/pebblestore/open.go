@@ -64,7 +64,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 		return nil, &damagedError{dir, err}
 	}
 	failure := newFailure(o.Fatal)
-	log := pebbleLog{o.Logger, failure}
+	log := pebbleLog{o.Logger, failure, dir}
 	disk := &failStopFS{FS: o.FS, failure: failure}
 	if o.ReadOnly {
 		disk.FS = unlockedFS{o.FS}

@@ -116,7 +116,7 @@ func pebbleOptions(o *Options, fs vfs.FS, log pebble.Logger) *pebble.Options {
 // BareOptions returns the engine's options for Pebble, for benchmarks against Pebble itself.
 func BareOptions(cacheBytes int64) *pebble.Options {
 	o := Options{CacheBytes: cacheBytes}.withDefaults()
-	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil)})
+	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil), ""})
 }
 
 // WaitIdle waits until Pebble neither flushes nor compacts, or the time is over. Only
