@@ -1,7 +1,9 @@
 package pebblestore
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -29,7 +31,7 @@ func IsOlderCopy(name string) bool { return strings.HasPrefix(name, olderCopy) }
 func raise(db *pebble.DB, path string, m *meta, from meta, stale []*layout, o *Options) error {
 	if o.FS == vfs.Default && !from.Raising {
 		before := filepath.Join(path, olderCopy+o.Now().UTC().Format("20060102T150405.000Z"))
-		if err := db.Checkpoint(before, pebble.WithFlushedWAL()); err != nil {
+		if err := checkpointAs(db, before, filepath.Join(path, olderCopy+"unfinished")); err != nil {
 			return fmt.Errorf("copying the store before it is raised to format %d: %w", m.Format, err)
 		}
 		o.Logger.Warn("store", "event", "raised to a newer format; older programs refuse it now, and open its copy",
@@ -46,6 +48,25 @@ func raise(db *pebble.DB, path string, m *meta, from meta, stale []*layout, o *O
 		}
 	}
 	return nil
+}
+
+// checkpointAs makes a checkpoint that has its name when it is whole. The folder unfinished is that of a
+// killed process, if it is there.
+func checkpointAs(db *pebble.DB, name, unfinished string) error {
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	if err := db.Checkpoint(unfinished, pebble.WithFlushedWAL()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, name); err != nil {
+		return err
+	}
+	d, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // rebuild replaces every row of the table but the items by the rows that the items have now.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +50,9 @@ func TestRaise(t *testing.T) {
 		}
 	})
 	newer := Options{Tables: crashTables(), Revision: 1, Program: "v2"}
+	if err := os.Mkdir(filepath.Join(dir, "before-unfinished"), 0o700); err != nil { // of a raise that was killed
+		t.Fatal(err)
+	}
 	indexed := func(s *Store) {
 		t.Helper()
 		for _, index := range []struct{ name, partition string }{{"by-state", "on"}, {"all", "me"}} {
