@@ -141,8 +141,13 @@ func (e *Records) RunEnd(ctx context.Context, r *Run) []store.Write {
 	if r.Kind == Payments {
 		set.Set(schema.EndedDate, store.S(Stamp(r.Ended)))
 	}
-	if shown, _, err := e.ClockShown(ctx); err == nil && shown {
+	switch shown, since, err := e.ClockShown(ctx); {
+	case err == nil && shown:
 		set.Set(schema.ClockDate, store.S(Stamp(r.Ended)))
+	case r.Kind == Payments: // an older Duesday noted no such instant: the end of this run must not become it
+		if meta, err := e.Meta(ctx); err == nil && meta.ClockRight.IsZero() && since.After(meta.Created) {
+			set.Set(schema.ClockDate, store.S(Stamp(since)))
+		}
 	}
 	if len(set) == 0 {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -247,6 +248,13 @@ func TestExpiry_WaitsForTheClock(t *testing.T) {
 	run()
 	e.Witnesses = nil
 	want("after a run that another clock agreed with", true)
+	// an older Duesday noted neither instant in META
+	mustNot(t, e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, nil, []string{schema.EndedDate, schema.ClockDate})))
+	want("an older store", true)
+	w.pass(240 * 24 * time.Hour)
+	want("an older store, after a leap", false)
+	run()
+	want("an older store, after a run by that clock", false)
 	x.may = nil
 	if open(true); x.may != nil {
 		t.Error("a reader deletes")
