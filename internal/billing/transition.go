@@ -161,8 +161,9 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 		before.After(today) {
 		first = before
 	}
+	altered := s.Altered() != "" // then the row stays for the run that parks it
 	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old
-	if s.Open == nil {
+	if s.Open == nil && !altered {
 		s.Reschedule(first, today)
 	}
 	return nil

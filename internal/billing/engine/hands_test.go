@@ -61,6 +61,10 @@ func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
 			before := w.dealings()
 			_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{ReminderDays: new(3)})
 			mustNot(t, err)
+			if name == "closed" { // a new day takes no payment that the tool may have taken
+				_, err = w.start().UpdateSubscription(t.Context(), n, billing.Change{PaymentDay: new(3)})
+				mustNot(t, err)
+			}
 			for w.today().Before(date(c.to)) {
 				w.start().remind()
 				w.start().run(civil.Date{})
