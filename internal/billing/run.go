@@ -152,6 +152,12 @@ func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bo
 	return nil, nil
 }
 
+// HasDealt reports whether any payment run has dealt with a period.
+func (e *Records) HasDealt(ctx context.Context) (bool, error) {
+	r, err := e.latestRun(ctx, Payments, func(r *Run) bool { return r.Due() > 0 })
+	return r != nil, err
+}
+
 // LastDailyRun returns the run that began last and completed the day on which it began; the zero
 // Run if there is none. A run for an earlier business day is not a daily one. Nor is one that a
 // clock ahead of this one recorded: until that instant it would stop the job.

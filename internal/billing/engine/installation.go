@@ -15,7 +15,7 @@ import (
 // lost and made again, perhaps, and would charge everybody a second time.
 var ErrOtherInstallation = errors.New("another installation has charged subscriptions of this store")
 
-// otherDays is how far back the first run of an installation looks for the charges of others: longer
+// otherDays is how far back the first runs of an installation look for the charges of others: longer
 // than a month.
 const otherDays = 40
 

@@ -28,9 +28,10 @@ func TestInstallation_AStoreLostAndMadeAgain(t *testing.T) {
 	lost := b.mustEngine(w)
 	run(t, lost)
 	w.lose(t)
+	e := b.mustEngine(w)
+	run(t, e) // of the empty store: serve --create runs at once
 	w.create(one("2024-01-31"))
 	w.tomorrow()
-	e := b.mustEngine(w)
 	refused := func() {
 		t.Helper()
 		_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
