@@ -167,35 +167,41 @@ func TestMissingTable(t *testing.T) {
 func TestDamagedRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	o := Options{Tables: crashTables(), Create: true}
+	first := filepath.Join(t.TempDir(), "first") // killed, with its log
+	killed := filepath.Join(t.TempDir(), "killed")
 	s := openTest(t, dir, o)
-	for i := range 20 {
+	for i := range 30 {
 		if err := s.Commit(t.Context(), store.Put("marks",
 			store.NewItem(store.Attribute{Name: "id", Value: store.S(fmt.Sprint(i))}))); err != nil {
 			t.Fatal(err)
 		}
-		if i == 5 || i == 10 || i == 15 {
+		if i == 9 {
+			if err := os.CopyFS(first, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 10 || i == 13 || i == 16 {
 			if err := s.db.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	killed := filepath.Join(t.TempDir(), "killed") // with its log
 	if err := errors.Join(os.CopyFS(killed, os.DirFS(dir)), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	last := func(pattern string) string {
-		list, err := filepath.Glob(filepath.Join(killed, pattern))
+	last := func(dir, pattern string) string {
+		list, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil || len(list) == 0 {
 			t.Fatal(list, err)
 		}
 		return filepath.Base(list[len(list)-1])
 	}
-	log, manifest := last("*.log"), last("MANIFEST-*")
+	log, manifest := last(killed, "*.log"), last(killed, "MANIFEST-*")
 	flip := func(name string) func(string) error {
 		return func(dir string) error {
 			b, err := os.ReadFile(filepath.Join(dir, name))
 			if err == nil {
-				b[len(b)/2] ^= 0x55
+				b[len(b)/3] ^= 0x55
 				err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
 			}
 			return err
@@ -216,6 +222,7 @@ func TestDamagedRecords(t *testing.T) {
 	}{
 		"whole":            {func(string) error { return nil }, false},
 		"log":              {flip(log), true},
+		"first log":        {flip(last(first, "*.log")), true},
 		"manifest":         {flip(manifest), true},
 		"no log":           {without("*.log"), true},
 		"no format marker": {without("marker.format-version.*"), true},
@@ -228,8 +235,11 @@ func TestDamagedRecords(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "store")
-			if err := errors.Join(os.CopyFS(dir, os.DirFS(killed)), c.spoil(dir)); err != nil {
+			from, dir := killed, filepath.Join(t.TempDir(), "store")
+			if name == "first log" {
+				from = first
+			}
+			if err := errors.Join(os.CopyFS(dir, os.DirFS(from)), c.spoil(dir)); err != nil {
 				t.Fatal(err)
 			}
 			list, _, err := Check(t.Context(), dir, o)

@@ -39,7 +39,7 @@ type metaTable struct {
 
 // register checks the options against the store's description, raises an older store, adds new
 // tables and names to the description, and returns the layouts of the options' tables.
-func register(db *pebble.DB, path string, o *Options) (map[string]*layout, error) {
+func register(db *pebble.DB, path string, disk *failStopFS, o *Options) (map[string]*layout, error) {
 	stored, err := readMeta(db, o.Create)
 	if err != nil {
 		return nil, err
@@ -74,14 +74,20 @@ func register(db *pebble.DB, path string, o *Options) (map[string]*layout, error
 	}
 	if stored.Format != 0 && (stored.Format < format || len(stale) > 0) {
 		m.Program = o.Program
-		err = raise(db, path, &m, *stored, stale, o)
+		err = raise(db, path, disk, &m, *stored, stale, o)
 	} else if stored.Format == 0 {
 		m.Program = o.Program
 	}
 	if err != nil {
 		return nil, err
 	}
-	return layouts, m.write(db)
+	disk.armed.Store(true)
+	if err := m.write(db); err != nil || stored.Format != 0 {
+		return layouts, err
+	}
+	// The first log of a database does not say what is synced, see checkRecords; and with its description
+	// in a log alone, a store whose log is damaged would look like none.
+	return layouts, db.Flush()
 }
 
 func (m *meta) write(db *pebble.DB) error {

@@ -28,7 +28,7 @@ func IsOlderCopy(name string) bool { return strings.HasPrefix(name, olderCopy) }
 //
 // The description is stored before, as being raised, and after. So older programs refuse the store
 // from the first change on, and a raise that was interrupted begins again.
-func raise(db *pebble.DB, path string, m *meta, from meta, stale []*layout, o *Options) error {
+func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, stale []*layout, o *Options) error {
 	if o.FS == vfs.Default && !from.Raising {
 		before := filepath.Join(path, olderCopy+o.Now().UTC().Format("20060102T150405.000Z"))
 		if err := checkpointAs(db, before, filepath.Join(path, olderCopy+"unfinished")); err != nil {
@@ -37,6 +37,7 @@ func raise(db *pebble.DB, path string, m *meta, from meta, stale []*layout, o *O
 		o.Logger.Warn("store", "event", "raised to a newer format; older programs refuse it now, and open its copy",
 			"format", m.Format, "copy", before)
 	}
+	disk.armed.Store(true) // a failed change of the log's file would leave Pebble in a panic
 	begun := from
 	begun.Format, begun.Program, begun.Raising = m.Format, m.Program, true
 	if err := begun.write(db); err != nil {
