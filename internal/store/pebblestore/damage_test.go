@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -267,5 +268,59 @@ func TestDamageInBackground(t *testing.T) {
 	log.events().BackgroundError(fmt.Errorf("a table: %w\nwith a stack", pebble.ErrCorruption))
 	if !errors.Is(got, store.ErrDamaged) || strings.Contains(got.Error(), "\n") || !strings.Contains(got.Error(), "store check") {
 		t.Errorf("%v, want ErrDamaged in one line", got)
+	}
+}
+
+// TestDamageInCommit: damage that a commit meets, wherever it is in a table, ends the process as damage, if at all.
+func TestDamageInCommit(t *testing.T) {
+	whole := t.TempDir()
+	item := func(i int) store.Item {
+		return store.NewItem(store.Attribute{Name: "id", Value: store.S(fmt.Sprint(i))})
+	}
+	s := openTest(t, whole, Options{Tables: crashTables(), Create: true})
+	for i := range 300 {
+		if err := s.Commit(t.Context(), store.Put("marks", item(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.db.Compact(t.Context(), []byte{0}, []byte{255}, false), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := filepath.Glob(filepath.Join(whole, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	table := filepath.Base(tables[len(tables)-1])
+	bytes, err := os.ReadFile(filepath.Join(whole, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for at := 20; at < len(bytes); at += 100 {
+		dir := filepath.Join(t.TempDir(), "store")
+		spoilt := slices.Clone(bytes)
+		spoilt[at] ^= 0x55
+		if err := errors.Join(os.CopyFS(dir, os.DirFS(whole)), os.WriteFile(filepath.Join(dir, table), spoilt, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		fatal := make(chan error, 1)
+		s, err := Open(dir, Options{Tables: crashTables(), Fatal: func(err error) { fatal <- err }})
+		if err != nil {
+			continue // as TestMissingTable
+		}
+		err = s.Commit(t.Context(), store.Put("marks", item(at), store.Absent()))
+		_ = s.Close() // fails after Fatal
+		select {
+		case err = <-fatal:
+			ended++
+			if !errors.Is(err, store.ErrDamaged) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("byte %d: %v, want ErrDamaged in one line", at, err)
+			}
+		default:
+			t.Logf("byte %d of %d: %v", at, len(bytes), err)
+		}
+	}
+	if ended == 0 {
+		t.Error("no damage was met")
 	}
 }

@@ -38,8 +38,8 @@ func (st *stage) decide(r *request, now int64) {
 // apply applies the staged changes of the group, without waiting for the sync. An error is fatal.
 func (st *stage) apply(g *group) error {
 	if st.iter != nil {
-		if err := st.iter.Close(); err != nil {
-			return fmt.Errorf("read: %w", err)
+		if err := st.iter.Close(); err != nil { // also what load has met
+			return fmt.Errorf("read: %w", damaged(st.store.dir, err))
 		}
 		st.iter = nil
 	}
