@@ -443,8 +443,8 @@ func TestClaim_Lost(t *testing.T) {
 	}
 }
 
-// TestForgetRuns: records of runs are kept for 400 days before the run before the last one. A run by a
-// clock that is far ahead deletes nothing.
+// TestForgetRuns: records of runs are kept for 400 days before the run before the last one. Runs by
+// a clock that is far ahead delete nothing before a person has looked at it.
 func TestForgetRuns(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.records = true
@@ -473,5 +473,7 @@ func TestForgetRuns(t *testing.T) {
 	w.set("2025-07-01T09:00")
 	e = w.start()
 	e.run(civil.Date{})
+	left(4) // nor does a second one
+	mustNot(t, e.SetCharging(t.Context(), true, ""))
 	left(2)
 }
