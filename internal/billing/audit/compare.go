@@ -36,7 +36,7 @@ func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 					return none, err
 				}
 				if a.step(); in.State == billing.Succeeded {
-					a.addCharge(in)
+					a.addCharge(ctx, in)
 				}
 			}
 			return none, nil
@@ -65,7 +65,7 @@ func (a *auditor) ours(in *billing.Intent) bool {
 }
 
 // addCharge looks for the receipt of a success. A list may show it twice.
-func (a *auditor) addCharge(in billing.Intent) {
+func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
 	n, period, ref := in.Tag.Name(), in.Tag.Period, a.hash(in.Ref)
 	s := a.find(n)
 	known := s != nil
@@ -105,15 +105,23 @@ func (a *auditor) addCharge(in billing.Intent) {
 	case found.kind == receiptOfCharge && receipt != in.Amount:
 		a.problem("amounts differ", n, period, "charged %s, receipt says %s", in.Amount, receipt)
 	case found.kind == receiptOfCharge:
-	case !known:
-		a.problem("charge without a subscription", n, period, "%s", in.Ref)
 	case a.opens[s] == in.Ref && period == int(s.next):
 		// The next run settles it.
+	case (!known || period >= int(s.next)) && a.hasMoved(ctx, &in):
+		// A run has charged it since its item was read.
+	case !known:
+		a.problem("charge without a subscription", n, period, "%s", in.Ref)
 	case period < int(s.next) && a.expired(s, period, in.Changed) && !ended:
 		// Its receipt has expired.
 	default:
 		a.problem("charge without a receipt", n, period, "%s of %s", in.Ref, in.Amount)
 	}
+}
+
+// hasMoved reports whether the subscription is past the charge's period now, or has it bound.
+func (a *auditor) hasMoved(ctx context.Context, in *billing.Intent) bool {
+	now, err := a.Load(ctx, in.Tag.Name())
+	return err == nil && (now.Period > in.Tag.Period || now.Open != nil && now.Open.Ref == in.Ref)
 }
 
 // addOther counts a success of another installation. s is the subscription of this store that it names,

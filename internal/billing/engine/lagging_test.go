@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 )
@@ -272,4 +274,43 @@ func TestLagging(t *testing.T) {
 	if rows != want {
 		t.Errorf("%d rows a minute later, want %d", rows, want)
 	}
+}
+
+// A busy store has somebody at work on it after each scan.
+type busy struct {
+	store.Store
+	work func()
+}
+
+func (b *busy) Scan(ctx context.Context, q store.Scan) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for it, err := range b.Store.Scan(ctx, q) {
+			if !yield(it, err) {
+				return
+			}
+		}
+		b.work()
+	}
+}
+
+// TestVerify_BesideARun: charges made while the audit reads are no problem; one that the store does not
+// know is.
+func TestVerify_BesideARun(t *testing.T) {
+	w := newWorld("2024-02-29T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.PaymentDay = 31 })) // two periods are due
+	before, e := w.sub(n).Raw, w.start()
+	e.Store = &busy{e.Store, func() {
+		w.create(one("2024-02-29", of("a2")))
+		w.start().run(civil.Date{})
+	}}
+	a, err := e.Verify(t.Context())
+	mustNot(t, err)
+	if !a.OK || a.Charges != 3 {
+		t.Errorf("%d charges, %+v", a.Charges, a.Problems)
+	}
+	mustNot(t, w.spy.mem.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, before)))
+	for _, r := range w.spy.receipts["ACC#a1/s1/0"] {
+		mustNot(t, w.spy.mem.Commit(t.Context(), store.Delete(w.tables.RecurringPayments.Name, billing.KeyOf(r))))
+	}
+	w.wantProblem(t, "charge without a receipt")
 }
