@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
@@ -86,6 +87,22 @@ func TestOtherHands_LookFirst(t *testing.T) {
 	refused("import", book)
 	refused("account", "create", "9", "--email", "nine@example.com")
 	equal(t, "items", len(theirs.all()), 1)
+
+	// An empty table without our indexes is theirs, too: no run would find what is written there.
+	empty := dynamotable.Input(store.Table{Name: prefix + "empty", PartitionKey: "PK", SortKey: "SK"}, dynamotable.Settings{})
+	if _, err := theirs.client.CreateTable(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"import", book}, {"account", "create", "9", "--email", "nine@example.com"}} {
+		r := c.run(append(args, "--store", strings.ReplaceAll(at, theirs.table, prefix+"empty"))...)
+		equal(t, "exit code", r.code, exitFailed)
+		contains(t, r.errors, "these tables are not Duesday's, and were left as they are", "index GSI-1")
+	}
+	tables, err := theirs.client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	ours := func(name string) bool { return strings.HasPrefix(name, prefix) }
+	if err != nil || len(slices.DeleteFunc(tables.TableNames, func(name string) bool { return !ours(name) })) != 2 {
+		t.Errorf("tables were made: %v, %v", tables, err)
+	}
 
 	at = strings.Split(at, "&recurring_table=")[0]
 	r := c.run("import", book, "--store", at)

@@ -22,6 +22,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
@@ -173,11 +175,27 @@ func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 	if err != nil {
 		return err
 	}
-	err = engine.MayMake(ctx, billing.NewRecords(s, t, p.now, nil), making)
+	records := billing.NewRecords(s, t, p.now, nil)
+	err = engine.MayMake(ctx, records, making)
 	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // there is no table yet
 		err = nil
 	}
+	if err == nil && making == engine.MakeNew {
+		if _, is := records.Meta(ctx); is != nil { // an empty table may be another program's, too
+			err = refuseOthers(ctx, place, t)
+		}
+	}
 	return errors.Join(err, s.Close())
+}
+
+// refuseOthers returns an error if tables of those names are there and are not as ours are.
+func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) error {
+	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+	if err != nil {
+		return err
+	}
+	found, err := dynamotable.Look(ctx, client, t.All())
+	return cmp.Or(err, dynamotable.Refused(found...))
 }
 
 // openStore opens the store at the place, without its engine. From then on the program lives by the
