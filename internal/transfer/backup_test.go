@@ -177,6 +177,38 @@ func TestRestore_Replace(t *testing.T) {
 	}
 }
 
+// TestRestore_Killed: beside the leftovers of a killed restore no store is made anew, and the next
+// restore removes them. Of two restores to one folder the second is refused.
+func TestRestore_Killed(t *testing.T) {
+	f := newFolder(t)
+	f.backup("backup")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Rename(f.path("store"), f.path("aside"))) // killed between the two renames
+	must(os.MkdirAll(f.path("store.restoring/store"), 0o700))
+	_, err := pebblestore.Open(f.path("store"), pebblestore.Options{Create: true})
+	if !errors.Is(err, store.ErrMissing) || !strings.Contains(err.Error(), "a restore to it") {
+		t.Fatalf("a store was made anew: %v", err)
+	}
+	release, err := pebblestore.LockFolder(f.path("store.restoring"))
+	must(err)
+	if _, err := transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("store"), false); err == nil ||
+		!strings.Contains(err.Error(), "is under way") {
+		t.Errorf("two restores: %v", err)
+	}
+	must(release())
+	_, err = transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("store"), false)
+	must(err)
+	if got := f.names(); got != "aside backup store" {
+		t.Errorf("left: %s", got)
+	}
+	f.open("store", false, func(*engine.Engine) {})
+}
+
 func TestBackup_Refused(t *testing.T) {
 	f := newFolder(t)
 	for _, dir := range []string{"others.unfinished/theirs", "killed.unfinished/store", "under way.unfinished"} {

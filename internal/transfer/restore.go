@@ -47,18 +47,25 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, err
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-*")
+	staging := dir + pebblestore.Restoring
+	unlock, err := claimStaging(staging)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%s is there: a restore to %s is under way", staging, dir)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r = &Restored{Manifest: *m}
-	if err = f.copyBackup(ctx, from, temp); err == nil {
+	r, temp := &Restored{Manifest: *m}, filepath.Join(staging, "store")
+	if err = os.Mkdir(temp, 0o700); err == nil {
+		err = f.copyBackup(ctx, from, temp)
+	}
+	if err == nil {
 		err = f.ready(ctx, r, from, temp)
 	}
 	if err == nil {
-		err = r.swap(temp, dir, f.Now())
+		err = r.swap(temp, dir, f.Now(), replace)
 	}
-	return r, errors.Join(err, os.RemoveAll(temp))
+	return r, errors.Join(err, os.RemoveAll(staging), unlock())
 }
 
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside; release
@@ -165,11 +172,15 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	return err
 }
 
-// swap moves the store at dir aside, and the new folder to dir.
-func (r *Restored) swap(temp, dir string, now time.Time) error {
+// swap moves the store at dir aside, and the new folder to dir. Killed in between it leaves no store
+// at dir, and makes none be made there: see pebblestore.Restoring.
+func (r *Restored) swap(temp, dir string, now time.Time, replace bool) error {
 	is, err := isReplaceable(dir)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case is && !replace: // somebody has made it meanwhile
+		return fmt.Errorf("%w at %s", ErrExists, dir)
 	}
 	aside := ""
 	if is {

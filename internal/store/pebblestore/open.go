@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -110,6 +111,11 @@ func openDatabase(path string, po *pebble.Options, failure *failure) (db *pebble
 	return pebble.Open(path, po)
 }
 
+// Restoring is the end of the name of the folder beside a store's in which a restore makes its copy.
+// While it is there, no new store is made: a restore killed between moving the old store aside and
+// giving the copy its name has left none.
+const Restoring = ".restoring"
+
 // prepareFolder makes the folder, or returns ErrMissing if it has no store. It returns ErrDamaged if
 // the folder has data without the files that make it a store: nobody may fill it anew.
 func prepareFolder(dir string, o *Options) error {
@@ -117,6 +123,13 @@ func prepareFolder(dir string, o *Options) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("open store %s: %w", dir, err)
+	case o.Create && !is:
+		restoring := filepath.Clean(dir) + Restoring
+		if _, err := o.FS.Stat(restoring); err == nil {
+			return fmt.Errorf("%w: %s: a restore to it is under way or was cut off: say it again, or remove %s",
+				store.ErrMissing, dir, restoring)
+		}
+		return makeFolder(o.FS, dir)
 	case o.Create:
 		return makeFolder(o.FS, dir)
 	case !is:
