@@ -178,6 +178,14 @@ func (s *Subscription) Altered() string {
 		s.Period)
 }
 
+// Advance puts an open period on the day's agenda. One that another tool has moved stays where it
+// is, to be parked.
+func (s *Subscription) Advance(today civil.Date) {
+	if s.Altered() == "" {
+		s.NextPayment = today
+	}
+}
+
 // offAgenda reads a subscription without a NextPaymentDate: its tool does not want it charged. It
 // is read as paused. A person may resume it, from the first payment day after the last payment.
 func (s *Subscription) offAgenda() error {

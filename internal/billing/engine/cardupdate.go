@@ -283,6 +283,6 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to make that attempt
 	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
 	o.Attempt++
-	s.NextPayment = today
+	s.Advance(today)
 	return nil
 }

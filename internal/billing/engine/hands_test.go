@@ -64,7 +64,11 @@ func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
 			if name == "closed" { // a new day takes no payment that the tool may have taken
 				_, err = w.start().UpdateSubscription(t.Context(), n, billing.Change{PaymentDay: new(3)})
 				mustNot(t, err)
+				_, err = w.start().Pause(t.Context(), n) // to resume it would charge the period
+				wantErr(t, err, billing.ErrState)
 			}
+			_, err = w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: new(c.method + "_2")})
+			mustNot(t, err)
 			for w.today().Before(date(c.to)) {
 				w.start().remind()
 				w.start().run(civil.Date{})

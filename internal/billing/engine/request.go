@@ -111,7 +111,7 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
 	} else {
 		err = e.retry(ctx, s, method, p, today)
-		s.NextPayment = today
+		s.Advance(today)
 	}
 	if errors.Is(err, billing.ErrUnchanged) {
 		err = nil
@@ -177,6 +177,9 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 			return nil, passed(s, period)
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
+		case r == billing.RequestPause && s.Altered() != "":
+			return nil, fmt.Errorf("subscription %s was %s; the next run parks it: charge or skip the period then: %w", s.Name,
+				s.Altered(), billing.ErrState)
 		case s.Open == nil:
 			return closed(s, today)
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
