@@ -114,7 +114,11 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	latest := g.until // that a run may look at it without harm
 	switch {
 	case s.Open != nil:
-		latest = civil.Later(latest, civil.Later(due, s.Open.Retry))
+		latest = civil.Later(latest, due)
+		ahead := func(t billing.Attempt) bool { return t.At.After(a.Now().AddDate(0, 0, 1)) } // by a clock that was ahead
+		if !slices.ContainsFunc(s.Open.Attempts, ahead) {
+			latest = civil.Later(latest, s.Open.Retry)
+		}
 	case s.Status == billing.Active && err == nil:
 		latest = civil.Later(latest, due)
 	}

@@ -85,6 +85,8 @@ func change(it *store.Item, pairs []any) {
 			it.Set(pairs[i].(string), store.Int(int64(v)))
 		case bool:
 			it.Set(pairs[i].(string), store.Bool(v))
+		case store.Value:
+			it.Set(pairs[i].(string), v)
 		case nil:
 			it.Remove(pairs[i].(string))
 		}
@@ -251,6 +253,13 @@ func spoiltSubscriptions() []spoiling {
 		{"a parked row in 2099", "looked at too late", func(h *hand) { h.set("a3", next, "2099-01-01") }},
 		{"an open row in 2099", "looked at too late", func(h *hand) { h.set("a9", next, "2099-01-01") }},
 		{"a retry ten years later", "looked at too late", func(h *hand) { h.set("a2", next, "2034-03-03") }},
+		{"a decline by a clock ten years ahead", "looked at too late", func(h *hand) {
+			declined := store.NewItem()
+			change(&declined, []any{schema.Attempt, 1, schema.Code, "card_declined", schema.Method, "pm_1",
+				schema.ProcessedDate, "2034-03-02T09:00:00.000Z"})
+			h.open("a2", schema.RetryDate, "2034-03-03", schema.Attempts, store.L(store.M(declined)))
+			h.set("a2", next, "2034-03-03")
+		}},
 		{"a reminder after the payment", "reminded too late", func(h *hand) {
 			h.set("a1", schema.NextReminderDate, "2034-03-24")
 		}},
