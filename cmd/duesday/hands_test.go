@@ -43,7 +43,7 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	r = c.run("run", "payments")
 	equal(t, "run", r.code, exitPerson)
 	contains(t, r.out, "4 due", "paid        2", "unreadable  2", "2/bad", "3/SUBSCRIPTION#1",
-		"PaymentAmount is no amount in the subscription's currency")
+		"PaymentAmount is no amount in the subscription's currency", "Look further: duesday verify\n")
 	equal(t, "again", members(c.object(exitPerson, "run", "payments"), "due", "paid", "unreadable"), []any{2, 0, 2})
 	equal(t, "status", c.run("status").code, exitPerson)
 	for _, args := range []string{"subscription show 2/bad", "subscription pause 2/bad", "verify"} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -272,7 +273,12 @@ func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
 	if more := waiting.all - len(waiting.kept); more > 0 {
 		p.say("and %d more", more)
 	}
-	p.say("\nLook further: %s", p.hint("subscription show "+waiting.kept[0].Name.String()))
+	look := "verify" // no command shows what cannot be read
+	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
+	if i := slices.IndexFunc(waiting.kept, legible); i >= 0 {
+		look = "subscription show " + waiting.kept[i].Name.String()
+	}
+	p.say("\nLook further: %s", p.hint(look))
 }
 
 func outcomeText(o engine.Outcome) string {
