@@ -229,7 +229,11 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
-		return step{}, e.Put(ctx, s, e.cancelled(s)...)
+		var parked []store.Write
+		if s.Status == billing.ParkedState { // its period is not charged, and waits for nobody any more
+			parked = append(parked, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
+		}
+		return step{}, e.Put(ctx, s, append(parked, e.cancelled(s)...)...)
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doParkAltered:

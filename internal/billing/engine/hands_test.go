@@ -208,3 +208,27 @@ func TestOtherHands_Unreadable(t *testing.T) {
 		t.Errorf("adoption %+v", r)
 	}
 }
+
+// TestCharge_ParkedToBeCancelled: a parked period that is cancelled instead of charged waits for nobody.
+func TestCharge_ParkedToBeCancelled(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_sandbox_processing" }))
+	w.start().run(civil.Date{})
+	_, err := w.start().Cancel(t.Context(), n, true)
+	mustNot(t, err)
+	w.alter(t, "SUB#s1#SKU#gold", "NextPaymentDate", "2024-03-05")
+	w.set("2024-03-05T09:00")
+	w.start().run(civil.Date{}) // parks the open period
+	for range 3 {
+		_, _, err = w.start().ChargeParked(t.Context(), n)
+		if s := w.sub(n); err != nil || s.Status == billing.CanceledSub {
+			break
+		}
+		_, err = w.start().SkipParked(t.Context(), n)
+		w.tomorrow()
+	}
+	if s := w.sub(n); s.Status != billing.CanceledSub {
+		t.Fatalf("%v: %s", err, w.describe(n))
+	}
+	w.report(t)
+}
