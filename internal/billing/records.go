@@ -95,6 +95,7 @@ type Meta struct {
 	Shards       int       // partitions of an index per date
 	Moved        string    // the place of the live store; "": this one is it
 	Accepted     string    // other installations whose charges a person has accepted, with spaces between
+	OthersSeen   bool      // the processor has shown charges of other installations
 	Processor    string    // the Identity of the processor in use; "": none has told it yet
 	Format       int       // FormatVersion of the Duesday that made it or migrated it last
 	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
@@ -141,7 +142,7 @@ func decodeMeta(it store.Item) (Meta, error) {
 	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
-		Accepted: it.Str(schema.OtherInstallations), Format: format,
+		Accepted: it.Str(schema.OtherInstallations), OthersSeen: it.Get(schema.OthersSeen).Bool(), Format: format,
 		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate))}, nil
 }
 

@@ -99,6 +99,7 @@ const (
 	Processor        = "Processor"        // of the store: the account whose money it moves
 
 	OtherInstallations = "OtherInstallations" // of the store: those whose charges a person has accepted
+	OthersSeen         = "OthersSeen"         // of the store: the processor has shown charges of others
 
 	Before   = "Before"   // of a change of the settings: those that it changed, as they were
 	After    = "After"    // and as they became
@@ -156,6 +157,6 @@ func Names() []string {
 		Before, After, Settings,
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
-		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate,
+		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
 	}
 }

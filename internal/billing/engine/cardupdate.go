@@ -226,7 +226,7 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 // noMethod is the reason for parking a subscription due without a method.
 const noMethod = "no payment method"
 
-// unpark makes active a subscription parked for its lack of a method. The next run charges it.
+// unpark makes a parked subscription active, and removes the record. The run of its due date charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	due, err := s.Due()
 	if err != nil {

@@ -189,6 +189,37 @@ func TestWaitingRows_OfAFutureDay(t *testing.T) {
 	}
 }
 
+// TestClock_AcceptedRedates: what runs by a clock ahead have parked, declined or left waiting is on the
+// agenda again once the clock is accepted, and a period that is not due is parked no more.
+func TestClock_AcceptedRedates(t *testing.T) {
+	w := newWorld("2027-01-10T09:00", planted{})
+	w.records = true
+	name := func(id, method, due string) billing.Name {
+		return w.create(one(due, func(n *billing.NewSubscription) { n.ID, n.Method = id, method }))
+	}
+	declined := name("s1", "pm_card_visa_chargeDeclined", "2027-12-31")
+	parked := name("s2", "pm_card_visa", "2027-01-15") // after three charges
+	waits := name("s3", "pm_sandbox_processing", "2027-12-30")
+	w.start().run(civil.Date{})
+	w.set("2027-12-31T09:00")
+	w.start().run(civil.Date{})
+	for _, n := range []billing.Name{declined, parked, waits} {
+		if s := w.sub(n); s.NextPayment.Before(date("2027-12-31")) {
+			t.Fatalf("%s", w.describe(n))
+		}
+	}
+	w.set("2027-01-11T09:00")
+	mustNot(t, w.start().SetCharging(t.Context(), true, ""))
+	mustNot(t, w.start().SetCharging(t.Context(), true, "")) // again, as after a crash
+	for n, want := range map[billing.Name]string{declined: "2027-01-12", parked: "2027-04-15", waits: "2027-01-11"} {
+		if s := w.sub(n); s.NextPayment != date(want) || s.Status != billing.Active {
+			t.Errorf("want %s: %s", want, w.describe(n))
+		}
+	}
+	w.start().run(civil.Date{})
+	w.report(t)
+}
+
 // An expiring store keeps the guard of its deletion.
 type expiring struct {
 	store.Store

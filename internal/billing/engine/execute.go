@@ -265,6 +265,13 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 // index lags, or an operator's tool wrote the row.
 func (t *turn) realign(ctx context.Context) (step, error) {
 	s := t.s
+	if s.Status == billing.ParkedState { // a person charges it, and it is not due: it waits for nobody
+		others, err := t.e.unpark(s, t.today)
+		if err != nil {
+			return step{}, err
+		}
+		return step{}, t.e.Put(ctx, s, others...)
+	}
 	if s.Status != billing.Active || s.NextPayment.IsZero() || s.NextPayment.After(t.today) {
 		return step{}, nil
 	}

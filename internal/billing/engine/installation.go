@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
@@ -21,58 +22,90 @@ const otherDays = 40
 
 // checkInstallations looks for a success of the last days that belongs to another installation and
 // names a subscription of this store. Until a person has accepted that installation, it switches
-// charging off and returns ErrOtherInstallation. At the built-in processor no money moves: it warns.
-func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListRequest) error {
-	meta, err := e.Meta(ctx)
-	if err != nil || e.proc == nil {
+// charging off and returns ErrOtherInstallation. It looks before the first run that deals with a
+// period, and if the processor shows charges of others at all, for otherDays after the making of
+// the store: a lost book may be imported in parts. At the built-in processor no money moves: it
+// warns. ended is the end of the last run.
+func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListRequest, ended time.Time) error {
+	young := e.Now().Before(e.Opened.Created.AddDate(0, 0, otherDays))
+	dealt, err := e.HasDealt(ctx)
+	if dealt = dealt && !ended.IsZero(); err != nil || e.proc == nil || dealt && !young {
 		return err
 	}
+	meta, err := e.Meta(ctx)
+	if err != nil || dealt && !meta.OthersSeen {
+		return err
+	}
+	_, real := e.proc.(billing.Identified)
 	for _, r := range scope {
 		r.Since = e.Now().AddDate(0, 0, -otherDays)
-		in, err := billing.Ask(ctx, func() (*billing.Intent, error) { return e.otherAt(ctx, r, &meta) })
-		if billing.Refuses(r.At, err) || err == nil && in == nil {
-			continue
-		} else if err != nil {
+		var seen bool
+		in, err := billing.Ask(ctx, func() (in *billing.Intent, err error) {
+			in, seen, err = e.otherAt(ctx, r, &meta)
+			return in, err
+		})
+		refused := billing.Refuses(r.At, err)
+		if err != nil && !refused {
 			return err
 		}
-		id := in.Tag.Installation
-		err = fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
-			in.Tag.Subscription, billing.Stamp(in.Changed))
-		accept := "duesday charging on --accept-other-installation " + id
-		if _, real := e.proc.(billing.Identified); !real {
-			e.Log.WarnContext(ctx, err.Error()+"; no money moves at the built-in processor, and the work goes on. "+
-				"To begin anew, name another file with --processor; to keep both, say "+accept)
-			return nil
+		if real && (seen || refused) && !meta.OthersSeen {
+			meta.OthersSeen = true
+			note := store.NewItem(store.Attribute{Name: schema.OthersSeen, Value: store.Bool(true)})
+			if err := e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, note, nil)); err != nil {
+				return err
+			}
 		}
-		if err := e.SetCharging(ctx, false, err.Error()); err != nil {
-			return err
+		if in != nil {
+			return e.refuseOther(ctx, in, real)
 		}
-		return fmt.Errorf("%w; charging is now off. If this store was lost and made again, put its backup back; if nobody "+
-			"would be charged twice, say %s", err, accept)
 	}
 	return nil
 }
 
-// otherAt returns one such success at the place, or nil.
-func (e *Engine) otherAt(ctx context.Context, r billing.ListRequest, meta *billing.Meta) (*billing.Intent, error) {
+// refuseOther switches charging off because of another installation's charge, or warns where no money
+// moves.
+func (e *Engine) refuseOther(ctx context.Context, in *billing.Intent, real bool) error {
+	id := in.Tag.Installation
+	err := fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
+		in.Tag.Subscription, billing.Stamp(in.Changed))
+	accept := "duesday charging on --accept-other-installation " + id
+	if !real {
+		e.Log.WarnContext(ctx, err.Error()+"; no money moves at the built-in processor, and the work goes on. "+
+			"To begin anew, name another file with --processor; to keep both, say "+accept)
+		return nil
+	}
+	if err := e.SetCharging(ctx, false, err.Error()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w; charging is now off. If this store was lost and made again, put its backup back; if nobody "+
+		"would be charged twice, say %s", err, accept)
+}
+
+// otherAt returns one such success at the place, or nil. seen: there is a success of another
+// installation that nobody has accepted.
+func (e *Engine) otherAt(ctx context.Context, r billing.ListRequest,
+	meta *billing.Meta) (other *billing.Intent, seen bool, err error) {
 	absent := map[billing.Name]bool{}
 	for in, err := range e.proc.List(ctx, r) {
 		if err != nil {
-			return nil, fmt.Errorf("listing the processor's payment intents: %w", err)
+			return nil, seen, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
 		id, n := in.Tag.Installation, billing.Name{Account: in.Tag.Account, ID: in.Tag.Subscription}
-		if in.State != billing.Succeeded || id == "" || meta.Accepts(id) || absent[n] ||
-			billing.CheckID("account", n.Account) != nil || billing.CheckID("subscription", n.ID) != nil {
+		if in.State != billing.Succeeded || id == "" || meta.Accepts(id) {
+			continue
+		}
+		seen = true
+		if absent[n] || billing.CheckID("account", n.Account) != nil || billing.CheckID("subscription", n.ID) != nil {
 			continue
 		}
 		there, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Limit: 1,
 			Partition: billing.AccountPK(n.Account), Prefix: billing.SubPrefix + n.ID + "#"}))
 		if err != nil || there {
-			return &in, err
+			return &in, seen, err
 		}
 		absent[n] = true
 	}
-	return nil, nil
+	return nil, seen, nil
 }
 
 // AcceptInstallation notes that charges of that other installation are no reason to doubt this store.

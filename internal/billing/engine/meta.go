@@ -125,13 +125,17 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 }
 
 // SetCharging switches charging on or off for the whole store. While it is off, no job opens or
-// confirms an intent. Switching it on also accepts the clock.
+// confirms an intent. Switching it on also accepts the clock, and puts rows that a clock ahead has put
+// off on today's agenda.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
 	var set store.Item
 	var remove []string
 	var err error
 	if on {
-		if set, remove, err = e.AcceptClock(ctx); err != nil {
+		if err = e.redate(ctx); err == nil {
+			set, remove, err = e.AcceptClock(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}

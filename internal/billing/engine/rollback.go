@@ -79,12 +79,8 @@ func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (r
 	if err != nil {
 		return nil, err
 	}
-	if dealt, err := e.HasDealt(ctx); err != nil {
+	if err := e.checkInstallations(ctx, scope, ended); err != nil {
 		return nil, err
-	} else if ended.IsZero() || !dealt { // runs of an empty store may end before its customers come
-		if err := e.checkInstallations(ctx, scope); err != nil {
-			return nil, err
-		}
 	}
 	ended = cmp.Or(ended, e.Opened.Created)
 	for i := range scope {

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+)
+
+// redate puts the rows that wait on today's agenda, if runs by a clock ahead have put them on later
+// days: no run would look at them before. Cut off, it may be called again.
+func (e *Engine) redate(ctx context.Context) error {
+	days, err := e.daysAhead(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range days {
+		for it, err := range e.Indexed(ctx, schema.PaymentIndex, d) {
+			if err != nil {
+				return err
+			}
+			n, err := billing.RowName(it)
+			if err == nil {
+				err = e.reload(ctx, n, func(s *billing.Subscription) error { return e.redateOne(ctx, s) })
+			}
+			if _, bad := errors.AsType[*billing.IllegibleError](err); err != nil && !bad {
+				return billing.IgnoreNotFound(err)
+			}
+		}
+	}
+	return nil
+}
+
+// daysAhead returns the days after today on which payment runs by a clock ahead may have put rows.
+func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
+	later := append([]int{-1, 0, 1}, e.cfg.RetryDays...)
+	for it, err := range e.LatestRuns(ctx, billing.Payments, 0) {
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range [...]string{schema.StartedDate, schema.SeenDate, schema.EndedDate} {
+			at := billing.ParseStamp(it.Str(name))
+			for _, n := range later {
+				if d := civil.Of(at).AddDays(n); at.After(e.Now()) && d.After(e.Today()) && !slices.Contains(days, d) {
+					days = append(days, d)
+				}
+			}
+		}
+	}
+	return days, nil
+}
+
+// redateOne is redate for one subscription. A period that was parked before it is due waits for
+// nobody any more.
+func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
+	today := s.Today(civil.Date{}, e.Now())
+	due, err := s.Due()
+	o := s.Open
+	switch {
+	case err != nil || !s.NextPayment.After(today):
+		return err
+	case o == nil && s.Status == billing.ParkedState && due.After(today):
+		others, err := e.unpark(s, today)
+		if err != nil {
+			return err
+		}
+		return e.Put(ctx, s, others...)
+	case o == nil && s.Status != billing.ParkedState:
+		return nil
+	case o != nil:
+		for _, d := range [...]*civil.Date{&o.First, &o.Asked} {
+			if d.After(today) {
+				*d = today
+			}
+		}
+		if !o.Retry.IsZero() {
+			o.Retry = e.retryDate(o.First, today)
+		}
+		today = civil.Later(o.Retry, today)
+	}
+	s.NextPayment = today
+	return e.Put(ctx, s)
+}
