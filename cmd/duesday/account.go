@@ -86,7 +86,7 @@ func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Ac
 		_, err := p.subscriptionTable(subscriptions)
 		return err
 	}
-	list, err := billing.Gather(subscriptions)
+	list, err := billing.Gather(readable(p, subscriptions))
 	if err != nil {
 		return err
 	}

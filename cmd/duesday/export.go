@@ -85,11 +85,11 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	asJSON := f.format.value == "jsonl"
 	switch what {
 	case "accounts":
-		return exportRows(w, asJSON, bar, accountColumns, s.engine.Accounts(ctx), viewAccount)
+		return exportRows(w, asJSON, bar, accountColumns, readable(p, s.engine.Accounts(ctx)), viewAccount)
 	case "receipts":
-		return exportRows(w, asJSON, bar, receiptColumns, s.engine.Receipts(ctx), viewReceipt)
+		return exportRows(w, asJSON, bar, receiptColumns, readable(p, s.engine.Receipts(ctx)), viewReceipt)
 	case "refunds":
-		return exportRows(w, asJSON, bar, reversalColumns, s.engine.ReversalRecords(ctx), viewReversal)
+		return exportRows(w, asJSON, bar, reversalColumns, readable(p, s.engine.ReversalRecords(ctx)), viewReversal)
 	}
 	left := 0
 	columns, view := book.Columns(), viewBookRow
@@ -98,7 +98,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		view = func(sub *billing.Subscription) object { return append(viewBookRow(sub), "status", sub.Status) }
 	}
 	// An import would revive a payment of the others.
-	all := filtered(s.engine.Subscriptions(ctx), func(s *billing.Subscription) bool {
+	all := filtered(readable(p, s.engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
 			return true
 		}

@@ -51,6 +51,54 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	}
 }
 
+// TestOtherHands_ListsGoOn: every list and export names an unreadable item, shows the others, and exits
+// with 3.
+func TestOtherHands_ListsGoOn(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa")
+	c.create("2/1", "pm_card_visa")
+	c.create("2/3", "pm_card_visa_chargeDeclinedLostCard")
+	c.run("run", "payments")
+	receipt := store.NewItem(store.Attribute{Name: "ProcessedAmount", Value: store.S("a dozen")})
+	receipt.Set("PK", store.S("ACC#2"))
+	receipt.Set("SK", store.S("REC#2026-01-01T00:00:00.000Z#SKU#news"))
+	bad, stray, period := foreign("2", "2", "2026-03-15"), foreign("2", "3", "2026-03-15"), receipt.Clone()
+	bad.Set("PaymentAmount", store.S("a dozen"))
+	stray.Set("SK", store.S("SUB#stray"))
+	period.Set("SK", store.S("PER#3#SKU#news#000009"))
+	reversal := receipt.Clone()
+	reversal.Set("SK", store.S("REF#2026-01-01T00:00:00.000Z#re_1"))
+	for _, it := range []store.Item{bad, stray, period, receipt, reversal} {
+		c.commit(store.Put("duesday-recurring-payments", it))
+	}
+	subscriptions := []string{"item ACC#2 SUB#2#SKU#999: PaymentAmount is no amount", "item ACC#2 SUB#stray: SK is not"}
+	receipts := []string{"item ACC#2 REC#2026-01-01T00:00:00.000Z#SKU#news: ProcessedAmount"}
+	reversals := []string{"item ACC#2 REF#2026-01-01T00:00:00.000Z#re_1: SK"}
+	for line, x := range map[string]struct {
+		shown int
+		named []string
+	}{
+		"subscription list":             {3, subscriptions},
+		"subscription list --account 2": {2, subscriptions},
+		"account show 2":                {3, subscriptions},
+		"subscription show 2/3":         {1, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
+		"receipt list 2":                {1, append(reversals, receipts...)},
+		"export subscriptions --all":    {3, subscriptions},
+		"export receipts":               {2, receipts},
+		"export refunds":                {0, reversals},
+	} {
+		for _, flag := range []string{"", " --json"} {
+			r := c.run(strings.Fields(line + flag)...)
+			equal(t, line+flag, r.code, exitPerson)
+			contains(t, r.errors, x.named...)
+			equal(t, line+flag+": named", strings.Count(r.errors, "left out: "), len(x.named))
+			if flag != "" {
+				equal(t, line+": shown", strings.Count(r.out, `"account":`), x.shown)
+			}
+		}
+	}
+}
+
 // TestOtherHands_LookFirst: a table that other tools have filled is as it was after every command that
 // makes stores, and no other table is made.
 func TestOtherHands_LookFirst(t *testing.T) {

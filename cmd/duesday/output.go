@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -129,12 +131,27 @@ func date(d civil.Date) string {
 	return d.String()
 }
 
+// readable yields what can be read. It names each unreadable item in a warning; the command then exits
+// with exitPerson.
+func readable[T any](p *program, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range seq {
+			if _, bad := errors.AsType[*billing.ItemError](err); bad {
+				p.warn("left out: %v; correct it with the tool that has written it", err)
+				p.code = exitPerson
+			} else if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
 // list prints a sequence as a JSON array, or as a table with the columns, and returns the number
 // of rows. Its memory does not grow with that number.
 func list[T, V any](p *program, seq iter.Seq2[T, error], view func(T) V, columns []string,
 	cells func(T) []any) (n int, err error) {
 	t, a := p.table(columns...), listWriter{out: p.stdout}
-	for v, err := range seq {
+	for v, err := range readable(p, seq) {
 		if err == nil && p.cfg.JSON {
 			err = a.add(view(v))
 		} else if err == nil {

@@ -16,7 +16,7 @@ func (p *program) receiptList() *cobra.Command {
 	var account string
 	c := p.storeLeaf("list ACCOUNT", "List an account's receipts, oldest first", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
-			reversals, err := reversalsOf(ctx, s, account)
+			reversals, err := p.reversalsOf(ctx, s, account)
 			if err != nil {
 				return err
 			}
@@ -124,9 +124,9 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 // accountReversals are the refunds and disputes of an account by their charge, oldest first.
 type accountReversals map[string][]*billing.ReversalRecord
 
-func reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
+func (p *program) reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
 	all := accountReversals{}
-	for r, err := range s.engine.GetReversalsByAccount(ctx, account) {
+	for r, err := range readable(p, s.engine.GetReversalsByAccount(ctx, account)) {
 		if err != nil {
 			return nil, err
 		}

@@ -186,12 +186,12 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 		return err
 	}
 	link, noLink := p.lookForLink(ctx, s, sub)
-	periods, err := billing.Gather(s.engine.GetEndedPeriods(ctx, sub.Name)) // unpaid
+	periods, err := billing.Gather(readable(p, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
 	if err != nil {
 		return err
 	}
 	var receipts []*billing.Receipt
-	for r, err := range s.engine.GetReceiptsByAccount(ctx, sub.Account) {
+	for r, err := range readable(p, s.engine.GetReceiptsByAccount(ctx, sub.Account)) {
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,18 @@ func (e *IllegibleError) Error() string {
 	return strings.Join(parts, ": ")
 }
 
+// An ItemError names an unreadable item of a list. The items after it follow.
+type ItemError struct {
+	Key store.Key
+	Err error
+}
+
+func (e *ItemError) Error() string {
+	return "item " + secret.MaskCards(e.Key.PK+" "+e.Key.SK) + ": " + UnreadableReason(e.Err)
+}
+
+func (e *ItemError) Unwrap() error { return e.Err }
+
 // UnreadableReason tells why an item cannot be read, without any value of it but its key's.
 func UnreadableReason(err error) string {
 	e, ok := errors.AsType[*IllegibleError](err)

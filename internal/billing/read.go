@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -109,19 +110,24 @@ func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, d
 	return decodeEach(e.Store.Scan(ctx, store.Scan{Table: e.Table}), is, decode)
 }
 
-// decodeEach yields the items of one kind; nil: of any. It ends with the first error.
+// decodeEach yields the items of one kind; nil: of any. It yields an ItemError for an unreadable item and goes on
+// after it. It ends with the first error of the store.
 func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool,
 	decode decoder[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		for it, err := range items {
-			var v *T
-			if err == nil {
-				if is != nil && !is(it) {
-					continue
-				}
-				v, err = decode(it)
+			if err != nil {
+				yield(nil, err)
+				return
 			}
-			if !yield(v, err) || err != nil {
+			if is != nil && !is(it) {
+				continue
+			}
+			v, err := decode(it)
+			if err != nil {
+				v, err = nil, &ItemError{KeyOf(it), err}
+			}
+			if !yield(v, err) {
 				return
 			}
 		}
@@ -136,14 +142,18 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 	}
 	q := store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: SubPrefix + n.ID + "#SKU", Limit: 1}
 	for s, err := range decoded(e, ctx, q, DecodeSubscription) {
+		if bad, ok := errors.AsType[*ItemError](err); ok {
+			err = bad.Err // names the subscription
+		}
 		return s, err
 	}
 	return nil, fmt.Errorf("subscription %s: %w", n, store.ErrNotFound)
 }
 
-// Subscriptions yields all subscriptions. It scans: for operators, not for jobs.
+// Subscriptions yields all subscriptions, and an ItemError for a stray row. It scans: for operators, not for jobs.
 func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
-	return scanned(e, ctx, func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok }, DecodeSubscription)
+	is := func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok || StrayRow(it) != nil }
+	return scanned(e, ctx, is, DecodeSubscription)
 }
 
 // Receipts yields all unexpired receipts. It scans.

@@ -134,7 +134,7 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	key := KeyOf(it)
 	name, ok := NameOf(key)
 	if !ok {
-		return nil, fmt.Errorf("item %s/%s is no subscription", key.PK, key.SK)
+		return nil, &IllegibleError{schema.SK, "is not " + SubscriptionForm, nil}
 	}
 	s := &Subscription{Name: name, Raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly,
 		Moved: it.Has(schema.Moved)}
