@@ -115,13 +115,16 @@ func (p *program) showAccount(a *billing.Account, err error, id, what string) er
 }
 
 func (p *program) accountList() *cobra.Command {
-	return p.storeLeaf("list", "List all accounts", need{read: true},
+	f := &listFilter{}
+	c := p.storeLeaf("list", "List accounts: all, or those of an address, SKU or status", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
-			return listAll(p, "account", s.engine.Accounts(ctx), viewAccount,
+			return listAll(p, "account", f.accounts(ctx, p, s), viewAccount,
 				[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
 					return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
 				})
 		})
+	f.flags(c, "those with a subscription of")
+	return c
 }
 
 func (p *program) accountUpdate() *cobra.Command {

@@ -5,7 +5,7 @@ package main
 var examples = map[string]string{
 	"account create": "account create 1001 --email ann@example.com --time-zone Europe/Berlin",
 	"account show":   "account show 1001 --card",
-	"account list":   "account list --json",
+	"account list":   "account list --json\naccount list --email ann@example.com",
 	"account update": "account update 1001 --email ann@example.org",
 	"account attach": "account attach 1001 --payment-method pm_card_visa\naccount attach 1001 --connected " +
 		"acct_shop --fee 2.5%",
@@ -19,6 +19,7 @@ var examples = map[string]string{
 	"due reminders":        "due reminders --date 2026-03-15",
 	"event list":           "event list --account acct_shop --from 2026-03-01T00:00:00Z\nevent list --waiting",
 	"event show":           "event show evt_123\nevent show evt_123 --body",
+	"export periods":       "export periods --out periods.csv",
 	"export receipts":      "export receipts --out receipts.csv",
 	"export refunds":       "export refunds --format jsonl",
 	"export subscriptions": "export subscriptions --out subscriptions.csv",
@@ -29,7 +30,9 @@ var examples = map[string]string{
 	"outbox replay": "outbox replay ID",
 	"payment list":  "payment list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 	"payment show":  "payment show acct_shop/pi_123",
-	"poll":          "poll\npoll --once --all --sweep",
+	"period list": "period list --ending failed --from 2026-03-01 --to 2026-03-31\nperiod list 1001/1\n" +
+		"period list --ending parked --json",
+	"poll": "poll\npoll --once --all --sweep",
 	"purchase create": "purchase create --account UUID --kind legacy --key order-1 --amount 12.99 --currency USD\n" +
 		"purchase create --account UUID --kind split --key 2 --price price_123 --payments 3 --payment-method pm_123",
 	"purchase list":  "purchase list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
@@ -64,7 +67,7 @@ var examples = map[string]string{
 	"subscription create": "subscription create 1001/1 --sku gym --amount 39.00 --currency EUR --payment-day 1 " +
 		"--email ann@example.com",
 	"subscription show":   "subscription show 1001/1",
-	"subscription list":   "subscription list --status past_due",
+	"subscription list":   "subscription list --status past_due\nsubscription list --sku gym --email ann@example.com",
 	"subscription update": "subscription update 1001/1 --amount 42.00",
 	"subscription pause":  "subscription pause 1001/1",
 	"subscription resume": "subscription resume 1001/1",

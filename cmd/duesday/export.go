@@ -22,7 +22,7 @@ import (
 var (
 	accountColumns = []string{"account", "email", "time_zone", "created_at"}
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
-		"currency", "charge"}
+		"currency", "charge", "kind"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
 		"currency", "state", "reason", "charge", "refund"}
 )
@@ -56,9 +56,10 @@ and a column status, which import refuses.`
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
 		"also those that are not active, with their status; that file cannot be imported")
 	receipts, _ := kind("receipts", "Write all receipts that have not expired")
+	periods, _ := kind("periods", "Write all periods that ended unpaid or are parked")
 	refunds, _ := kind("refunds", "Write all refunds and disputes")
-	return group("export", "Write accounts, subscriptions, receipts or refunds as CSV or JSON lines", "", accounts,
-		subscriptions, receipts, refunds)
+	return group("export", "Write accounts, subscriptions, receipts, periods or refunds as CSV or JSON lines", "", accounts,
+		subscriptions, receipts, periods, refunds)
 }
 
 func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {
@@ -88,6 +89,8 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		return exportRows(w, asJSON, bar, accountColumns, readable(p, s.engine.Accounts(ctx)), viewAccount)
 	case "receipts":
 		return exportRows(w, asJSON, bar, receiptColumns, readable(p, s.engine.Receipts(ctx)), viewReceipt)
+	case "periods":
+		return exportRows(w, asJSON, bar, periodColumns, readable(p, s.engine.EndedPeriods(ctx)), viewFullPeriod)
 	case "refunds":
 		return exportRows(w, asJSON, bar, reversalColumns, readable(p, s.engine.ReversalRecords(ctx)), viewReversal)
 	}

@@ -78,14 +78,18 @@ func TestOtherHands_ListsGoOn(t *testing.T) {
 		shown int
 		named []string
 	}{
-		"subscription list":             {3, subscriptions},
-		"subscription list --account 2": {2, subscriptions},
-		"account show 2":                {3, subscriptions},
-		"subscription show 2/3":         {1, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
-		"receipt list 2":                {1, append(reversals, receipts...)},
-		"export subscriptions --all":    {3, subscriptions},
-		"export receipts":               {2, receipts},
-		"export refunds":                {0, reversals},
+		"subscription list":              {3, subscriptions},
+		"subscription list --account 2":  {2, subscriptions},
+		"account show 2":                 {3, subscriptions},
+		"subscription show 2/3":          {1, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
+		"receipt list 2":                 {1, append(reversals, receipts...)},
+		"export subscriptions --all":     {3, subscriptions},
+		"export receipts":                {2, receipts},
+		"export refunds":                 {0, reversals},
+		"period list":                    {1, []string{"item ACC#2 PER#3#SKU#news#000009: "}},
+		"period list 2/3":                {1, []string{"item ACC#2 PER#3#SKU#news#000009: "}},
+		"export periods":                 {1, []string{"item ACC#2 PER#3#SKU#news#000009: "}},
+		"account list --status canceled": {0, subscriptions},
 	} {
 		for _, flag := range []string{"", " --json"} {
 			r := c.run(strings.Fields(line + flag)...)

@@ -35,7 +35,8 @@ func (p *program) groups(root *cobra.Command) {
 				(*engine.Engine).Resume), p.subscriptionCancel(), p.subscriptionCharge(),
 			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
 		group("receipt", "List receipts, record manual payments and refund charges", "", p.receiptList(),
-			p.receiptCreate(), p.receiptRefund()), p.exportCommand())
+			p.receiptCreate(), p.receiptRefund()),
+		group("period", "List periods that did not end paid", "", p.periodList()), p.exportCommand())
 	add("tracking", "Tracking of Stripe:", p.serveCommand(),
 		group("connect", "Register the Stripe accounts of merchants, and list them", connectLong, p.connectAdd(),
 			p.connectList(), p.connectShow()),

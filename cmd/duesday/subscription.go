@@ -114,9 +114,8 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
-	status := choiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
-		billing.Completed)
-	c := p.storeLeaf("list", "List subscriptions: all, or an account's, or those of one status", need{read: true},
+	f := &listFilter{}
+	c := p.storeLeaf("list", "List subscriptions: all, or those of an account, address, SKU or status", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			all := s.engine.Subscriptions(ctx)
 			if account != "" {
@@ -126,7 +125,7 @@ func (p *program) subscriptionList() *cobra.Command {
 				all = s.engine.GetSubscriptionsByAccount(ctx, account)
 			}
 			n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
-				return status.value == "" || s.Status == status.value
+				return f.hasEmail(s.Email) && f.subscription(s)
 			}))
 			if err == nil {
 				p.say("\n%s", plural(n, "subscription"))
@@ -134,7 +133,7 @@ func (p *program) subscriptionList() *cobra.Command {
 			return err
 		})
 	c.Flags().StringVar(&account, "account", "", "only those of the `ACCOUNT`")
-	c.Flags().Var(&status, "status", "only those of this status")
+	f.flags(c, "those of")
 	return c
 }
 

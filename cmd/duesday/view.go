@@ -85,7 +85,7 @@ func dueOf(s *billing.Subscription) civil.Date {
 func viewReceipt(r *billing.Receipt) object {
 	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", periodOf(r), "due_date", r.Due,
 		"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-		"charge", r.Charge}
+		"charge", r.Charge, "kind", r.Kind}
 }
 
 // periodOf returns the period; nil when it is not known, since the receipt came with the data.
@@ -96,9 +96,9 @@ func periodOf(r *billing.Receipt) *int {
 	return &r.Period
 }
 
-// viewFullReceipt says where the payment was taken, too.
+// viewFullReceipt says who was told and how long it is kept, too.
 func viewFullReceipt(r *billing.Receipt) object {
-	return append(viewReceipt(r), "kind", r.Kind, "email", r.Email, "expires_at?", r.Expires)
+	return append(viewReceipt(r), "email", r.Email, "expires_at?", r.Expires)
 }
 
 // viewReversal is a refund or a dispute; also a line of export refunds.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -96,6 +97,16 @@ func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter
 func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
 	prefix := PerPrefix + n.ID + "#SKU#" + n.SKU + "#"
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
+}
+
+// GetEndedPeriodsByAccount yields those of all the account's subscriptions, in order of their keys.
+func (e *Records) GetEndedPeriodsByAccount(ctx context.Context, account string) iter.Seq2[*EndedPeriod, error] {
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: PerPrefix}, DecodePeriod)
+}
+
+// EndedPeriods yields those of all subscriptions. It scans.
+func (e *Records) EndedPeriods(ctx context.Context) iter.Seq2[*EndedPeriod, error] {
+	return scanned(e, ctx, func(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), PerPrefix) }, DecodePeriod)
 }
 
 // A decoder reads an item.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// periodColumns are the columns of export periods; see viewFullPeriod.
+var periodColumns = []string{"account", "subscription", "sku", "period", "ending", "due_date", "ended_at", "reason",
+	"amount", "currency", "intent"}
+
+// viewFullPeriod is an unpaid period of any subscription; also a line of export periods.
+func viewFullPeriod(p *billing.EndedPeriod) object {
+	return append(object{"account", p.Account, "subscription", p.ID, "sku", p.SKU}, viewPeriod(p)...)
+}
+
+type periodFlags struct {
+	of       billing.Name // the account, or one subscription of it; zero: the whole store
+	ending   valueFlag[billing.Ending]
+	from, to valueFlag[civil.Date]
+	limit    int
+}
+
+func (p *program) periodList() *cobra.Command {
+	f := &periodFlags{from: dateFlag(), to: dateFlag(),
+		ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
+	c := p.storeLeaf("list", "List periods that did not end paid: all, or an account's or subscription's",
+		need{read: true}, func(ctx context.Context, s *session, _ []string) error { return p.listPeriods(ctx, s, f) })
+	c.Use, c.Args = "list [ACCOUNT[/SUBSCRIPTION]]", cobra.MaximumNArgs(1)
+	c.Long = `List the periods that ended failed, void or skipped, and those that are parked, with the
+reasons: all of the store, or those of an account or a subscription. A day is that of UTC on
+which the period ended, or was parked. A period leaves the list if it is paid after all.`
+	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
+	c.Flags().Var(&f.from, "from", "only those that ended on this day or later")
+	c.Flags().Var(&f.to, "to", "only those that ended on this day or earlier")
+	c.Flags().IntVar(&f.limit, "limit", 0, "at most so many; 0 for all")
+	return checked(c, func(args []string) (err error) {
+		switch {
+		case f.limit < 0:
+			return usagef("--limit %d: want 0 or more", f.limit)
+		case !f.to.value.IsZero() && f.to.value.Before(f.from.value):
+			return usagef("--to %s is before --from %s", f.to.value, f.from.value)
+		case len(args) == 1 && strings.Contains(args[0], "/"):
+			f.of, err = parseName(args[0])
+		case len(args) == 1:
+			f.of.Account, err = args[0], billing.CheckID("account", args[0])
+		}
+		return err
+	})
+}
+
+func (p *program) listPeriods(ctx context.Context, s *session, f *periodFlags) error {
+	if f.of.ID != "" {
+		if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
+			return notFound(err, "subscription "+f.of.String())
+		}
+	}
+	all := s.engine.EndedPeriods(ctx)
+	if f.of.Account != "" {
+		all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
+	}
+	more := false
+	n, err := list(p, firstOf(f.limit, f.those(readable(p, all)), &more), viewFullPeriod,
+		[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
+		func(x *billing.EndedPeriod) []any {
+			return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
+		})
+	switch {
+	case err != nil:
+		return err
+	case more:
+		p.say("\n%s, and there are more: a larger --limit shows them", plural(n, "period"))
+	default:
+		p.say("\n%s", plural(n, "period"))
+	}
+	return nil
+}
+
+// those yields the periods of the flags.
+func (f *periodFlags) those(all iter.Seq2[*billing.EndedPeriod, error]) iter.Seq2[*billing.EndedPeriod, error] {
+	return filtered(all, func(x *billing.EndedPeriod) bool {
+		day := civil.Of(x.Ended)
+		return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) &&
+			!day.Before(f.from.value) && (f.to.value.IsZero() || !day.After(f.to.value))
+	})
+}
