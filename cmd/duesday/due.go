@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -13,14 +14,23 @@ import (
 )
 
 func (p *program) dueCommand() *cobra.Command {
-	index := func(kind billing.Kind, short string) *cobra.Command {
+	index := func(kind billing.Kind, short, long string) *cobra.Command {
 		on, until := dateFlag(), dateFlag()
 		c := p.storeLeaf(string(kind), short, need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+			rows, ending := dueOn(ctx, s.engine, kind, on.value), 0
 			if on.value.IsZero() {
-				return p.listDue(kind, dueUntil(ctx, s.engine, kind, until.value))
+				rows = dueUntil(ctx, s.engine, kind, until.value)
 			}
-			return p.listDue(kind, dueOn(ctx, s.engine, kind, on.value))
+			if kind == billing.Payments { // nobody who is to be cancelled is reminded
+				rows = withoutEnding(ctx, s.engine, rows, &ending)
+			}
+			err := p.listDue(kind, rows)
+			if err == nil && ending > 0 {
+				p.say("%s to be cancelled instead: left out", plural(ending, "subscription"))
+			}
+			return err
 		})
+		c.Long = long
 		c.Flags().Var(&on, "date", "exactly this day")
 		c.Flags().Var(&until, "until", "this day and all before it")
 		return checked(c, func([]string) error {
@@ -31,8 +41,10 @@ func (p *program) dueCommand() *cobra.Command {
 		})
 	}
 	return group("due", "List the subscriptions that the daily jobs will look at", "",
-		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
-		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
+		index(billing.Payments, "List subscriptions by the day of their next payment or retry",
+			`List subscriptions by the day of their next payment or retry, without those that the payment
+run will cancel instead: they end with the period, or their cancellation is requested.`),
+		index(billing.Reminders, "List subscriptions by the day of their next reminder", ""))
 }
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
@@ -102,5 +114,47 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 				}
 			}
 		}
+	}
+}
+
+// dueAhead is how many subscriptions of an index's rows are read at once.
+const dueAhead = 64
+
+// withoutEnding leaves out the rows of subscriptions that will be cancelled instead of charged, and counts
+// them. An index does not tell: the base items are read.
+func withoutEnding(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
+	ending *int) iter.Seq2[billing.DueRow, error] {
+	return func(yield func(billing.DueRow, error) bool) {
+		ahead := make([]billing.DueRow, 0, dueAhead)
+		var ends [dueAhead]bool
+		flush := func() bool {
+			var reads sync.WaitGroup
+			for i, r := range ahead {
+				reads.Go(func() {
+					s, err := e.Load(ctx, r.Name) // after an error, the row is all that is known
+					ends[i] = err == nil && s.WillEnd()
+				})
+			}
+			reads.Wait()
+			for i, r := range ahead {
+				if ends[i] {
+					*ending++
+				} else if !yield(r, nil) {
+					return false
+				}
+			}
+			ahead = ahead[:0]
+			return true
+		}
+		for r, err := range rows {
+			if err != nil {
+				_ = flush() && yield(r, err)
+				return
+			}
+			if ahead = append(ahead, r); len(ahead) == dueAhead && !flush() {
+				return
+			}
+		}
+		flush()
 	}
 }

@@ -73,6 +73,11 @@ func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
+// WillEnd reports whether the next payment run cancels the subscription instead of charging it on its day.
+func (s *Subscription) WillEnd() bool {
+	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Status == Active
+}
+
 // Over reports whether the subscription is never charged again.
 func (s *Subscription) Over() bool { return s.Status == CanceledSub || s.Status == Completed }
 

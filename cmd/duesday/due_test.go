@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TestDue_LeavesOutTheEnding: a subscription that will be cancelled instead of charged is not due; one whose
+// last period is still to be paid is.
+func TestDue_LeavesOutTheEnding(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/ends", "pm_card_visa", "--next-payment-date", "2026-04-15")
+	c.create("1/goes", "pm_card_visa", "--next-payment-date", "2026-04-15")
+	c.create("2/asked", "pm_card_visa_chargeDeclined")
+	c.create("2/open", "pm_card_visa_chargeDeclined")
+	c.must("run", "payments") // both are tried again a day later
+	c.must("subscription", "cancel", "1/ends", "--at-period-end")
+	c.must("subscription", "cancel", "2/open", "--at-period-end")
+	asked := store.NewItem(store.Attribute{Name: "Requested", Value: store.S(string(billing.RequestCancel))})
+	c.commit(store.Update("duesday-recurring-payments", billing.Name{Account: "2", ID: "asked", SKU: "news"}.Key(), asked, nil))
+	equal(t, "due", names(c.list("due", "payments", "--until", "2026-04-30")), "2/open, 1/goes")
+	equal(t, "on the day", names(c.list("due", "payments", "--date", "2026-04-15")), "1/goes")
+	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "2 payments\n2 subscriptions to be cancelled instead: left out")
+}
+
+// TestDue_InOrder has more rows than are read at once.
+func TestDue_InOrder(t *testing.T) {
+	c := newCLI(t)
+	book := header
+	for i := range 2*dueAhead + 5 {
+		book += fmt.Sprintf("%03d,a@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
+	}
+	c.must("import", c.file("book.csv", book))
+	c.must("subscription", "cancel", "070/1", "--at-period-end")
+	want := 0
+	for _, row := range c.list("due", "payments", "--date", today) {
+		if want == 70 {
+			want++
+		}
+		equal(t, "row", row.(map[string]any)["account"], fmt.Sprintf("%03d", want))
+		want++
+	}
+	equal(t, "rows", want, 2*dueAhead+5)
+}
