@@ -71,7 +71,7 @@ func views[T any](all []T, view func(T) object) []object {
 
 // dueOf returns the due date of the period to be paid next; zero when none will be.
 func dueOf(s *billing.Subscription) civil.Date {
-	if s.Open == nil && s.Status != billing.Active && s.Status != billing.ParkedState {
+	if s.NextOpen() == nil && s.Status != billing.Active && s.Status != billing.ParkedState {
 		return civil.Date{}
 	}
 	due, err := s.Due()

@@ -152,7 +152,7 @@ func (s *Subscription) followDay() error {
 		return nil
 	}
 	next := s.Period
-	if s.Open != nil {
+	if s.NextOpen() != nil {
 		next++ // the open one keeps its due date
 	}
 	was = was.OnAnchor()
@@ -180,8 +180,8 @@ func (s *Subscription) Altered() string {
 		return ""
 	}
 	day, err := s.Due()
-	if s.Open != nil {
-		day = civil.Later(day, s.Open.Retry)
+	if o := s.NextOpen(); o != nil {
+		day = civil.Later(day, o.Retry)
 	}
 	if err != nil || !s.NextPayment.After(day) {
 		return ""

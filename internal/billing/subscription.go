@@ -104,8 +104,8 @@ func (s *Subscription) Schedule() civil.Schedule {
 
 // Due returns the due date of the period to be paid next.
 func (s *Subscription) Due() (civil.Date, error) {
-	if s.Open != nil {
-		return s.Open.Due, nil
+	if o := s.NextOpen(); o != nil {
+		return o.Due, nil
 	}
 	return s.Schedule().Due(s.Period)
 }

@@ -51,6 +51,18 @@ func (o *OpenPeriod) Unanswered() bool {
 	return n == 0 || o.Attempts[n-1].Number < o.Attempt
 }
 
+// Collecting reports whether the open period is a past one: it ended unpaid, and is charged again.
+// Its outcome does not move Period.
+func (s *Subscription) Collecting() bool { return s.Open != nil && s.Open.Period < s.Period }
+
+// NextOpen returns the open period if it is the one to be paid next, or nil.
+func (s *Subscription) NextOpen() *OpenPeriod {
+	if s.Collecting() {
+		return nil
+	}
+	return s.Open
+}
+
 // Bound reports whether the intent is the open period's. The id may lack its connected account:
 // ids of intents are unique among all of them.
 func (s *Subscription) Bound(intent string) bool {
@@ -138,7 +150,7 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 			return Invalid("reminder_days", "want 0 (none) to 366")
 		}
 		s.ReminderDays = *c.ReminderDays
-		if due, err := s.Due(); err == nil && s.Open == nil && s.Altered() == "" {
+		if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
 			s.Reschedule(due, today)
 		}
 	}
@@ -150,7 +162,7 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 // date, so the last one alone counts. An open period keeps its due date.
 func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	next := s.Period
-	if s.Open != nil {
+	if s.NextOpen() != nil {
 		next++
 	}
 	old, err := s.Schedule().Due(next)
@@ -168,7 +180,7 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	}
 	altered := s.Altered() != "" // then the row stays for the run that parks it
 	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old
-	if s.Open == nil && !altered {
+	if s.NextOpen() == nil && !altered {
 		s.Reschedule(first, today)
 	}
 	return nil

@@ -186,7 +186,7 @@ func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision)
 		if errors.Is(err, billing.ErrUnchanged) {
 			return nil
 		}
-		if err != nil || s.Status != billing.PastDue || s.Open != nil {
+		if err != nil || s.Status != billing.PastDue || s.NextOpen() != nil {
 			return err
 		}
 	}
@@ -203,10 +203,15 @@ type choice struct {
 // urgent: a person asks for it, perhaps with the same method as before.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
 	urgent bool) ([]store.Write, error) {
-	switch o := s.Open; {
-	case o != nil && o.Method == c.method && o.Payer.Same(c.payer):
-	case o != nil:
-		return nil, e.retry(ctx, s, c.method, c.payer, today)
+	unchanged := billing.ErrUnchanged
+	if o := s.Open; o != nil && (o.Method != c.method || !o.Payer.Same(c.payer)) {
+		unchanged = e.retry(ctx, s, c.method, c.payer, today)
+		if unchanged != nil && !errors.Is(unchanged, billing.ErrUnchanged) {
+			return nil, unchanged
+		}
+	}
+	switch {
+	case s.NextOpen() != nil:
 	case s.Status == billing.PastDue && urgent:
 		return e.reactivate(s, today)
 	case s.Status == billing.PastDue:
@@ -220,7 +225,7 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	case s.Status == billing.ParkedState && s.Parked == noMethod:
 		return e.unpark(s, today)
 	}
-	return nil, billing.ErrUnchanged
+	return nil, unchanged
 }
 
 // noMethod is the reason for parking a subscription due without a method.

@@ -86,6 +86,11 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]sto
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod,
 	rec *billing.Receipt) outbox.Effect {
 	amount, period := s.Amount, s.Period
+	if o != nil {
+		period = o.Period
+	} else if rec != nil {
+		period = rec.Period
+	}
 	due, _ := s.Due()
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,
 		outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
@@ -159,7 +164,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		}
 		r := resultOf(s, OutcomeSkipped, "nothing to remind of")
 		var others []store.Write
-		if s.Status == billing.Active && s.Open == nil && !s.CancelAtEnd && due.After(today) {
+		if s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = OutcomeSent, ""
 			if !asked && !dry && s.Email != "" {
 				if c, ok := e.cardOf(ctx, s); ok {
@@ -205,7 +210,7 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil
 	}
 	due, err := s.Due()
-	if err != nil || s.Status != billing.Active || s.Open != nil || s.CancelAtEnd {
+	if err != nil || s.Status != billing.Active || s.NextOpen() != nil || s.CancelAtEnd {
 		return false, err
 	}
 	return strconv.Itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil

@@ -82,7 +82,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		}
 		return e.changeMethod(ctx, s, *c.Method, payer, today)
 	})
-	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.Open == nil {
+	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.NextOpen() == nil {
 		return e.Resume(ctx, n) // more due dates to void than one commit takes
 	}
 	return s, err
@@ -107,7 +107,7 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
 	today civil.Date) (writes []store.Write, err error) {
 	s.SetMethod(method, e.Now())
-	if s.Open == nil {
+	if s.NextOpen() == nil {
 		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
 	} else {
 		err = e.retry(ctx, s, method, p, today)
@@ -218,7 +218,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 				return nil, nil
 			case s.CancelAtEnd && s.Status == billing.Active:
 				s.CancelAtEnd = false
-				if due, err := s.Due(); err == nil && s.Open == nil && s.Altered() == "" {
+				if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
 					s.Reschedule(due, today)
 				}
 				return nil, nil
@@ -236,7 +236,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 // reactivate voids the due dates before today, and makes the subscription active. If there are
 // more of them than one commit takes, the status stays and the caller must call again.
 func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-	if s.Open != nil {
+	if s.NextOpen() != nil {
 		return nil, nil
 	}
 	const most = store.MaxWrites - 10

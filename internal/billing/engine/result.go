@@ -37,12 +37,12 @@ type Result struct {
 	Reason  string
 }
 
-// resultOf describes the subscription's period to be paid next.
+// resultOf describes the subscription's open period, or else the one to be paid next.
 func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	r := &Result{Name: s.Name, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
 	r.Due, _ = s.Due()
-	if s.Open != nil {
-		r.Amount = s.Open.Amount
+	if o := s.Open; o != nil {
+		r.Period, r.Amount, r.Due = o.Period, o.Amount, o.Due
 	}
 	return r
 }
