@@ -72,6 +72,6 @@ var examples = map[string]string{
 	"subscription pause":  "subscription pause 1001/1",
 	"subscription resume": "subscription resume 1001/1",
 	"subscription cancel": "subscription cancel 1001/1 --at-period-end",
-	"subscription charge": "subscription charge 1001/1",
+	"subscription charge": "subscription charge 1001/1 --period 3",
 	"subscription skip":   "subscription skip 1001/1",
 }

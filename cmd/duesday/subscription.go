@@ -246,6 +246,8 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	switch {
 	case s.Status == billing.ParkedState:
 		note += ": " + s.Parked + "; duesday subscription charge or skip"
+	case collects(s) != nil:
+		note += ", period " + strconv.Itoa(*collects(s)) + " is being collected"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
 	case s.Open != nil && s.Open.State == billing.RequiresAction:

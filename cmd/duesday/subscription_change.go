@@ -74,7 +74,7 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 	if c.PaymentDay != nil {
 		moved = p.sayMoved(old, sub.Anchor, sub.AnchorPeriod)
 	}
-	if sub.Open != nil && c.Method != nil {
+	if (sub.Open != nil || sub.Collect > 0) && c.Method != nil {
 		results, after, err := s.engine.CollectNow(ctx, n)
 		if after != nil {
 			sub = after
@@ -128,20 +128,6 @@ func (p *program) subscriptionCancel() *cobra.Command {
 		})
 	c.Flags().BoolVar(&atEnd, "at-period-end", false, "let the paid period run out first; resume takes it back")
 	return c
-}
-
-func (p *program) subscriptionCharge() *cobra.Command {
-	return p.subscriptionLeaf("charge", "Charge the period of a parked subscription now", need{processor: true},
-		func(ctx context.Context, s *session, n billing.Name) error {
-			results, sub, err := s.engine.ChargeParked(ctx, n)
-			p.deliver(ctx, s)
-			if err != nil {
-				return notFound(err, "subscription "+n.String())
-			}
-			p.sayResults(results)
-			p.sayChanged(sub, "is "+string(sub.Status))
-			return p.json(object{"results", views(results, viewResult), "subscription", viewSubscription(sub)})
-		})
 }
 
 func (p *program) sayResults(results []engine.Result) {

@@ -155,6 +155,37 @@ func TestSubscription_ChargeAndSkipWhatIsParked(t *testing.T) {
 	equal(t, "audit", c.object(exitDone, "verify")["ok"], true)
 }
 
+// TestSubscription_ChargeFailedPeriod: a failed period is paid by one command, and the same command
+// again says so.
+func TestSubscription_ChargeFailedPeriod(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa_chargeDeclinedLostCard")
+	c.must("run", "payments")
+	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa_chargeDeclined")
+	v := c.object(exitPerson, "subscription", "charge", "1/1", "--period", "0")
+	equal(t, "declined", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "due_date"),
+		[]any{0, "failed", "2026-03-15"})
+	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa")
+	contains(t, c.must("subscription", "charge", "1/1", "--period", "0"), "period 0, due 2026-03-15, $12.99: paid",
+		"2026-04-15")
+	contains(t, c.must("subscription", "charge", "1/1", "--period", "0"), "period 0 of 1/1 is paid already: receipt 2026")
+	v = c.object(exitDone, "subscription", "charge", "1/1", "--period", "0")
+	equal(t, "again", members(v, "results", "paid_before"), []any{[]any{}, true})
+	for line, want := range map[string]string{"--period 1": "period 1 is due on 2026-04-15",
+		"--period 2": "period 2 is due on 2026-05-15", "--period -1": "period", "": "not parked"} {
+		r := c.run(append([]string{"subscription", "charge", "1/1"}, strings.Fields(line)...)...)
+		if r.code == exitDone || !strings.Contains(r.errors, want) {
+			t.Errorf("%s: exit %d, %s", line, r.code, r.errors)
+		}
+	}
+	if r := c.run("subscription", "charge", "1/1", "--reopen", "x"); r.code != exitUsage {
+		t.Errorf("exit %d, %s", r.code, r.errors)
+	}
+	c.must("subscription", "pause", "1/1")
+	c.must("subscription", "resume", "1/1")
+	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
+}
+
 func TestReceipt(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")

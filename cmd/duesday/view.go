@@ -40,9 +40,17 @@ func viewSubscription(s *billing.Subscription) object {
 		"period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
 		"next_payment_date?", s.NextPayment, // the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
-		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested,
+		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "collects?", collects(s),
 		"parked?", s.Parked, // why it waits for a person
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", viewOpen(s.Open)}
+}
+
+// collects returns the past period that is to be collected, or is open for that; nil: none.
+func collects(s *billing.Subscription) *int {
+	if period := s.AtHand(); period < s.Period {
+		return &period
+	}
+	return nil
 }
 
 func viewOpen(o *billing.OpenPeriod) object {

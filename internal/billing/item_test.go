@@ -35,7 +35,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		TimeZone:  "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
 		NextPayment:  day(2),
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
-		Requested: billing.RequestPause, CancelAtEnd: true, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
+		Requested: billing.RequestPause, CancelAtEnd: true, Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, Overtaken: true}}
@@ -56,7 +56,7 @@ func TestItem_RoundTrip(t *testing.T) {
 
 	ended := &billing.EndedPeriod{Name: name, Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
 		Reason: "declined",
-		Amount: amount, Ref: "pi_1", Attempts: attempts}
+		Amount: amount, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
 

@@ -27,7 +27,7 @@ func TestChangeDay_TheLastOneCounts(t *testing.T) {
 			PaymentDay: due.Day()}
 		s := new(*once)
 		if rapid.Bool().Draw(t, "open") {
-			s.Period, s.Open = 3, &OpenPeriod{}
+			s.Period, s.Open = 3, &OpenPeriod{Period: 3}
 		}
 		var c Change
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {

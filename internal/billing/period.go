@@ -118,6 +118,11 @@ type EndedPeriod struct {
 	Amount   money.Amount
 	Ref      string // of its cancelled intent; "" when none was bound
 	Attempts []Attempt
+
+	// Generation is that of Ref. Records of an older Duesday lack it: the intent's tag has it.
+	Generation int
+	// CollectUntil is the last day on which a new payment method collects it; zero: it is forgiven.
+	CollectUntil civil.Date
 }
 
 // Write returns the put of the record.
@@ -140,8 +145,10 @@ func DecodePeriod(it store.Item) (*EndedPeriod, error) {
 func (p *EndedPeriod) attributes(c *codec, key store.Key) {
 	c.amount(schema.Amount, "period", &p.Amount)
 	attempts(c, &p.Attempts)
+	c.date(schema.CollectUntil, &p.CollectUntil)
 	c.date(schema.DueDate, &p.Due)
 	c.instant(schema.EndedDate, &p.Ended)
+	c.count(schema.Generation, &p.Generation, 0)
 	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &p.Period)
 	always(c, schema.Reason, &p.Reason)

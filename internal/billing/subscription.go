@@ -74,6 +74,7 @@ type Subscription struct {
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	CancelAtEnd  bool
+	Collect      int    // the past period to be collected, plus one; 0: none, or it is open
 	CardTold     string // the last month, 2026-12, of the card whose end the customer was told of
 	PausedOn     civil.Date
 	Parked       string // why it is parked
@@ -184,6 +185,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.count(schema.AnchorPeriod, &s.AnchorPeriod, 0)
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)
 	text(c, schema.CardTold, &s.CardTold)
+	c.count(schema.Collect, &s.Collect, 0)
 	c.keptStamp(schema.CreatedDate, &s.Created)
 	c.date(schema.DueBefore, &s.DueBefore)
 	text(c, schema.Email, &s.Email)

@@ -15,13 +15,16 @@ import (
 // there is none.
 func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	if s.Status == ParkedState {
-		s.NextPayment = today // every run reports it until a person has decided
+	collects := s.Collecting() || s.Collect > 0
+	if s.Status == ParkedState || collects {
+		s.NextPayment = today // every run looks at it until it is decided
 	}
 	if s.Status != Active {
 		return
 	}
-	s.NextPayment = civil.Later(due, today)
+	if !collects {
+		s.NextPayment = civil.Later(due, today)
+	}
 	if s.ReminderDays > 0 && !s.CancelAtEnd && due.After(today) {
 		s.NextReminder = civil.Later(due.AddDays(-s.ReminderDays), today)
 	}
@@ -34,14 +37,14 @@ func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s
 func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested, s.Parked = RequestNone, ""
+	s.Requested, s.Parked, s.Collect = RequestNone, "", 0
 }
 
 // Pause takes the subscription off the agenda.
 func (s *Subscription) Pause(today civil.Date) {
 	s.Status, s.PausedOn = Paused, today
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested = RequestNone
+	s.Requested, s.Collect = RequestNone, 0
 }
 
 // Unanswered reports whether the last attempt was not declined: the customer has to
@@ -54,6 +57,29 @@ func (o *OpenPeriod) Unanswered() bool {
 // Collecting reports whether the open period is a past one: it ended unpaid, and is charged again.
 // Its outcome does not move Period.
 func (s *Subscription) Collecting() bool { return s.Open != nil && s.Open.Period < s.Period }
+
+// MarkCollect has the payment job collect the past period, from that day on.
+func (s *Subscription) MarkCollect(period int, today civil.Date) {
+	s.Collect, s.NextPayment = period+1, today
+}
+
+// AtHand returns the period that the payment job deals with next: the open one, or a past one to be
+// collected, or else the one to be paid next.
+func (s *Subscription) AtHand() int {
+	switch {
+	case s.Open != nil:
+		return s.Open.Period
+	case s.Collect > 0:
+		return s.Collect - 1
+	}
+	return s.Period
+}
+
+// NextDue reports whether the due date of an active subscription's next period has come.
+func (s *Subscription) NextDue(today civil.Date) bool {
+	due, err := s.Due()
+	return s.Status == Active && err == nil && !due.After(today)
+}
 
 // NextOpen returns the open period if it is the one to be paid next, or nil.
 func (s *Subscription) NextOpen() *OpenPeriod {

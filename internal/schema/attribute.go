@@ -122,6 +122,10 @@ const (
 	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
 	Refund    = "Refund"    // the processor's id of it
 	Request   = "Request"   // our own id, when it was asked for here
+
+	// Of a past period that is collected.
+	Collect      = "Collect"      // of a subscription: the period to be collected, plus one
+	CollectUntil = "CollectUntil" // of its record: the last day on which a new payment method collects it
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -158,5 +162,6 @@ func Names() []string {
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
+		Collect, CollectUntil,
 	}
 }

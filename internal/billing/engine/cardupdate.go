@@ -268,6 +268,9 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 	today civil.Date) error {
 	o := s.Open
 	moved := !o.Payer.Same(p)
+	if moved && s.Collecting() {
+		return billing.ErrUnchanged // it fails with the old method, and is collected anew by a person's request
+	}
 	in, err := e.proc.Lookup(ctx, o.Ref)
 	final := in.State == billing.Canceled || in.State == billing.Succeeded || in.State == billing.Processing
 	if err == nil && moved && s.Requested == billing.RequestNone && !final {

@@ -130,6 +130,8 @@ type crash struct {
 	second  fault // strikes the recovery
 	again   time.Duration
 	plant   planted
+	past    bool // a person has a period collected that failed before
+	last    bool // and the due date of the next one comes on the next day
 
 	w    *world
 	name billing.Name
@@ -141,6 +143,9 @@ type crash struct {
 
 func (c *crash) String() string {
 	text := fmt.Sprintf("%s, first %v, after %s", c.outcome.name, c.first, c.delay)
+	if c.past {
+		text = fmt.Sprintf("past period (late: %t), %s", c.last, text)
+	}
 	if c.request != nil {
 		text += ", " + c.request.name + fmt.Sprintf(" %v", c.during)
 	}
@@ -171,7 +176,7 @@ func (c *crash) price(p *process, a money.Amount) {
 		return
 	}
 	for n := range 24 {
-		if n > before.Period || (n == before.Period && before.Open == nil) {
+		if n > before.Period || (n == before.Period && before.NextOpen() == nil) {
 			c.w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = a
 		}
 	}
@@ -187,9 +192,13 @@ func (c *crash) play() []string {
 	for n := range 24 {
 		w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = usd(1299)
 	}
+	if c.past {
+		c.failFirst()
+	}
 	w.script.left = append([]scripted(nil), c.outcome.script...)
 
 	p := w.start(c.first...)
+	c.ask(p)
 	c.days(p, nil)
 	c.lives[0] = p.faults.passed()
 	if p.faults.died() {
@@ -203,6 +212,7 @@ func (c *crash) play() []string {
 			}
 		}
 		p = w.start(c.second)
+		c.ask(p)
 		c.days(p, &c.lives[2])
 		c.recovery = p.faults.passed()
 		if p.faults.died() {
@@ -210,12 +220,62 @@ func (c *crash) play() []string {
 		}
 	}
 	p = w.start()
+	c.ask(p)
 	c.days(p, nil)
 	if !w.settled(c.name) && !p.faults.died() {
 		w.violate("not settled after %d days: %+v", patience, *w.sub(c.name).Open)
 	}
+	c.collected()
 	c.next(p)
 	return w.audit()
+}
+
+// failFirst has the first period fail with another card. It is collected with the outcome's.
+func (c *crash) failFirst() {
+	p, ctx := c.w.start(), context.Background()
+	bad := "pm_card_visa_chargeDeclinedLostCard"
+	for _, method := range []string{bad, c.outcome.method} {
+		if _, err := p.UpdateSubscription(ctx, c.name, billing.Change{Method: &method}); err != nil {
+			c.w.violate("another card: %v", err)
+		}
+		if method == bad {
+			p.run(civil.Date{})
+		}
+	}
+	if c.last {
+		c.w.goTo(date("2024-02-28"))
+	}
+}
+
+// ask has the failed period collected, unless the first life has done with it.
+func (c *crash) ask(p *process) {
+	if c.past && c.w.ending(c.name, 0).Generation == 0 {
+		_, err := p.ChargePeriod(context.Background(), c.name, engine.PeriodCharge{})
+		c.refused(p, err)
+	}
+}
+
+// collected: a past period that can be paid is paid, whatever was cut off, and one that cannot ends as
+// it did before.
+func (c *crash) collected() {
+	if !c.past || c.request != nil {
+		return
+	}
+	s := c.w.sub(c.name)
+	paid := c.w.ending(c.name, 0).Ending == ""
+	switch c.outcome.name {
+	case "pays", "busy", "lost requests", "lost replies", "timeout":
+		if !paid && len(c.first) == 1 {
+			c.w.violate("period 0 was not collected: %s", c.w.describe(c.name))
+		}
+	case "soft decline", "hard decline", "unknown token", "processing, bounces":
+		if paid {
+			c.w.violate("period 0 was paid: %s", c.w.describe(c.name))
+		}
+	}
+	if s.Collecting() || s.Collect > 0 {
+		c.w.violate("period 0 is still being collected: %s", c.w.describe(c.name))
+	}
 }
 
 // patience is after how many days without a fault everything must have been settled.
@@ -294,6 +354,7 @@ type programme struct {
 	tools atomic.Int64 // writes of another tool
 	soak  *soaktest.Programme
 	queue chan *crash
+	begin func(point int) crash // a case of the outcome under way
 	wait  sync.WaitGroup
 }
 
@@ -350,16 +411,33 @@ var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
 // the whole recovery, and the requests, at every point too.
 func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	t.Parallel()
+	everyCrashPoint(t, 100, 5000, func(outcome, int) crash { return crash{} })
+}
+
+// TestExactlyOnce_Collecting is the same programme for a period that failed before, and that a person
+// has collected: long before the next due date, or on the day before it.
+func TestExactlyOnce_Collecting(t *testing.T) {
+	t.Parallel()
+	everyCrashPoint(t, 25, 3000, func(_ outcome, point int) crash { return crash{past: true, last: point%2 == 1} })
+}
+
+// everyCrashPoint plays the programme, with that part of the shares of its cases.
+func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point int) crash) {
 	g := newProgramme(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	share := func(percent int) bool {
 		if soaktest.Raced() {
 			percent /= 4
 		}
-		return soaktest.On() || rng.IntN(100) < percent
+		return soaktest.On() || rng.IntN(10000) < percent*part
 	}
 	for _, o := range outcomes() {
-		calm := crash{outcome: o}
+		g.begin = func(point int) crash {
+			c := begin(o, point)
+			c.outcome = o
+			return c
+		}
+		calm := g.begin(1)
 		g.play(&calm)
 		for point := 1; point <= calm.lives[0]; point++ {
 			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
@@ -368,11 +446,11 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 					if later > point {
 						first = append(first, fault{later, true})
 					}
-					g.put(&crash{outcome: o, first: first, delay: delays[0]})
+					g.put(g.crash(point, func(c *crash) { c.first, c.delay = first, delays[0] }))
 				}
 			}
 			for _, delay := range delays {
-				g.crashAt(o, point, delay, share)
+				g.crashAt(point, delay, share)
 			}
 		}
 	}
@@ -380,51 +458,62 @@ func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
 		"another tool spoils), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
 		g.bad.Load())
-	if g.cases.Load() < 5000 && g.soak.Whole() {
+	if g.cases.Load() < int64(least) && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}
 }
 
+// crash returns a case that begins at the point.
+func (g *programme) crash(point int, change func(*crash)) *crash {
+	c := g.begin(point)
+	change(&c)
+	return &c
+}
+
 // crashAt plays all that may follow one crash in the first life.
-func (g *programme) crashAt(o outcome, point int, delay time.Duration, share func(int) bool) {
+func (g *programme) crashAt(point int, delay time.Duration, share func(int) bool) {
 	if !g.soak.Whole() {
 		return
 	}
-	first := []fault{{point, true}}
-	once := crash{outcome: o, first: first, delay: delay}
-	g.play(&once)
+	after := func(change func(*crash)) *crash {
+		return g.crash(point, func(c *crash) {
+			c.first, c.delay = []fault{{point, true}}, delay
+			change(c)
+		})
+	}
+	once := after(func(*crash) {})
+	g.play(once)
 	points := once.lives[2]
 	if soaktest.On() {
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
-		if !soaktest.On() && delays[(point+second)%3] != delay {
+		if !soaktest.On() && (delays[(point+second)%3] != delay || !share(100)) {
 			continue
 		}
 		g.pairs.Add(1)
-		g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, true}, again: delays[(second+point)%3]})
+		g.put(after(func(c *crash) { c.second, c.again = fault{second, true}, delays[(second+point)%3] }))
 		if share(6) {
-			g.put(&crash{outcome: o, first: first, delay: delay, second: fault{second, false}})
+			g.put(after(func(c *crash) { c.second = fault{second, false} }))
 		}
 	}
 	for i, r := range append(requests(), anotherTool) {
 		if delays[(point+i)%3] != delay && !share(8) { // each request after one of the delays at least
 			continue
 		}
-		asked := crash{outcome: o, first: first, delay: delay, request: &r}
-		g.play(&asked)
+		asked := after(func(c *crash) { c.request = &r })
+		g.play(asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {
 			if share(4) {
-				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, true}, again: delays[cut%3]})
+				g.put(after(func(c *crash) { c.request, c.during, c.again = &r, fault{cut, true}, delays[cut%3] }))
 			}
 			if share(3) {
-				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, during: fault{cut, false}, again: delays[cut%3]})
+				g.put(after(func(c *crash) { c.request, c.during, c.again = &r, fault{cut, false}, delays[cut%3] }))
 			}
 		}
 		for second := 1; second <= asked.lives[2]; second++ {
 			if share(3) {
-				g.put(&crash{outcome: o, first: first, delay: delay, request: &r, second: fault{second, true},
-					again: delays[second%3]})
+				g.put(after(func(c *crash) { c.request, c.second, c.again = &r, fault{second, true}, delays[second%3] }))
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 		return billing.IgnoreNotFound(err)
 	}
 	today := s.Today(day, e.Now())
-	for w := (work{}); ; w.paid++ {
+	for w := (work{}); ; {
 		x, err := e.situation(s, &w, today, false)
 		if err != nil {
 			return err
@@ -38,12 +38,26 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 		case doReportParked:
 			report(*resultOf(s, OutcomeParked, s.Parked))
 			return nil
+		case doReopen:
+			if p, err := e.recordOf(ctx, s.Name, s.Collect-1); err == nil {
+				t := turn{s: s, record: p}
+				report(*t.result(OutcomeSkipped, "would be charged"))
+			} else if billing.IgnoreNotFound(err) != nil {
+				return err
+			}
+			s.Collect = 0
+			continue
 		case doLookUp:
-			report(*dryRunOpen(s))
-			return nil
+			r := dryRunOpen(s)
+			if report(*r); !s.Collecting() || r.Outcome != OutcomeSkipped {
+				return nil
+			}
+			s.Open = nil
+			continue
 		default:
 			return nil
 		}
+		w.paid++
 		if s.Period++; s.Installments > 0 && s.Paid+w.paid+1 >= s.Installments {
 			return nil
 		}

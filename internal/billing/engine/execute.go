@@ -29,13 +29,13 @@ type step struct {
 // A work is one call of collect: its request and its progress.
 type work struct {
 	trigger trigger
-	period  int             // the only one to be charged by a person
+	period  int             // the only one to be charged by a person; a past one is collected
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
 	charging *chargingSwitch // of the run
 
-	paid int  // charged periods
+	paid int  // charged periods, but for past ones
 	sent sent // the attempt confirmed last
 }
 
@@ -71,13 +71,14 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		if r := pending.landed(s); r != nil {
 			pending.result = nil
 			report(*r)
-			w.paid++
+			w.count(r, pending.past)
 		}
-		if w.trigger == byPerson && s.Period != w.period {
+		if w.trigger == byPerson && s.AtHand() != w.period {
 			return nil
 		}
+		past := s.AtHand() < s.Period
 		st, err := e.step(ctx, s, &w, bound)
-		pending.note(s, st.result, err)
+		pending.note(s, st.result, past, err)
 		if store.Retryable(err) {
 			tries++
 			continue
@@ -87,9 +88,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		}
 		if st.result != nil {
 			report(*st.result)
-			if st.result.Outcome == OutcomePaid {
-				w.paid++
-			}
+			w.count(st.result, past)
 		}
 		if fresh = st.bound; fresh == nil && !st.again {
 			return nil
@@ -99,16 +98,24 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		n, store.MaxTries)
 }
 
+// count counts a charged period. A past one is none of those that a run catches up with.
+func (w *work) count(r *Result, past bool) {
+	if r.Outcome == OutcomePaid && !past {
+		w.paid++
+	}
+}
+
 // A pendingSettle is a settle commit whose outcome is unknown.
 type pendingSettle struct {
 	result *Result
 	charge string
+	past   bool
 }
 
-func (p *pendingSettle) note(s *billing.Subscription, r *Result, err error) {
+func (p *pendingSettle) note(s *billing.Subscription, r *Result, past bool, err error) {
 	switch {
 	case errors.Is(err, store.ErrUnknown) && r != nil && r.Outcome == OutcomePaid:
-		*p = pendingSettle{r, s.LastCharge}
+		*p = pendingSettle{r, s.LastCharge, past}
 	case err == nil:
 		*p = pendingSettle{}
 	}
@@ -117,7 +124,7 @@ func (p *pendingSettle) note(s *billing.Subscription, r *Result, err error) {
 // landed returns the result if the subscription shows the commit: row 11 of the crash matrix in
 // docs/design.md.
 func (p *pendingSettle) landed(s *billing.Subscription) *Result {
-	if p.result != nil && s.Period == p.result.Period+1 && s.LastCharge == p.charge {
+	if p.result != nil && s.Period > p.result.Period && s.LastCharge == p.charge {
 		return p.result
 	}
 	return nil
@@ -135,7 +142,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	for {
 		a := next(x)
 		switch a {
-		case doOpen, doRebind, doConfirm, doMakePage:
+		case doOpen, doReopen, doRebind, doConfirm, doMakePage:
 			if err := w.charging.check(ctx); err != nil {
 				return step{}, err
 			}
@@ -186,11 +193,12 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		if err != nil {
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
-		x.due, x.paidOff, x.cancelAtEnd = !due.After(today), s.PaidOff(), s.CancelAtEnd
+		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.CancelAtEnd, s.Collect > 0
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
 	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
+	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today)
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
 	x.waiting = o.State == billing.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
@@ -206,8 +214,9 @@ type turn struct {
 	s      *billing.Subscription
 	w      *work
 	today  civil.Date
-	in     billing.Intent // the processor's last answer
-	method string         // the account's new method
+	in     billing.Intent       // the processor's last answer
+	method string               // the account's new method
+	record *billing.EndedPeriod // of the past period to be collected
 }
 
 // see notes the processor's answer in the situation.
@@ -240,6 +249,8 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return e.park(ctx, s, t.today, s.Altered())
 	case doOpen:
 		return t.open(ctx)
+	case doReopen:
+		return t.reopen(ctx)
 	case doSettle:
 		return e.settle(ctx, s, in, t.today)
 	case doEnd:
@@ -247,8 +258,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRebind:
 		return t.rebind(ctx)
 	case doParkMismatch:
-		return e.park(ctx, s, t.today, fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s",
-			in.Ref, in.Tag.Period, in.Amount, o.Period, o.Amount))
+		return e.park(ctx, s, t.today, mismatch(o, in))
+	case doReportMismatch:
+		return e.report(ctx, s, t.today, OutcomePending, mismatch(o, in))
 	case doRetryOvertaken, doUseMethod, doFail, doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
 		return t.retry(ctx, a)
 	case doAwaitProcessor, doAskCustomer, doReportCanceling:
@@ -259,6 +271,11 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return e.report(ctx, s, t.today, OutcomePending, "the processor has not yet carried out the attempt")
 	}
 	return step{}, nil
+}
+
+func mismatch(o *billing.OpenPeriod, in billing.Intent) string {
+	return fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s", in.Ref, in.Tag.Period, in.Amount,
+		o.Period, o.Amount)
 }
 
 // realign moves a row found too early to its due day; otherwise walks find it again in vain. The

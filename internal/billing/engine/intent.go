@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit to bind it to the
@@ -45,10 +46,10 @@ func (t *turn) rebind(ctx context.Context) (step, error) {
 // maxGenerations bounds the intents of one period: beyond it, something else cancels them.
 const maxGenerations = 8
 
-func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
+func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.Write) (step, error) {
 	e, s, today := t.e, t.s, t.today
 	if t.w.refused[o.Payer.At] {
-		return e.setback(ctx, s, today, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
+		return t.unbound(ctx, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
 	}
 	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU,
 		Period: o.Period, Generation: o.Generation}
@@ -58,15 +59,23 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod) (step, error) {
 	gated := billing.WithGate(ctx, t.w.charging.check)
 	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
-		return e.setback(ctx, s, today, err)
+		return t.unbound(ctx, err)
 	}
 	o.Ref = in.Ref
-	s.Open = o
+	s.Open, s.Collect = o, 0
 	s.NextPayment = e.waitDay(s, today)
-	if err := e.Put(ctx, s); err != nil {
+	if err := e.Put(ctx, s, others...); err != nil {
 		return step{}, err
 	}
 	return step{bound: s}, nil
+}
+
+// unbound deals with an error of OPEN.
+func (t *turn) unbound(ctx context.Context, err error) (step, error) {
+	if t.record != nil {
+		return t.notReopened(ctx, err)
+	}
+	return t.e.setback(ctx, t.s, t.today, err)
 }
 
 // confirm is CONFIRM: it sends the attempt. After a lost answer it looks up whether the attempt

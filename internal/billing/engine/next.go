@@ -47,6 +47,7 @@ type situation struct {
 	open    bool // a period is open
 
 	// With no period open.
+	marked      bool // a past period is to be collected
 	due         bool // the due date of the next period has come
 	paidOff     bool // all installments are paid
 	cancelAtEnd bool
@@ -55,6 +56,8 @@ type situation struct {
 	altered     bool // another tool has moved the row past the period's day; with a period open, too
 
 	// With a period open: the item's state.
+	past       bool // it is a past one, which is collected
+	late       bool // and the due date of the next one has come
 	requested  bool // a person has asked for the period's end
 	failing    bool // the last attempt was declined for good
 	retryAhead bool // the retry day has not come
@@ -80,7 +83,9 @@ type situation struct {
 func (x *situation) ending() bool { return x.requested || x.failing }
 
 // parked reports whether a person must decide before money is moved.
-func (x *situation) parked() bool { return x.status == billing.ParkedState && x.trigger != byPerson }
+func (x *situation) parked() bool {
+	return x.status == billing.ParkedState && x.trigger != byPerson && !x.past
+}
 
 // An action is the next step.
 type action uint8
@@ -95,6 +100,7 @@ const (
 	doParkOverload // park: too many periods are due at once
 	doParkAltered  // park: another tool may have taken the payment; with a period open, too
 	doOpen         // OPEN and BIND
+	doReopen       // see the past period's last intent cancelled, then OPEN and BIND
 
 	// Requests to the processor, and a read: the situation is looked at again with the answer.
 	doLookUp
@@ -120,6 +126,7 @@ const (
 	doReportAwaited    // report the wait for the customer
 	doReportCanceling  // report the intent as not yet cancelled
 	doReportUntried    // report the attempt as not yet run
+	doReportMismatch   // report a past period's intent as another one than was bound, and paid
 )
 
 // next returns the next action.
@@ -138,6 +145,8 @@ func nextClosed(x situation) action {
 	switch {
 	case x.trigger.finishes():
 		return doNothing
+	case x.marked && (x.trigger == byPerson || !x.altered):
+		return doReopen
 	case x.parked():
 		return doReportParked
 	case x.paidOff, x.status != billing.Active && x.status != billing.ParkedState:
@@ -159,7 +168,7 @@ func nextClosed(x situation) action {
 // nextUnasked decides before the processor's answer about the bound intent.
 func nextUnasked(x situation) action {
 	switch {
-	case x.altered && x.trigger == byRun && !x.ending():
+	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
 		return doParkAltered
 	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
 		return doNothing // the walk has met a stale row
@@ -179,7 +188,7 @@ func nextAnswered(x situation) action {
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
 	case !x.matches && (x.state == billing.Succeeded || !x.ending()):
-		return doParkMismatch // an intent only to be cancelled may be any
+		return x.mismatch() // an intent only to be cancelled may be any
 	case x.ending():
 		return nextEnding(x)
 	case x.mayConfirm():
@@ -209,11 +218,13 @@ func nextUnpaid(x situation) action {
 	switch {
 	case x.state == billing.Canceled && x.trigger.finishes():
 		return doNothing // the request was taken back meanwhile; the payment job goes on from here
+	case x.state == billing.Canceled && x.past:
+		return doEnd // a person asks for another one
 	case x.state == billing.Canceled:
 		return doRebind // nobody here has asked for it
 	case x.state == billing.Processing:
 		return doAwaitProcessor
-	case x.attempted && x.overdue:
+	case x.attempted && x.overdue, x.late && x.state == billing.RequiresAction:
 		return doFail
 	case x.state == billing.RequiresAction && x.asked:
 		return doReportAwaited
@@ -230,9 +241,9 @@ func nextDeclined(x situation) action {
 	switch {
 	case x.method != methodSame:
 		return x.withMethod(doNothing, doDeclineUseMethod)
-	case x.status == billing.ParkedState:
+	case x.status == billing.ParkedState && !x.past:
 		return doDeclineParked
-	case x.hard, !x.retryLeft:
+	case x.hard, !x.retryLeft, x.past:
 		return doDeclineLast
 	}
 	return doDecline
@@ -248,7 +259,19 @@ func (x *situation) mayConfirm() bool {
 // mayMakePage reports whether a page is to be made for a customer without one.
 func (x *situation) mayMakePage() bool {
 	return x.state == billing.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
-		x.status != billing.ParkedState && !x.trigger.finishes()
+		!x.late && (x.status != billing.ParkedState || x.past) && !x.trigger.finishes()
+}
+
+// mismatch returns the action for another intent than was bound. A past period is not parked: that
+// would park the next one.
+func (x *situation) mismatch() action {
+	switch {
+	case !x.past:
+		return doParkMismatch
+	case x.state == billing.Succeeded:
+		return doReportMismatch
+	}
+	return doFail
 }
 
 // withMethod returns the action for an account with and without a new payment method, or the read

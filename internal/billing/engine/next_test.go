@@ -15,11 +15,11 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 // actionNames are the actions as testdata/next.golden has them, in their order.
-var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open",
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open", "reopen",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling",
-	"report untried"}
+	"report untried", "report mismatch"}
 
 func (a action) String() string { return actionNames[a] }
 
@@ -46,7 +46,7 @@ func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered}, func() { do(x) })
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked}, func() { do(x) })
 		}
 	}
 }
@@ -61,10 +61,15 @@ func eachOpen(do func(situation)) {
 						x := situation{trigger: by, status: status, open: true, answer: a, state: state, method: m}
 						item := []*bool{&x.requested, &x.failing, &x.retryAhead, &x.bound, &x.waiting, &x.asked, &x.overdue, &x.retryLeft}
 						if a == unasked { // the intent is not known
-							vary(append(item, &x.altered), func() { do(x) })
+							vary(append(item, &x.altered, &x.past), func() { do(x) })
 							continue
 						}
-						vary(append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard), func() { do(x) })
+						shown := append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard)
+						vary(shown, func() { do(x) })
+						x.past, x.retryAhead, x.bound = true, false, false // it has no retry day, and this step has not bound it
+						vary(slices.DeleteFunc(append(shown, &x.late), func(flag *bool) bool {
+							return flag == &x.retryAhead || flag == &x.bound
+						}), func() { do(x) })
 					}
 				}
 			}
@@ -128,7 +133,14 @@ func TestNext_Promise(t *testing.T) {
 	eachClosed(func(x situation) {
 		switch a := next(x); a {
 		case doNothing, doReportParked, doRealign, doLapse, doParkOverload, doParkAltered:
+		case doReopen:
+			if !x.marked || x.trigger.finishes() {
+				t.Fatalf("reopened: %+v", x)
+			}
 		case doOpen:
+			if x.marked && (x.trigger == byPerson || !x.altered) {
+				t.Fatalf("opened beside a past one: %+v", x)
+			}
 			if x.trigger == byRun && (x.overload || x.altered) || x.trigger == byPerson && x.charged {
 				t.Fatalf("opened too many: %+v", x)
 			}
@@ -141,13 +153,19 @@ func TestNext_Promise(t *testing.T) {
 		}
 	})
 	broken := func(x situation, a action) string {
-		decided := x.status == billing.ParkedState && x.trigger != byPerson
+		decided := x.status == billing.ParkedState && x.trigger != byPerson && !x.past
 		switch {
 		case a == doOpen || a == doRealign || a == doLapse || a == doParkOverload:
 			return "an action for a closed period"
 		case a == doSettle && (x.state != billing.Succeeded || !x.matches):
 			return "settled without the money"
-		case a == doEnd && (x.state != billing.Canceled || !x.ending()):
+		case x.past && (a == doRebind || a == doDecline || a == doParkMismatch || a == doDeclineParked || a == doParkAltered):
+			return "an action that a past period has not"
+		case x.past && x.late && (a == doAskCustomer || a == doReportAwaited || a == doMakePage):
+			return "a past period waits beside one that is due"
+		case a == doReportMismatch && (!x.past || x.matches || x.state != billing.Succeeded):
+			return "no mismatch"
+		case a == doEnd && (x.state != billing.Canceled || !x.ending() && !x.past):
 			return "ended while it could be paid"
 		case a == doRebind && (x.state != billing.Canceled || x.ending()):
 			return "a second intent beside a live one"
@@ -159,7 +177,8 @@ func TestNext_Promise(t *testing.T) {
 			return "confirmed before a look"
 		case a == doRebind && x.trigger.finishes() || a == doMakePage && (decided || x.trigger.finishes()):
 			return "a request or an event moved money"
-		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft:
+		case a == doFail && x.past && (!x.matches || x.late && x.state == billing.RequiresAction):
+		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft && !x.past:
 			return "failed too early"
 		case (a == doDecline || a == doDeclineLast) && (x.state != billing.Declined || !x.ran):
 			return "an old decline was recorded again"

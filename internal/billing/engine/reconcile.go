@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -74,6 +73,8 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 			switch done = s.Period > in.Tag.Period && known; {
 			case err != nil || done:
 				return err
+			case s.Collecting() && s.Open.Ref != in.Ref && (s.Period <= in.Tag.Period || s.Open.Period == in.Tag.Period):
+				return e.stopCollecting(ctx, s)
 			case s.Period > in.Tag.Period:
 				return e.adoptEnded(ctx, s, in)
 			}
@@ -88,16 +89,30 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 
 // adoptEnded turns the record of an unpaid ended period into a receipt.
 func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
-	rec := e.receipt(s, billing.Charged, in.Amount, civil.Date{}, in.Changed, in.Ref)
-	rec.Period = in.Tag.Period
-	if months, known := billing.KeptMonths(s.Kept, rec.Period); known && months != e.cfg.ReceiptMonths {
-		rec.Expires = expiry(rec.Processed, months) // the subscription says so, and the audit believes it
+	p, err := e.recordOf(ctx, s.Name, in.Tag.Period)
+	if err != nil {
+		return billing.IgnoreNotFound(err) // it is known by now
 	}
-	if due, err := s.Schedule().Due(rec.Period); err == nil {
-		rec.Due = due
+	return e.Put(ctx, s, e.collected(s, in, p.Due, billing.TodayIn(s.TimeZone, e.Now()))...)
+}
+
+// stopCollecting cancels the intent of the past period that is collected, and ends that: the charge
+// to be adopted comes first.
+func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) error {
+	today := billing.TodayIn(s.TimeZone, e.Now())
+	in, err := e.proc.Cancel(ctx, s.Open.Ref)
+	switch {
+	case err != nil:
+		return err
+	case in.State == billing.Succeeded:
+		_, err = e.settle(ctx, s, in, today)
+	case in.State == billing.Canceled:
+		_, err = e.endPast(ctx, s, today)
+	default:
+		err = fmt.Errorf("payment intent %s, which collects period %d, is %s: %w", s.Open.Ref, s.Open.Period, in.State,
+			billing.ErrState)
 	}
-	return e.Store.Commit(ctx, store.Put(e.Table, rec.Item(), store.Absent()),
-		store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+	return err
 }
 
 // adoptInto takes one step towards the charge: it cancels another intent bound to the period,

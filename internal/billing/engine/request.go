@@ -296,16 +296,27 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 	if t == byPerson && s.Status != billing.ParkedState {
 		return nil, s, fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, billing.ErrState)
 	}
+	if err := e.mayCollect(ctx, s); err != nil {
+		return nil, s, err
+	}
+	return e.collectOne(ctx, s, t, s.Period)
+}
+
+// mayCollect returns an error unless a person may have the subscription charged now.
+func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error {
 	if err := e.checkRollbackOf(ctx, s.Account, true); err != nil {
-		return nil, s, err
+		return err
 	}
-	if err := e.mayCharge(ctx); err != nil {
-		return nil, s, err
-	}
-	err = e.collect(ctx, s.Name, work{trigger: t, period: s.Period}, func(r Result) { results = append(results, r) })
+	return e.mayCharge(ctx)
+}
+
+// collectOne is collect for a person. It returns the results, and the subscription as it is then.
+func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
+	period int) (results []Result, now *billing.Subscription, err error) {
+	err = e.collect(ctx, s.Name, work{trigger: t, period: period}, func(r Result) { results = append(results, r) })
 	if err != nil {
 		return results, s, err
 	}
-	s, err = e.Load(ctx, s.Name)
-	return results, s, err
+	now, err = e.Load(ctx, s.Name)
+	return results, now, err
 }

@@ -56,6 +56,9 @@ func (e *Engine) agendaDay(s *billing.Subscription, today civil.Date) civil.Date
 // waitDay returns the date of the row of a period that waits: the run's day if the row is older,
 // and at the latest the clock's.
 func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
+	if s.Collecting() && s.Altered() != "" {
+		return s.NextPayment // another tool has moved the next period, which is parked for it
+	}
 	return e.agendaDay(s, civil.Later(s.NextPayment, today))
 }
 
@@ -84,6 +87,8 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	case errors.Is(err, billing.ErrNoIntent) && !connected:
 		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, "+
 			"that this store was charged with", s.Name, err)}
+	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent) && s.Collecting():
+		return e.failPast(ctx, s, today, err)
 	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent):
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -59,7 +60,9 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Attempt++
 		o.Method, o.Retry = t.method, civil.Date{}
 	case doFail:
-		o.State = billing.Failing
+		if o.State = billing.Failing; t.in.State == billing.RequiresAction {
+			o.Asked = cmp.Or(o.Asked, t.today) // of a past period, which does not wait beside the next one
+		}
 	case doDeclineLast:
 		o.State, o.Retry = billing.Failing, civil.Date{}
 	case doDeclineParked:
@@ -86,6 +89,9 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		reason := "the processor is still processing it"
 		if a == doReportCanceling {
 			reason = "the payment intent is still being cancelled"
+		}
+		if s.Collecting() && s.NextDue(t.today) {
+			reason += fmt.Sprintf("; period %d waits for that", s.Period)
 		}
 		if o.State == billing.Processing || o.State == billing.Failing || t.in.State != billing.Processing {
 			return e.report(ctx, s, t.today, OutcomePending, reason)

@@ -177,8 +177,8 @@ func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.
 }
 
 // knows reports whether the store has settled the intent or will. The period is open with this
-// intent; or the intent succeeded, and its period is past and did not end otherwise. An unreadable
-// subscription may know it.
+// intent, also a past one; or the intent succeeded, and its period is past and did not end otherwise.
+// An unreadable subscription may know it.
 func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 	n := in.Tag.Name()
 	s, err := e.Load(ctx, n)
@@ -192,8 +192,10 @@ func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 		return false, err
 	}
 	switch {
+	case s.Open != nil && s.Open.Ref == in.Ref:
+		return true, nil
 	case s.Period <= in.Tag.Period || in.State != billing.Succeeded:
-		return s.Open != nil && s.Open.Ref == in.Ref, nil
+		return false, nil
 	case s.LastCharge == in.Ref:
 		return true, nil
 	}

@@ -20,10 +20,19 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	today civil.Date) (step, error) {
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
+	if s.Collecting() {
+		collected := e.collected(s, in, o.Due, today)
+		return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, collected...)
+	}
 	s.LastCharge = in.Ref
 	paid := e.paid(s, e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref), today)
 	err := e.Put(ctx, s, paid...)
-	return step{result: r, again: err == nil && s.Status == billing.Active && !s.NextPayment.After(today)}, err
+	return step{result: r, again: err == nil && goesOn(s, today)}, err
+}
+
+// goesOn reports whether another period of the subscription is to be dealt with today.
+func goesOn(s *billing.Subscription, today civil.Date) bool {
+	return s.Status == billing.Active && !s.NextPayment.After(today)
 }
 
 // paid moves the subscription on, in memory, after the payment of the period to be paid next. It
@@ -52,7 +61,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	case s.Requested == billing.RequestCancel:
 		others = e.cancelled(s)
 	case err != nil || s.PaidOff():
-		s.Status = billing.Completed
+		s.Status, s.Collect = billing.Completed, 0
 	case s.Requested == billing.RequestPause:
 		s.Pause(today)
 	case s.Status == billing.ParkedState && due.After(today):
@@ -70,8 +79,11 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 // end closes the open period unpaid. The processor has shown its intent cancelled: nobody
 // can pay it any more.
 func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	if s.Collecting() {
+		return e.endPast(ctx, s, today)
+	}
 	o := s.Open
-	ending, reason, outcome := billing.EndFailed, "declined", OutcomeFailed
+	ending, reason, outcome := billing.EndFailed, "", OutcomeFailed
 	switch s.Requested {
 	case billing.RequestCancel:
 		ending, reason, outcome = billing.EndVoid, "the subscription was cancelled", OutcomeSkipped
@@ -80,14 +92,8 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	case billing.RequestSkip:
 		ending, reason, outcome = billing.EndSkipped, "skipped by a person", OutcomeSkipped
 	}
-	switch {
-	case ending != billing.EndFailed:
-	case o.Unanswered():
-		reason = "the customer did not authenticate the payment"
-		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: notAuthenticated,
-			Method: o.Method, At: e.Now()})
-	default:
-		reason = "declined: " + o.Attempts[len(o.Attempts)-1].Code
+	if ending == billing.EndFailed {
+		reason = e.failure(o)
 	}
 	others := []store.Write{e.ended(s, ending, reason, o).Write(e.Table)}
 	if ending == billing.EndFailed {
@@ -104,6 +110,16 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	return step{result: r}, e.Put(ctx, s, append(others, e.pass(s, today, false, e.Now())...)...)
 }
 
+// failure returns why the open period fails. A missing authentication is noted as an attempt.
+func (e *Engine) failure(o *billing.OpenPeriod) string {
+	if !o.Unanswered() {
+		return "declined: " + o.Attempts[len(o.Attempts)-1].Code
+	}
+	o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: notAuthenticated, Method: o.Method,
+		At: e.Now()})
+	return "the customer did not authenticate the payment"
+}
+
 // notAuthenticated is the code of an attempt not authenticated by the customer.
 const notAuthenticated = "authentication_required"
 
@@ -113,7 +129,7 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 	if s.Status == billing.ParkedState && s.Parked == reason {
 		return e.report(ctx, s, today, OutcomeParked, reason)
 	}
-	s.Status, s.Parked = billing.ParkedState, reason
+	s.Status, s.Parked, s.Collect = billing.ParkedState, reason, 0
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	r := resultOf(s, OutcomeParked, reason)
 	return step{result: r}, e.Put(ctx, s, e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table))
@@ -126,7 +142,7 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 		Reason: reason, Amount: s.Amount}
 	p.Due, _ = s.Due()
 	if o != nil {
-		p.Amount, p.Ref, p.Attempts, p.Due = o.Amount, o.Ref, o.Attempts, o.Due
+		p.Amount, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Ref, o.Generation, o.Attempts, o.Due
 	}
 	return p
 }
@@ -170,6 +186,9 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money
 func (e *Engine) manual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
 	at time.Time) (*billing.Receipt, error) {
 	today := billing.TodayIn(s.TimeZone, e.Now())
+	if s.Collecting() {
+		return nil, fmt.Errorf("subscription %s: period %d is being collected: %w", s.Name, s.Open.Period, billing.ErrState)
+	}
 	if s.Open != nil {
 		in, err := e.proc.Lookup(ctx, s.Open.Ref)
 		if err != nil {

@@ -129,8 +129,9 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 		s.counts.receipts++
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
+		again := s.ended[id].Str(schema.EndedDate) == w.Item.Str(schema.EndedDate) // it has not failed anew
 		s.ended[id] = w.Item
-		if w.Item.Str(schema.Status) == "failed" {
+		if w.Item.Str(schema.Status) == "failed" && !again {
 			s.counts.failed++
 		}
 	case kind == "PER" && w.Op == store.OpDelete:
@@ -163,7 +164,8 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 		s.w.violate("%s: the row of an open period has left the index", name)
 	}
 	status := is.Str(schema.Status)
-	if live := status == "" || status == "active" || status == "parked"; open == nil && live != (next != "") {
+	if live := status == "" || status == "active" || status == "parked" || is.Has(schema.Collect); open == nil &&
+		live != (next != "") {
 		s.w.violate("%s is %s; in the payment index: %v", name, status, next != "")
 	}
 	if !is.Has(schema.LastPaymentDate) || !is.Has(schema.LastReminderDate) {

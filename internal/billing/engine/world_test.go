@@ -497,7 +497,7 @@ func (w *world) sub(n billing.Name) *billing.Subscription {
 func (w *world) settled(n billing.Name) bool {
 	s := w.sub(n)
 	due, err := s.Due()
-	return s.Open == nil && (s.Status != billing.Active || err != nil || due.After(w.today()))
+	return s.Open == nil && s.Collect == 0 && (s.Status != billing.Active || err != nil || due.After(w.today()))
 }
 
 // describe says where a subscription stands.

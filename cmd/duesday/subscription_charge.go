@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+)
+
+func (p *program) subscriptionCharge() *cobra.Command {
+	var r engine.PeriodCharge
+	var c *cobra.Command
+	c = p.subscriptionLeaf("charge", "Charge one period now: the parked one, or one that did not end paid",
+		need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
+			a, err := p.charge(ctx, s, n, r, c.Flags().Changed("period"))
+			p.deliver(ctx, s)
+			if err != nil {
+				return notFound(err, "subscription "+n.String())
+			}
+			return p.showCharged(s, n, r.Period, a)
+		})
+	c.Long = `Charge one period now. Without --period it is the parked one. With --period it is the next
+one, if it is due or parked, or a past one that did not end paid: its amount is that of
+then, the payment method the present one. A past period has one attempt; if it is declined,
+the period has failed again. The next period is charged on its day as always.`
+	f := c.Flags()
+	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, from 0")
+	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
+	return checked(c, func([]string) error {
+		if f.Changed("reopen") && !f.Changed("period") {
+			return usagef("--reopen is for a --period")
+		}
+		return nil
+	})
+}
+
+func (p *program) charge(ctx context.Context, s *session, n billing.Name, r engine.PeriodCharge,
+	named bool) (a engine.PeriodCharged, err error) {
+	if named {
+		return s.engine.ChargePeriod(ctx, n, r)
+	}
+	a.Results, a.Subscription, err = s.engine.ChargeParked(ctx, n)
+	return a, err
+}
+
+// showCharged shows the answer. A period that is neither paid nor parked leaves a person to act.
+func (p *program) showCharged(s *session, n billing.Name, period int, a engine.PeriodCharged) error {
+	sub := a.Subscription
+	p.sayResults(a.Results)
+	number := ""
+	if a.Receipt != nil {
+		number = a.Receipt.Number(s.engine.Opened.Installation)
+	}
+	if a.Paid {
+		p.say("period %d of %s is paid already%s", period, n, prefixed(": receipt ", number))
+	}
+	for _, r := range a.Results {
+		switch {
+		case r.Outcome == engine.OutcomeFailed, r.Outcome == engine.OutcomePending:
+			p.code = exitPerson
+		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
+			p.warn("a due date has passed meanwhile, and the subscription is still past_due: %s", p.hint("subscription resume "+
+				n.String()))
+		}
+	}
+	p.sayChanged(sub, "is "+string(sub.Status))
+	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "receipt?", number,
+		"subscription", viewSubscription(sub)})
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// This file collects a past period: one that ended unpaid is charged once more, by the protocol of
+// every other period. Its record stays until it is paid. The commit that ends the collecting changes
+// the record or writes the receipt, and never moves the period to be paid next.
+
+// reopen is OPEN and BIND of the past period to be collected: the generation after its record's, and
+// only after a look that shows the record's intent cancelled. Money taken by that intent settles the
+// period.
+func (t *turn) reopen(ctx context.Context) (step, error) {
+	e, s := t.e, t.s
+	p, err := e.recordOf(ctx, s.Name, s.Collect-1)
+	if errors.Is(err, store.ErrNotFound) { // a person has recorded a payment of it
+		e.closePast(s, t.today, false)
+		return step{again: goesOn(s, t.today)}, e.Put(ctx, s)
+	} else if err != nil {
+		return step{}, err
+	}
+	t.record = p
+	o := &billing.OpenPeriod{Period: p.Period, Amount: p.Amount, Due: p.Due, Attempts: p.Attempts, Attempt: 1,
+		Opened: e.Now()}
+	if n := len(p.Attempts); n > 0 {
+		o.Attempt = p.Attempts[n-1].Number + 1
+	}
+	unchanged := store.AttributeAbsent(schema.Ref)
+	if p.Ref != "" {
+		unchanged = store.AttributeEquals(schema.Ref, store.S(p.Ref))
+		in, err := e.lastOf(ctx, p)
+		switch {
+		case err != nil:
+			return t.notReopened(ctx, err)
+		case in.State == billing.Succeeded:
+			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s, e.collected(s, in, p.Due, t.today)...)
+		case in.State != billing.Canceled:
+			return t.reportPast(ctx, fmt.Sprintf("its last payment intent %s is %s and cannot be cancelled yet", p.Ref, in.State))
+		}
+		o.Generation = max(p.Generation, in.Tag.Generation) + 1
+	}
+	if o.Method, o.Payer, err = e.methodOf(ctx, s); err != nil {
+		return step{}, err
+	}
+	if o.Method == "" {
+		return t.giveUp(ctx, noMethod)
+	}
+	return t.bind(ctx, o, store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))
+}
+
+// recordOf returns the record of a period that did not end paid, or store.ErrNotFound.
+func (e *Engine) recordOf(ctx context.Context, n billing.Name, period int) (*billing.EndedPeriod, error) {
+	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(n, period))
+	if err != nil {
+		return nil, err
+	}
+	return billing.DecodePeriod(it)
+}
+
+// lastOf returns the intent of the record as it is now. If it is neither cancelled nor paid, it is
+// cancelled first.
+func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (billing.Intent, error) {
+	in, err := e.proc.Lookup(ctx, p.Ref)
+	if err == nil && in.State != billing.Canceled && in.State != billing.Succeeded {
+		in, err = e.proc.Cancel(ctx, p.Ref)
+	}
+	return in, err
+}
+
+// notReopened deals with an error before the past period is bound. It never parks: that would park
+// the next period. A definite one ends the collecting.
+func (t *turn) notReopened(ctx context.Context, err error) (step, error) {
+	switch {
+	case ctx.Err() != nil, errors.As(err, new(*StopError)), errors.Is(err, billing.ErrRefused):
+		return t.e.setback(ctx, t.s, t.today, err)
+	case errors.Is(err, billing.ErrAccountRefused) && !t.s.NextDue(t.today):
+	case billing.Definite(err):
+		return t.giveUp(ctx, secret.MaskCards(err.Error()))
+	}
+	return t.reportPast(ctx, secret.MaskCards(err.Error()))
+}
+
+// result describes the past period to be collected.
+func (t *turn) result(outcome Outcome, reason string) *Result {
+	p := t.record
+	return &Result{Name: t.s.Name, Period: p.Period, Outcome: outcome, Amount: p.Amount, Due: p.Due, Reason: reason}
+}
+
+// reportPast leaves the past period for the next run.
+func (t *turn) reportPast(ctx context.Context, reason string) (step, error) {
+	_, err := t.e.report(ctx, t.s, t.today, OutcomePending, reason)
+	return step{result: t.result(OutcomePending, reason)}, err
+}
+
+// giveUp ends the collecting before an intent is bound. The record says why.
+func (t *turn) giveUp(ctx context.Context, reason string) (step, error) {
+	e, s, p := t.e, t.s, t.record
+	p.Ended, p.Reason = e.Now(), "not collected: "+reason
+	others := append(e.closePast(s, t.today, false), p.Write(e.Table))
+	return step{result: t.result(OutcomeFailed, p.Reason), again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
+}
+
+// failPast marks the past period as failing: the processor refuses its request as invalid.
+func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today civil.Date, err error) (step, error) {
+	if s.Open.State == billing.Failing {
+		return e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
+	}
+	s.Open.State = billing.Failing
+	s.NextPayment = e.waitDay(s, today)
+	return step{again: true}, e.Put(ctx, s)
+}
+
+// collected books the charge of a past period, in memory. It returns the other writes: the receipt
+// and its mail, and the deletion of the record.
+func (e *Engine) collected(s *billing.Subscription, in billing.Intent, due, today civil.Date) []store.Write {
+	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
+	rec.Period = in.Tag.Period
+	if s.Collecting() && s.Open.Ref == in.Ref {
+		rec.Period = s.Open.Period
+	}
+	if months, known := billing.KeptMonths(s.Kept, rec.Period); known {
+		rec.Expires = expiry(rec.Processed, months) // the subscription says so, and the audit believes it
+	}
+	others := append(e.notice(outbox.KindReceipt, s, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()),
+		store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+	s.LastCharge = in.Ref
+	if s.Paid++; rec.Processed.After(s.LastPayment) {
+		s.LastPayment = rec.Processed
+	}
+	if s.Open != nil && s.Open.Period != rec.Period { // reconciled beside another period, which goes on
+		return others
+	}
+	return append(others, e.closePast(s, today, true)...)
+}
+
+// closePast ends the collecting of a past period, in memory: it carries out the request, and sets the
+// dates of the period to be paid next, which stays the same. A payment makes a past_due subscription
+// active, unless a due date has passed meanwhile. It returns the notice of a cancellation.
+func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool) (others []store.Write) {
+	altered, status, reminder := s.Altered() != "", s.Status, s.NextReminder
+	s.Open, s.Collect = nil, 0
+	due, err := s.Due()
+	switch {
+	case s.Requested == billing.RequestCancel:
+		others = e.cancelled(s)
+	case s.PaidOff() && s.Status != billing.ParkedState && !s.Over():
+		s.Status = billing.Completed
+	case s.Requested == billing.RequestPause:
+		s.Pause(today)
+	case paid && s.Status == billing.PastDue && err == nil && !due.Before(today):
+		s.Status = billing.Active
+	}
+	if s.Requested = billing.RequestNone; !altered {
+		s.Reschedule(due, e.agendaDay(s, today))
+	}
+	if s.Status == status {
+		s.NextReminder = reminder // the customer may have been reminded of the next period
+	}
+	return others
+}
+
+// endPast closes the past period unpaid, again: its record has the new intent and attempts. On a
+// person's request it stays as it ended before.
+func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	o := s.Open
+	p, err := e.recordOf(ctx, s.Name, o.Period)
+	if err != nil {
+		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is collected: %w", s.Name, o.Period, err)
+	}
+	outcome, reason := OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
+	var others []store.Write
+	if s.Requested == billing.RequestNone {
+		outcome, reason = OutcomeFailed, "not collected: its payment intent was cancelled" // by somebody else, or never tried
+		if o.State == billing.Failing && !(o.Unanswered() && o.Asked.IsZero()) {
+			reason = e.failure(o)
+			others = e.notice(outbox.KindFailed, s, o, nil)
+		}
+		p.Ended, p.Reason = e.Now(), reason
+	}
+	p.Ref, p.Generation, p.Attempts = o.Ref, o.Generation, o.Attempts
+	r := resultOf(s, outcome, reason)
+	others = append(append(others, p.Write(e.Table)), e.closePast(s, today, false)...)
+	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+}

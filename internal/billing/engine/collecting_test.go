@@ -1,0 +1,355 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+)
+
+// failed returns a world with a subscription whose period 0, due on 31 January, has failed. Today is
+// 1 February; the next due date is the 29th. The card is good again, and its subscription past_due.
+func failed(t *testing.T, change ...func(*world)) (*world, billing.Name) {
+	t.Helper()
+	w := newWorld("2024-01-31T09:00", planted{})
+	t.Cleanup(w.end)
+	for _, c := range change {
+		c(w)
+	}
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_card_visa_chargeDeclinedLostCard" }))
+	w.start().run(civil.Date{})
+	w.tomorrow()
+	if s := w.sub(n); s.Status != billing.PastDue || s.Period != 1 {
+		t.Fatal(w.describe(n))
+	}
+	return w, n
+}
+
+// active gives the failed subscription another card, by which it is active again.
+func (w *world) active(t *testing.T, n billing.Name, method string) {
+	t.Helper()
+	_, err := w.start().UpdateSubscription(context.Background(), n, billing.Change{Method: &method})
+	mustNot(t, err)
+}
+
+// chargePeriod charges the period, and returns its only outcome.
+func (w *world) chargePeriod(t *testing.T, n billing.Name, r engine.PeriodCharge) engine.Outcome {
+	t.Helper()
+	a, err := w.start().ChargePeriod(context.Background(), n, r)
+	mustNot(t, err)
+	if len(a.Results) != 1 || a.Results[0].Period != r.Period {
+		t.Fatalf("results %+v", a.Results)
+	}
+	return a.Results[0].Outcome
+}
+
+// ending returns how the period ended unpaid; "" if there is no record.
+func (w *world) ending(n billing.Name, period int) billing.EndedPeriod {
+	for p, err := range w.start().GetEndedPeriods(context.Background(), w.sub(n).Name) {
+		if err != nil {
+			panic(err)
+		}
+		if p.Period == period {
+			return *p
+		}
+	}
+	return billing.EndedPeriod{}
+}
+
+func TestChargePeriod_Failed(t *testing.T) {
+	w, n := failed(t)
+	w.active(t, n, "pm_card_visa")
+	before := w.sub(n)
+	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"paid"})
+	s := w.sub(n)
+	if s.Period != 1 || s.Paid != 1 || s.Open != nil || s.Collect != 0 || s.NextPayment != date("2024-02-29") ||
+		s.NextReminder != before.NextReminder || w.ending(n, 0).Ending != "" {
+		t.Errorf("%+v %s", s, w.describe(n))
+	}
+	a, err := w.start().ChargePeriod(context.Background(), n, engine.PeriodCharge{}) // once more
+	mustNot(t, err)
+	if !a.Paid || a.Receipt == nil || a.Receipt.Charge != s.LastCharge || len(a.Results) > 0 {
+		t.Errorf("%+v", a)
+	}
+	w.goTo(date("2024-02-29"))
+	w.start().run(civil.Date{})
+	if s := w.sub(n); s.Period != 2 || s.Paid != 2 {
+		t.Error(w.describe(n))
+	}
+	w.report(t)
+}
+
+// TestChargePeriod_PastDue: a payment of the failed period makes the subscription active, unless a due
+// date has passed meanwhile.
+func TestChargePeriod_PastDue(t *testing.T) {
+	for day, want := range map[string]billing.Status{"2024-02-29": billing.Active, "2024-03-01": billing.PastDue} {
+		w, n := failed(t)
+		p := w.start()
+		_, err := p.Attach(context.Background(), n.Account, engine.Attachment{Method: "pm_card_visa"})
+		mustNot(t, err)
+		w.byTool(n, "PaymentDetails", w.rawOf(w.create(one("2024-05-31", func(x *billing.NewSubscription) {
+			x.ID, x.Email = "s2", ""
+		}))).Get("PaymentDetails"))
+		w.goTo(date(day))
+		w.chargePeriod(t, n, engine.PeriodCharge{})
+		if s := w.sub(n); s.Status != want || s.Period != 1 || s.Paid != 1 {
+			t.Errorf("%s: %s", day, w.describe(n))
+		}
+		w.report(t)
+	}
+}
+
+func TestChargePeriod_DeclinedAgain(t *testing.T) {
+	w, n := failed(t)
+	w.active(t, n, "pm_card_visa_chargeDeclined")
+	first := w.ending(n, 0)
+	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"failed"})
+	again := w.ending(n, 0)
+	if again.Ending != billing.EndFailed || again.Generation != 1 || again.Ref == first.Ref || len(again.Attempts) != 2 ||
+		again.Attempts[1].Number != 2 {
+		t.Errorf("%+v", again)
+	}
+	if s := w.sub(n); s.Status != billing.Active || s.Period != 1 || s.NextPayment != date("2024-02-29") {
+		t.Error(w.describe(n))
+	}
+	w.active(t, n, "pm_card_visa")
+	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"paid"})
+	w.report(t)
+}
+
+// TestChargePeriod_Void: a void period is charged for a reason alone.
+func TestChargePeriod_Void(t *testing.T) {
+	w, n := failed(t)
+	w.goTo(date("2024-04-01")) // the periods of 29 February and 31 March pass
+	w.active(t, n, "pm_card_visa")
+	p, ctx := w.start(), context.Background()
+	_, err := p.ChargePeriod(ctx, n, engine.PeriodCharge{Period: 1})
+	wantErr(t, err, billing.ErrState)
+	if !strings.Contains(err.Error(), "--reopen") {
+		t.Error(err)
+	}
+	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{Period: 1, Reopen: "she used it"}))}, []string{"paid"})
+	w.active(t, n, "pm_card_visa_chargeDeclined")
+	w.chargePeriod(t, n, engine.PeriodCharge{Period: 2, Reopen: "she used it"})
+	if p := w.ending(n, 2); p.Ending != billing.EndFailed || len(p.Attempts) != 1 {
+		t.Errorf("%+v", p)
+	}
+	w.report(t)
+}
+
+// TestChargePeriod_Refused names why a period cannot be charged, and changes nothing.
+func TestChargePeriod_Refused(t *testing.T) {
+	w, n := failed(t)
+	ctx := context.Background()
+	refuse := func(period int, want string) {
+		t.Helper()
+		before := w.rawOf(n)
+		_, err := w.start().ChargePeriod(ctx, n, engine.PeriodCharge{Period: period})
+		if wantErr(t, err, billing.ErrState); !strings.Contains(err.Error(), want) || !w.rawOf(n).Equal(before) {
+			t.Errorf("period %d: %v; want %q", period, err, want)
+		}
+	}
+	refuse(1, "past_due")
+	w.active(t, n, "pm_sandbox_processing")
+	refuse(1, "due on 2024-02-29")
+	refuse(2, "due on 2024-03-31")
+	mustNot(t, w.start().SetCharging(ctx, false, "maintenance"))
+	_, err := w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
+	wantErr(t, err, engine.ErrChargingOff)
+	mustNot(t, w.start().SetCharging(ctx, true, ""))
+	w.goTo(date("2024-02-29"))
+	w.start().run(civil.Date{})
+	refuse(0, "period 1 is open")
+	mustNot(t, w.box.Finish(w.sub(n).Open.Ref, true))
+	w.start().run(civil.Date{})
+	_, err = w.start().Cancel(ctx, n, false)
+	mustNot(t, err)
+	refuse(0, "canceled")
+	w.report(t)
+}
+
+// TestCollecting_Ends holds the ends of a collected period that no card decides.
+func TestCollecting_Ends(t *testing.T) {
+	ctx := context.Background()
+	tests := []struct {
+		name, method string
+		then         func(w *world, n billing.Name, ref string)
+		days         int
+		period0      string // reason of its record; "": paid
+		status       billing.Status
+		period       int
+	}{
+		{"nobody authenticates", "pm_card_authenticationRequired", nil, 15, "the customer did not authenticate the payment",
+			billing.Active, 1},
+		{"the next due date comes", "pm_card_authenticationRequired", func(w *world, n billing.Name, _ string) {
+			w.goTo(date("2024-02-28"))
+			w.cfg.ActionDays = 0
+		}, 1, "the customer did not authenticate the payment", billing.Active, 1},
+		{"the customer authenticates", "pm_card_authenticationRequired", func(w *world, _ billing.Name, ref string) {
+			_ = w.box.Authenticate(ref)
+		}, 1, "", billing.Active, 1},
+		{"cancelled at the processor", "pm_card_authenticationRequired", func(w *world, _ billing.Name, ref string) {
+			_, _ = w.box.Cancel(ctx, ref)
+		}, 1, "not collected: its payment intent was cancelled", billing.Active, 1},
+		{"a cancellation", "pm_card_authenticationRequired", func(w *world, n billing.Name, _ string) {
+			s, err := w.start().Cancel(ctx, n, false)
+			w.noteCanceled(s, err)
+		}, 0, "declined: lost_card", billing.CanceledSub, 1},
+		{"a pause", "pm_card_authenticationRequired", func(w *world, n billing.Name, _ string) {
+			_, _ = w.start().Pause(ctx, n)
+		}, 0, "declined: lost_card", billing.Paused, 1},
+		{"a cancellation that comes too late", "pm_sandbox_processing", func(w *world, n billing.Name, ref string) {
+			_ = w.box.Finish(ref, true)
+			_, _ = w.start().Cancel(ctx, n, false)
+		}, 0, "", billing.CanceledSub, 1},
+		{"the bank takes longer than a month", "pm_sandbox_processing", func(w *world, n billing.Name, ref string) {
+			w.goTo(date("2024-03-01"))
+			w.start().run(civil.Date{})
+			_ = w.box.Finish(ref, true)
+		}, 0, "", billing.Active, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w, n := failed(t)
+			w.active(t, n, test.method)
+			w.chargePeriod(t, n, engine.PeriodCharge{})
+			ref := w.sub(n).Open.Ref
+			if test.then != nil {
+				test.then(w, n, ref)
+			}
+			for range test.days {
+				w.tomorrow()
+				w.start().run(civil.Date{})
+			}
+			if test.period == 1 && test.days == 0 {
+				w.start().run(civil.Date{})
+			}
+			s, p := w.sub(n), w.ending(n, 0)
+			if p.Reason != test.period0 || s.Status != test.status || s.Collecting() || s.Collect != 0 {
+				t.Errorf("period 0 %q; %s", p.Reason, w.describe(n))
+			}
+			if s.Open != nil { // the next period was due and opened
+				_, _ = w.box.Cancel(ctx, s.Open.Ref)
+				_, _ = w.start().Cancel(ctx, n, false)
+			}
+			w.report(t)
+		})
+	}
+}
+
+// TestCollecting_BeforeTheNext: with a mark and the next period due, a run charges both, the past one
+// first, and each once.
+func TestCollecting_BeforeTheNext(t *testing.T) {
+	w, n := failed(t)
+	w.cfg.CatchUp = 1 // a past period is none of those
+	w.active(t, n, "pm_card_visa")
+	w.goTo(date("2024-02-29"))
+	p := w.start(fault{3, true}) // it dies after the mark
+	_, err := p.ChargePeriod(context.Background(), n, engine.PeriodCharge{})
+	wantAny(t, err)
+	if s := w.sub(n); s.Collect != 1 || s.NextPayment != w.today() {
+		t.Fatal(w.describe(n))
+	}
+	var got []int
+	_, err = w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+		if r.Outcome == engine.OutcomePaid {
+			got = append(got, r.Period)
+		}
+	}})
+	mustNot(t, err)
+	if !slices.Equal(got, []int{0, 1}) || w.sub(n).Period != 2 {
+		t.Errorf("charged %v; %s", got, w.describe(n))
+	}
+	w.report(t)
+}
+
+// TestCollecting_LastIntentLives: the last intent of the record turns out to be paid. The money settles
+// the period, and nothing is opened.
+func TestCollecting_LastIntentLives(t *testing.T) {
+	for _, state := range []billing.State{billing.Succeeded, billing.Canceled} {
+		w, n := failed(t)
+		w.active(t, n, "pm_card_visa")
+		ctx := context.Background()
+		live, err := w.box.Open(ctx, billing.OpenRequest{Key: "live", Amount: usd(1299), Method: "pm_card_visa",
+			Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 5}})
+		mustNot(t, err)
+		w.spy.bound[live.Ref] = "ACC#a1/s1/0"
+		rec := w.ending(n, 0)
+		rec.Ref, rec.Generation = live.Ref, 0 // as an older Duesday has written it
+		mustNot(t, w.spy.Commit(ctx, rec.Write(w.tables.RecurringPayments.Name)))
+		before := len(w.ledger())
+		if state == billing.Succeeded {
+			_, err = w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
+			mustNot(t, err)
+			_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
+			wantErr(t, err, engine.ErrWentBack)
+			_, err = w.start().Reconcile(ctx)
+			mustNot(t, err)
+			mustNot(t, w.start().SetCharging(ctx, true, ""))
+			if len(w.ledger()) != before+1 {
+				t.Error("something was opened beside a success")
+			}
+		} else if w.chargePeriod(t, n, engine.PeriodCharge{}); !strings.Contains(w.describe(n), "period 1") {
+			t.Error(w.describe(n))
+		}
+		if s := w.sub(n); s.Paid != 1 || s.Period != 1 {
+			t.Error(w.describe(n))
+		}
+		w.report(t)
+	}
+}
+
+// TestCollecting_KnownToTheRollbackCheck: a kill between CONFIRM and SETTLE of a past period does not
+// switch charging off.
+func TestCollecting_KnownToTheRollbackCheck(t *testing.T) {
+	cut := 0
+	for point := 1; ; point++ {
+		w, n := failed(t)
+		w.active(t, n, "pm_card_visa")
+		_, err := w.start(fault{point, true}).ChargePeriod(context.Background(), n, engine.PeriodCharge{})
+		if err == nil {
+			break
+		}
+		if s := w.sub(n); s.Open != nil && w.state(s.Open.Ref) == billing.Succeeded {
+			cut++
+		}
+		if a, err := w.start().Verify(context.Background()); err != nil || !a.OK {
+			t.Errorf("point %d: %v %+v", point, err, a)
+		}
+		w.pass(time.Hour)
+		w.start().run(civil.Date{})
+		w.start().run(civil.Date{}) // its rollback check has seen the charge
+		if s := w.sub(n); s.Period != 1 || s.Open != nil || s.Collect != 0 || s.Paid == 0 && point > 4 {
+			t.Errorf("point %d: %s", point, w.describe(n))
+		}
+		w.report(t)
+	}
+	if cut < 2 {
+		t.Errorf("%d kills between CONFIRM and SETTLE", cut)
+	}
+}
+
+// TestCollecting_Restored: a store put back to before a past period was collected notices, and adopts
+// the charge.
+func TestCollecting_Restored(t *testing.T) {
+	w, n := failed(t)
+	w.active(t, n, "pm_card_visa")
+	backup := w.spy.snapshot()
+	w.chargePeriod(t, n, engine.PeriodCharge{})
+	w.spy = backup
+	ctx := context.Background()
+	_, err := w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
+	wantErr(t, err, engine.ErrWentBack)
+	adopted, err := w.start().Reconcile(ctx)
+	mustNot(t, err)
+	mustNot(t, w.start().SetCharging(ctx, true, ""))
+	if s := w.sub(n); adopted != 1 || s.Paid != 1 || s.Period != 1 || w.ending(n, 0).Ending != "" {
+		t.Errorf("%d adopted; %s", adopted, w.describe(n))
+	}
+	w.report(t)
+}
