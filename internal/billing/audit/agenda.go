@@ -57,8 +57,10 @@ func (a *auditor) checkState(s *billing.Subscription) {
 		problem("unknown request", "%q", s.Requested)
 	case o != nil && !slices.Contains(states[:], o.State):
 		problem("unknown state of an open period", "%q", o.State)
-	case o != nil && (o.Period != s.Period || o.Ref == ""):
+	case o != nil && (o.Period > s.Period || o.Period < 0 || o.Ref == ""):
 		problem("open period out of step", "period %d is open, with payment intent %q", o.Period, o.Ref)
+	case s.Collect < 0 || s.Collect > s.Period || s.Collect > 0 && (o != nil || s.Over() || s.Status == billing.ParkedState):
+		problem("mark out of step", "period %d is to be collected", s.Collect-1)
 	case s.Installments > 0 && s.Paid > s.Installments, s.Paid > s.Period:
 		problem("too many installments", "%d were paid in %d periods, of %d (0: no end)", s.Paid, s.Period, s.Installments)
 	case s.Ours() && !s.Amount.IsPositive():
@@ -76,7 +78,7 @@ func (a *auditor) checkState(s *billing.Subscription) {
 // that another tool has completed has no period of ours.
 func (a *auditor) checkSchedule(s *billing.Subscription) {
 	next := s.Period
-	if s.Open != nil {
+	if s.NextOpen() != nil {
 		next++
 	}
 	_, last := s.Schedule().Due(next) // an error: it is after the last year, or there is no schedule
@@ -97,7 +99,8 @@ func (a *auditor) checkSchedule(s *billing.Subscription) {
 // checkAgenda reports a subscription that no run finds in time.
 func (a *auditor) checkAgenda(s *billing.Subscription) {
 	g := &a.agenda
-	looked, charged := s.NextPayment, s.Status == billing.Active || s.Status == billing.ParkedState || s.Open != nil
+	looked, charged := s.NextPayment, s.Status == billing.Active || s.Status == billing.ParkedState ||
+		s.Open != nil || s.Collect > 0
 	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
 	switch {
 	case !charged:
@@ -112,17 +115,18 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	}
 	due, err := s.Due()
 	latest := g.until // that a run may look at it without harm
+	closed := s.Status == billing.Active && s.Open == nil && s.Collect == 0 && s.Ours() && err == nil
 	switch {
-	case s.Open != nil:
+	case s.NextOpen() != nil:
 		latest = civil.Later(latest, due)
 		ahead := func(t billing.Attempt) bool { return t.At.After(a.Now().AddDate(0, 0, 1)) } // by a clock that was ahead
 		if !slices.ContainsFunc(s.Open.Attempts, ahead) {
 			latest = civil.Later(latest, s.Open.Retry)
 		}
+	case s.Open != nil, s.Collect > 0: // a past period is looked at every day
 	case s.Status == billing.Active && err == nil:
 		latest = civil.Later(latest, due)
 	}
-	closed := s.Status == billing.Active && s.Open == nil && s.Ours() && err == nil
 	switch {
 	case looked.After(latest):
 		problem("looked at too late", "its NextPaymentDate is %s; a run has to look at it on %s", looked, latest)

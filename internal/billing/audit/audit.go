@@ -60,7 +60,7 @@ type auditor struct {
 	read      int64
 	subs      map[uint64]*audited // by account and id
 	accounts  map[uint64]account
-	opens     map[*audited]string   // references of bound intents
+	opens     map[*audited]opening  // open periods, and past ones to be collected
 	twins     map[*audited]*audited // the next item of the same id, under another SKU
 	texts     []string              // equal ones, once; the first is empty
 	numbers   map[string]uint32     // of texts
@@ -72,6 +72,12 @@ type auditor struct {
 	others    map[otherName]otherCharges
 	reversals reversals
 	result    Report
+}
+
+// An opening is an open period, or a past one that is to be collected.
+type opening struct {
+	ref    string // of the bound intent; "": none is yet
+	period int
 }
 
 type account struct {
@@ -136,7 +142,7 @@ const (
 // subscription must be where a run finds it in time. Verify scans, and changes nothing.
 func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
-		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]string{},
+		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},

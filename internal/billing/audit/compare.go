@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // An otherName is another installation that has charged a subscription of this store.
@@ -105,10 +106,12 @@ func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
 	case found.kind == receiptOfCharge && receipt != in.Amount:
 		a.problem("amounts differ", n, period, "charged %s, receipt says %s", in.Amount, receipt)
 	case found.kind == receiptOfCharge:
-	case a.opens[s] == in.Ref && period == int(s.next):
+	case a.opens[s] == opening{in.Ref, period}:
 		// The next run settles it.
 	case (!known || period >= int(s.next)) && a.hasMoved(ctx, &in):
 		// A run has charged it since its item was read.
+	case ended && period < int(s.next) && a.isCollected(ctx, &in):
+		a.opens[s] = opening{in.Ref, period} // since its record was read
 	case !known:
 		a.problem("charge without a subscription", n, period, "%s", in.Ref)
 	case period < int(s.next) && a.expired(s, period, in.Changed) && !ended:
@@ -150,8 +153,8 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 			}
 			continue
 		}
-		if open, is := a.opens[s]; is {
-			a.compareOpen(ctx, s, n, open)
+		if open, is := a.opens[s]; is && open.ref != "" {
+			a.compareOpen(ctx, n, open)
 		}
 		a.comparePeriods(s, n)
 		acc, ok := a.accounts[a.hash(n.Account)]
@@ -165,17 +168,17 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 }
 
 // compareOpen looks for the bound intent of the subscription's open period.
-func (a *auditor) compareOpen(ctx context.Context, s *audited, n billing.Name, open string) {
-	next := int(s.next)
-	in, err := a.proc.Lookup(ctx, open)
+func (a *auditor) compareOpen(ctx context.Context, n billing.Name, open opening) {
+	next := open.period
+	in, err := a.proc.Lookup(ctx, open.ref)
 	switch {
 	case errors.Is(err, billing.ErrNoIntent):
 		a.problem("unknown to the processor", n, next, "payment intent %s is open here; "+
-			"is this the ledger, or the account, that the store was charged with?", open)
+			"is this the ledger, or the account, that the store was charged with?", open.ref)
 	case err == nil && in.Tag.Account != "" && (in.Tag.Account != n.Account || in.Tag.Subscription != n.ID ||
 		in.Tag.Period != next):
 		a.problem("open intent differs", n, next, "payment intent %s is open here, and is of %s/%s period %d",
-			open, in.Tag.Account, in.Tag.Subscription, in.Tag.Period)
+			open.ref, in.Tag.Account, in.Tag.Subscription, in.Tag.Period)
 	}
 }
 
@@ -197,6 +200,12 @@ func (a *auditor) comparePeriods(s *audited, n billing.Name) {
 		period = max(period, at+1)
 	}
 	a.skipped(s, n, period, int(s.next))
+	past, is := a.opens[s]
+	if is = is && past.period < int(s.next); is && !slices.ContainsFunc(s.marks, func(m mark) bool {
+		return m.kind == recordOfEnd && int(m.period) == past.period
+	}) {
+		a.problem("collected without a record", n, past.period, "no record says that the period ended unpaid")
+	}
 }
 
 // mostSkipped bounds the periods of one gap that are looked at.
@@ -244,7 +253,25 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 		a.problem("parked period", n, period, "it waits for a person, and the subscription is %s", status)
 	case period < next && count[recordOfParking] > 0:
 		a.problem("period left parked", n, period, "the next period is %d", next)
+	case ended && receipts == 0 && a.opens[s].period == period && a.charges(s, marks):
+		// The next run settles it.
 	case ended && paid:
 		a.problem("paid and ended", n, period, "it has a payment, and a record that it ended without one")
 	}
+}
+
+// isCollected reports whether a past period is open now with the charge, or has no record any more.
+func (a *auditor) isCollected(ctx context.Context, in *billing.Intent) bool {
+	now, err := a.Load(ctx, in.Tag.Name())
+	if err != nil || now.Open != nil && now.Open.Ref == in.Ref {
+		return err == nil
+	}
+	_, err = a.Store.Get(ctx, a.Table, billing.PeriodKey(now.Name, in.Tag.Period))
+	return errors.Is(err, store.ErrNotFound)
+}
+
+// charges reports whether the only charge among the marks is that of the subscription's bound intent.
+func (a *auditor) charges(s *audited, marks []mark) bool {
+	ref := a.opens[s].ref
+	return ref != "" && !slices.ContainsFunc(marks, func(m mark) bool { return m.kind == chargeAlone && m.ref != a.hash(ref) })
 }

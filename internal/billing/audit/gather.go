@@ -98,7 +98,9 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	}
 	if s.Open != nil {
 		a.result.Open++
-		a.opens[k] = strings.Clone(s.Open.Ref)
+		a.opens[k] = opening{strings.Clone(s.Open.Ref), s.Open.Period}
+	} else if s.Collect > 0 {
+		a.opens[k] = opening{"", s.AtHand()}
 	}
 	if s.Status == billing.ParkedState {
 		a.result.Parked++

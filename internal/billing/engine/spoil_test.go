@@ -318,6 +318,12 @@ func spoiltPeriods() []spoiling {
 		{"a receipt without an amount", "unreadable receipt", func(h *hand) {
 			h.first("a1", "REC#", schema.ProcessedAmount, "many")
 		}},
+		{"the record of a period to be collected gone", "collected without a record", func(h *hand) {
+			h.set("a6", schema.Collect, 1, schema.NextPaymentDate, "2024-03-01")
+			h.drop("a6", "PER#")
+		}},
+		{"a period to be collected without a date", "never charged", func(h *hand) { h.set("a6", schema.Collect, 1) }},
+		{"a mark of a period to come", "mark out of step", func(h *hand) { h.set("a1", schema.Collect, 9) }},
 		{"the record of a failed period gone", "period skipped", func(h *hand) { h.drop("a6", "PER#") }},
 		{"an end that is none", "unknown end of a period", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
 		{"a record of a period to come", "record of a period to come", func(h *hand) {
