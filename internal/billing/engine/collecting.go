@@ -153,7 +153,8 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 	due, err := s.Due()
 	switch {
 	case s.Requested == billing.RequestCancel:
-		others = e.cancelled(s)
+		others, _ = e.voidOverdue(s, today)
+		others = append(others, e.cancelled(s)...)
 	case s.PaidOff() && s.Status != billing.ParkedState && !s.Over():
 		s.Status = billing.Completed
 	case s.Requested == billing.RequestPause:

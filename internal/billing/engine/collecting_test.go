@@ -30,13 +30,6 @@ func failed(t *testing.T, change ...func(*world)) (*world, billing.Name) {
 	return w, n
 }
 
-// active gives the failed subscription another card, by which it is active again.
-func (w *world) active(t *testing.T, n billing.Name, method string) {
-	t.Helper()
-	_, err := w.start().UpdateSubscription(context.Background(), n, billing.Change{Method: &method})
-	mustNot(t, err)
-}
-
 // chargePeriod charges the period, and returns its only outcome.
 func (w *world) chargePeriod(t *testing.T, n billing.Name, r engine.PeriodCharge) engine.Outcome {
 	t.Helper()
@@ -63,7 +56,7 @@ func (w *world) ending(n billing.Name, period int) billing.EndedPeriod {
 
 func TestChargePeriod_Failed(t *testing.T) {
 	w, n := failed(t)
-	w.active(t, n, "pm_card_visa")
+	w.newMethod(n, "pm_card_visa")
 	before := w.sub(n)
 	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"paid"})
 	s := w.sub(n)
@@ -106,7 +99,7 @@ func TestChargePeriod_PastDue(t *testing.T) {
 
 func TestChargePeriod_DeclinedAgain(t *testing.T) {
 	w, n := failed(t)
-	w.active(t, n, "pm_card_visa_chargeDeclined")
+	w.newMethod(n, "pm_card_visa_chargeDeclined")
 	first := w.ending(n, 0)
 	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"failed"})
 	again := w.ending(n, 0)
@@ -117,7 +110,7 @@ func TestChargePeriod_DeclinedAgain(t *testing.T) {
 	if s := w.sub(n); s.Status != billing.Active || s.Period != 1 || s.NextPayment != date("2024-02-29") {
 		t.Error(w.describe(n))
 	}
-	w.active(t, n, "pm_card_visa")
+	w.newMethod(n, "pm_card_visa")
 	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"paid"})
 	w.report(t)
 }
@@ -126,7 +119,7 @@ func TestChargePeriod_DeclinedAgain(t *testing.T) {
 func TestChargePeriod_Void(t *testing.T) {
 	w, n := failed(t)
 	w.goTo(date("2024-04-01")) // the periods of 29 February and 31 March pass
-	w.active(t, n, "pm_card_visa")
+	w.newMethod(n, "pm_card_visa")
 	p, ctx := w.start(), context.Background()
 	_, err := p.ChargePeriod(ctx, n, engine.PeriodCharge{Period: 1})
 	wantErr(t, err, billing.ErrState)
@@ -134,7 +127,7 @@ func TestChargePeriod_Void(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{Period: 1, Reopen: "she used it"}))}, []string{"paid"})
-	w.active(t, n, "pm_card_visa_chargeDeclined")
+	w.newMethod(n, "pm_card_visa_chargeDeclined")
 	w.chargePeriod(t, n, engine.PeriodCharge{Period: 2, Reopen: "she used it"})
 	if p := w.ending(n, 2); p.Ending != billing.EndFailed || len(p.Attempts) != 1 {
 		t.Errorf("%+v", p)
@@ -155,7 +148,7 @@ func TestChargePeriod_Refused(t *testing.T) {
 		}
 	}
 	refuse(1, "past_due")
-	w.active(t, n, "pm_sandbox_processing")
+	w.newMethod(n, "pm_sandbox_processing")
 	refuse(1, "due on 2024-02-29")
 	refuse(2, "due on 2024-03-31")
 	mustNot(t, w.start().SetCharging(ctx, false, "maintenance"))
@@ -216,7 +209,7 @@ func TestCollecting_Ends(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w, n := failed(t)
-			w.active(t, n, test.method)
+			w.newMethod(n, test.method)
 			w.chargePeriod(t, n, engine.PeriodCharge{})
 			ref := w.sub(n).Open.Ref
 			if test.then != nil {
@@ -247,7 +240,7 @@ func TestCollecting_Ends(t *testing.T) {
 func TestCollecting_BeforeTheNext(t *testing.T) {
 	w, n := failed(t)
 	w.cfg.CatchUp = 1 // a past period is none of those
-	w.active(t, n, "pm_card_visa")
+	w.newMethod(n, "pm_card_visa")
 	w.goTo(date("2024-02-29"))
 	p := w.start(fault{3, true}) // it dies after the mark
 	_, err := p.ChargePeriod(context.Background(), n, engine.PeriodCharge{})
@@ -273,7 +266,7 @@ func TestCollecting_BeforeTheNext(t *testing.T) {
 func TestCollecting_LastIntentLives(t *testing.T) {
 	for _, state := range []billing.State{billing.Succeeded, billing.Canceled} {
 		w, n := failed(t)
-		w.active(t, n, "pm_card_visa")
+		w.newMethod(n, "pm_card_visa")
 		ctx := context.Background()
 		live, err := w.box.Open(ctx, billing.OpenRequest{Key: "live", Amount: usd(1299), Method: "pm_card_visa",
 			Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 5}})
@@ -310,7 +303,7 @@ func TestCollecting_KnownToTheRollbackCheck(t *testing.T) {
 	cut := 0
 	for point := 1; ; point++ {
 		w, n := failed(t)
-		w.active(t, n, "pm_card_visa")
+		w.newMethod(n, "pm_card_visa")
 		_, err := w.start(fault{point, true}).ChargePeriod(context.Background(), n, engine.PeriodCharge{})
 		if err == nil {
 			break
@@ -338,7 +331,7 @@ func TestCollecting_KnownToTheRollbackCheck(t *testing.T) {
 // the charge.
 func TestCollecting_Restored(t *testing.T) {
 	w, n := failed(t)
-	w.active(t, n, "pm_card_visa")
+	w.newMethod(n, "pm_card_visa")
 	backup := w.spy.snapshot()
 	w.chargePeriod(t, n, engine.PeriodCharge{})
 	w.spy = backup

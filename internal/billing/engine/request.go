@@ -152,15 +152,25 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			return nil, nil
 		})
 	}
-	return e.request(ctx, n, billing.RequestCancel,
-		func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-			if s.Status != billing.ParkedState {
-				return e.cancelled(s), nil
-			}
-			void := e.ended(s, billing.EndVoid, "the subscription was cancelled", nil)
-			s.Requested = billing.RequestCancel
-			return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
-		}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
+	for {
+		left := false // more overdue periods than one commit takes
+		s, err := e.request(ctx, n, billing.RequestCancel,
+			func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+				if s.Status != billing.ParkedState {
+					var writes []store.Write
+					if writes, left = e.voidOverdue(s, today); left {
+						return writes, nil
+					}
+					return append(writes, e.cancelled(s)...), nil
+				}
+				void := e.ended(s, billing.EndVoid, cancelledVoid, nil)
+				s.Requested = billing.RequestCancel
+				return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
+			}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
+		if err != nil || !left || s.Over() {
+			return s, err
+		}
+	}
 }
 
 // request commits the decision if no period is open. With a period open it commits the request,
@@ -239,30 +249,53 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 	if s.NextOpen() != nil {
 		return nil, nil
 	}
-	const most = store.MaxWrites - 10
 	was := s.Status
-	var writes []store.Write
-	for {
-		due, err := s.Schedule().Due(s.Period)
-		if err != nil {
-			return nil, err
+	writes, due, err := e.voidBefore(s, today, func(due civil.Date) string {
+		if due.Before(s.PausedOn) {
+			return "overdue when paused"
 		}
-		switch {
-		case s.PaidOff():
-			s.Status = billing.Completed
-		case !due.Before(today):
-			s.Status = billing.Active
+		return "due while " + string(was)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case s.PaidOff():
+		s.Status = billing.Completed
+	case !due.Before(today):
+		s.Status = billing.Active
+	}
+	if s.Status != was {
+		s.PausedOn = civil.Date{}
+		s.Reschedule(due, today)
+	}
+	return writes, nil
+}
+
+// cancelledVoid is the reason of a period void by a cancellation.
+const cancelledVoid = "the subscription was cancelled"
+
+// voidOverdue is voidBefore of a subscription that is cancelled: also today's period is void. left
+// reports whether there are more.
+func (e *Engine) voidOverdue(s *billing.Subscription, today civil.Date) (writes []store.Write, left bool) {
+	writes, due, err := e.voidBefore(s, today.AddDays(1), func(due civil.Date) string {
+		if s.Status == billing.Paused && !due.Before(s.PausedOn) {
+			return "due while paused"
 		}
-		if s.Status != was {
-			s.PausedOn = civil.Date{}
-			s.Reschedule(due, today)
-			return writes, nil
+		return cancelledVoid
+	})
+	return writes, err == nil && !s.PaidOff() && !due.After(today)
+}
+
+// voidBefore records the periods due before the day as void, in memory, as many as one commit takes.
+// It returns the due date of the first one that is left.
+func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
+	reason func(due civil.Date) string) (writes []store.Write, due civil.Date, err error) {
+	for most := store.MaxWrites - 10; ; s.Period++ {
+		due, err = s.Schedule().Due(s.Period)
+		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {
+			return writes, due, err
 		}
-		if len(writes) == most {
-			return writes, nil
-		}
-		writes = append(writes, e.ended(s, billing.EndVoid, "due while "+string(was), nil).Write(e.Table))
-		s.Period++
+		writes = append(writes, e.ended(s, billing.EndVoid, reason(due), nil).Write(e.Table))
 	}
 }
 

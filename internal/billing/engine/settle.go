@@ -59,7 +59,8 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	due, err := s.Schedule().Due(s.Period)
 	switch {
 	case s.Requested == billing.RequestCancel:
-		others = e.cancelled(s)
+		others, _ = e.voidOverdue(s, today)
+		others = append(others, e.cancelled(s)...)
 	case err != nil || s.PaidOff():
 		s.Status, s.Collect = billing.Completed, 0
 	case s.Requested == billing.RequestPause:
@@ -86,7 +87,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	ending, reason, outcome := billing.EndFailed, "", OutcomeFailed
 	switch s.Requested {
 	case billing.RequestCancel:
-		ending, reason, outcome = billing.EndVoid, "the subscription was cancelled", OutcomeSkipped
+		ending, reason, outcome = billing.EndVoid, cancelledVoid, OutcomeSkipped
 	case billing.RequestPause:
 		ending, reason, outcome = billing.EndVoid, "the subscription was paused", OutcomeSkipped
 	case billing.RequestSkip:

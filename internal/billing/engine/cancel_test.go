@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+)
+
+// unpaid returns the records of the subscription: period, end and reason.
+func (w *world) unpaid(n billing.Name) (list []string) {
+	for p, err := range w.start().GetEndedPeriods(context.Background(), w.sub(n).Name) {
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, fmt.Sprintf("%d %s: %s", p.Period, p.Ending, p.Reason))
+	}
+	return list
+}
+
+// TestCancel_Overdue: each overdue period of a cancelled subscription has a record, whatever its state.
+func TestCancel_Overdue(t *testing.T) {
+	const cancelled = "void: the subscription was cancelled"
+	tests := []struct {
+		name string
+		then func(w *world, n billing.Name)
+		want []string
+	}{
+		{"nothing overdue", func(*world, billing.Name) {}, nil},
+		{"active, the jobs stood still", func(w *world, _ billing.Name) { w.goTo(date("2024-03-31")) },
+			[]string{"0 " + cancelled, "1 " + cancelled, "2 " + cancelled}},
+		{"past due", func(w *world, n billing.Name) {
+			w.newMethod(n, "pm_card_visa_chargeDeclinedLostCard")
+			w.goTo(date("2024-01-31"))
+			w.start().run(civil.Date{})
+			w.goTo(date("2024-03-01"))
+		}, []string{"0 failed: declined: lost_card", "1 " + cancelled}},
+		{"paused with a period overdue", func(w *world, n billing.Name) {
+			w.goTo(date("2024-02-15"))
+			if _, err := w.start().Pause(context.Background(), n); err != nil {
+				panic(err)
+			}
+			w.goTo(date("2024-04-01"))
+		}, []string{"0 " + cancelled, "1 void: due while paused", "2 void: due while paused"}},
+		{"open, and the next one overdue", func(w *world, n billing.Name) {
+			w.newMethod(n, "pm_sandbox_processing")
+			w.goTo(date("2024-01-31"))
+			w.start().run(civil.Date{})
+			w.goTo(date("2024-03-01"))
+		}, []string{"0 " + cancelled, "1 " + cancelled}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld("2024-01-20T09:00", planted{})
+			n := w.create(one("2024-01-31"))
+			test.then(w, n)
+			s, err := w.start().Cancel(context.Background(), n, false)
+			w.noteCanceled(s, err)
+			mustNot(t, err)
+			if got := w.unpaid(n); !slices.Equal(got, test.want) || s.Status != billing.CanceledSub {
+				t.Errorf("%s: %q, want %q", s.Status, got, test.want)
+			}
+			w.report(t)
+		})
+	}
+}
+
+// newMethod gives the subscription another method.
+func (w *world) newMethod(n billing.Name, method string) {
+	if _, err := w.start().UpdateSubscription(context.Background(), n, billing.Change{Method: &method}); err != nil {
+		panic(err)
+	}
+}
+
+// TestCancel_ManyOverdue: more periods than a commit takes; a crash in between is made good by the same
+// request.
+func TestCancel_ManyOverdue(t *testing.T) {
+	for point := 1; ; point++ {
+		w := newWorld("2022-01-03T09:00", planted{})
+		n := w.create(one("2022-01-03", func(n *billing.NewSubscription) {
+			n.Interval, n.PaymentDay = civil.Interval{N: 1, Unit: civil.Week}, 1
+		}))
+		w.goTo(date("2026-01-05"))
+		_, err := w.start(fault{point, true}).Cancel(context.Background(), n, false)
+		if err != nil {
+			_, err := w.start().Cancel(context.Background(), n, false)
+			if err != nil && w.sub(n).Status != billing.CanceledSub {
+				t.Errorf("point %d: %v", point, err)
+			}
+		}
+		if s := w.sub(n); s.Status != billing.CanceledSub || len(w.unpaid(n)) != 210 {
+			t.Errorf("point %d: %d records; %s", point, len(w.unpaid(n)), w.describe(n))
+		}
+		w.report(t)
+		if err == nil {
+			break
+		}
+	}
+}
+
+// TestResume_Overdue: a period that was overdue before the pause is not called due in it.
+func TestResume_Overdue(t *testing.T) {
+	w := newWorld("2024-01-20T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	w.goTo(date("2024-02-15"))
+	_, err := w.start().Pause(context.Background(), n)
+	mustNot(t, err)
+	w.goTo(date("2024-03-10"))
+	_, err = w.start().Resume(context.Background(), n)
+	mustNot(t, err)
+	if got := w.unpaid(n); !slices.Equal(got, []string{"0 void: overdue when paused", "1 void: due while paused"}) {
+		t.Errorf("%q", got)
+	}
+	w.report(t)
+}
