@@ -134,7 +134,11 @@ func (p *program) mailPreview() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		subject, body, err := w.Preview(mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.now()), html)
+		sample := mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.now())
+		if settings.AfterFailure == billing.Collect && sample.Kind == outbox.KindFailed {
+			sample.Data[outbox.DataCollect] = "2026-07-28"
+		}
+		subject, body, err := w.Preview(sample, html)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,8 @@ const settingsLong = `Show and change the settings of a store. They are in the s
   retry-days       days after the first decline on which a payment is tried again, or none
   catch-up         missed periods charged in one run before a person is asked
   action-days      days that a customer has to authenticate a payment; 0: no end
+  after-failure    what a new payment method does about the latest failed period: forgive or collect
+  collect-days     days after a failure in which a new payment method collects it
   merchant-name    the name that customers read
   postal-address   the merchant's, in one line
   sender           of mail: Ada's Gym <billing@example.com>

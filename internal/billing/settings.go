@@ -20,6 +20,7 @@ const (
 	maxRetryDay      = 60
 	maxCatchUp       = 24
 	maxActionDays    = 365
+	maxCollectDays   = 365
 	maxDaily         = 24
 	maxSettingText   = 400 // bytes
 )
@@ -33,6 +34,8 @@ type Settings struct {
 	RetryDays     []int    // days after the first decline, ascending; empty and not nil: no retry
 	CatchUp       int      // missed periods charged in one run before a subscription is parked
 	ActionDays    int      // a customer has to authenticate a payment; 0: no limit
+	AfterFailure  string   // Forgive or Collect
+	CollectDays   int      // after a failure, in which a new payment method collects it
 	MerchantName  string   // for customers; "": not known
 	PostalAddress string   // of the merchant, in one line; "": not known
 	Sender        string   // of mail, "Name <a@b>"; ""
@@ -48,10 +51,16 @@ type Settings struct {
 	raw     store.Item
 }
 
+// The values of AfterFailure: what a new payment method does about the latest failed period.
+const (
+	Forgive = "forgive" // nothing
+	Collect = "collect" // it collects it
+)
+
 // DefaultSettings returns the settings of a store without settings of its own.
 func DefaultSettings() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: DefaultCatchUp, ActionDays: 14,
-		TimeZone: "UTC"}
+		AfterFailure: Forgive, CollectDays: 30, TimeZone: "UTC"}
 }
 
 // A setting is one field of Settings, as people write it and as it is stored.
@@ -69,6 +78,9 @@ func settings() []setting {
 			noRetry), (*Settings).retryDays, (*Settings).setRetryDays},
 		whole("catch-up", 1, "", maxCatchUp, func(s *Settings) *int { return &s.CatchUp }),
 		whole("action-days", 0, " (for ever)", maxActionDays, func(s *Settings) *int { return &s.ActionDays }),
+		line("after-failure", Forgive+" or "+Collect, func(text string) bool { return text == Forgive || text == Collect },
+			func(s *Settings) *string { return &s.AfterFailure }),
+		whole("collect-days", 1, "", maxCollectDays, func(s *Settings) *int { return &s.CollectDays }),
 		line("merchant-name", "", isText, func(s *Settings) *string { return &s.MerchantName }),
 		line("postal-address", "", isText, func(s *Settings) *string { return &s.PostalAddress }),
 		line("sender", "an address such as Ada's Gym <billing@example.com>", isMailbox,

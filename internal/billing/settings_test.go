@@ -18,14 +18,14 @@ import (
 func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	s := billing.DefaultSettings()
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
-		"action-days": "0", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
+		"action-days": "0", "after-failure": "collect", "collect-days": "7", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
 		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "ended-by": "past_due,unpaid"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
 	}
-	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, MerchantName: "Ada's Gym",
+	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: billing.Collect, CollectDays: 7, MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
 		Operator: "ops@example.com", EndedBy: []string{"past_due", "unpaid"}}
@@ -52,6 +52,7 @@ func TestSettings_Refuses(t *testing.T) {
 		{"retry-days", "1,3,3", "want at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
 		{"retry-days", "1,2,3,4,5,6,7,8,9", "want at most 8"}, {"retry-days", "61", "want"}, {"retry-days", "0,1", "want"},
 		{"catch-up", "0", "want 1 to 24"}, {"action-days", "366", "want 0 (for ever) to 365"},
+		{"after-failure", "forget", "want forgive or collect"}, {"collect-days", "0", "want 1 to 365"},
 		{"daily", "6:10", "want at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "want"},
 		{"daily", "06:10,06:10", "want"}, {"daily", "24:00", "want"}, {"daily", "06:10,", "want"},
 		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET", "no abbreviation"}, {"time-zone", "CET+1", "want an IANA name"},

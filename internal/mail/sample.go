@@ -31,7 +31,7 @@ func samples(kind, language string) (list []outbox.Effect) {
 		{outbox.DataCardExpired: "true"}, {outbox.DataNoMethod: "true", outbox.DataLink: ""},
 		{outbox.DataCardExpired: "true", outbox.DataLink: ""}, {outbox.DataCode: "insufficient_funds"},
 		{outbox.DataCode: "expired_card"}, {outbox.DataCode: "authentication_required"},
-		{outbox.DataCode: "processing_error"}, {outbox.DataDueDate: "", outbox.DataRetryDate: ""}} {
+		{outbox.DataCode: "processing_error"}, {outbox.DataDueDate: "", outbox.DataRetryDate: ""}, {outbox.DataCollect: "2026-07-28"}} {
 		e := Sample(kind, language, "ada@example.com", time.Unix(0, 0))
 		maps.Copy(e.Data, more)
 		list = append(list, e)

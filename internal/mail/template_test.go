@@ -49,6 +49,12 @@ func TestEveryKindInEveryLanguage(t *testing.T) {
 			}
 			golden(t, language+"/"+kind+".txt", "Subject: "+subject+"\n\n"+text)
 			golden(t, language+"/"+kind+".html", html)
+			if e.Data[outbox.DataCollect] = "2026-07-28"; kind == outbox.KindFailed {
+				if _, text, err = w.Preview(e, false); err != nil {
+					t.Fatal(err)
+				}
+				golden(t, language+"/failed-collect.txt", text)
+			}
 			if language == "en" {
 				continue
 			}

@@ -22,6 +22,7 @@ type view struct {
 	Subscription, Product string // the product is the SKU, or else the subscription
 	Amount                string
 	Due, Paid, Retry      string
+	CollectUntil          string // of a failed payment: until then a new payment method collects it
 	Refunded              string
 	Receipt, Reference    string
 	Card, CardUntil       string // the last month in which it is good
@@ -57,7 +58,8 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		Account: d[outbox.DataAccount], Email: d[outbox.DataEmail], Subscription: d[outbox.DataSubscription],
 		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]), Amount: f.amountIn(d),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
-		Receipt: d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
+		CollectUntil: day(outbox.DataCollect),
+		Receipt:      d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
 		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != ""}

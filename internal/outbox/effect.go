@@ -77,9 +77,10 @@ const (
 	DataCharge    = "charge"    // the processor's reference
 	DataReceipt   = "receipt"   // the receipt's number
 
-	DataRetryDate = "retry_date" // 2023-07-01
-	DataCode      = "code"       // the processor's decline code
-	DataSubject   = "subject"    // of KindOperator, which has these two and an address alone
+	DataRetryDate = "retry_date"    // 2023-07-01
+	DataCode      = "code"          // the processor's decline code
+	DataCollect   = "collect_until" // 2023-07-31: until then a new payment method collects the failed period
+	DataSubject   = "subject"       // of KindOperator, which has these two and an address alone
 	DataText      = "text"
 
 	DataRef = "ref" // of the payment intent waiting for the customer

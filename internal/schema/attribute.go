@@ -162,6 +162,6 @@ func Names() []string {
 		Locale, EmailBounced, CardTold, "receipt",
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
-		Collect, CollectUntil,
+		Collect, CollectUntil, "collect_until",
 	}
 }

@@ -185,7 +185,12 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 		outcome, reason = OutcomeFailed, "not collected: its payment intent was cancelled" // by somebody else, or never tried
 		if o.State == billing.Failing && !(o.Unanswered() && o.Asked.IsZero()) {
 			reason = e.failure(o)
-			others = e.notice(outbox.KindFailed, s, o, nil)
+			p.CollectUntil = cmp.Or(p.CollectUntil, e.collectUntil(today))
+			until, err := e.stillCollects(ctx, s, p, today)
+			if err != nil {
+				return step{}, err
+			}
+			others = e.failed(s, o, until)
 		}
 		p.Ended, p.Reason = e.Now(), reason
 	}

@@ -208,6 +208,8 @@ func (j *job) add(r Result) {
 			return
 		}
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
+	case r.Outcome == OutcomeFailed: // with a new method it is collected by the next run
+		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	j.report.Counts[r.Outcome]++
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {

@@ -43,7 +43,8 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 // settingsNote is the note of a run about the settings that it kept to.
 func (e *Engine) settingsNote() string {
 	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
-	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days"} {
+	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure",
+		"collect-days"} {
 		parts = append(parts, name+"="+e.cfg.Text(name))
 	}
 	return strings.Join(parts, " ")

@@ -96,19 +96,26 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	if ending == billing.EndFailed {
 		reason = e.failure(o)
 	}
-	others := []store.Write{e.ended(s, ending, reason, o).Write(e.Table)}
+	p := e.ended(s, ending, reason, o)
+	given := false // another method, too late for this period
+	var others []store.Write
 	if ending == billing.EndFailed {
-		others = append(others, e.notice(outbox.KindFailed, s, o, nil)...)
+		p.CollectUntil = e.collectUntil(today)
+		others = e.failed(s, o, p.CollectUntil)
 		method, _, err := e.methodOf(ctx, s)
 		if err != nil {
 			return step{}, err
 		}
-		if method == o.Method { // else the customer has given another one, too late for this period
+		if given = method != o.Method; !given {
 			s.Status = billing.PastDue
 		}
 	}
 	r := resultOf(s, outcome, reason)
-	return step{result: r}, e.Put(ctx, s, append(others, e.pass(s, today, false, e.Now())...)...)
+	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
+	if given && s.Status == billing.Active && !p.CollectUntil.IsZero() {
+		s.MarkCollect(p.Period, e.agendaDay(s, today))
+	}
+	return step{result: r}, e.Put(ctx, s, others...)
 }
 
 // failure returns why the open period fails. A missing authentication is noted as an attempt.
