@@ -268,16 +268,11 @@ func TestCollecting_LastIntentLives(t *testing.T) {
 		w, n := failed(t)
 		w.newMethod(n, "pm_card_visa")
 		ctx := context.Background()
-		live, err := w.box.Open(ctx, billing.OpenRequest{Key: "live", Amount: usd(1299), Method: "pm_card_visa",
-			Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 5}})
-		mustNot(t, err)
-		w.spy.bound[live.Ref] = "ACC#a1/s1/0"
-		rec := w.ending(n, 0)
-		rec.Ref, rec.Generation = live.Ref, 0 // as an older Duesday has written it
-		mustNot(t, w.spy.Commit(ctx, rec.Write(w.tables.RecurringPayments.Name)))
+		w.revive(n)
+		live := w.ending(n, 0)
 		before := len(w.ledger())
 		if state == billing.Succeeded {
-			_, err = w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
+			_, err := w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
 			mustNot(t, err)
 			_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
 			wantErr(t, err, engine.ErrWentBack)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,12 @@ func TestPlantedBugs(t *testing.T) {
 			pauses, "not settled after"},
 		{"intent left live after a final failure", planted{proc: lyingCancel}, "TestExactlyOnce_EveryCrashPoint", failures,
 			"has ended, and its intent"},
+		{"past period opened without a look", planted{proc: lyingLook}, "TestCollecting", collecting, "was bound while"},
+		{"past period that moves the next one on", planted{store: movesOn}, "TestCollecting", collecting,
+			"ended with 0 proofs"},
+		{"past period opened under its old generation", planted{proc: keysWithoutGeneration}, "TestCollecting", collecting,
+			"was not collected"},
+		{"record kept when its period is paid", planted{store: keepsRecords}, "TestCollecting", collecting, "is paid and failed"},
 	}
 	for _, test := range tests {
 		t.Run(test.bug, func(t *testing.T) {
@@ -238,6 +245,58 @@ func longPending(p planted) []string {
 
 func TestLongPending(t *testing.T) {
 	for _, v := range longPending(planted{}) {
+		t.Error(v)
+	}
+}
+
+// collecting has a person collect a failed period, whose last intent is cancelled or lives, with a
+// crash at every point.
+func collecting(p planted) []string {
+	for _, live := range []bool{false, true} {
+		for point := range 40 {
+			w := newWorld("2024-01-31T09:00", p)
+			n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_card_visa_chargeDeclinedLostCard" }))
+			w.start().run(civil.Date{})
+			w.newMethod(n, "pm_card_visa")
+			if live {
+				w.revive(n)
+			}
+			ctx := context.Background()
+			if _, err := w.start(fault{point, true}).ChargePeriod(ctx, n, engine.PeriodCharge{}); err != nil {
+				_, _ = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
+			}
+			w.tomorrow()
+			w.start().run(civil.Date{})
+			if s := w.sub(n); s.Paid != 1 {
+				w.violate("period 0 was not collected: %s", w.describe(n))
+			}
+			if v := w.audit(); len(v) > 0 {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// revive writes an intent that could be paid into the record of the failed period 0, as a store put
+// back would have it.
+func (w *world) revive(n billing.Name) {
+	ctx, p := context.Background(), w.ending(n, 0)
+	in, err := w.box.Open(ctx, billing.OpenRequest{Key: "live", Amount: p.Amount, Method: "pm_card_visa",
+		Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: n.Account, Subscription: n.ID, SKU: n.SKU,
+			Generation: 5}})
+	if err != nil {
+		panic(err)
+	}
+	w.spy.bound[in.Ref] = "ACC#" + n.String() + "/0"
+	p.Ref = in.Ref
+	if err := w.spy.Commit(ctx, p.Write(w.tables.RecurringPayments.Name)); err != nil {
+		panic(err)
+	}
+}
+
+func TestCollecting(t *testing.T) {
+	for _, v := range collecting(planted{}) {
 		t.Error(v)
 	}
 }
@@ -434,4 +493,56 @@ func lyingCancel(_ *world, p billing.Processor) billing.Processor {
 		}
 		return in
 	}}
+}
+
+// lyingLook takes every intent that is not paid for cancelled, unless it has just been made.
+func lyingLook(_ *world, p billing.Processor) billing.Processor {
+	return &blind{p}
+}
+
+type blind struct{ billing.Processor }
+
+func (b *blind) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+	in, err := b.Processor.Lookup(ctx, ref)
+	if in.Tag.Generation == 5 {
+		in.State = billing.Canceled
+	}
+	return in, err
+}
+
+// movesOn has a collected period move the next one on, as the settling of that one does.
+func movesOn(w *world, s store.Store) store.Store {
+	return &rewrite{s, func(wr store.Write) store.Write {
+		if wr.Op != store.OpPut || !isSub(wr.Item) {
+			return wr
+		}
+		w.spy.mu.Lock()
+		defer w.spy.mu.Unlock()
+		was := w.spy.subs["ACC#a1/s1"]
+		open := was.Get(schema.OpenPeriod).Map()
+		if open != nil && !wr.Item.Has(schema.OpenPeriod) && open.Int(schema.Period) < was.Int(schema.Period) {
+			wr.Item.Set(schema.Period, store.Int(was.Int(schema.Period)+1))
+		}
+		return wr
+	}}
+}
+
+func keysWithoutGeneration(_ *world, p billing.Processor) billing.Processor {
+	return &bent{Processor: p, open: func(r *billing.OpenRequest) {
+		r.Tag.Generation = 0
+		r.Key, r.Method = fmt.Sprint(r.Tag), "pm_card_visa_chargeDeclinedLostCard"
+	}}
+}
+
+// keepsRecords keeps the records of periods that are paid after all.
+func keepsRecords(_ *world, s store.Store) store.Store {
+	return &keeping{s}
+}
+
+type keeping struct{ store.Store }
+
+func (k *keeping) Commit(ctx context.Context, writes ...store.Write) error {
+	return k.Store.Commit(ctx, slices.DeleteFunc(slices.Clone(writes), func(w store.Write) bool {
+		return w.Op == store.OpDelete && strings.HasPrefix(w.Key.SK, "PER#")
+	})...)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -347,9 +348,8 @@ func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error 
 func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
 	period int) (results []Result, now *billing.Subscription, err error) {
 	err = e.collect(ctx, s.Name, work{trigger: t, period: period}, func(r Result) { results = append(results, r) })
-	if err != nil {
-		return results, s, err
+	if err == nil {
+		now, err = e.Load(ctx, s.Name)
 	}
-	now, err = e.Load(ctx, s.Name)
-	return results, now, err
+	return results, cmp.Or(now, s), err
 }

@@ -66,6 +66,7 @@ func newSimulation(seed uint64, p planted) *simulation {
 		spoilt: map[billing.Name]spoilt{}}
 	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
+	s.w.cfg.AfterFailure = pick(rng, billing.Forgive, billing.Collect)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
 	// since it looked: an attempt may then run twice, and only one of them succeed.
 	s.w.twins = true
@@ -140,7 +141,7 @@ func (s *simulation) moment() {
 	}
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
-		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(14), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(17), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -190,6 +191,8 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		_, _, err = p.ChargeParked(ctx, n)
 	case 12:
 		_, err = p.SkipParked(ctx, n)
+	case 14, 15, 16:
+		err = s.chargePeriod(p, n, rng)
 	case 13:
 		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
 	}
@@ -202,6 +205,32 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case !p.faults.struck() && !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted):
 		s.w.violate("request %d on %s: %v", what, n, err)
 	}
+}
+
+// chargePeriod has one of the latest periods charged, mostly one that did not end paid.
+func (s *simulation) chargePeriod(p *process, n billing.Name, rng *rand.Rand) error {
+	if _, bad := s.spoilt[n]; bad {
+		return nil
+	}
+	next := s.w.sub(n).Period
+	period := next - rng.IntN(4)
+	for e, err := range p.LatestEndedPeriods(context.Background(), s.w.sub(n).Name) {
+		if err == nil && rng.IntN(3) > 0 {
+			period = e.Period
+			break
+		}
+	}
+	period = max(0, period)
+	a, err := p.ChargePeriod(context.Background(), n, engine.PeriodCharge{Period: period, Reopen: pick(rng, "", "she used it")})
+	if err == nil && a.Paid {
+		s.did["charge of a paid period"]++
+	}
+	for _, r := range a.Results {
+		if r.Period == period && period < next {
+			s.did["past period "+string(r.Outcome)]++
+		}
+	}
+	return err
 }
 
 // customers authenticate, and banks decide, after a while.
@@ -370,7 +399,7 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	t.Logf("%d seeds, %d charges, %v; %d seeds with violations", seeds, charges.Load(), did, failed.Load())
-	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked"} {
+	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid"} {
 		if seeds > 1 && did[what] < seeds/4 {
 			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)
 		}
