@@ -158,6 +158,7 @@ func randomCrash(rng *rand.Rand) *crash {
 	if rng.IntN(2) == 0 {
 		c.second = fault{1 + rng.IntN(24), rng.IntN(4) > 0}
 	}
+	c.past, c.last = rng.IntN(3) == 0, rng.IntN(2) == 0
 	return c
 }
 
