@@ -156,6 +156,36 @@ func TestRestore_NothingIsTouched(t *testing.T) {
 	})
 }
 
+// TestRestore_Damaged: a backup with a damaged block is no store to live on.
+func TestRestore_Damaged(t *testing.T) {
+	f := newFolder(t)
+	f.backup("backup")
+	tables, err := filepath.Glob(f.path("backup/*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for _, name := range tables {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[10] ^= 0xff
+		if err := os.Remove(name); err != nil { // it may be a link to the store's own
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := f.names()
+	if _, err := transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("new"), false); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("restored: %v", err)
+	}
+	if got := f.names(); got != before {
+		t.Errorf("left %s, was %s", got, before)
+	}
+}
+
 func TestRestore_Replace(t *testing.T) {
 	f := newFolder(t)
 	f.backup("backup")

@@ -60,6 +60,9 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 		err = f.copyBackup(ctx, from, temp)
 	}
 	if err == nil {
+		err = f.whole(ctx, from, temp)
+	}
+	if err == nil {
 		err = f.ready(ctx, r, from, temp)
 	}
 	if err == nil {
@@ -169,6 +172,17 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 		return err
 	}
 	r.Meta, err = e.Meta(ctx)
+	return err
+}
+
+// whole reads every block of the copy. A damaged backup is no store to live on: to save what is in
+// it, export it.
+func (f Folders) whole(ctx context.Context, from, temp string) error {
+	damages, _, err := f.Check(ctx, temp)
+	if err == nil && len(damages) > 0 {
+		err = fmt.Errorf("%w: %s: %s: %s; nothing was restored; take another backup, or export what can be read of this one",
+			store.ErrDamaged, from, damages[0].File, damages[0].Detail)
+	}
 	return err
 }
 
