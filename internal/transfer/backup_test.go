@@ -178,7 +178,8 @@ func TestRestore_Damaged(t *testing.T) {
 		}
 	}
 	before := f.names()
-	if _, err := transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("new"), false); !errors.Is(err, store.ErrDamaged) {
+	_, err = transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("new"), false)
+	if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "nothing was restored") { // before it was opened
 		t.Errorf("restored: %v", err)
 	}
 	if got := f.names(); got != before {
