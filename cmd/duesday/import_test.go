@@ -148,3 +148,24 @@ func TestImport_ManyRowsFromSeveralWorkers(t *testing.T) {
 	equal(t, "subscriptions", len(c.list("subscription", "list")), accounts*each)
 	equal(t, "of one", len(c.list("subscription", "list", "--account", "7")), each)
 }
+
+// TestImport_SavedByASpreadsheet: another case, another separator, and columns of the shop's own.
+func TestImport_SavedByASpreadsheet(t *testing.T) {
+	c := newCLI(t)
+	text := "Account;E-Mail;Subscription;SKU;Amount;Currency;Payment Day;Payment Method;Notes\r\n" +
+		"1;a@example.com;1;news;12.99;USD;15;pm_card_visa;\"said; hello\"\r\n"
+	c.file("book.csv", text)
+	o := c.object(exitFailed, "import", "book.csv")
+	equal(t, "columns", []any{o["rejected"].([]any)[0].(map[string]any)["reason"], len(o["rejected"].([]any))},
+		[]any{"is an unknown column; the nearest is email; --ignore-columns leaves a column out", 3})
+	c.file("book.csv", strings.Replace(text, "E-Mail", "EMAIL", 1))
+	equal(t, "imported", members(c.object(exitDone, "import", "book.csv", "--ignore-columns", "NOTES"), "rows", "created"),
+		[]any{1, 1})
+	c.file("tabs.txt", strings.ReplaceAll(header, ",", "\t")+"2\tb@example.com\t1\tnews\t12.99\tUSD\t15\tpm_card_visa\n")
+	c.object(exitDone, "import", "tabs.txt", "--separator", "tab")
+	r := c.run("import", "tabs.txt", "--separator", "ab")
+	contains(t, r.errors, "--separator", "want one character")
+	if r.code != exitUsage {
+		t.Errorf("exit %d", r.code)
+	}
+}

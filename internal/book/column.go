@@ -3,6 +3,7 @@ package book
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,20 +61,70 @@ type columnSet [columns + 1]bool
 // Columns returns the names of all columns, the seven required ones first.
 func Columns() []string { return append([]string(nil), columnNames[:]...) }
 
+// columnNamed returns the column of a name in any case, with spaces or hyphens for its underscores.
 func columnNamed(name string) (c column, ok bool) {
-	for i, n := range columnNames {
-		if n == name {
-			return column(i), true
+	for range 2 {
+		for i, n := range columnNames {
+			if n == name {
+				return column(i), true
+			}
 		}
-	}
-	if name == rejectedLine || name == rejectedColumn || name == rejectedReason {
-		return ignored, true
+		if name == rejectedLine || name == rejectedColumn || name == rejectedReason {
+			return ignored, true
+		}
+		name = folded(name)
 	}
 	return 0, false
 }
 
+func folded(name string) string {
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(name)))
+}
+
+// column is columnNamed with the columns that the options ignore.
+func (s *session) column(name string) (c column, ok bool) {
+	if slices.ContainsFunc(s.options.IgnoreColumns, func(i string) bool { return folded(i) == folded(name) }) {
+		return ignored, true
+	}
+	return columnNamed(name)
+}
+
+// unknownColumn names the nearest column, if there is one that a typing error can explain.
 func unknownColumn(name string) problem {
-	return problem{name, "is not a column of a book; the columns are " + strings.Join(columnNames[:], ", ")}
+	const out = "; --ignore-columns leaves a column out"
+	nearest, least := "", 0
+	for _, known := range columnNames {
+		if d := distance(folded(name), known); d <= len(known)/3 && (nearest == "" || d < least) {
+			nearest, least = known, d
+		}
+	}
+	if nearest != "" {
+		return problem{name, "is an unknown column; the nearest is " + nearest + out}
+	}
+	return problem{name, "is an unknown column; a book has " + strings.Join(columnNames[:], ", ") + out}
+}
+
+// distance returns the number of bytes to insert, to remove or to replace that make one text the other.
+func distance(a, b string) int {
+	if len(a) > 2*len(b) {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // someAmount is the form of an amount in some currency.

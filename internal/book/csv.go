@@ -2,7 +2,7 @@ package book
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -33,6 +33,9 @@ func (s *session) readCSV(src *source, items *model) {
 	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
 	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
 	t.csv.ReuseRecord = true
+	head, _ := src.r.Peek(chunk) // an error of reading shows again
+	s.header.separator = cmp.Or(s.options.Separator, separatorOf(string(head)))
+	t.csv.Comma = s.header.separator
 	if !t.readHeader() {
 		return
 	}
@@ -58,7 +61,7 @@ func (t *table) readHeader() bool {
 	line, _ := t.csv.FieldPos(0)
 	problems := t.readNames(names)
 	t.rejectFile(line, problems...)
-	t.session.header = secret.MaskCards(t.raw())
+	t.session.header.text = secret.MaskCards(t.raw())
 	t.src.advance(t.csv.InputOffset())
 	return len(problems) == 0
 }
@@ -72,17 +75,22 @@ func (t *table) readNames(names []string) (problems []problem) {
 	seen := map[string]bool{}
 	for i, name := range names {
 		name = strings.TrimSpace(name)
-		col, ok := columnNamed(name)
-		found := nameProblem(i, name, seen[name] && (!book || ok && col != ignored))
+		col, ok := t.session.column(name)
+		key := name
+		if book && ok && col != ignored {
+			key = columnNames[col]
+		}
+		found := nameProblem(i, name, seen[key] && (!book || ok && col != ignored))
 		if book && !ok && found == nil {
 			found = []problem{unknownColumn(name)}
 		}
 		problems = append(problems, found...)
-		seen[name] = true
+		seen[key] = true
 		t.header, t.column = append(t.header, strings.Clone(name)), append(t.column, col)
 	}
-	if book && len(names) == 1 && strings.ContainsAny(names[0], ";\t|") {
-		return []problem{{"", "the header is a single column: want commas between the columns"}}
+	if book && len(names) == 1 && len(problems) > 0 && problems[0].column == names[0] {
+		return []problem{{"", "the header is a single column: no " + strconv.QuoteRune(t.csv.Comma) +
+			" is in it; name the file's separator with --separator"}}
 	}
 	for _, name := range want {
 		if !seen[name] {
@@ -149,7 +157,7 @@ func (t *table) miscount(fields int) problem {
 	if fields < len(t.header) {
 		p.column = t.header[fields]
 	} else {
-		p.reason += ": a field with a comma in it goes into quotes"
+		p.reason += ": a field with the separator " + strconv.QuoteRune(t.csv.Comma) + " in it goes into quotes"
 	}
 	return p
 }
@@ -163,17 +171,41 @@ func quoteReason(err *csv.ParseError) string {
 		return `a " ` + at + ` in a field without quotes: put the field into quotes and double those in it`
 	}
 	return `a field in quotes does not end well ` + at +
-		`: quotes in it are doubled, and a comma or the line's end follows the closing one`
+		`: quotes in it are doubled, and the separator or the line's end follows the closing one`
+}
+
+// separators are the separators of columns that are detected.
+const separators = ",;\t|"
+
+// separatorOf returns the separator that gives a header the most known names; a comma if none does.
+func separatorOf(head string) rune {
+	best, most := ',', 0
+	for _, separator := range separators {
+		known := 0
+		for _, name := range headerNames(head, string(separator)) {
+			if _, ok := columnNamed(name); ok {
+				known++
+			}
+		}
+		if known > most {
+			best, most = separator, known
+		}
+	}
+	return best
+}
+
+func headerNames(head, separator string) (names []string) {
+	first, _, _ := strings.Cut(strings.TrimLeft(head, "\r\n"), "\n")
+	for name := range strings.SplitSeq(first, separator) {
+		names = append(names, strings.Trim(name, "\" \t\r"))
+	}
+	return names
 }
 
 // isSampleHeader reports whether the first line names the keys of the recurring-payments table. No
 // book has them.
 func isSampleHeader(text []byte) bool {
-	first, _, _ := bytes.Cut(text, []byte("\n"))
-	var names []string
-	for name := range strings.SplitSeq(string(first), ",") {
-		names = append(names, strings.Trim(name, "\" \t\r"))
-	}
+	names := headerNames(string(text), ",")
 	return slices.Contains(names, schema.PK) && slices.Contains(names, schema.SK)
 }
 

@@ -165,16 +165,21 @@ func TestCSV_Header(t *testing.T) {
 	}{
 		{"account,email,subscription,sku,amount,currency\n1\n", []string{"!1 payment_day: is missing"}},
 		{"account,email,subscription,sku,amount,currency,payment_day\n", nil},
-		{header + ",colour\n", []string{"!1 colour: is not a column … account, email"}},
-		{header + ",Address\n", []string{"!1 Address: is not a column"}},
-		{"colour," + header + "\n", []string{"!1 colour: is not a column"}}, // and account is there once
-		{"colour,email,subscription,sku,amount,currency,payment_day\n", []string{"!1 colour: is not a column",
+		{header + ",colour\n", []string{"!1 colour: is an unknown column; a book has account, email"}},
+		{header + ",Adress\n", []string{"!1 Adress: is an unknown column; the nearest is address; --ignore-columns"}},
+		{header + ",Payment-Days\n", []string{"!1 Payment-Days: is an unknown column; the nearest is payment_day;"}},
+		{header + ",e-mail\n", []string{"!1 e-mail: is an unknown column; the nearest is email;"}},
+		{header + ",Email\n", []string{"!1 Email: is twice"}},
+		{header + ",Address,ADDRESS\n", []string{"!1 ADDRESS: is twice"}},
+		{"colour," + header + "\n", []string{"!1 colour: is an unknown column"}}, // and account is there once
+		{"colour,email,subscription,sku,amount,currency,payment_day\n", []string{"!1 colour: is an unknown column",
 			"!1 account: is missing"}},
 		{header + ",sku\n", []string{"!1 sku: is twice"}},
 		{header + ",\n", []string{"!1 : column 9 of the header has no name"}},
 		{"email\n", []string{"!1 account: ", "!1 subscription: ", "!1 sku: ", "!1 amount: ", "!1 currency: ",
 			"!1 payment_day: "}},
-		{strings.ReplaceAll(header, ",", ";") + "\n", []string{"!1 : the header is a single column: want commas"}},
+		{strings.ReplaceAll(header, ",", ":") + "\n", []string{"!1 : the header is a single column: no ',' is in it"}},
+		{"kunde\n", []string{"!1 : the header is a single column: no ',' is in it"}},
 		{"\n\n" + header + ",x\n", []string{"!3 x: "}},
 		{header + ",4242424242424242\n", []string{"!1 ************4242: looks like a card number"}},
 		{"account,\"em\"ail\"\n", []string{"!1 : a field in quotes does not end well"}},
@@ -322,5 +327,59 @@ func TestCSV_NumbersThatAreNoCards(t *testing.T) {
 			!strings.Contains(file, uuid) {
 			t.Errorf("%s: %s", card, file)
 		}
+	}
+}
+
+// TestCSV_ByHand: what spreadsheets of other countries, and other programs, make of a header.
+func TestCSV_ByHand(t *testing.T) {
+	names := strings.ReplaceAll(fullHeader, "payment_day", "Payment Day")
+	row := "1;a@b.c;s1;k;12.99;USD;1;pm_1;;;2 weeks;;3;;street"
+	for _, tt := range []struct {
+		name, text string
+		o          Options
+	}{
+		{"semicolons", strings.ReplaceAll(strings.ToUpper(names), ",", ";") + "\r\n" + row + "\r\n", Options{}},
+		{"tabs", strings.ReplaceAll(names, ",", "\t") + "\n" + strings.ReplaceAll(row, ";", "\t") + "\n", Options{}},
+		{"given", strings.ReplaceAll(names, ",", "|") + "\n" + strings.ReplaceAll(row, ";", "|") + "\n",
+			Options{Separator: '|'}},
+		{"ignored", "Notes;" + strings.ReplaceAll(names, ",", ";") + ";Sales Rep\nx;" + row + ";y\n",
+			Options{IgnoreColumns: []string{"notes", "sales_rep"}}},
+	} {
+		var records []Record
+		for r, bad := range Read(strings.NewReader(tt.text), CSV, tt.o) {
+			if bad != nil {
+				t.Errorf("%s: %+v", tt.name, bad)
+			}
+			records = append(records, r)
+		}
+		if len(records) != 1 || records[0].Subscription.PaymentDay != 1 || records[0].Subscription.ReminderDays != 3 {
+			t.Errorf("%s: %+v", tt.name, records)
+		}
+	}
+	line := with(`"Notes":"x"`)
+	for _, bad := range Read(strings.NewReader(line), JSONLines, Options{IgnoreColumns: []string{"NOTES"}}) {
+		if bad != nil {
+			t.Errorf("an ignored member: %+v", bad)
+		}
+	}
+	for _, bad := range Read(strings.NewReader(names), CSV, Options{IgnoreColumns: []string{"sku"}}) {
+		if bad == nil || bad.Column != "sku" || bad.Reason != "is missing from the header" {
+			t.Errorf("a required column was ignored: %+v", bad)
+		}
+	}
+}
+
+// TestRejected_KeepsItsSeparator: the file of the rejected rows is read as the book was.
+func TestRejected_KeepsItsSeparator(t *testing.T) {
+	text := strings.ReplaceAll(header, ",", ";") + "\n1;a@b.c;s1;k;12,99;USD;1;pm_1\n"
+	left := rejectedFile(t, CSV, text)
+	want := "rejected_line;rejected_column;rejected_reason;" + strings.ReplaceAll(header, ",", ";") + "\n2;amount;"
+	if !strings.HasPrefix(left, want) || !strings.HasSuffix(left, ";1;a@b.c;s1;k;12,99;USD;1;pm_1\n") {
+		t.Errorf("rejected:\n%s", left)
+	}
+	records, bad := readAll(t, CSV, strings.ReplaceAll(left, "12,99", "12.99"))
+	rejects(t, bad)
+	if len(records) != 1 {
+		t.Errorf("corrected: %+v", records)
 	}
 }

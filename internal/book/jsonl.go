@@ -47,7 +47,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 	var seen columnSet
 	var problems []problem
 	for name, value := range members(text) {
-		col, ok := columnNamed(name)
+		col, ok := s.column(name)
 		switch {
 		case col == ignored:
 		case !ok:
@@ -207,7 +207,7 @@ func maskValue(value any, mask func(string) string) any {
 
 // maskFor returns the mask of a member, for the name and the mask of its object.
 func maskFor(name string, mask func(string) string) func(string) string {
-	if name == columnNames[paymentMethod] || name == schema.PaymentMethod {
+	if col, ok := columnNamed(name); ok && col == paymentMethod || name == schema.PaymentMethod {
 		return func(text string) string { return secret.MaskMethod(maskText(text)) }
 	}
 	return mask

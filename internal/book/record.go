@@ -34,14 +34,23 @@ type Rejection struct {
 	// Fatal: the problem is of the file, and ended the reading. Skipping bad rows does not help.
 	Fatal bool `json:"-"`
 
-	Row    int     `json:"-"` // number of the bad row, from 1, and not its line: a model may have a single line
-	header *string // the text of a CSV's header
+	Row    int `json:"-"` // number of the bad row, from 1, and not its line: a model may have a single line
+	header *csvHeader
 }
 
-// Options are the facts missing from a Workbench model and its sample data.
+// A csvHeader is the header of a CSV.
+type csvHeader struct {
+	text      string // masked
+	separator rune
+}
+
+// Options say how to read a file, and have the facts missing from a Workbench model and its sample data.
 type Options struct {
 	PaymentMethod string // of subscriptions without one; the model's default-card is always dropped
 	Currency      string // of amounts without one; "": USD
+	// Separator is between the columns of a CSV; 0: detected from its header, among , ; tab and |.
+	Separator     rune
+	IgnoreColumns []string // names, in any case, of columns and members that are left out
 	// Check returns the problem of an otherwise good subscription, such as one that does not fit the
 	// store; nil: none. A subscription that is yielded has passed it. nil: nothing more is checked.
 	Check func(billing.NewSubscription) *billing.FieldError
@@ -81,7 +90,7 @@ type session struct {
 	checker
 	options Options
 	yield   func(Record, *Rejection) bool
-	header  string // of a CSV, masked
+	header  csvHeader
 	badRows int
 }
 
@@ -185,23 +194,25 @@ func (w *RejectedWriter) writeRow() error {
 	w.pending = w.pending[:0]
 	line, column, reason := strconv.Itoa(r.Line), strings.Join(names, "; "), strings.Join(reasons, "; ")
 	if w.format == CSV {
-		return w.writeCSV(r, line, column, reason)
+		return w.writeCSV(r, []string{line, column, reason})
 	}
 	return w.writeJSON(r, line, column, reason)
 }
 
-func (w *RejectedWriter) writeCSV(r *Rejection, fields ...string) error {
+func (w *RejectedWriter) writeCSV(r *Rejection, fields []string) error {
+	separator := string(r.header.separator)
 	if !w.begun {
 		w.begun = true
-		w.out.WriteString(rejectedLine + "," + rejectedColumn + "," + rejectedReason + "," + *r.header + "\n")
+		w.out.WriteString(strings.Join([]string{rejectedLine, rejectedColumn, rejectedReason, r.header.text}, separator) + "\n")
 	}
 	var prefix strings.Builder
 	cw := csv.NewWriter(&prefix)
+	cw.Comma = r.header.separator
 	if err := cw.Write(fields); err != nil {
 		return err
 	}
 	cw.Flush()
-	_, err := w.out.WriteString(strings.TrimSuffix(prefix.String(), "\n") + "," + r.Raw + "\n")
+	_, err := w.out.WriteString(strings.TrimSuffix(prefix.String(), "\n") + separator + r.Raw + "\n")
 	return err
 }
 
