@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"sync"
 
@@ -18,14 +19,21 @@ const (
 	batchMost = 1000
 )
 
-// A loader writes batches from several workers.
+// A loader writes batches from several workers. All rows of an account go to one worker: each commit
+// changes the account, and two of them would be in each other's way.
 type loader struct {
-	m       *importer
-	s       *session
-	stop    context.CancelCauseFunc
+	m     *importer
+	s     *session
+	stop  context.CancelCauseFunc
+	lanes []lane
+	seed  maphash.Seed
+	mu    sync.Mutex // guards m.sum
+}
+
+// A lane leads to a worker.
+type lane struct {
 	batches chan []billing.NewSubscription
 	batch   []billing.NewSubscription // owned by the reader
-	mu      sync.Mutex                // guards m.sum
 }
 
 // load reads the file a second time and writes its good rows.
@@ -37,10 +45,12 @@ func (m *importer) load(ctx context.Context, s *session) error {
 		n++
 		return m.refused[n]
 	}
-	l := &loader{m: m, s: s, stop: stop, batches: make(chan []billing.NewSubscription)}
+	l := &loader{m: m, s: s, stop: stop, lanes: make([]lane, m.workers), seed: maphash.MakeSeed()}
 	var workers sync.WaitGroup
-	for range m.workers {
-		workers.Go(func() { l.work(ctx) })
+	for i := range l.lanes {
+		batches := make(chan []billing.NewSubscription)
+		l.lanes[i].batches = batches
+		workers.Go(func() { l.work(ctx, batches) })
 	}
 	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
 		if bad != nil {
@@ -48,10 +58,12 @@ func (m *importer) load(ctx context.Context, s *session) error {
 		}
 		return l.take(ctx, rec)
 	})
-	if err == nil {
-		err = l.send(ctx)
+	for i := range l.lanes {
+		if err == nil {
+			err = l.lanes[i].send(ctx)
+		}
+		close(l.lanes[i].batches)
 	}
-	close(l.batches)
 	workers.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -75,13 +87,14 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		}
 		return err
 	}
-	n := len(l.batch)
-	if n >= batchMost || (n >= batchRows && l.batch[n-1].Account != rec.Subscription.Account) {
-		if err := l.send(ctx); err != nil {
+	to := &l.lanes[maphash.String(l.seed, rec.Subscription.Account)%uint64(len(l.lanes))]
+	n := len(to.batch)
+	if n >= batchMost || (n >= batchRows && to.batch[n-1].Account != rec.Subscription.Account) {
+		if err := to.send(ctx); err != nil {
 			return err
 		}
 	}
-	l.batch = append(l.batch, *rec.Subscription)
+	to.batch = append(to.batch, *rec.Subscription)
 	return nil
 }
 
@@ -91,7 +104,7 @@ func (l *loader) count(add func(*importSummary)) {
 	add(&l.m.sum)
 }
 
-func (l *loader) send(ctx context.Context) error {
+func (l *lane) send(ctx context.Context) error {
 	if len(l.batch) == 0 {
 		return nil
 	}
@@ -104,8 +117,8 @@ func (l *loader) send(ctx context.Context) error {
 	}
 }
 
-func (l *loader) work(ctx context.Context) {
-	for batch := range l.batches {
+func (l *loader) work(ctx context.Context, batches <-chan []billing.NewSubscription) {
+	for batch := range batches {
 		if ctx.Err() != nil {
 			continue
 		}

@@ -169,3 +169,27 @@ func TestImport_SavedByASpreadsheet(t *testing.T) {
 		t.Errorf("exit %d", r.code)
 	}
 }
+
+// TestImport_ManyRowsOfOneAccount: the rows of one account go to one worker, also when other accounts'
+// rows stand between them.
+func TestImport_ManyRowsOfOneAccount(t *testing.T) {
+	c := newCLI(t)
+	rows := func(from, to int) string {
+		var b strings.Builder
+		b.WriteString(header)
+		for i := from; i < to; i++ {
+			fmt.Fprintf(&b, "1,a@example.com,%d,news,12.99,USD,15,pm_card_visa\n", i)
+			if i%7 == 0 {
+				fmt.Fprintf(&b, "x%d,x@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
+			}
+		}
+		return b.String()
+	}
+	const most = 5000
+	o := c.object(exitDone, "import", c.file("book.csv", rows(0, most)), "--store", "mem:")
+	equal(t, "created", o["created"], most+(most+6)/7)
+	for _, to := range []int{150, 700, 700} {
+		c.object(exitDone, "import", c.file("book.csv", rows(0, to)))
+		equal(t, "of one", len(c.list("subscription", "list", "--account", "1")), to)
+	}
+}

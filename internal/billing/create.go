@@ -138,19 +138,27 @@ type ImportCount struct {
 	Due      int // created, and due today or before
 }
 
-// ImportBatch creates the subscriptions. The caller must have called Check and Precheck for each.
-// New accounts go in commits of up to a hundred writes. If a commit meets an item in the store,
-// its subscriptions go one by one.
+// ImportBatch creates the subscriptions. The caller must have called Check and Precheck for each, and
+// must not import subscriptions of one account at the same time: each commit changes the account.
+// They go in commits of up to a hundred writes. If a commit meets an item in the store, its
+// subscriptions go one by one.
 func (e *Records) ImportBatch(ctx context.Context, batch []NewSubscription) (ImportCount, error) {
 	var count ImportCount
+	known := map[string]*Account{} // in the store
 	for len(batch) > 0 {
-		n, done, err := e.importSome(ctx, batch, &count)
+		n, done, err := e.importSome(ctx, batch, known, &count)
 		if err != nil {
 			return count, err
 		}
 		if !done {
 			for i := range batch[:n] {
 				if err := e.importOne(ctx, batch[i], &count); err != nil {
+					return count, err
+				}
+			}
+			clear(known)
+			if last := batch[n-1].Account; n < len(batch) && batch[n].Account == last {
+				if known[last], err = e.Account(ctx, last); err != nil {
 					return count, err
 				}
 			}
@@ -161,8 +169,8 @@ func (e *Records) ImportBatch(ctx context.Context, batch []NewSubscription) (Imp
 }
 
 // importSome tries to create the first n subscriptions of the batch in one commit. done is false
-// if one of them, or its account, is there already: then nothing was written.
-func (e *Records) importSome(ctx context.Context, batch []NewSubscription,
+// if one of them, or an account that is not known, is there already: then nothing was written.
+func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known map[string]*Account,
 	count *ImportCount) (n int, done bool, err error) {
 	if err := e.MayChange(ctx); err != nil {
 		return 0, false, err
@@ -179,11 +187,16 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription,
 			return n, false, err
 		}
 		writes = append(writes, s.Create(e.Table))
-		if !accounts[b.Account] {
-			accounts[b.Account] = true
-			a := &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
-			writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
+		if a := known[b.Account]; !accounts[b.Account] && a != nil {
+			w := a.BumpVersion(e.Table)
+			a.Raw = w.Item // known is cleared if the commit fails
+			writes = append(writes, w)
+		} else if !accounts[b.Account] {
+			a = &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
+			known[b.Account], a.Raw = a, a.Item()
+			writes = append(writes, store.Put(e.Table, a.Raw, store.Absent()))
 		}
+		accounts[b.Account] = true
 		if e.isDue(s) {
 			due++
 		}
