@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) importCommand() *cobra.Command {
-	m := &importer{p: p, refused: map[int]*billing.FieldError{}}
+	m := &importer{p: p, refused: map[int]*billing.FieldError{}, changes: map[int]bool{}, told: map[string]bool{}}
 	separator := separatorFlag()
 	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
 		func(ctx context.Context, args []string) error {
@@ -37,8 +35,14 @@ time_zone, reminder_days, installments, address.
 
 Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
 bad rows go to FILE.rejected, card numbers masked, and the others are imported.
-Importing a file twice changes nothing the second time.`
+Importing a file twice changes nothing the second time. Where a row differs from what is
+stored, the difference is named, and --update changes amount, payment_day, payment_method,
+reminder_days, address, email and time_zone as account update and subscription update do.
+An empty cell is no difference. Rows left out, and differences that an import cannot
+change, exit 3.`
 	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
+	c.Flags().BoolVar(&m.update, "update", false, "change stored subscriptions and accounts where the file differs")
+	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and say what an import would do; write nothing")
 	c.Flags().StringVar(&m.options.PaymentMethod, "payment-method", "",
 		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
 	c.Flags().StringVar(&m.options.Currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
@@ -53,6 +57,8 @@ Importing a file twice changes nothing the second time.`
 type importer struct {
 	p       *program
 	skipBad bool
+	update  bool
+	dryRun  bool
 	workers int
 	options book.Options
 	name    string // of the file
@@ -62,12 +68,23 @@ type importer struct {
 	list    *listWriter                 // JSON: rejections as they are found
 	shown   *table                      // people: the first of them, made when there is one
 	refused map[int]*billing.FieldError // by the number of its check, of rows that do not fit the store
+	changes map[int]bool                // by the number of its check, of rows that --update applies
+	looks   bool                        // rows are compared with a store
+	told    map[string]bool             // accounts whose differences have been noted
+	row     verdict                     // of the row at hand
+	failed  error                       // of the store, at the row at hand
+	notes   []importNote                // of people, the first shownNotes
+	more    int                         // notes that are not kept
+	seen    importSummary               // by the check alone
 	sum     importSummary
 }
 
 // An importSummary is the outcome of an import.
 type importSummary struct {
 	rows, created, existing, due, receipts int
+	differing                              int // with --update: that it cannot change
+	updated                                int
+	ended                                  int // there already, and cancelled or completed
 	bad                                    int
 	shards                                 int    // per date, of the store that the import has made; else 0
 	rejected                               string // the file of the rejected rows
@@ -90,7 +107,8 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if p.cfg.JSON {
 		return errors.Join(err, m.list.end(object{"file", name, "rows", s.rows, "imported", s.created,
 			"created", s.created, "existing", s.existing, "due", s.due, "receipts", s.receipts, "rejected_rows", s.bad,
-			"rejected_file?", s.rejected, "shards?", s.shards, "elapsed_ms", elapsed.Milliseconds()}))
+			"rejected_file?", s.rejected, "shards?", s.shards, "differing?", s.differing, "updated?", s.updated,
+			"ended?", s.ended, "notes?", m.viewNotes(), "dry_run?", m.dryRun, "elapsed_ms", elapsed.Milliseconds()}))
 	}
 	if m.shown != nil {
 		m.shown.flush()
@@ -98,13 +116,27 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if s.bad > 0 {
+	m.sayNotes()
+	if s.bad > 0 || len(m.notes) > 0 {
 		p.say("")
 	}
-	p.say("%s: %s in %s", name, plural(s.rows, "row"), short(elapsed))
+	if m.dryRun {
+		p.say("%s: %s, in a dry run: nothing was written", name, plural(s.rows, "row"))
+	} else {
+		p.say("%s: %s in %s", name, plural(s.rows, "row"), short(elapsed))
+	}
+	differing, rejected := "not changed; --update changes them", "left out; an import with --skip-bad writes them to a file"
+	if m.update {
+		differing = "not changed: an import cannot"
+	}
+	if s.rejected != "" {
+		rejected = "written to " + s.rejected
+	}
 	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
+		"  updated", positive(s.updated), "  differing", noted(s.differing, differing),
+		"  ended", noted(s.ended, "there already, and canceled or completed: not charged"),
 		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
-		"  rejected", noted(s.bad, "written to "+s.rejected),
+		"  rejected", noted(s.bad, rejected),
 		"  shards per date", noted(s.shards, "of the new store; store create --shards makes more, store copy changes them"))
 	return nil
 }
@@ -144,7 +176,14 @@ func (m *importer) detect() error {
 // do checks every row, against the store too if there is one, and then imports. A refused
 // file makes no store.
 func (m *importer) do(ctx context.Context) (err error) {
-	s, err := m.p.open(ctx, need{})
+	s, err := m.p.open(ctx, need{read: m.dryRun, processor: m.update && !m.dryRun})
+	missing := errors.Is(err, store.ErrMissing)
+	if missing && m.dryRun { // an empty store stands for it
+		place := m.p.cfg.Store
+		m.p.cfg.Store = "mem:"
+		s, err = m.p.open(ctx, need{create: true})
+		m.p.cfg.Store = place
+	}
 	if err != nil && !errors.Is(err, store.ErrMissing) {
 		return err
 	}
@@ -168,101 +207,24 @@ func (m *importer) do(ctx context.Context) (err error) {
 		if s, err = m.p.open(ctx, need{create: true}); err != nil {
 			return err
 		}
+	}
+	if missing {
 		m.sum.shards = s.engine.Opened.Shards
 	}
-	if err := m.load(ctx, s); err != nil {
+	if m.sum.bad > 0 || m.update && m.seen.differing > 0 {
+		m.p.code = exitPerson
+	}
+	if m.dryRun {
+		m.sum.created, m.sum.due, m.sum.receipts, m.sum.updated = m.seen.created, m.seen.due, m.seen.receipts, m.seen.updated
+	} else if err := m.load(ctx, s); err != nil {
 		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
 			m.sum.created)
 	}
+	if m.looks {
+		m.sum.existing, m.sum.ended = m.seen.existing, m.seen.ended
+	}
+	m.sum.differing += m.seen.differing
 	return nil
-}
-
-// read ranges over the file with a bar of its rows. How many they are is estimated from the bytes
-// read, unless they were counted before.
-func (m *importer) read(what string, rows int, each func(book.Record, *book.Rejection) error) error {
-	file, err := os.Open(m.name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	bar := m.p.progress(what, int64(rows), nil)
-	defer bar.end()
-	done := int64(0)
-	for rec, bad := range book.Read(bufio.NewReaderSize(file, 1<<20), m.format, m.options) {
-		if done++; rows == 0 && done%1024 == 0 {
-			if read, err := file.Seek(0, io.SeekCurrent); err == nil {
-				bar.total.Store(done * m.size / read)
-			}
-		}
-		bar.done.Store(done)
-		if err := each(rec, bad); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check reads the file once, reports every bad row and writes nothing to the store, which
-// is nil when there is none yet.
-func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
-	rejected := &rejectedFile{m: m}
-	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
-	if s != nil && hasAccounts(ctx, s.engine) {
-		n := 0
-		m.options.Check = func(sub billing.NewSubscription) *billing.FieldError {
-			n++
-			// An error of the store shows again when it is written to.
-			field, refused := errors.AsType[*billing.FieldError](s.engine.Precheck(ctx, sub))
-			if refused {
-				m.refused[n] = field
-			}
-			return field
-		}
-	}
-	err = m.read("rows checked", 0, func(_ book.Record, bad *book.Rejection) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if bad == nil {
-			m.sum.rows++
-			return nil
-		}
-		if bad.Fatal {
-			fatal = true
-		} else if bad.Row > m.sum.bad {
-			m.sum.bad++
-			m.sum.rows++
-		}
-		m.report(bad.Line, bad.Column, bad.Reason)
-		return rejected.add(bad)
-	})
-	return fatal, err
-}
-
-func hasAccounts(ctx context.Context, e *engine.Engine) bool {
-	for range e.Accounts(ctx) {
-		return true
-	}
-	return false
-}
-
-// shownRejections is how many bad rows people get; --json and FILE.rejected have all.
-const shownRejections = 50
-
-func (m *importer) report(line int, column, reason string) {
-	if m.p.cfg.JSON {
-		m.list.add(object{"line", line, "column", column, "reason", reason})
-		return
-	}
-	if m.shown == nil {
-		m.shown = m.p.table("LINE", "COLUMN", "REASON")
-	}
-	switch {
-	case m.shown.rows < shownRejections:
-		m.shown.row(line, column, reason)
-	case m.shown.rows == shownRejections:
-		m.shown.row("…", "", "there are more: all of them with --json, or in the file that --skip-bad writes")
-	}
 }
 
 func noted(n int, note string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,14 @@ type loader struct {
 
 // A lane leads to a worker.
 type lane struct {
-	batches chan []billing.NewSubscription
-	batch   []billing.NewSubscription // owned by the reader
+	batches chan batch
+	batch   batch // owned by the reader
+}
+
+// A batch has its updates made first: they may be of the accounts of its new subscriptions.
+type batch struct {
+	updates []update
+	created []billing.NewSubscription
 }
 
 // load reads the file a second time and writes its good rows.
@@ -41,20 +48,24 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	n := 0
-	m.options.Check = func(billing.NewSubscription) *billing.FieldError { // the same rows as the first time
+	clear(m.told)
+	m.options.Check = func(sub billing.NewSubscription, given book.Given) *billing.FieldError { // the same rows as the first time
 		n++
+		if m.row = (verdict{}); m.changes[n] { // what others have changed since the check stays
+			return cmp.Or(m.refused[n], m.verdict(ctx, s, sub, given))
+		}
 		return m.refused[n]
 	}
 	l := &loader{m: m, s: s, stop: stop, lanes: make([]lane, m.workers), seed: maphash.MakeSeed()}
 	var workers sync.WaitGroup
 	for i := range l.lanes {
-		batches := make(chan []billing.NewSubscription)
+		batches := make(chan batch)
 		l.lanes[i].batches = batches
 		workers.Go(func() { l.work(ctx, batches) })
 	}
 	err := m.read("rows imported", m.sum.rows, func(rec book.Record, bad *book.Rejection) error {
-		if bad != nil {
-			return ctx.Err()
+		if err := cmp.Or(m.failed, ctx.Err()); bad != nil || err != nil {
+			return err
 		}
 		return l.take(ctx, rec)
 	})
@@ -88,13 +99,19 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		return err
 	}
 	to := &l.lanes[maphash.String(l.seed, rec.Subscription.Account)%uint64(len(l.lanes))]
-	n := len(to.batch)
-	if n >= batchMost || (n >= batchRows && to.batch[n-1].Account != rec.Subscription.Account) {
+	n, b := len(to.batch.created), &to.batch
+	if n >= batchMost || (n >= batchRows && b.created[n-1].Account != rec.Subscription.Account) ||
+		len(b.updates) >= batchRows {
 		if err := to.send(ctx); err != nil {
 			return err
 		}
 	}
-	to.batch = append(to.batch, *rec.Subscription)
+	if l.m.row.changes() {
+		b.updates = append(b.updates, update{rec.Line, rec.Subscription, l.m.row})
+	}
+	if !l.m.row.exists {
+		b.created = append(b.created, *rec.Subscription)
+	}
 	return nil
 }
 
@@ -105,24 +122,29 @@ func (l *loader) count(add func(*importSummary)) {
 }
 
 func (l *lane) send(ctx context.Context) error {
-	if len(l.batch) == 0 {
+	if len(l.batch.created)+len(l.batch.updates) == 0 {
 		return nil
 	}
 	select {
 	case l.batches <- l.batch:
-		l.batch = make([]billing.NewSubscription, 0, batchRows)
+		l.batch = batch{created: make([]billing.NewSubscription, 0, batchRows)}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (l *loader) work(ctx context.Context, batches <-chan []billing.NewSubscription) {
+func (l *loader) work(ctx context.Context, batches <-chan batch) {
 	for batch := range batches {
 		if ctx.Err() != nil {
 			continue
 		}
-		done, err := l.s.engine.ImportBatch(ctx, batch)
+		err := l.update(ctx, batch.updates)
+		if err != nil {
+			l.stop(err)
+			continue
+		}
+		done, err := l.s.engine.ImportBatch(ctx, batch.created)
 		l.count(func(sum *importSummary) {
 			sum.created += done.Created
 			sum.existing += done.Existing
@@ -145,7 +167,7 @@ type rejectedFile struct {
 func (r *rejectedFile) temporary() string { return r.m.name + ".rejected.tmp" }
 
 func (r *rejectedFile) add(bad *book.Rejection) error {
-	if !r.m.skipBad || bad.Fatal {
+	if !r.m.skipBad || bad.Fatal || r.m.dryRun {
 		return nil
 	}
 	if r.file == nil {

@@ -45,7 +45,7 @@ func TestImport_OneBadRowRefusesTheFile(t *testing.T) {
 func TestImport_SkipBad(t *testing.T) {
 	c := newCLI(t)
 	c.file("book.csv", badBook)
-	o := c.object(exitDone, "import", "book.csv", "--skip-bad")
+	o := c.object(exitPerson, "import", "book.csv", "--skip-bad")
 	equal(t, "counts", members(o, "rows", "imported", "created", "due", "rejected_rows", "rejected_file"),
 		[]any{4, 1, 1, 1, 3, "book.csv.rejected"})
 	equal(t, "listed", len(o["rejected"].([]any)), 4)
@@ -55,7 +55,9 @@ func TestImport_SkipBad(t *testing.T) {
 	if strings.Contains(left, "4242424242424242") || strings.Count(left, "\n") != 4 {
 		t.Errorf("rejected:\n%s", left)
 	}
-	contains(t, c.must("import", "book.csv", "--skip-bad"), "existing  1", "rejected  3  (written to book.csv.rejected)")
+	r := c.run("import", "book.csv", "--skip-bad")
+	contains(t, r.out, "existing  1", "rejected  3  (written to book.csv.rejected)")
+	equal(t, "exit", r.code, exitPerson)
 	equal(t, "subscriptions", len(c.list("subscription", "list")), 1)
 }
 
@@ -68,20 +70,20 @@ func TestImport_WhatTheStoreRefuses(t *testing.T) {
 	equal(t, "rejected", members(o["rejected"].([]any)[0].(map[string]any), "line", "column"), []any{2, "sku"})
 	equal(t, "nothing was written", len(c.list("subscription", "list")), 1)
 
-	o = c.object(exitDone, "import", "two.csv", "--skip-bad")
+	o = c.object(exitPerson, "import", "two.csv", "--skip-bad")
 	equal(t, "skip bad", members(o, "created", "rejected_rows"), []any{1, 1})
 	contains(t, c.read("two.csv.rejected"), "rejected_line,rejected_column,rejected_reason,account,email", "2,sku,",
 		",1,a@example.com,1,gym,12.99,USD,15,pm_card_visa\n")
 
 	c.file("three.csv", header+rows+"9,x,1,news,12.99,USD,15,pm_card_visa\n")
-	c.object(exitDone, "import", "three.csv", "--skip-bad")
+	c.object(exitPerson, "import", "three.csv", "--skip-bad")
 	left := c.read("three.csv.rejected")
 	contains(t, left, "4,email,", "2,sku,")
 	if strings.Count(left, "rejected_line") != 1 {
 		t.Errorf("rejected:\n%s", left)
 	}
 	c.file("four.jsonl", `{"account":"1","email":"a@example.com","subscription":"1","sku":"gym","amount":"12.99","currency":"USD","payment_day":15,"payment_method":"pm_card_visa"}`+"\n")
-	c.object(exitDone, "import", "four.jsonl", "--skip-bad")
+	c.object(exitPerson, "import", "four.jsonl", "--skip-bad")
 	contains(t, c.read("four.jsonl.rejected"), `"rejected_line":1`, `"rejected_column":"sku"`, `"sku":"gym"`)
 }
 
@@ -99,7 +101,7 @@ func TestImport_RefusedInOneLine(t *testing.T) {
 		"--email", "a@example.com", "--payment-method", "pm_card_visa")
 	file := c.file("model.json", `{"ModelName":"m","DataModel":[{"TableName":"t","TableData":[`+
 		strings.Join(items, ",")+`]}]}`)
-	o := c.object(exitDone, "import", file, "--skip-bad")
+	o := c.object(exitPerson, "import", file, "--skip-bad")
 	equal(t, "counts", members(o, "rows", "created", "rejected_rows"), []any{3, 2, 1})
 	contains(t, c.read("model.json.rejected"), "ACC#2")
 }
@@ -192,4 +194,114 @@ func TestImport_ManyRowsOfOneAccount(t *testing.T) {
 		c.object(exitDone, "import", c.file("book.csv", rows(0, to)))
 		equal(t, "of one", len(c.list("subscription", "list", "--account", "1")), to)
 	}
+}
+
+// notesOf returns the texts of an import's notes by line.
+func notesOf(o map[string]any) (list []any) {
+	notes, _ := o["notes"].([]any)
+	for _, n := range notes {
+		m := n.(map[string]any)
+		if m["warning"] != nil {
+			list = append(list, []any{m["line"], m["warning"]})
+		} else {
+			list = append(list, []any{m["line"], m["column"], m["stored"], m["given"]})
+		}
+	}
+	return list
+}
+
+// TestImport_Differences: a dry run says what the import then says, and writes nothing; a second
+// update finds nothing.
+func TestImport_Differences(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	c.must("subscription", "cancel", "5/1")
+	before := c.must("subscription", "list", "--json")
+	const full = "account,email,subscription,sku,amount,currency,payment_day,payment_method,reminder_days,address,next_payment_date\n"
+	c.file("new.csv", full+
+		"1,new@example.com,1,news,20.00,USD,20,pm_sandbox_flaky,3,Elm Street,2026-03-20\n"+
+		"1,new@example.com,2,gym,500,JPY,15,pm_sandbox_timeout,,,\n"+
+		"1,new@example.com,3,gym,500,JPY,15,pm_card_visa,,,\n"+
+		"2,b@example.com,1,news,12.99,EUR,15,,,,\n"+
+		"3,c@example.com,1,news,1.500,KWD,15,pm_card_authenticationRequired,,,2026-03-15\n"+
+		"5,other@example.com,1,news,1.00,USD,1,pm_card_visa,,,\n")
+	want := []any{[]any{2, "amount", "12.99", "20.00"}, []any{2, "payment_day", "15", "20"},
+		[]any{2, "payment_method", "pm_card_visa", "pm_sandbox_flaky"}, []any{2, "reminder_days", "7", "3"},
+		[]any{2, "address", "", "Elm Street"}, []any{2, "email", "a@example.com", "new@example.com"},
+		[]any{5, "currency", "USD", "EUR"}}
+	counts := []string{"rows", "created", "existing", "updated", "differing", "ended", "due"}
+
+	// Without --update the new subscription of line 4 does not fit its account.
+	o := c.object(exitPerson, "import", "new.csv", "--skip-bad")
+	equal(t, "differences", notesOf(o), want)
+	equal(t, "counts", members(o, counts...), []any{6, 0, 2, nil, 2, 1, 0})
+	if c.must("subscription", "list", "--json") != before {
+		t.Error("an import without --update has changed something")
+	}
+	o = c.object(exitPerson, "import", "new.csv", "--update", "--dry-run")
+	equal(t, "dry run", notesOf(o), want)
+	equal(t, "dry run", members(o, counts...), []any{6, 1, 2, 1, 1, 1, 1})
+	if c.must("subscription", "list", "--json") != before {
+		t.Error("a dry run has changed something")
+	}
+	o = c.object(exitPerson, "import", "new.csv", "--update")
+	equal(t, "update", notesOf(o), want)
+	equal(t, "update", members(o, counts...), []any{6, 1, 2, 1, 1, 1, 1})
+	s := c.object(exitDone, "subscription", "show", "1/1")
+	equal(t, "1/1", members(s, "amount", "payment_day", "payment_method", "reminder_days", "address", "email", "due_date"),
+		[]any{"20.00", 20, "pm_sandbox_flaky", 3, "Elm Street", "new@example.com", "2026-03-20"})
+	equal(t, "1/3", c.object(exitDone, "subscription", "show", "1/3")["email"], "new@example.com")
+	r := c.run("import", "new.csv", "--update")
+	contains(t, r.out, "5     2/1           currency USD -> EUR (not changed: cancel the subscription and import another)",
+		"existing   4", "differing  1  (not changed: an import cannot)")
+	if strings.Contains(r.out, "updated") || strings.Count(r.out, "->") != 1 || r.code != exitPerson {
+		t.Errorf("a second update: exit %d\n%s", r.code, r.out)
+	}
+	c.file("one.csv", header+"1,new@example.com,1,news,10.00,USD,20,pm_sandbox_flaky\n")
+	contains(t, c.must("import", "one.csv"), "amount 20.00 -> 10.00\n", "differing  1  (not changed; --update changes them)")
+	contains(t, c.must("import", "one.csv", "--update"), "amount 20.00 -> 10.00\n", "updated  1")
+	if out := c.must("import", "one.csv", "--update"); strings.Contains(out, "->") {
+		t.Errorf("a second update:\n%s", out)
+	}
+}
+
+func TestImport_DryRunMakesNothing(t *testing.T) {
+	c := newCLI(t)
+	c.file("book.csv", smallBook)
+	first := c.must("import", "book.csv", "--dry-run")
+	dry := c.object(exitDone, "import", "book.csv", "--dry-run")
+	contains(t, first, "book.csv: 6 rows, in a dry run: nothing was written", "created", "shards per date")
+	c.file("bad.csv", badBook)
+	r := c.run("import", "bad.csv", "--dry-run", "--skip-bad")
+	contains(t, r.out, "rejected", "3  (left out;")
+	if r.code != exitPerson {
+		t.Errorf("exit %d", r.code)
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil || len(entries) != 2 {
+		t.Errorf("a dry run has made %v, %v", entries, err)
+	}
+	real := c.must("import", "book.csv")
+	_, first, _ = strings.Cut(first, "\n")
+	if _, real, _ = strings.Cut(real, "\n"); real != first {
+		t.Errorf("dry run:\n%simport:\n%s", first, real)
+	}
+	equal(t, "due", members(dry, "created", "due", "dry_run"), []any{6, 5, true})
+}
+
+func TestImport_UnknownMethods(t *testing.T) {
+	c := newCLI(t)
+	row := "1,a@example.com,%d,news,12.99,USD,15,%s\n"
+	text := header
+	for i, method := range []string{"pm_card_visa", "pm_1Pgc8mB7WZ01zgkWmB7uCi3m", "card_1Pgc8mB7WZ01", "", "visa", "pm_card_vissa",
+		"tok_visa"} {
+		text += fmt.Sprintf(row, i, method)
+	}
+	c.file("book.csv", text)
+	want := []any{}
+	for i, method := range []string{"visa", "pm_card_vissa", "tok_visa"} {
+		want = append(want, []any{6 + i, "payment_method " + method + " is a token that no processor knows: every charge with it fails"})
+	}
+	equal(t, "warnings", notesOf(c.object(exitDone, "import", "book.csv")), want)
+	contains(t, c.must("import", "book.csv"), "7     1/5           warning: payment_method pm_card_vissa is a token")
 }

@@ -89,17 +89,20 @@ func (e *Records) fits(ctx context.Context, a *Account,
 	return nil, nil
 }
 
-// Precheck returns the error with which the store would refuse the subscription, or nil. An
-// existing subscription is no error, since importing twice changes nothing.
-func (e *Records) Precheck(ctx context.Context, n NewSubscription) error {
+// Preview returns the subscription as CreateSubscription would store it or, with ErrExists, as it is
+// stored. Another error is that of CreateSubscription.
+func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription, error) {
 	a, err := e.Account(ctx, n.Account)
-	if err != nil {
-		return IgnoreNotFound(err)
+	if err == nil {
+		var old *Subscription
+		if old, err = e.fits(ctx, a, &n); err != nil {
+			return old, err
+		}
 	}
-	if _, err = e.fits(ctx, a, &n); errors.Is(err, ErrExists) {
-		return nil
+	if IgnoreNotFound(err) != nil {
+		return nil, err
 	}
-	return err
+	return e.build(&n)
 }
 
 // build returns the subscription to be stored. LastPaymentDate and LastReminderDate are there from
@@ -138,7 +141,7 @@ type ImportCount struct {
 	Due      int // created, and due today or before
 }
 
-// ImportBatch creates the subscriptions. The caller must have called Check and Precheck for each, and
+// ImportBatch creates the subscriptions. The caller must have called Check and Preview for each, and
 // must not import subscriptions of one account at the same time: each commit changes the account.
 // They go in commits of up to a hundred writes. If a commit meets an item in the store, its
 // subscriptions go one by one.
@@ -197,7 +200,7 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 			writes = append(writes, store.Put(e.Table, a.Raw, store.Absent()))
 		}
 		accounts[b.Account] = true
-		if e.isDue(s) {
+		if e.IsDue(s) {
 			due++
 		}
 		payment, reminder = civil.Earlier(payment, s.NextPayment), civil.Earlier(reminder, s.NextReminder)
@@ -218,7 +221,8 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 	return n, true, nil
 }
 
-func (e *Records) isDue(s *Subscription) bool {
+// IsDue reports whether the payment job looks at the subscription today.
+func (e *Records) IsDue(s *Subscription) bool {
 	return !s.NextPayment.After(TodayIn(s.TimeZone, e.Now()))
 }
 
@@ -232,7 +236,7 @@ func (e *Records) importOne(ctx context.Context, n NewSubscription, count *Impor
 		return fmt.Errorf("%s/%s: %w", n.Account, n.ID, err)
 	}
 	count.Created++
-	if e.isDue(s) {
+	if e.IsDue(s) {
 		count.Due++
 	}
 	return nil

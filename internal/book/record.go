@@ -53,7 +53,7 @@ type Options struct {
 	IgnoreColumns []string // names, in any case, of columns and members that are left out
 	// Check returns the problem of an otherwise good subscription, such as one that does not fit the
 	// store; nil: none. A subscription that is yielded has passed it. nil: nothing more is checked.
-	Check func(billing.NewSubscription) *billing.FieldError
+	Check func(billing.NewSubscription, Given) *billing.FieldError
 }
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two

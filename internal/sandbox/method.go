@@ -38,6 +38,13 @@ var (
 	}
 )
 
+// Knows reports whether the payment method is one of the sandbox's. Every attempt with another is
+// declined.
+func Knows(method string) bool {
+	_, ok := byMethods[method]
+	return ok
+}
+
 // outcomeOf decides an attempt. To the processor an unknown token is no payment method: a definite
 // decline, and another attempt is pointless.
 func outcomeOf(method string, firstFlaky bool) outcome {

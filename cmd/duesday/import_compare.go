@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/book"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A verdict compares a good row with the store.
+type verdict struct {
+	exists  bool
+	ended   bool // it exists, and is cancelled or completed
+	due     bool // it does not exist, and is due at once
+	differs []billing.Difference
+	terms   billing.Change       // to make by --update
+	account engine.AccountChange // to make by --update
+	warning string
+}
+
+// changes reports whether --update has something to change.
+func (v *verdict) changes() bool {
+	return v.terms != (billing.Change{}) || v.account != (engine.AccountChange{})
+}
+
+// An importNote is a difference or a warning of a row.
+type importNote struct {
+	line    int
+	name    string // the subscription's
+	differs *billing.Difference
+	warning string
+}
+
+// judge compares the row with the store, if there is one, and leaves the verdict in m.row. Its error is
+// a FieldError if the store would refuse the row.
+func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription, given book.Given) error {
+	m.row = verdict{warning: m.unknownMethod(n.Method)}
+	if !m.looks {
+		return nil
+	}
+	a, err := s.engine.Account(ctx, n.Account)
+	if billing.IgnoreNotFound(err) != nil {
+		return err
+	}
+	row, probe := &m.row, n
+	if err == nil && m.update { // a new subscription of the account would be refused
+		probe.Email, probe.TimeZone = "", ""
+	}
+	sub, err := s.engine.Preview(ctx, probe)
+	row.exists = errors.Is(err, billing.ErrExists)
+	switch {
+	case err != nil && !row.exists:
+		return err
+	case !row.exists:
+		row.due = s.engine.IsDue(sub)
+	case sub.Over():
+		row.ended = true
+		return nil
+	default:
+		row.terms, row.differs = sub.Compare(&n, given.Has)
+	}
+	if a == nil || m.told[n.Account] || !row.exists && !m.update {
+		return nil
+	}
+	for _, d := range a.Compare(&n, given.Has) {
+		m.told[n.Account] = true
+		row.differs = append(row.differs, d)
+		if d.Field == "email" {
+			row.account.Email = &n.Email
+		} else {
+			row.account.TimeZone = &n.TimeZone
+		}
+	}
+	return nil
+}
+
+// verdict judges the row, and returns the error with which the store would refuse it.
+func (m *importer) verdict(ctx context.Context, s *session, n billing.NewSubscription,
+	given book.Given) *billing.FieldError {
+	err := m.judge(ctx, s, n, given)
+	field, refused := errors.AsType[*billing.FieldError](err)
+	if !refused && !m.row.exists {
+		m.failed = err
+	}
+	return field
+}
+
+// count counts a good row, and keeps what is to be said of it. n is the number of its check.
+func (m *importer) count(ctx context.Context, s *session, n int, rec book.Record) error {
+	if rec.Receipt != nil && m.dryRun {
+		r := *rec.Receipt
+		r.Kind = billing.Imported
+		_, err := s.store.Get(ctx, s.engine.Table, billing.KeyOf(r.Item()))
+		if errors.Is(err, store.ErrNotFound) {
+			m.seen.receipts++
+		}
+		return billing.IgnoreNotFound(err)
+	}
+	if rec.Subscription == nil {
+		return nil
+	}
+	row, seen := &m.row, &m.seen
+	kept := false // a difference that an import cannot change
+	name := rec.Subscription.Account + "/" + rec.Subscription.ID
+	for _, d := range row.differs {
+		kept = kept || d.Kept != ""
+		m.note(importNote{rec.Line, name, &d, ""})
+	}
+	if row.warning != "" {
+		m.note(importNote{rec.Line, name, nil, row.warning})
+	}
+	applies := m.update && row.changes()
+	m.changes[n] = applies
+	if !applies {
+		delete(m.changes, n)
+	}
+	switch {
+	case row.ended:
+		seen.ended++
+	case len(row.differs) > 0 && (kept || !m.update):
+		seen.differing++
+	case row.exists && !applies:
+		seen.existing++
+	case !row.exists:
+		seen.created++
+	}
+	if applies {
+		seen.updated++
+	}
+	if row.due {
+		seen.due++
+	}
+	return nil
+}
+
+// tokens are the forms of Stripe's payment methods, and of those of its test mode.
+var tokens, testTokens = regexp.MustCompile(`^(pm|card|src|ba)_[0-9A-Za-z]{8,}$`), regexp.MustCompile(`^pm_[a-z][0-9A-Za-z_]+$`)
+
+// unknownMethod returns the warning of a payment method that no processor knows.
+func (m *importer) unknownMethod(method string) string {
+	switch {
+	case method == "" || tokens.MatchString(method):
+		return ""
+	case m.p.cfg.UsesStripe() && !m.p.cfg.Live() && testTokens.MatchString(method) && !strings.HasPrefix(method, "pm_sandbox_"):
+		return ""
+	case !m.p.cfg.UsesStripe() && sandbox.Knows(method):
+		return ""
+	}
+	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows: every charge with it fails"
+}
+
+// shownNotes is how many differences and warnings people get; --json has all.
+const shownNotes = 50
+
+func (m *importer) note(n importNote) {
+	if len(m.notes) < shownNotes || m.p.cfg.JSON {
+		m.notes = append(m.notes, n)
+	} else {
+		m.more++
+	}
+}
+
+func (m *importer) sayNotes() {
+	if m.p.cfg.JSON || len(m.notes) == 0 {
+		return
+	}
+	if m.shown != nil {
+		m.p.say("")
+	}
+	t := m.p.table("LINE", "SUBSCRIPTION", "NOTE")
+	for _, n := range m.notes {
+		text := "warning: " + n.warning
+		if n.differs != nil {
+			text = n.differs.String()
+		}
+		t.row(n.line, n.name, text)
+	}
+	if m.more > 0 {
+		t.row("…", "", "and "+plural(m.more, "more note")+": all of them with --json")
+	}
+	t.flush()
+}
+
+func (m *importer) viewNotes() (list []object) {
+	for _, n := range m.notes {
+		v := object{"line", n.line, "subscription", n.name, "warning?", n.warning}
+		if d := n.differs; d != nil {
+			v = append(v, "column", d.Field, "stored", d.Stored, "given", d.Given, "not_changed?", d.Kept)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// An update is a row whose differences are to be removed.
+type update struct {
+	line int
+	row  *billing.NewSubscription
+	verdict
+}
+
+// update makes the changes of the rows. One that is refused is noted, and does not stop the others.
+func (l *loader) update(ctx context.Context, all []update) error {
+	for _, u := range all {
+		var err error
+		if u.account != (engine.AccountChange{}) {
+			_, err = l.s.engine.UpdateAccount(ctx, u.row.Account, u.account)
+		}
+		if err == nil && u.terms != (billing.Change{}) {
+			_, err = l.s.engine.UpdateSubscription(ctx, billing.Name{Account: u.row.Account, ID: u.row.ID}, u.terms)
+		}
+		refused := errors.As(err, new(*billing.FieldError)) || errors.Is(err, billing.ErrState) ||
+			errors.Is(err, billing.ErrInvalid)
+		if err != nil && !refused {
+			return err
+		}
+		l.count(func(sum *importSummary) {
+			if !refused {
+				sum.updated++
+				return
+			}
+			sum.differing++
+			l.m.p.code = exitPerson
+			l.m.note(importNote{u.line, u.row.Account + "/" + u.row.ID, nil, "not updated: " + secret.Clean(err.Error())})
+		})
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package billing
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// A Difference is a field for which an import gives another value than the stored one.
+type Difference struct {
+	Field         string
+	Stored, Given string
+	Kept          string // why an import does not change the field; "": it can
+}
+
+// String returns the difference for people: "amount 10.00 -> 20.00".
+func (d Difference) String() string {
+	text := d.Field + " " + d.Stored + " -> " + d.Given
+	if d.Kept != "" {
+		text += " (not changed: " + d.Kept + ")"
+	}
+	return text
+}
+
+// Compare returns the account's differences from the input, of the fields that it gives.
+func (a *Account) Compare(n *NewSubscription, given func(field string) bool) (all []Difference) {
+	if n.Email != a.Email {
+		all = append(all, Difference{"email", a.Email, n.Email, ""})
+	}
+	if zone := cmp.Or(a.TimeZone, "UTC"); given("time_zone") && n.TimeZone != zone {
+		all = append(all, Difference{"time_zone", zone, n.TimeZone, ""})
+	}
+	return all
+}
+
+// Compare returns the subscription's differences from the input, of the fields that it gives, and the
+// change that removes those that can be removed. A next payment date up to the due date is an older
+// one, and none.
+func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool) (c Change, all []Difference) {
+	note := func(field, stored, now, kept string) bool {
+		if stored == now || !given(field) {
+			return false
+		}
+		all = append(all, Difference{field, stored, now, kept})
+		return kept == ""
+	}
+	const another = "cancel the subscription and import another"
+	if now := n.Amount.Currency(); now != s.Amount.Currency() {
+		note("currency", s.Amount.Currency().Code(), now.Code(), another)
+	} else if note("amount", s.Amount.Decimal(), n.Amount.Decimal(), "") {
+		c.Amount = &n.Amount
+	}
+	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit &&
+		note("payment_day", strconv.Itoa(s.PaymentDay), strconv.Itoa(n.PaymentDay), "") {
+		c.PaymentDay = &n.PaymentDay
+	}
+	if note("payment_method", secret.MaskMethod(s.Method), n.Method, "") {
+		c.Method = &n.Method
+	}
+	if due, err := s.Due(); err == nil && c.PaymentDay == nil && n.NextPayment.After(due) {
+		note("next_payment_date", due.String(), n.NextPayment.String(), "pause and resume, or skip, move a payment")
+	}
+	if note("reminder_days", strconv.Itoa(s.ReminderDays), strconv.Itoa(n.ReminderDays), "") {
+		c.ReminderDays = &n.ReminderDays
+	}
+	note("installments", strconv.Itoa(s.Installments), strconv.Itoa(n.Installments), another)
+	if note("address", s.Address, n.Address, "") {
+		c.Address = &n.Address
+	}
+	return c, all
+}
