@@ -95,18 +95,8 @@ func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter
 // GetEndedPeriods yields the subscription's periods that did not end paid, oldest first. A
 // parked one is among them.
 func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
-	return decoded(e, ctx, e.endedQuery(n), DecodePeriod)
-}
-
-// LatestEndedPeriods is GetEndedPeriods, the latest first.
-func (e *Records) LatestEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
-	q := e.endedQuery(n)
-	q.Reverse = true
-	return decoded(e, ctx, q, DecodePeriod)
-}
-
-func (e *Records) endedQuery(n Name) store.Query {
-	return store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: PerPrefix + n.ID + "#SKU#" + n.SKU + "#"}
+	prefix := PerPrefix + n.ID + "#SKU#" + n.SKU + "#"
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
 }
 
 // GetEndedPeriodsByAccount yields those of all the account's subscriptions, in order of their keys.

@@ -186,11 +186,11 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 		if o.State == billing.Failing && !(o.Unanswered() && o.Asked.IsZero()) {
 			reason = e.failure(o)
 			p.CollectUntil = cmp.Or(p.CollectUntil, e.collectUntil(today))
-			until, err := e.stillCollects(ctx, s, p, today)
-			if err != nil {
-				return step{}, err
+			promised := p.CollectUntil // if the subscription still waits for a method after this very period
+			if s.Status != billing.PastDue || p.Period != s.Period-1 || promised.Before(today) {
+				promised = civil.Date{}
 			}
-			others = e.failed(s, o, until)
+			others = e.failed(s, o, promised)
 		}
 		p.Ended, p.Reason = e.Now(), reason
 	}

@@ -32,39 +32,15 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 }
 
-// lastFailed returns the record of the latest failed period, or nil.
-func (e *Engine) lastFailed(ctx context.Context, n billing.Name) (*billing.EndedPeriod, error) {
-	for p, err := range e.LatestEndedPeriods(ctx, n) {
-		if err != nil || p.Ending == billing.EndFailed {
-			return p, err
-		}
-	}
-	return nil, nil
-}
-
-// stillCollects returns CollectUntil of the record if the next new method collects its period, which
-// fails again today: the subscription waits for a method, and no later period has failed.
-func (e *Engine) stillCollects(ctx context.Context, s *billing.Subscription, p *billing.EndedPeriod,
-	today civil.Date) (civil.Date, error) {
-	if s.Status != billing.PastDue || p.CollectUntil.Before(today) {
-		return civil.Date{}, nil
-	}
-	last, err := e.lastFailed(ctx, s.Name)
-	if err != nil || last == nil || last.Period > p.Period {
-		return civil.Date{}, err
-	}
-	return p.CollectUntil, nil
-}
-
-// revive is reactivate for a new payment method, which collects the latest failed period if its
+// revive is reactivate for a new payment method, which collects the period that failed before if its
 // record says so.
 func (e *Engine) revive(ctx context.Context, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-	writes, err := e.reactivate(s, today)
-	if err != nil || s.Status != billing.Active || s.Open != nil || s.Collect > 0 {
-		return writes, err
+	p, err := e.recordOf(ctx, s.Name, s.Period-1)
+	if billing.IgnoreNotFound(err) != nil {
+		return nil, err
 	}
-	p, err := e.lastFailed(ctx, s.Name)
-	if err == nil && p != nil && !p.CollectUntil.Before(today) {
+	writes, err := e.reactivate(s, today)
+	if p != nil && !p.CollectUntil.Before(today) && s.Status == billing.Active && s.Open == nil && s.Collect == 0 {
 		s.MarkCollect(p.Period, today)
 	}
 	return writes, err

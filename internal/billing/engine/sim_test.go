@@ -214,10 +214,9 @@ func (s *simulation) chargePeriod(p *process, n billing.Name, rng *rand.Rand) er
 	}
 	next := s.w.sub(n).Period
 	period := next - rng.IntN(4)
-	for e, err := range p.LatestEndedPeriods(context.Background(), s.w.sub(n).Name) {
+	for e, err := range p.GetEndedPeriods(context.Background(), s.w.sub(n).Name) {
 		if err == nil && rng.IntN(3) > 0 {
 			period = e.Period
-			break
 		}
 	}
 	period = max(0, period)
