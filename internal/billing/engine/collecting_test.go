@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -339,5 +340,70 @@ func TestCollecting_Restored(t *testing.T) {
 	if s := w.sub(n); adopted != 1 || s.Paid != 1 || s.Period != 1 || w.ending(n, 0).Ending != "" {
 		t.Errorf("%d adopted; %s", adopted, w.describe(n))
 	}
+	w.report(t)
+}
+
+// TestCollecting_Heard: an event about the intent settles the past period, and opens nothing else.
+func TestCollecting_Heard(t *testing.T) {
+	w, n := failed(t)
+	w.newMethod(n, "pm_card_authenticationRequired")
+	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"pending"})
+	ref := w.sub(n).Open.Ref
+	mustNot(t, w.box.Authenticate(ref))
+	mustNot(t, w.start().Heard(context.Background(), n.Account, n.ID, ref))
+	if s := w.sub(n); s.Paid != 1 || s.Period != 1 || s.Open != nil {
+		t.Error(w.describe(n))
+	}
+	w.report(t)
+}
+
+// TestCollecting_Reconciled: a success of the period under another intent comes before the one that
+// collects it, which is cancelled.
+func TestCollecting_Reconciled(t *testing.T) {
+	w, n := failed(t)
+	w.revive(n)
+	lost := w.ending(n, 0).Ref
+	w.newMethod(n, "pm_card_authenticationRequired")
+	w.chargePeriod(t, n, engine.PeriodCharge{}) // it cancels the lost one
+	ctx := context.Background()
+	if w.state(lost) != billing.Canceled {
+		t.Fatal(w.state(lost))
+	}
+	other, err := w.box.Open(ctx, billing.OpenRequest{Key: "other", Amount: usd(1299), Method: "pm_card_visa",
+		Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 9}})
+	mustNot(t, err)
+	w.spy.bound[other.Ref] = "ACC#a1/s1/0"
+	_, err = w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: other.Ref, Method: "pm_card_visa", Attempt: 1})
+	mustNot(t, err)
+	_, err = w.start().RunPayments(ctx, engine.RunOptions{Workers: 1})
+	wantErr(t, err, engine.ErrWentBack)
+	adopted, err := w.start().Reconcile(ctx)
+	mustNot(t, err)
+	mustNot(t, w.start().SetCharging(ctx, true, ""))
+	if s := w.sub(n); adopted != 1 || s.Paid != 1 || s.Period != 1 || s.Open != nil || s.LastCharge != other.Ref {
+		t.Errorf("%d adopted; %s", adopted, w.describe(n))
+	}
+	w.report(t)
+}
+
+// TestCollecting_DryRun shows a marked and an open past period before the next one.
+func TestCollecting_DryRun(t *testing.T) {
+	w, n := failed(t)
+	w.newMethod(n, "pm_card_visa")
+	w.goTo(date("2024-02-29"))
+	show := func() (list []string) {
+		_, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1, DryRun: true,
+			Each: func(r engine.Result) { list = append(list, fmt.Sprint(r.Period, " ", r.Outcome, " ", r.Reason)) }})
+		mustNot(t, err)
+		return list
+	}
+	_, _ = w.start(fault{3, true}).ChargePeriod(context.Background(), n, engine.PeriodCharge{})
+	equal(t, show(), []string{"0 skipped would be charged", "1 skipped would be charged"})
+	_, _ = w.start(fault{7, true}).ChargePeriod(context.Background(), n, engine.PeriodCharge{})
+	if s := w.sub(n); !s.Collecting() {
+		t.Fatal(w.describe(n))
+	}
+	equal(t, show(), []string{"0 skipped open: attempt 2", "1 skipped would be charged"})
+	w.start().run(civil.Date{})
 	w.report(t)
 }
