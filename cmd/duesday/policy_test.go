@@ -26,7 +26,7 @@ func TestPolicy_RetryDays(t *testing.T) {
 	c.create("1/1", "pm_card_visa_chargeDeclined")
 	c.create("2/1", "pm_card_visa_chargeDeclined")
 	c.must("settings", "set", "retry-days=none")
-	equal(t, "none", members(c.object(exitDone, "run", "payments"), "failed", "retry"), []any{2, 0})
+	equal(t, "none", members(c.object(exitPerson, "run", "payments"), "failed", "retry"), []any{2, 0})
 	equal(t, "past due", c.object(exitDone, "subscription", "show", "1/1")["status"], "past_due")
 	c.create("3/1", "pm_card_visa_chargeDeclined")
 	c.env["DUESDAY_RETRY_DAYS"] = "2, 60"

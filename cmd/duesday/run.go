@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +38,8 @@ a second one waits for its end and reports its balance, or goes on if it is kill
 dynamodb: store any number of processes may run one at the same time: they share the work,
 shard by shard.
 
-Exits 3 if a period or an action waits for a person.`, job(billing.Payments, "Charge every subscription that is due"),
+Exits 3 if a period has failed, is parked, cannot be read, or begins to wait for its customer.
+A period that goes on waiting is named, and is no reason for 3.`, job(billing.Payments, "Charge every subscription that is due"),
 		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"),
 		p.runList(), p.runShow(), p.runWatch())
 }
@@ -111,8 +109,8 @@ func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Ki
 
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
 func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
-	var waiting firstFew
-	o.Each = waiting.add
+	named := unsettled{}
+	o.Each = named.add
 	report, err := p.startOrAttach(ctx, s, kind, o)
 	if ctx.Err() == nil {
 		p.deliver(ctx, s)
@@ -135,11 +133,19 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		p.warn("charging is off%s: %s was charged; switch it on with %s", reason, nothing, p.hint("charging on"))
 	}
 	read, written := consumed(s.store)
-	p.sayReport(report, &waiting)
+	if report.State != "" { // of another process, which has named them
+		named = nil
+	}
+	p.sayReport(report)
+	p.sayUnsettled(named)
 	if read+written > 0 {
 		p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
 	}
-	shown := p.json(append(viewReport(report), "read_units?", read, "write_units?", written)) // as DynamoDB counts them
+	view := append(viewReport(report), "read_units?", read, "write_units?", written) // as DynamoDB counts them
+	if kind == billing.Payments {
+		view = append(view, "periods?", named.view())
+	}
+	shown := p.json(view)
 	for _, missed := range report.Missed {
 		p.warn("%v; the next run does it", missed)
 	}
@@ -198,112 +204,4 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	t.flush()
 	p.say("\n%d would be %s on %s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)))
 	return err
-}
-
-// firstFew keeps the first results with an action for a person or a customer.
-type firstFew struct {
-	kept []engine.Result
-	all  int
-}
-
-const shownWaiting = 20
-
-func (f *firstFew) add(r engine.Result) {
-	switch r.Outcome {
-	case engine.OutcomePending, engine.OutcomeParked, engine.OutcomeUnreadable:
-	default:
-		return
-	}
-	if f.all++; len(f.kept) < shownWaiting {
-		f.kept = append(f.kept, r)
-	}
-}
-
-// viewReport is the report of a run; due is the sum of the outcomes.
-func viewReport(r *engine.Report) object {
-	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
-	if r.Kind == billing.Reminders {
-		v = append(v, "sent", r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
-			"failed", r.Counts[engine.OutcomeFailed])
-	} else {
-		for _, o := range engine.Outcomes() {
-			v = append(v, string(o), r.Counts[o])
-		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards,
-			"refunds_and_disputes?", r.Reversals, // recorded, or changed
-			"orphans_cancelled?", r.Orphans)
-	}
-	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
-		"dry_run?", r.DryRun, "charging_off?", r.Off)
-}
-
-func (p *program) sayReport(r *engine.Report, waiting *firstFew) {
-	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
-	t := p.table()
-	if r.Kind == billing.Reminders {
-		t.row("  sent", r.Counts[engine.OutcomeSent])
-		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
-	} else {
-		for _, o := range engine.Outcomes() {
-			amounts := ""
-			if o == engine.OutcomePaid {
-				amounts = formatTotals(&r.Amounts)
-			}
-			t.row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
-		}
-	}
-	if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
-		t.row("  unreadable", n, "written by another tool; correct the item there")
-	}
-	t.flush()
-	beside := func(n int, noun, what string) { // the work of a payment run beside charging
-		if n > 0 {
-			p.say("also: %s %s", plural(n, noun), what)
-		}
-	}
-	beside(r.Cards, "card", "that customers have given: used from now on")
-	beside(r.Reversals, "change", "of refunds and disputes: recorded")
-	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
-	if waiting.all == 0 {
-		return
-	}
-	section(p, "\nWaiting for the customer or for you:",
-		[]string{"SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "OUTCOME", "REASON"}, waiting.kept,
-		func(r engine.Result) []any { return []any{r.Name, r.Period, r.Due, r.Amount, r.Outcome, r.Reason} })
-	if more := waiting.all - len(waiting.kept); more > 0 {
-		p.say("and %d more", more)
-	}
-	look := "verify" // no command shows what cannot be read
-	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
-	if i := slices.IndexFunc(waiting.kept, legible); i >= 0 {
-		look = "subscription show " + waiting.kept[i].Name.String()
-	}
-	p.say("\nLook further: %s", p.hint(look))
-}
-
-func outcomeText(o engine.Outcome) string {
-	return map[engine.Outcome]string{
-		engine.OutcomeRetry:   "declined, tried again on a later day",
-		engine.OutcomeFailed:  "declined for good",
-		engine.OutcomePending: "the customer or the processor has to act",
-		engine.OutcomeParked:  "duesday subscription charge or skip",
-		engine.OutcomeSkipped: "cancelled, paused, or charging is off",
-	}[o]
-}
-
-// formatTotals returns the sums as people write them, by currency.
-func formatTotals(t *money.Totals) string {
-	var parts []string
-	for sum := range t.All() {
-		parts = append(parts, sum.Format())
-	}
-	return strings.Join(parts, "  ")
-}
-
-func short(d interface{ Milliseconds() int64 }) string {
-	ms := d.Milliseconds()
-	if ms < 10_000 {
-		return fmt.Sprintf("%d ms", ms)
-	}
-	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }

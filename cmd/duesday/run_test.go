@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,20 +28,23 @@ func TestRun_Payments(t *testing.T) {
 		"nothing was done")
 
 	o := c.object(exitPerson, "run", "payments", "--workers", "3")
+	periods := o["periods"].(map[string]any)
+	for outcome, want := range map[string]string{"failed": "4/1 true declined: lost_card <nil>",
+		"retried": "2/1 true declined: generic_decline 2026-03-16", "parked": "",
+		"pending": "3/1 true the customer has to authenticate the payment <nil>", "unreadable": ""} {
+		equal(t, outcome, names(periods[outcome].([]any), "new", "reason", "retry_date"), want)
+	}
+	delete(o, "periods")
 	delete(o, "elapsed_ms")
 	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2,
 		"retry": 1, "failed": 1,
 		"pending": 1, "parked": 0, "skipped": 0, "amounts": map[string]any{"USD": "12.99", "JPY": "500"}})
 
-	// Again: what waits for the customer still does, and nothing is charged twice.
-	r := c.run("run", "payments")
-	if r.code != exitPerson {
-		t.Errorf("exit %d", r.code)
-	}
-	contains(t, r.out, "1 due", "3/1", "duesday subscription show 3/1")
+	// Again: what waits for the customer still does, which is nothing new, and nothing is charged twice.
+	contains(t, c.must("run", "payments"), "1 due", "3/1", "pending  -    the customer", "duesday subscription show 3/1")
 
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
-	o = c.object(exitPerson, "run", "payments")
+	o = c.object(exitDone, "run", "payments")
 	equal(t, "the day after", members(o, "due", "paid", "pending", "amounts"),
 		[]any{2, 1, 1, map[string]any{"USD": "12.99"}})
 
@@ -52,6 +56,45 @@ func TestRun_Payments(t *testing.T) {
 	if err != nil || len(mails) < 5 { // three receipts, a decline, a failure, an authentication
 		t.Errorf("mails: %q, %v", mails, err)
 	}
+}
+
+// TestRun_NamesThePeriods holds the text of a run that names some, and that old waits are cut off and new ones
+// are not.
+func TestRun_NamesThePeriods(t *testing.T) {
+	c := newCLI(t)
+	book := smallBook
+	for i := range shownWaiting + 2 {
+		book += fmt.Sprintf("6,f@example.com,%02d,news,1.00,USD,16,pm_card_authenticationRequired\n", i)
+	}
+	c.must("import", c.file("book.csv", book))
+	r := c.run("run", "payments")
+	equal(t, "exit", r.code, exitPerson)
+	_, text, _ := strings.Cut(r.out, "\n\n")
+	equal(t, "text", text, `Failed:
+SUBSCRIPTION  PERIOD  DUE         AMOUNT  REASON
+4/1           0       2026-03-15  $12.99  declined: lost_card
+
+Declined, and tried again:
+SUBSCRIPTION  PERIOD  DUE         AMOUNT  AGAIN ON    REASON
+2/1           0       2026-03-15  $12.99  2026-03-16  declined: generic_decline
+
+Waiting for the customer or for you:
+SUBSCRIPTION  PERIOD  DUE         AMOUNT     OUTCOME  NEW  REASON
+3/1           0       2026-03-15  KWD 1.500  pending  new  the customer has to authenticate the payment
+
+Look further: duesday subscription show 3/1
+`)
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
+	r = c.run("run", "payments")
+	equal(t, "exit", r.code, exitPerson)
+	equal(t, "new", strings.Count(r.out, " new "), shownWaiting+2)
+	contains(t, r.out, "3/1           0       2026-03-15  KWD 1.500  pending  -    the customer")
+	out := c.must("run", "payments")
+	equal(t, "old", strings.Count(out, "pending  -"), shownWaiting)
+	contains(t, out, "and 3 more that wait since earlier runs\n")
+	equal(t, "in JSON", len(c.object(exitDone, "run", "payments")["periods"].(map[string]any)["pending"].([]any)),
+		shownWaiting+3)
+	contains(t, c.must("run", "watch"), "23 due")
 }
 
 func TestRun_Reminders(t *testing.T) {

@@ -48,7 +48,7 @@ func (p *program) runShow() *cobra.Command {
 			if err != nil {
 				return notFound(err, "run "+args[0])
 			}
-			p.sayReport(r, new(firstFew))
+			p.sayReport(r)
 			p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
 				"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
 			return p.json(viewRun(r))
@@ -61,7 +61,8 @@ func (p *program) runWatch() *cobra.Command {
 	c.Long = `Watch a run until it is over, from any process: how fast it is, the time left and the
 outcomes so far; at the end its balance. Without an ID it is the run that began last.
 
-Exits as the run does: 3 if a period or an action waits for a person.`
+Exits as the run does: 3 if a period has failed, is parked, cannot be read, or begins to wait
+for its customer.`
 	return c
 }
 
@@ -98,7 +99,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 		return err
 	}
 	fmt.Fprint(p.stdout, begin)
-	p.sayReport(r, new(firstFew))
+	p.sayReport(r)
 	if p.cfg.JSON {
 		err = errors.Join(writeValue(p.stdout, viewRun(r)), p.stdout.WriteByte('\n'))
 	}

@@ -80,7 +80,7 @@ func TestStripeCards_PastDue(t *testing.T) {
 	c.must("import", c.file("book.csv",
 		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n1,a@example.com,2,gym,8,USD,15,"+
 			"pm_card_visa\n"))
-	equal(t, "run", members(c.object(exitDone, "run", "payments"), "paid", "failed"), []any{1, 1})
+	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "paid", "failed"), []any{1, 1})
 	equal(t, "status", c.show("1/1")["status"], "past_due")
 	mail := c.newMail("failed", "a@example.com")
 	contains(t, mail, "give", "us a new payment method here:")

@@ -160,7 +160,7 @@ func TestSubscription_ChargeAndSkipWhatIsParked(t *testing.T) {
 func TestSubscription_ChargeFailedPeriod(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa_chargeDeclinedLostCard")
-	c.must("run", "payments")
+	c.run("run", "payments")
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa_chargeDeclined")
 	v := c.object(exitPerson, "subscription", "charge", "1/1", "--period", "0")
 	equal(t, "declined", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "due_date"),

@@ -33,6 +33,7 @@ type Run struct {
 	Reason    string // why it has not completed
 	Settings  string // that it kept to
 	Rows      int    // subscriptions looked at
+	Waits     int    // pending periods that wait since this run
 	Counts    map[Outcome]int
 	Amounts   money.Totals // taken
 	Told      time.Time    // when a monitor was told of the finished day; zero: not
@@ -78,6 +79,7 @@ func (r *Run) attributes(c *codec) {
 	c.stamp(schema.SeenDate, &r.Seen)
 	text(c, schema.Settings, &r.Settings)
 	c.stamp(schema.StartedDate, &r.Started)
+	c.count(schema.Waits, &r.Waits, 0)
 }
 
 // due is the member of the counts with their sum.

@@ -113,6 +113,7 @@ const (
 	Rows          = "Rows"
 	SeenDate      = "SeenDate"
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
+	Waits         = "Waits"         // pending periods that wait since it
 
 	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
 	ClockDate = "ClockDate" // of META: the latest instant at which the clock is known to have been right
@@ -163,5 +164,6 @@ func Names() []string {
 		Amounts, ChargingOff, Process, Rows, SeenDate, HeartbeatDate,
 		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
 		Collect, CollectUntil, "collect_until",
+		Waits,
 	}
 }

@@ -22,6 +22,7 @@ import (
 // A step is the result of one action.
 type step struct {
 	result *Result               // nil: nothing to count
+	known  bool                  // the result repeats a wait that was there before
 	again  bool                  // read again and decide again
 	bound  *billing.Subscription // decide again from this, whose intent was bound a moment ago
 }
@@ -60,6 +61,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 	defer e.locks.lock(n)()
 	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
 	var pending pendingSettle
+	moved := false // the period at hand, by this call
 	for tries := 0; tries < store.MaxTries; {
 		s, bound := fresh, fresh != nil
 		if fresh = nil; !bound {
@@ -86,7 +88,11 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		if err != nil {
 			return err
 		}
-		if st.result != nil {
+		if st.result == nil {
+			moved = true // if it is looked at again
+		} else {
+			st.result.New = moved || !st.known
+			moved = false
 			report(*st.result)
 			w.count(st.result, past)
 		}

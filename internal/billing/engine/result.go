@@ -35,6 +35,8 @@ type Result struct {
 	Amount  money.Amount
 	Due     civil.Date
 	Reason  string
+	Retry   civil.Date // the next attempt's day, of OutcomeRetry
+	New     bool       // this run has made it; else it repeats a wait from before the run
 }
 
 // resultOf describes the subscription's open period, or else the one to be paid next.
@@ -67,10 +69,10 @@ func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civi
 	outcome Outcome, reason string) (step, error) {
 	r, day := resultOf(s, outcome, reason), e.waitDay(s, today)
 	if s.NextPayment.IsZero() || s.NextPayment == day {
-		return step{result: r}, nil
+		return step{result: r, known: true}, nil
 	}
 	s.NextPayment = day
-	return step{result: r}, e.Put(ctx, s)
+	return step{result: r, known: true}, e.Put(ctx, s)
 }
 
 // setback deals with an error of the processor. Only a definite refusal of our own credentials, or
@@ -92,7 +94,9 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent):
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}
-	return e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
+	st, err := e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
+	st.known = false // each run meets its own error
+	return st, err
 }
 
 // A StopError ends the whole job: every other subscription would meet the same error.

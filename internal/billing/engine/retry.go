@@ -73,6 +73,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Attempt++
 		s.NextPayment = o.Retry
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
+		r.Retry = o.Retry
 		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
 	}
 	s.NextPayment = e.waitDay(s, t.today)

@@ -37,9 +37,11 @@ type Report struct {
 	Missed    []error // failed maintenance, left for the next run
 }
 
-// NeedsPerson reports whether a period waits for a person or a customer.
+// NeedsPerson reports whether the run leaves something that is new or can be acted on: a period that has
+// failed, is parked or unreadable, or waits since this run. A wait from before it, which only the customer or
+// the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
-	return r.Off || r.Counts[OutcomePending]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
+	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
 
 // Err returns the error with which a recorded run ended. It is ErrChargingOff if charging was
@@ -212,6 +214,9 @@ func (j *job) add(r Result) {
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	j.report.Counts[r.Outcome]++
+	if r.New && r.Outcome == OutcomePending {
+		j.report.Waits++
+	}
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {
 			j.errs, j.failed = append(j.errs, err), j.failed+1

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// viewReport is the report of a run; due is the sum of the outcomes.
+func viewReport(r *engine.Report) object {
+	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
+	if r.Kind == billing.Reminders {
+		v = append(v, "sent", r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
+			"failed", r.Counts[engine.OutcomeFailed])
+	} else {
+		for _, o := range engine.Outcomes() {
+			v = append(v, string(o), r.Counts[o])
+		}
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards,
+			"refunds_and_disputes?", r.Reversals, // recorded, or changed
+			"orphans_cancelled?", r.Orphans)
+	}
+	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
+		"dry_run?", r.DryRun, "charging_off?", r.Off)
+}
+
+func (p *program) sayReport(r *engine.Report) {
+	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
+	t := p.table()
+	if r.Kind == billing.Reminders {
+		t.row("  sent", r.Counts[engine.OutcomeSent])
+		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
+	} else {
+		for _, o := range engine.Outcomes() {
+			amounts := ""
+			if o == engine.OutcomePaid {
+				amounts = formatTotals(&r.Amounts)
+			}
+			t.row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
+		}
+	}
+	if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
+		t.row("  unreadable", n, "written by another tool; correct the item there")
+	}
+	t.flush()
+	beside := func(n int, noun, what string) { // the work of a payment run beside charging
+		if n > 0 {
+			p.say("also: %s %s", plural(n, noun), what)
+		}
+	}
+	beside(r.Cards, "card", "that customers have given: used from now on")
+	beside(r.Reversals, "change", "of refunds and disputes: recorded")
+	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
+}
+
+func outcomeText(o engine.Outcome) string {
+	return map[engine.Outcome]string{
+		engine.OutcomeRetry:   "declined, tried again on a later day",
+		engine.OutcomeFailed:  "declined for good",
+		engine.OutcomePending: "the customer or the processor has to act",
+		engine.OutcomeParked:  "duesday subscription charge or skip",
+		engine.OutcomeSkipped: "cancelled, paused, or charging is off",
+	}[o]
+}
+
+// formatTotals returns the sums as people write them, by currency.
+func formatTotals(t *money.Totals) string {
+	var parts []string
+	for sum := range t.All() {
+		parts = append(parts, sum.Format())
+	}
+	return strings.Join(parts, "  ")
+}
+
+func short(d interface{ Milliseconds() int64 }) string {
+	ms := d.Milliseconds()
+	if ms < 10_000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", float64(ms)/1000)
+}
+
+// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on request. nil is
+// that of a run that another process made.
+type unsettled map[engine.Outcome][]engine.Result
+
+func (u unsettled) add(r engine.Result) {
+	switch r.Outcome {
+	case engine.OutcomeFailed, engine.OutcomeRetry, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable:
+		u[r.Outcome] = append(u[r.Outcome], r)
+	}
+}
+
+// of returns the periods with one of the outcomes: the new ones first, each part in order of names.
+func (u unsettled) of(outcomes ...engine.Outcome) (all []engine.Result) {
+	for _, o := range outcomes {
+		all = append(all, u[o]...)
+	}
+	slices.SortFunc(all, func(a, b engine.Result) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Account, b.Account), strings.Compare(a.ID, b.ID), a.Period-b.Period)
+	})
+	return all
+}
+
+func rank(r engine.Result) int {
+	if r.New {
+		return 0
+	}
+	return 1
+}
+
+func (u unsettled) view() object {
+	if u == nil {
+		return nil
+	}
+	of := func(o engine.Outcome) []object {
+		return views(u.of(o), func(r engine.Result) object {
+			return append(viewResult(r), "retry_date?", r.Retry, "new?", r.New)
+		})
+	}
+	return object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
+		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable)}
+}
+
+// shownWaiting is how many periods are shown that wait for their customers since earlier runs.
+const shownWaiting = 20
+
+func (p *program) sayUnsettled(u unsettled) {
+	columns := []string{"SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT"}
+	cells := func(r engine.Result, more ...any) []any {
+		return append([]any{r.Name, r.Period, r.Due, r.Amount}, more...)
+	}
+	failed := u.of(engine.OutcomeFailed)
+	section(p, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
+	section(p, "\nDeclined, and tried again:", append(columns, "AGAIN ON", "REASON"), u.of(engine.OutcomeRetry),
+		func(r engine.Result) []any { return cells(r, r.Retry, r.Reason) })
+	waiting, left := u.of(engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
+	shown := slices.DeleteFunc(slices.Clone(waiting), func(r engine.Result) bool {
+		old := !r.New && r.Outcome == engine.OutcomePending
+		if old {
+			left++
+		}
+		return old && left > shownWaiting
+	})
+	section(p, "\nWaiting for the customer or for you:", append(columns, "OUTCOME", "NEW", "REASON"), shown,
+		func(r engine.Result) []any {
+			since := ""
+			if r.New {
+				since = "new"
+			}
+			return cells(r, r.Outcome, since, r.Reason)
+		})
+	if more := len(waiting) - len(shown); more > 0 {
+		p.say("and %d more that wait since earlier runs", more)
+	}
+	named, look := append(waiting, failed...), "verify" // no command shows what cannot be read
+	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
+	if i := slices.IndexFunc(named, legible); i >= 0 {
+		look = "subscription show " + named[i].Name.String()
+	}
+	if len(named) > 0 {
+		p.say("\nLook further: %s", p.hint(look))
+	}
+}
