@@ -14,16 +14,20 @@ func TestDue_LeavesOutTheEnding(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/ends", "pm_card_visa", "--next-payment-date", "2026-04-15")
 	c.create("1/goes", "pm_card_visa", "--next-payment-date", "2026-04-15")
+	c.create("1/owes", "pm_card_visa", "--next-payment-date", "2026-04-15") // a past period
 	c.create("2/asked", "pm_card_visa_chargeDeclined")
 	c.create("2/open", "pm_card_visa_chargeDeclined")
 	c.must("run", "payments") // both are tried again a day later
 	c.must("subscription", "cancel", "1/ends", "--at-period-end")
 	c.must("subscription", "cancel", "2/open", "--at-period-end")
+	c.must("subscription", "cancel", "1/owes", "--at-period-end")
+	owes := store.NewItem(store.Attribute{Name: "Collect", Value: store.Int(1)})
+	c.commit(store.Update("duesday-recurring-payments", billing.Name{Account: "1", ID: "owes", SKU: "news"}.Key(), owes, nil))
 	asked := store.NewItem(store.Attribute{Name: "Requested", Value: store.S(string(billing.RequestCancel))})
 	c.commit(store.Update("duesday-recurring-payments", billing.Name{Account: "2", ID: "asked", SKU: "news"}.Key(), asked, nil))
-	equal(t, "due", names(c.list("due", "payments", "--until", "2026-04-30")), "2/open, 1/goes")
-	equal(t, "on the day", names(c.list("due", "payments", "--date", "2026-04-15")), "1/goes")
-	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "2 payments\n2 subscriptions to be cancelled instead: left out")
+	equal(t, "due", names(c.list("due", "payments", "--until", "2026-04-30")), "2/open, 1/goes, 1/owes")
+	equal(t, "on the day", names(c.list("due", "payments", "--date", "2026-04-15")), "1/goes, 1/owes")
+	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "3 payments\n2 subscriptions to be cancelled instead: left out")
 }
 
 // TestDue_InOrder has more rows than are read at once.

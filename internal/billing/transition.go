@@ -111,9 +111,10 @@ func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
-// WillEnd reports whether the next payment run cancels the subscription instead of charging it on its day.
+// WillEnd reports whether the next payment run cancels the subscription instead of charging it on its day. A
+// past period is collected first.
 func (s *Subscription) WillEnd() bool {
-	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Status == Active
+	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Collect == 0 && s.Status == Active
 }
 
 // Over reports whether the subscription is never charged again.
