@@ -38,6 +38,7 @@ var examples = map[string]string{
 	"purchase list":  "purchase list --account 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58",
 	"purchase show":  "purchase show ID",
 	"rebuild":        "rebuild\nrebuild --account acct_shop",
+	"prove":          "prove 1001/1 --period 3\nprove 1001/1 --period 3 --json",
 	"receipt list":   "receipt list 1001",
 	"receipt create": "receipt create 1001/1 --note 'bank transfer of 14 March'",
 	"receipt refund": "receipt refund 1001/1 --period 3\nreceipt refund 1001/1 --period 3 --amount 5.00 " +

@@ -51,7 +51,7 @@ func (p *program) groups(root *cobra.Command) {
 		group("settings", "Show and change the settings of a store", settingsLong, p.settingsShow(), p.settingsSet()),
 		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM", "",
 			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
-	add("operating", "Operating:", p.statusCommand(), p.verifyCommand(), p.reconcileCommand(), p.chargingCommand(),
+	add("operating", "Operating:", p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(), p.chargingCommand(),
 		p.outboxCommand(), p.mailCommand(), p.versionCommand())
 	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")

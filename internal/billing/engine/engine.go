@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -147,3 +148,8 @@ func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report
 
 // Refunds returns the refund service.
 func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc, e.refunded) }
+
+// Prove collects what is known of one period, and changes nothing.
+func (e *Engine) Prove(ctx context.Context, n billing.Name, period int) (*proof.Proof, error) {
+	return proof.Of(ctx, e.Records, e.proc, n, period, e.cfg.ReceiptMonths)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/proof"
+)
+
+func (p *program) proveCommand() *cobra.Command {
+	var period int
+	c := p.subscriptionLeaf("prove", "Show why a period was charged at most once", need{processor: true, read: true},
+		func(ctx context.Context, s *session, n billing.Name) error {
+			x, err := s.engine.Prove(ctx, n, period)
+			if err != nil {
+				return notFound(err, "subscription "+n.String())
+			}
+			if x.Alarm {
+				p.code = exitPerson
+			}
+			p.sayProof(s, x)
+			return p.json(viewProof(s, x))
+		})
+	c.Long = `Show all that is known of one period: its due date by the calendar, its reminder, its
+intents as the processor shows them now, declined attempts, receipt, refunds and disputes,
+and why there was at most one charge. It changes nothing. Exits 3 if there was more than
+one, or if the store and the processor contradict each other.`
+	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
+	required(c, "period")
+	return c
+}
+
+// attemptsOf returns the declined attempts that are stored. Those of a paid period are not.
+func attemptsOf(x *proof.Proof) []billing.Attempt {
+	switch {
+	case x.OpenPeriod != nil:
+		return x.OpenPeriod.Attempts
+	case x.Ended != nil:
+		return x.Ended.Attempts
+	}
+	return nil
+}
+
+func (p *program) sayProof(s *session, x *proof.Proof) {
+	if p.cfg.JSON {
+		return
+	}
+	p.say("Period %d of %s, %s: %s", x.Period, x.Name, x.SKU, x.State)
+	due, reminder, receipt, ended := date(x.Due), "none", "none", ""
+	if due == "" {
+		due = "not known: the payment day was changed after it"
+	}
+	switch {
+	case !x.Reminded.IsZero():
+		reminder = "for " + date(x.ReminderDay) + ", written " + stamp(x.Reminded)
+	case x.ReminderDay.After(s.engine.Today()):
+		reminder = "on " + date(x.ReminderDay)
+	case !x.ReminderDay.IsZero():
+		reminder = "for " + date(x.ReminderDay) + "; none is noted (the store notes the latest)"
+	}
+	if x.Expired {
+		receipt = "expired; receipts of this period are kept for " + plural(x.ReceiptMonths, "month")
+	}
+	if e := x.Ended; e != nil {
+		ended = string(e.Ending) + " at " + stamp(e.Ended) + ": " + e.Reason
+	}
+	if len(x.Receipts) > 0 {
+		receipt = ""
+	}
+	p.fields("  due", due, "  reminder", reminder, "  receipt", receipt, "  end", ended)
+	section(p, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
+		func(r *billing.Receipt) []any {
+			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.engine.Opened.Installation)}
+		})
+	section(p, "\nPayment intents, as the processor shows them now:",
+		[]string{"  INTENT", "GENERATION", "IN THE STORE", "STATE", "SINCE", "AMOUNT", "CODE"}, x.Intents,
+		func(i proof.Intent) []any {
+			if i.Missing {
+				return []any{"  " + i.Ref, "", i.Role, "not known", "", "", ""}
+			}
+			return []any{"  " + i.Ref, i.Tag.Generation, i.Role, i.State, i.Changed, i.Amount, i.Code}
+		})
+	section(p, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, attemptsOf(x),
+		func(a billing.Attempt) []any { return []any{"  " + strconv.Itoa(a.Number), a.At, a.Code, a.Method} })
+	section(p, "\nRefunds and disputes in the store:", []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"}, x.Reversals,
+		func(r *billing.ReversalRecord) []any {
+			return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created}
+		})
+	for _, i := range x.Intents {
+		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"},
+			i.Reversals, func(r billing.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
+	}
+	section(p, "\nPayments of this time that came with the data:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
+		func(r *billing.Receipt) []any { return []any{"  " + stamp(r.Processed), r.Amount} })
+	p.say("\nThe processor was asked for each intent above, and for its successes since %s.", stamp(x.Since))
+	colour := goodColour
+	if x.Alarm {
+		colour = errorColour
+	}
+	p.say("%s", p.painted(p.screen, colour, x.Why))
+}
+
+func viewProof(s *session, x *proof.Proof) object {
+	var ended object
+	if x.Ended != nil {
+		ended = viewPeriod(x.Ended)
+	}
+	return object{"account", x.Account, "subscription", x.ID, "sku", x.SKU, "period", x.Period, "state", x.State,
+		"due_date?", x.Due, "reminder_date?", x.ReminderDay, "reminded_at?", x.Reminded, "open?", viewOpen(x.OpenPeriod),
+		"ended?", ended, "receipts", views(x.Receipts, func(r *billing.Receipt) object {
+			return append(viewFullReceipt(r), "number", r.Number(s.engine.Opened.Installation))
+		}), "receipt_expired?", x.Expired, "receipt_months", x.ReceiptMonths,
+		"imported", views(x.Imported, viewFullReceipt), "declined", viewAttempts(attemptsOf(x)),
+		"returns", views(x.Reversals, viewReversal), "intents", views(x.Intents, viewIntent), "listed_since", x.Since,
+		"alarm", x.Alarm, "why", x.Why}
+}
+
+// viewIntent is an intent as the processor shows it.
+func viewIntent(i proof.Intent) object {
+	state, amount, currency := string(i.State), "", ""
+	if i.Missing {
+		state = "not known"
+	} else {
+		amount, currency = i.Amount.Decimal(), i.Amount.Currency().Code()
+	}
+	return object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(state, "not known"),
+		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
+		"returns", views(i.Reversals, func(r billing.Reversal) object {
+			return object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
+				"currency", r.Amount.Currency().Code(), "created_at", r.Created}
+		})}
+}
