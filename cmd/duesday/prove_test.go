@@ -1,10 +1,13 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/stripefake"
 )
 
 // at moves the clock of the cli to the day.
@@ -147,4 +150,33 @@ func TestProve_ImportedPayment(t *testing.T) {
 		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
 	o := c.proves("1/1", "0", "waiting", "There was no charge: a payment of that time came with the data; the processor shows no success")
 	equal(t, "imported", len(o["imported"].([]any)), 1)
+}
+
+// TestProve_Stripe asks Stripe for the account's customer, and finds a charge that another program has
+// made in the period's name.
+func TestProve_Stripe(t *testing.T) {
+	c := newStripeCLI(t, stripefake.Options{})
+	c.must("account", "create", "1", "--email", "a@example.com")
+	c.subscribe("1/1")
+	c.giveCard(c.cardLink("1"), "pm_card_visa")
+	c.run("run", "payments")
+	o := c.proves("1/1", "0", "paid", "There was one charge: pi_")
+	intent := o["intents"].([]any)[0].(map[string]any)
+	equal(t, "intent", members(intent, "in_the_store", "state", "amount"), []any{"settled", "succeeded", "12.99"})
+	c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5.00")
+	o = c.proves("1/1", "0", "paid", "There was one charge: pi_")
+	equal(t, "refunds", len(o["intents"].([]any)[0].(map[string]any)["returns"].([]any)), 1)
+
+	ref := intent["intent"].(string)
+	was := c.ask("GET", "/v1/payment_intents/"+ref, "")
+	form := url.Values{"amount": {"1299"}, "currency": {"usd"}, "customer": {was["customer"].(string)}, "confirm": {"true"},
+		"payment_method": {was["payment_method"].(string)}, "return_url": {thanks}}
+	for name, value := range was["metadata"].(map[string]any) {
+		form.Set("metadata["+name+"]", value.(string))
+	}
+	other := c.ask("POST", "/v1/payment_intents", form.Encode())
+	equal(t, "by hand", other["status"], "succeeded")
+	r := c.run("prove", "1/1", "--period", "0")
+	contains(t, r.out, "There were 2 successful charges: "+ref+", "+other["id"].(string)+".", "listed")
+	equal(t, "exit", r.code, exitPerson)
 }
