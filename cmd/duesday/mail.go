@@ -61,6 +61,14 @@ func (p *post) String() string {
 	return p.folder
 }
 
+// done tells what has become of so many mails: only a server sends them.
+func (p *post) done(mails int) string {
+	if p.server != nil {
+		return fmt.Sprintf("%s sent through %s", plural(mails, "mail"), p)
+	}
+	return fmt.Sprintf("%s written to %s", plural(mails, "mail"), p)
+}
+
 // workers is how many mails leave at once. Each waits for the disk, or for a server that may allow
 // few connections.
 func (p *post) workers() int {

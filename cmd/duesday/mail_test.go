@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // A sink is a mail server that refuses the addresses of nobody@ and keeps all other mail.
@@ -165,13 +169,14 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 	// Without a sender the mail waits, and the run says so.
 	r := c.run("run", "payments", "--smtp", k.address)
 	contains(t, r.errors, "mail has no sender", "settings set 'sender=")
+	equal(t, "exit", r.code, exitPerson)
 	equal(t, "waiting", c.object(exitDone, "outbox", "list")["due"], 1)
 	r = c.run("run", "payments", "--smtp", k.address, "--from", "Another <b@gym.example>")
 	if r.code == exitDone {
 		t.Errorf("a sender that the store does not have: %s", r.out)
 	}
 	c.must("settings", "set", "sender=billing@gym.example")
-	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail delivered")
+	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail sent through 127.0.0.1:")
 	if got := k.got(); len(got) != 1 {
 		t.Errorf("mails: %q", got)
 	}
@@ -182,7 +187,23 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	c, k := newCLI(t), newSink(t)
 	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
 	c.must("settings", "set", "sender=billing@gym.example")
-	contains(t, c.run("run", "payments").errors, "left in the outbox for a process with a mail server")
+	r := c.run("run", "payments", "--json")
+	contains(t, r.errors, "left in the outbox for a process with a mail server")
+	m := decode(t, r.out).(map[string]any)["mail"].(map[string]any)
+	equal(t, "mail", append(members(m, "written", "left"), r.code), []any{0, 1, exitPerson})
+	contains(t, m["reason"].(string), "this command has no mail server")
+	p := newProgram(c.getenv(nil), nil, nil, nil, c.clock.Now)
+	p.cfg = config.Config{Store: config.DefaultStore}
+	if err := p.with(t.Context(), need{read: true}, func(s *session) error {
+		_, release, err := s.store.(store.Claimer).Claim(t.Context(), status.ClaimName, "1@here")
+		if err == nil { // a serve beside this run takes the mail
+			defer release()
+			equal(t, "beside serve", c.run("run", "payments").code, exitDone)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if r := c.run("outbox", "send"); r.code == exitDone || !strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
 		t.Errorf("outbox send: exit %d, %s", r.code, r.errors)
 	}
@@ -193,7 +214,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	if _, err := os.Stat("duesday-mail"); err == nil {
 		t.Error("mail was written to the folder")
 	}
-	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail delivered")
+	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail sent through 127.0.0.1:")
 	c.must("settings", "set", "sender=")
 	if r := c.run("serve", "--listen", "127.0.0.1:0", "--smtp", k.address); r.code == exitDone ||
 		!strings.Contains(r.errors, "mail has no sender") {
@@ -201,7 +222,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	}
 	c.must("settings", "set", "sender=billing@gym.example")
 	c.must("receipt", "refund", "1/1", "--period", "0")
-	contains(t, c.must("outbox", "send", "--mail", "here"), "1 mail delivered")
+	contains(t, c.must("outbox", "send", "--mail", "here"), "1 mail written to here")
 }
 
 // TestMail_OnceByTwoProcesses delivers an outbox while another process waits for the server's answer
@@ -225,10 +246,10 @@ func TestMail_OnceByTwoProcesses(t *testing.T) {
 	if got := k.got(); len(got) != 12 {
 		t.Errorf("%d mails, want 12", len(got))
 	}
-	// The server is away: the log says why the mail waits.
+	// The server is away: the warning says why the mail waits.
 	c.must("receipt", "refund", "1/1", "--period", "0")
 	r := c.run("outbox", "send", "--smtp", "smtp://127.0.0.1:1")
-	contains(t, r.errors, "first_error", "127.0.0.1:1, connect")
+	contains(t, r.errors, "; the first: ", "127.0.0.1:1, connect")
 }
 
 func TestMail_DemoSendsNone(t *testing.T) {

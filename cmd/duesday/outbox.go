@@ -5,14 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -132,138 +127,14 @@ func (p *program) send(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if r.Failed+r.Dead > 0 {
+	if r.stays() > 0 {
 		p.code = exitPerson
 	}
-	p.say("%s delivered", plural(r.Delivered, "mail"))
+	p.say("%s", s.post.done(r.Delivered))
 	p.fields("  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
 		positive(r.Dead))
 	// dropped: reminders of periods paid, paused or canceled since
-	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead})
-}
-
-const (
-	mailClaim = 5 * time.Minute // longer than the delivery of a mail takes
-	mailGrace = 5 * time.Second // for mail under way when the program is to stop
-)
-
-// outbox returns the session's outbox. Without a deliverer it can only be looked at.
-func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
-	if s.shared { // every serve drains it
-		o = o.Claiming(mailClaim)
-	}
-	return o
-}
-
-// A delivery adds the customer's language and link to each mail. Links are short-lived secrets: they
-// are made at delivery and never stored. A mail waits if its link cannot be made yet. Each delivery,
-// done or not, moves the bar.
-type delivery struct {
-	outbox.Deliverer
-	accounts accounts
-	linkless *atomic.Int64 // mails that wait for their link
-	bar      *progress
-	failed   atomic.Pointer[error] // the first failure, for the log
-}
-
-// accounts is what an engine knows of the customer of a mail.
-type accounts interface {
-	Locale(context.Context, outbox.Effect) (string, error)
-	Link(context.Context, outbox.Effect) (billing.CardLink, error)
-	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
-}
-
-// Deliver implements outbox.Deliverer. Mail under way when ctx ends may still leave: a server may
-// have taken a message that is cut off, and would get it again.
-func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) error {
-	defer d.bar.done.Add(1)
-	ended := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ended, func() { time.AfterFunc(mailGrace, cancel) })()
-	locale, err := d.accounts.Locale(ctx, e)
-	if err != nil {
-		return err
-	}
-	l, err := d.accounts.Link(ctx, e)
-	if err != nil {
-		d.linkless.Add(1)
-		return err
-	}
-	e.Data = maps.Clone(e.Data) // the effect itself may be written again
-	if locale != "" {
-		e.Data[outbox.DataLocale] = locale
-	}
-	if l.URL != "" {
-		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
-	}
-	if err = d.Deliverer.Deliver(ctx, e); err != nil {
-		d.failed.CompareAndSwap(nil, &err)
-	}
-	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
-		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
-			return fmt.Errorf("%s; this cannot be noted at the account: %w", refused.Error(), err)
-		}
-	}
-	return err
-}
-
-// drain delivers due mail by the settings that the store has now.
-func (s *session) drain(ctx context.Context, bar *progress) (outbox.Report, error) {
-	settings, err := s.engine.Settings(ctx)
-	if err != nil {
-		return outbox.Report{}, err
-	}
-	if err := s.post.check(settings); err != nil {
-		return outbox.Report{}, err
-	}
-	d, done, err := s.post.open(settings)
-	if err != nil {
-		return outbox.Report{}, err
-	}
-	defer done()
-	to := &delivery{Deliverer: d, accounts: s.engine, linkless: &s.linkless, bar: bar}
-	r, err := s.outbox(to).Drain(ctx, s.post.workers())
-	if failed := to.failed.Load(); failed != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", secret.Clean((*failed).Error()))
-	}
-	return r, err
-}
-
-// drain delivers due mail with a bar, and warns of failures.
-func (p *program) drain(ctx context.Context, s *session) (outbox.Report, error) {
-	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
-		b, _ := s.outbox(nil).Backlog(ctx, 0) // a bar does without
-		return int64(b.Due)
-	})
-	report, err := s.drain(ctx, bar)
-	bar.end()
-	waiting := int(s.linkless.Swap(0))
-	if waiting > 0 {
-		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again",
-			plural(waiting, "mail"))
-	}
-	if failed := report.Failed - waiting; failed > 0 {
-		p.warn("%s to %s failed, to be tried again by later runs", plural(failed, "mail"), s.post)
-	}
-	if report.Dead > 0 {
-		p.warn("%s to %s cannot be delivered at all: %s", plural(report.Dead, "mail"), s.post, p.hint("outbox list"))
-	}
-	return report, err
-}
-
-// deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
-// the outbox, and the next run tries again.
-func (p *program) deliver(ctx context.Context, s *session) {
-	_, err := p.drain(ctx, s)
-	switch {
-	case err == nil || ctx.Err() != nil:
-	case errors.Is(err, errNoServer):
-		p.warn("mail was left in the outbox for a process with a mail server: %v", err)
-	default:
-		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
-	}
+	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
 // forget deletes records of runs and dead letters that are too old to be kept. What it leaves, the

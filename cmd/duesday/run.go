@@ -112,8 +112,9 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	named := unsettled{}
 	o.Each = named.add
 	report, err := p.startOrAttach(ctx, s, kind, o)
+	var mail posted
 	if ctx.Err() == nil {
-		p.deliver(ctx, s)
+		mail = p.deliver(ctx, s)
 	}
 	if err == nil && kind == billing.Payments {
 		p.forget(ctx, s)
@@ -137,6 +138,9 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		named = nil
 	}
 	p.sayReport(report)
+	if mail.Delivered > 0 {
+		p.say("also: %s", s.post.done(mail.Delivered))
+	}
 	p.sayUnsettled(named)
 	if read+written > 0 {
 		p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
@@ -145,11 +149,12 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if kind == billing.Payments {
 		view = append(view, "periods?", named.view())
 	}
+	view = append(view, "mail", mail.view(s.post))
 	shown := p.json(view)
 	for _, missed := range report.Missed {
 		p.warn("%v; the next run does it", missed)
 	}
-	if err == nil && report.NeedsPerson() {
+	if err == nil && (report.NeedsPerson() || mail.stays() > 0) {
 		p.code = exitPerson
 	}
 	return cmp.Or(err, shown)

@@ -15,7 +15,7 @@ import (
 func viewReport(r *engine.Report) object {
 	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
-		v = append(v, "sent", r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
+		v = append(v, outcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
 			"failed", r.Counts[engine.OutcomeFailed])
 	} else {
 		for _, o := range engine.Outcomes() {
@@ -33,7 +33,7 @@ func (p *program) sayReport(r *engine.Report) {
 	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
 	t := p.table()
 	if r.Kind == billing.Reminders {
-		t.row("  sent", r.Counts[engine.OutcomeSent])
+		t.row("  written", r.Counts[engine.OutcomeSent], "to the outbox")
 		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
 	} else {
 		for _, o := range engine.Outcomes() {
@@ -56,6 +56,14 @@ func (p *program) sayReport(r *engine.Report) {
 	beside(r.Cards, "card", "that customers have given: used from now on")
 	beside(r.Reversals, "change", "of refunds and disputes: recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
+}
+
+// outcomeName is the outcome as people and programs read it: a mail in the outbox is not sent yet.
+func outcomeName(o engine.Outcome) string {
+	if o == engine.OutcomeSent {
+		return "written"
+	}
+	return string(o)
 }
 
 func outcomeText(o engine.Outcome) string {

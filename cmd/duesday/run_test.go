@@ -34,7 +34,9 @@ func TestRun_Payments(t *testing.T) {
 		"pending": "3/1 true the customer has to authenticate the payment <nil>", "unreadable": ""} {
 		equal(t, outcome, names(periods[outcome].([]any), "new", "reason", "retry_date"), want)
 	}
+	equal(t, "mail", o["mail"], map[string]any{"written": 5, "to": "./duesday-mail"})
 	delete(o, "periods")
+	delete(o, "mail")
 	delete(o, "elapsed_ms")
 	equal(t, "run", o, map[string]any{"kind": "payments", "date": today, "from": "2026-02-08", "due": 5, "paid": 2,
 		"retry": 1, "failed": 1,
@@ -92,6 +94,7 @@ Look further: duesday subscription show 3/1
 	out := c.must("run", "payments")
 	equal(t, "old", strings.Count(out, "pending  -"), shownWaiting)
 	contains(t, out, "and 3 more that wait since earlier runs\n")
+	c.clock.Set(c.clock.Now().Add(time.Minute)) // so that it is the latest one
 	equal(t, "in JSON", len(c.object(exitDone, "run", "payments")["periods"].(map[string]any)["pending"].([]any)),
 		shownWaiting+3)
 	contains(t, c.must("run", "watch"), "23 due")
@@ -110,8 +113,8 @@ func TestRun_Reminders(t *testing.T) {
 	}
 	delete(o, "elapsed_ms")
 	delete(o, "from")
-	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "sent": 1, "skipped": 0,
-		"failed": 0})
+	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "written": 1, "skipped": 0,
+		"failed": 0, "mail": map[string]any{"written": 1, "to": "./duesday-mail"}})
 	contains(t, c.must("run", "reminders"), "reminders of 2026-03-24", "0 due")
 	mails, err := filepath.Glob("duesday-mail/*/reminder-*.eml")
 	if err != nil || len(mails) != 1 {
@@ -141,17 +144,23 @@ func TestRun_ADateAheadIsForTheSandbox(t *testing.T) {
 	equal(t, "ahead", members(o, "date", "paid"), []any{"2026-03-20", 1})
 }
 
-func TestRun_MailThatCannotBeWrittenIsAWarning(t *testing.T) {
+// TestRun_MailThatDoesNotLeave: the run is done, names the first reason, and exits with 3. The mail leaves with a
+// later run.
+func TestRun_MailThatDoesNotLeave(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
 	c.file("no-folder", "")
 	r := c.run("run", "payments", "--mail", "no-folder")
-	if r.code != exitDone {
+	if r.code != exitPerson {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
-	contains(t, r.errors, "1 mail to no-folder failed")
+	contains(t, r.errors, "1 mail to no-folder failed, to be tried again by later runs; the first: ", "not a directory")
 	c.clock.Set(c.clock.Now().Add(10 * time.Second))
-	c.must("run", "payments")
+	m := c.object(exitPerson, "run", "payments", "--mail", "no-folder")["mail"].(map[string]any)
+	equal(t, "mail", members(m, "written", "to", "put_off"), []any{0, "no-folder", 1})
+	contains(t, m["reason"].(string), "not a directory")
+	c.clock.Set(c.clock.Now().Add(10 * time.Minute))
+	contains(t, c.must("run", "payments"), "also: 1 mail written to ./duesday-mail\n")
 	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
@@ -176,7 +185,7 @@ func TestRun_SeedModel(t *testing.T) {
 			"next_reminder_date": "2023-06-21", "next_payment_date": "2023-06-28"}})
 	equal(t, "due a day later", c.list("due", "reminders", "--date", "2023-06-22"), []any{})
 	o = c.object(exitDone, "run", "reminders", "--date", "2023-06-21")
-	equal(t, "reminders", members(o, "due", "sent"), []any{1, 1})
+	equal(t, "reminders", members(o, "due", "written"), []any{1, 1})
 
 	due = c.list("due", "payments", "--until", "2023-06-30")
 	equal(t, "due payments", members(due[0].(map[string]any), "account", "amount", "currency", "next_payment_date",

@@ -193,7 +193,7 @@ func progressOf(r *engine.Report, total int) string {
 	}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			text += fmt.Sprintf(", %s %d", o, n)
+			text += fmt.Sprintf(", %s %d", outcomeName(o), n)
 		}
 	}
 	return text

@@ -165,7 +165,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	parts := []string{}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeName(o)))
 		}
 	}
 	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(),
@@ -182,5 +182,9 @@ func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
 
 // drainMail delivers the mail that is due.
 func (s *session) drainMail(ctx context.Context) (outbox.Report, error) {
-	return s.drain(ctx, new(progress))
+	m, err := s.drain(ctx, new(progress))
+	if m.Reason != "" && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)
+	}
+	return m.Report, err
 }

@@ -328,14 +328,14 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 		}
 		o := decode(t, r.out).(map[string]any)
 		for name, n := range whole {
-			if name == "sent" || name == "paid" {
+			if name == "written" || name == "paid" {
 				n -= len(left)
 			}
 			equal(t, job+" "+name, o[name], n)
 		}
 		return left
 	}
-	ran("reminders", map[string]int{"sent": 46, "failed": 0})
+	ran("reminders", map[string]int{"written": 46, "failed": 0})
 	c.clock.Set(time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC))
 	left := ran("payments", map[string]int{"paid": 45 + 5*3, "parked": 1 + 5, "retry": 0, "failed": 0})
 	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"),

@@ -146,7 +146,7 @@ func TestStripeReminder(t *testing.T) {
 	c.giveCard(c.cardLink("1"), "pm_card_visa")
 	equal(t, "taken over", c.object(exitDone, "run", "payments")["cards_taken_over"], 1)
 	c.clock.Set(time.Date(2030, 12, 30, 12, 0, 0, 0, time.UTC))
-	equal(t, "reminders", c.object(exitDone, "run", "reminders")["sent"], 2)
+	equal(t, "reminders", c.object(exitDone, "run", "reminders")["written"], 2)
 	texts, _ := c.mailsTo("reminder", "a@example.com")
 	if len(texts) != 2 {
 		t.Fatalf("mails: %q", texts)

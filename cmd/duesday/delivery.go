@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/mail/smtp"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
+)
+
+const (
+	mailClaim = 5 * time.Minute // longer than the delivery of a mail takes
+	mailGrace = 5 * time.Second // for mail under way when the program is to stop
+)
+
+// outbox returns the session's outbox. Without a deliverer it can only be looked at.
+func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
+	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
+	if s.shared { // every serve drains it
+		o = o.Claiming(mailClaim)
+	}
+	return o
+}
+
+// A delivery adds the customer's language and link to each mail. Links are short-lived secrets: they
+// are made at delivery and never stored. A mail waits if its link cannot be made yet. Each delivery,
+// done or not, moves the bar.
+type delivery struct {
+	outbox.Deliverer
+	accounts accounts
+	linkless *atomic.Int64 // mails that wait for their link
+	bar      *progress
+	failed   atomic.Pointer[error] // the first failure
+}
+
+// accounts is what an engine knows of the customer of a mail.
+type accounts interface {
+	Locale(context.Context, outbox.Effect) (string, error)
+	Link(context.Context, outbox.Effect) (billing.CardLink, error)
+	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
+}
+
+// Deliver implements outbox.Deliverer. Mail under way when ctx ends may still leave: a server may
+// have taken a message that is cut off, and would get it again.
+func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
+	defer func() {
+		if err != nil {
+			d.failed.CompareAndSwap(nil, &err)
+		}
+		d.bar.done.Add(1)
+	}()
+	ended := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ended, func() { time.AfterFunc(mailGrace, cancel) })()
+	locale, err := d.accounts.Locale(ctx, e)
+	if err != nil {
+		return err
+	}
+	l, err := d.accounts.Link(ctx, e)
+	if err != nil {
+		d.linkless.Add(1)
+		return err
+	}
+	e.Data = maps.Clone(e.Data) // the effect itself may be written again
+	if locale != "" {
+		e.Data[outbox.DataLocale] = locale
+	}
+	if l.URL != "" {
+		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
+	}
+	err = d.Deliverer.Deliver(ctx, e)
+	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
+		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
+			return fmt.Errorf("%s; this cannot be noted at the account: %w", refused.Error(), err)
+		}
+	}
+	return err
+}
+
+// A posted is the outcome of a delivery of the mail that was due.
+type posted struct {
+	outbox.Report
+	Left   int    // still due: it could not be tried
+	Reason string // why the first one of those has not left; "" also if it is not known
+}
+
+// stays returns how many mails have not left.
+func (m *posted) stays() int { return m.Failed + m.Dead + m.Left }
+
+// drain delivers due mail by the settings that the store has now.
+func (s *session) drain(ctx context.Context, bar *progress) (m posted, err error) {
+	settings, err := s.engine.Settings(ctx)
+	if err != nil {
+		return m, err
+	}
+	if err := s.post.check(settings); err != nil {
+		return m, err
+	}
+	d, done, err := s.post.open(settings)
+	if err != nil {
+		return m, err
+	}
+	defer done()
+	to := &delivery{Deliverer: d, accounts: s.engine, linkless: &s.linkless, bar: bar}
+	m.Report, err = s.outbox(to).Drain(ctx, s.post.workers())
+	if failed := to.failed.Load(); failed != nil {
+		m.Reason = secret.Clean((*failed).Error())
+	}
+	return m, err
+}
+
+// drain delivers due mail with a bar, and warns of failures.
+func (p *program) drain(ctx context.Context, s *session) (posted, error) {
+	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
+		b, _ := s.outbox(nil).Backlog(ctx, 0) // a bar does without
+		return int64(b.Due)
+	})
+	m, err := s.drain(ctx, bar)
+	bar.end()
+	waiting, why := int(s.linkless.Swap(0)), prefixed("; the first: ", m.Reason)
+	if waiting > 0 {
+		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again%s",
+			plural(waiting, "mail"), why)
+	}
+	if failed := m.Failed - waiting; failed > 0 {
+		p.warn("%s to %s failed, to be tried again by later runs%s", plural(failed, "mail"), s.post, why)
+	}
+	if m.Dead > 0 {
+		p.warn("%s to %s cannot be delivered at all: %s%s", plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
+	}
+	return m, err
+}
+
+// deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
+// the outbox, and the next run tries again.
+func (p *program) deliver(ctx context.Context, s *session) posted {
+	m, err := p.drain(ctx, s)
+	if err == nil || ctx.Err() != nil {
+		return m
+	}
+	if b, err := s.outbox(nil).Backlog(ctx, 0); err == nil { // else the job itself meets the error
+		m.Left = b.Due
+	}
+	m.Reason = secret.Clean(err.Error())
+	if errors.Is(err, errNoServer) {
+		p.warn("mail was left in the outbox for a process with a mail server: %v", err)
+		if s.served(ctx) {
+			m.Left = 0 // that process takes it within seconds
+		}
+	} else {
+		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
+	}
+	return m
+}
+
+// view has the members of a run's mail: what a server has taken is sent, and what is in the folder is written.
+func (m *posted) view(by *post) object {
+	how := "written"
+	if by.server != nil {
+		how = "sent"
+	}
+	return object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
+		"left?", m.Left, "reason?", m.Reason}
+}
+
+// served reports whether another process is known to serve the store.
+func (s *session) served(ctx context.Context) bool {
+	c, ok := s.store.(store.Claimer)
+	if !ok {
+		return false
+	}
+	_, _, err := c.Claim(ctx, status.ClaimName, "")
+	_, running := errors.AsType[*store.ClaimedError](err)
+	return running
+}
