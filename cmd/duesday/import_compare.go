@@ -199,15 +199,15 @@ func (m *importer) viewNotes() (list []object) {
 	return list
 }
 
-// An update is a row whose differences are to be removed.
-type update struct {
+// A rowUpdate is a row whose differences are to be removed.
+type rowUpdate struct {
 	line int
 	row  *billing.NewSubscription
 	verdict
 }
 
 // update makes the changes of the rows. One that is refused is noted, and does not stop the others.
-func (l *loader) update(ctx context.Context, all []update) error {
+func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 	for _, u := range all {
 		var err error
 		if u.account != (engine.AccountChange{}) {

@@ -39,7 +39,7 @@ type lane struct {
 
 // A batch has its updates made first: they may be of the accounts of its new subscriptions.
 type batch struct {
-	updates []update
+	updates []rowUpdate
 	created []billing.NewSubscription
 }
 
@@ -107,7 +107,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		}
 	}
 	if l.m.row.changes() {
-		b.updates = append(b.updates, update{rec.Line, rec.Subscription, l.m.row})
+		b.updates = append(b.updates, rowUpdate{rec.Line, rec.Subscription, l.m.row})
 	}
 	if !l.m.row.exists {
 		b.created = append(b.created, *rec.Subscription)
