@@ -50,7 +50,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 				return err
 			}
 			p.warnBare(ctx, s, sub)
-			return p.showChanged(sub, "created")
+			return p.showChanged(nil, sub, "created")
 		})
 	f := c.Flags()
 	f.StringVar(&n.SKU, "sku", "", "what is subscribed to")
@@ -194,7 +194,7 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 		if err != nil {
 			return err
 		}
-		if r.ID != sub.ID && (r.ID != "" || r.SKU != sub.SKU) { // a published model's receipts name the SKU alone
+		if r.ID != sub.ID && (r.ID != "" || r.Name.SKU != sub.Name.SKU) { // a published model's receipts name the SKU alone
 			continue
 		}
 		if receipts = append(receipts, r); len(receipts) > shownReceipts {
@@ -259,19 +259,9 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	if reminder != "" {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
-	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "amount", s.Amount,
+	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "amount", s.Amount, "pending", pendingText(s),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", cmp.Or(s.Method, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),
 		"installments", installments, "paused on", s.PausedOn, "created", s.Created)
-}
-
-func (p *program) showChanged(s *billing.Subscription, what string) error {
-	p.sayChanged(s, what)
-	return p.json(viewSubscription(s))
-}
-
-func (p *program) sayChanged(s *billing.Subscription, what string) {
-	p.say("subscription %s %s", s.Name, what)
-	p.subscriptionFields(s)
 }

@@ -73,8 +73,8 @@ func (e *Records) fits(ctx context.Context, a *Account,
 	n *NewSubscription) (*Subscription, error) {
 	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
 	switch {
-	case err == nil && old.SKU != n.SKU:
-		keeps := "subscription " + old.String() + " has SKU " + old.SKU + " and keeps it; take another subscription id"
+	case err == nil && old.SKU != n.SKU && old.Name.SKU != n.SKU:
+		keeps := "subscription " + old.String() + " has SKU " + old.SKU + "; subscription update changes it"
 		return old, Invalid("sku", keeps)
 	case err == nil:
 		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
@@ -109,7 +109,7 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 // the start: an item without them would be in no index and would never be charged.
 func (e *Records) build(n *NewSubscription) (*Subscription, error) {
 	now := e.Now()
-	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, Email: n.Email,
+	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, SKU: n.SKU, Email: n.Email,
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
 		Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
 		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,

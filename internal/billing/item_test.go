@@ -28,7 +28,8 @@ func TestItem_RoundTrip(t *testing.T) {
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
 	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 
-	subscription := &billing.Subscription{Name: name, Email: "ada@example.com", PaymentDay: 2, Amount: amount,
+	subscription := &billing.Subscription{Name: name, SKU: "new", Pending: &billing.Plan{SKU: "4", Amount: amount, From: day(9)},
+		Email: "ada@example.com", PaymentDay: 2, Amount: amount,
 		Method:  "pm_2",
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
 		DueBefore: day(9),
@@ -49,12 +50,12 @@ func TestItem_RoundTrip(t *testing.T) {
 	account.Copying, account.Mixed = false, true
 	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Copying")
 
-	receipt := &billing.Receipt{Name: name, Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
+	receipt := &billing.Receipt{Name: name, SKU: "new", Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
 		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2)}
 	decoded, err := billing.DecodeReceipt(receipt.Item())
 	same(t, receipt, decoded, err, "Raw")
 
-	ended := &billing.EndedPeriod{Name: name, Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
+	ended := &billing.EndedPeriod{Name: name, SKU: "new", Period: 4, Ending: billing.EndFailed, Due: day(1), Ended: at(1),
 		Reason: "declined",
 		Amount: amount, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)

@@ -99,7 +99,7 @@ func OldestDate() civil.Date { return civil.Of(time.Unix(0, 0).UTC()) }
 // readLegacy completes a subscription never written by Duesday, or returns the reason why it cannot
 // be charged as it is. It guesses nothing: a wrong guess takes somebody's money.
 func (s *Subscription) readLegacy(t *terms) error {
-	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.SKU}} {
+	for _, f := range [...]struct{ name, id string }{{"account", s.Account}, {"subscription", s.ID}, {"sku", s.Name.SKU}} {
 		if err := CheckID(f.name, f.id); err != nil {
 			return &IllegibleError{Err: err}
 		}

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -109,7 +110,8 @@ const (
 // An EndedPeriod is the record PER#… of a period that did not end paid. The commit that ends the
 // period writes it.
 type EndedPeriod struct {
-	Name
+	Name            // of the subscription; its SKU is that of the key
+	SKU      string // what it was for
 	Period   int
 	Ending   Ending
 	Due      civil.Date
@@ -139,6 +141,7 @@ func DecodePeriod(it store.Item) (*EndedPeriod, error) {
 	if p.attributes(&c, store.Key{}); p.Due.IsZero() {
 		c.fail(schema.DueDate, "is no date", nil)
 	}
+	p.Name.SKU = cmp.Or(keySKU(it.Str(schema.SK)), p.SKU)
 	return p, c.err
 }
 
@@ -154,6 +157,7 @@ func (p *EndedPeriod) attributes(c *codec, key store.Key) {
 	always(c, schema.Reason, &p.Reason)
 	text(c, schema.Ref, &p.Ref)
 	c.only(schema.SK, key.SK)
+	p.SKU = cmp.Or(p.SKU, p.Name.SKU)
 	always(c, schema.SKU, &p.SKU)
 	always(c, schema.Status, &p.Ending)
 	always(c, schema.Subscription, &p.ID)

@@ -90,11 +90,12 @@ func (t Tag) Name() Name { return Name{Account: t.Account, ID: t.Subscription, S
 
 // An OpenRequest asks for an unconfirmed intent. The caller has frozen all of it.
 type OpenRequest struct {
-	Key    string // idempotency key
-	Tag    Tag
-	Amount money.Amount
-	Method string // the payment method's token
-	Payer  Payer
+	Key     string // idempotency key
+	Tag     Tag
+	Product string // what is paid for: the SKU as it is now
+	Amount  money.Amount
+	Method  string // the payment method's token
+	Payer   Payer
 }
 
 // A ConfirmRequest asks for one attempt to take the money.

@@ -18,6 +18,7 @@ import (
 // A DueRow is a row of an index. It is a hint: the base item decides.
 type DueRow struct {
 	Name
+	SKU          string // what is subscribed to
 	Problem      string // why its key or amount cannot be read; then it has no amount
 	Email        string
 	Amount       money.Amount // due payments only
@@ -47,7 +48,8 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 				return
 			}
 			n, illegible := RowName(it)
-			row := DueRow{Name: n, Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
+			row := DueRow{Name: n, SKU: secret.MaskCards(cmp.Or(it.Str(schema.SKU), n.SKU)),
+				Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
 				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
 			if index == schema.PaymentIndex {
 				details := it.Get(schema.PaymentDetails).Map()

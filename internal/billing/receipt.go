@@ -26,7 +26,8 @@ const (
 // A Receipt is the record of one payment. It never changes, except for the copy of the e-mail
 // address, and expires by its TTL. No decision to charge reads it.
 type Receipt struct {
-	Name
+	Name             // of the subscription; its SKU is that of the key
+	SKU       string // what was paid for
 	Email     string
 	Kind      ReceiptKind
 	Period    int
@@ -71,10 +72,12 @@ func DecodeReceipt(it store.Item) (*Receipt, error) {
 	if r.attributes(&c, store.Key{}); c.err != nil {
 		return nil, c.err
 	}
+	sku := keySKU(it.Str(schema.SK))
+	r.SKU, r.Name.SKU = cmp.Or(r.SKU, sku), cmp.Or(sku, r.SKU)
 	r.Kind = cmp.Or(r.Kind, Charged)
 	if r.Charge == "" && r.Kind == Charged { // written by other tools from the published model
-		r.Kind = Imported
-		r.readKey(it.Str(schema.SK))
+		processed, _, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), RecPrefix), "#")
+		r.Kind, r.Processed = Imported, cmp.Or(r.Processed, readStamp(processed))
 	}
 	return r, nil
 }
@@ -89,6 +92,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
 	c.instant(schema.ProcessedDate, &r.Processed)
 	c.only(schema.SK, key.SK)
+	r.SKU = cmp.Or(r.SKU, r.Name.SKU)
 	text(c, schema.SKU, &r.SKU)
 	text(c, schema.Subscription, &r.ID)
 	attribute(c, schema.TTL, &r.Expires, r.Expires.IsZero(), readExpiry,
@@ -103,11 +107,12 @@ func readExpiry(v store.Value) (at time.Time) {
 	return at
 }
 
-// readKey takes missing attributes from the model's key, REC#<processed>#SKU#<sku>.
-func (r *Receipt) readKey(sk string) {
-	processed, rest, _ := strings.Cut(strings.TrimPrefix(sk, RecPrefix), "#")
-	sku, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, "SKU"), "#"), "#")
-	r.Processed, r.SKU = cmp.Or(r.Processed, readStamp(processed)), cmp.Or(r.SKU, sku)
+// keySKU returns the SKU in the sort key of a receipt or of a period's record.
+func keySKU(sk string) string {
+	_, rest, _ := strings.Cut(sk, "#")
+	_, rest, _ = strings.Cut(rest, "#SKU")
+	sku, _, _ := strings.Cut(strings.TrimPrefix(rest, "#"), "#")
+	return sku
 }
 
 func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), RecPrefix) }

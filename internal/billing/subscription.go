@@ -47,12 +47,15 @@ const (
 	RequestSkip   Request = "skip"
 )
 
-// A Subscription is the item SUB#<id>#SKU#<sku> of an account.
+// A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was
+// made: that of its key, by which the processor and the records of its periods know it for good.
 type Subscription struct {
 	Name
+	SKU          string // what is subscribed to now: Name.SKU, until the plan is changed
 	Email        string // copy of the account's
 	PaymentDay   int
 	Amount       money.Amount // of the next period to be opened
+	Pending      *Plan        // the plan from a later period on; nil: none
 	Method       string
 	Address      string
 	Interval     civil.Interval
@@ -205,11 +208,12 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.textOrNumber(schema.PaymentAmount, &t.amount)
 	c.textOrNumber(schema.PaymentDay, &t.day)
 	s.details(c, t)
+	s.pending(c)
 	c.count(schema.Period, &s.Period, 0)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
 	c.only(schema.SK, t.key.SK)
-	c.only(schema.SKU, s.SKU)
+	s.sku(c)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
 	attribute(c, schema.Version, &s.Version, false, readVersion, store.Int)

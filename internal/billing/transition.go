@@ -37,7 +37,7 @@ func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s
 func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested, s.Parked, s.Collect = RequestNone, "", 0
+	s.Requested, s.Parked, s.Collect, s.Pending = RequestNone, "", 0, nil
 }
 
 // Pause takes the subscription off the agenda.
@@ -145,7 +145,9 @@ func AttemptRan(o *OpenPeriod, in Intent) bool {
 // A Change is a person's input to updateSubscription (access pattern 3). Nil fields are not
 // changed.
 type Change struct {
-	Amount       *money.Amount // from the next period to be opened
+	Amount       *money.Amount // from the next period to be opened; with SKU or From as they
+	SKU          *string       // from the first period due on From or later
+	From         civil.Date    // zero: tomorrow
 	PaymentDay   *int          // from the first such day on or after the next due date
 	Early        bool          // PaymentDay from the last such day before that date instead, if it is ahead
 	Method       *string       // at once, also for an open period
@@ -159,6 +161,12 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
 			return Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 		}
+	}
+	if c.SKU != nil || !c.From.IsZero() {
+		if err := s.changePlan(c, today); err != nil {
+			return err
+		}
+	} else if c.Amount != nil {
 		s.Amount = *c.Amount
 	}
 	if c.Address != nil {
@@ -207,6 +215,7 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	}
 	altered := s.Altered() != "" // then the row stays for the run that parks it
 	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old
+	s.TakeEffect()
 	if s.NextOpen() == nil && !altered {
 		s.Reschedule(first, today)
 	}

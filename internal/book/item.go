@@ -215,12 +215,12 @@ var subscriptionAttributes = [columns]string{
 func (m *model) receiptItem(id, rest string, it *item) *billing.Receipt {
 	r := &billing.Receipt{Name: billing.Name{Account: id, ID: it.text(schema.Subscription), SKU: it.text(schema.SKU)},
 		Email: it.text(schema.Email), Processed: it.stamp(schema.ProcessedDate), Expires: it.expiry()}
-	if _, s, ok := keyParts(rest); ok && r.SKU == "" {
-		r.SKU, _, _ = strings.Cut(s, "#")
+	if _, s, ok := keyParts(rest); ok && r.Name.SKU == "" {
+		r.Name.SKU, _, _ = strings.Cut(s, "#")
 	}
 	it.check(schema.PK, billing.CheckID("account", id))
 	it.check(schema.SK, billing.CheckText(schema.SK, it.sk, 1024))
-	it.check(schema.SKU, billing.CheckID("sku", r.SKU))
+	it.check(schema.SKU, billing.CheckID("sku", r.Name.SKU))
 	if r.ID != "" {
 		it.check(schema.Subscription, billing.CheckID("subscription", r.ID))
 	}

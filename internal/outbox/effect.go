@@ -67,6 +67,7 @@ const (
 	DataEmail        = "email" // one bare address
 	DataSubscription = "subscription"
 	DataSKU          = "sku"
+	DataKeySKU       = "key_sku" // of the subscription's key, if it is another one
 	DataPeriod       = "period"
 	DataDueDate      = "due_date"    // 2023-06-28
 	DataAmount       = "amount"      // 12.99

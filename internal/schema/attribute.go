@@ -115,6 +115,7 @@ const (
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 	Waits         = "Waits"         // pending periods that wait since it
 
+	Pending   = "Pending"   // of a subscription: its plan from a later period on
 	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
 	ClockDate = "ClockDate" // of META: the latest instant at which the clock is known to have been right
 
@@ -165,5 +166,6 @@ func Names() []string {
 		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
 		Collect, CollectUntil, "collect_until",
 		Waits,
+		Pending,
 	}
 }

@@ -191,7 +191,8 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After),
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
-		typed("N", Waits, Collect, Generation), typed("S", CollectUntil))
+		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
+		typed("M", Pending))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }

@@ -69,7 +69,7 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 		// The payment method comes with each confirm. One that is gone is then a decline of that
 		// attempt, of which the customer hears, and no refusal of the intent.
 		Confirm: new(false), Metadata: meta,
-		Description: new(fmt.Sprintf("%s, period %d", cmp.Or(r.Tag.SKU, "subscription"), r.Tag.Period)),
+		Description: new(fmt.Sprintf("%s, period %d", cmp.Or(r.Product, r.Tag.SKU, "subscription"), r.Tag.Period)),
 		// Any saved method may pay that works without the customer. A method that redirects does
 		// not, and would make the return address, a setting, a parameter of every confirm.
 		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: new(true),

@@ -78,13 +78,13 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k := a.sub(s.Name)
 	if k.next >= 0 {
 		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
-			"commands find one of them alone", a.texts[k.sku], s.SKU)
+			"commands find one of them alone", a.texts[k.sku], s.Name.SKU)
 		twin := &audited{name: k.name}
 		a.twins[twin], a.twins[k] = a.twins[k], twin
 		k = twin
 	}
 	k.next, k.email, k.created = int32(max(0, s.Period)), uint32(a.hash(s.Email)), civil.Of(s.Created)
-	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.SKU), a.once(s.Kept)
+	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.Name.SKU), a.once(s.Kept)
 	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
 	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
 	a.noteRows(k, s.Raw)
@@ -108,7 +108,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 }
 
 func (a *auditor) addReceipt(r *billing.Receipt) {
-	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.SKU),
+	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
 		period: int32(r.Period), due: r.Due}
 	switch r.Kind {
 	case billing.Imported:
@@ -129,7 +129,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 }
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
-	m := mark{kind: recordOfEnd, sku: a.once(p.SKU), period: int32(p.Period), due: p.Due}
+	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due}
 	switch p.Ending {
 	case billing.EndParked:
 		m.kind = recordOfParking

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -113,5 +114,5 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 // nameIn returns the subscription of the effect.
 func nameIn(f outbox.Effect) billing.Name {
 	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription],
-		SKU: f.Data[outbox.DataSKU]}
+		SKU: cmp.Or(f.Data[outbox.DataKeySKU], f.Data[outbox.DataSKU])}
 }

@@ -96,6 +96,9 @@ func requests() []request {
 		{"price", func(c *crash, p *process) {
 			c.price(p, usd(1999))
 		}},
+		{"plan", func(c *crash, p *process) {
+			c.change(p, billing.Change{SKU: new("platinum"), Amount: new(usd(2999))})
+		}},
 		{"good method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa") })},
 		{"bad method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
 		{"day", update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},
@@ -164,9 +167,13 @@ func (c *crash) refused(p *process, err error) {
 }
 
 // price changes the price, and notes what the periods must be charged from now on.
-func (c *crash) price(p *process, a money.Amount) {
+func (c *crash) price(p *process, a money.Amount) { c.change(p, billing.Change{Amount: &a}) }
+
+// change is price for a change that may be of the plan, too: then no due period is charged by it.
+func (c *crash) change(p *process, ch billing.Change) {
+	a := *ch.Amount
 	before := c.w.sub(c.name)
-	_, err := p.UpdateSubscription(context.Background(), c.name, billing.Change{Amount: &a})
+	_, err := p.UpdateSubscription(context.Background(), c.name, ch)
 	c.refused(p, err)
 	if p.faults.struck() { // it may have landed or not
 		clear(c.w.amounts)
@@ -176,6 +183,10 @@ func (c *crash) price(p *process, a money.Amount) {
 		return
 	}
 	for n := range 24 {
+		due, err := before.Schedule().Due(n)
+		if err == nil && ch.SKU != nil && !due.After(c.w.today()) {
+			continue
+		}
 		if n > before.Period || (n == before.Period && before.NextOpen() == nil) {
 			c.w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = a
 		}

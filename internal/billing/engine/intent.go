@@ -22,6 +22,7 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
+	s.TakeEffect()
 	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due,
 		Attempt: 1, Opened: e.Now()}
 	if method == "" {
@@ -51,9 +52,9 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.
 	if t.w.refused[o.Payer.At] {
 		return t.unbound(ctx, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
 	}
-	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.SKU,
+	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
 		Period: o.Period, Generation: o.Generation}
-	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Amount: o.Amount, Method: o.Method, Payer: o.Payer}
+	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKU, Amount: o.Amount, Method: o.Method, Payer: o.Payer}
 	// It is asked again after a lost answer. For a day the key makes this harmless; a later duplicate
 	// is a harmless orphan.
 	gated := billing.WithGate(ctx, t.w.charging.check)
@@ -132,6 +133,9 @@ func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string 
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
 	if o.Payer != (billing.Payer{}) {
 		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
+	}
+	if s.SKU != s.Name.SKU {
+		more = append(more, "sku", s.SKU)
 	}
 	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
 }

@@ -94,6 +94,9 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	due, _ := s.Due()
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,
 		outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
+	if s.SKU != s.Name.SKU {
+		data[outbox.DataKeySKU] = s.Name.SKU
+	}
 	// The parts contain no slash, so ids are unique. The Message-ID of a mail is made of the id,
 	// and therefore the id contains the installation.
 	installation := e.Opened.Installation[:min(8, len(e.Opened.Installation))]
@@ -134,8 +137,8 @@ func setAmount(data map[string]string, amount money.Amount) {
 // receipt returns the record of a payment for the period to be paid next.
 func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date,
 	processed time.Time, charge string) *billing.Receipt {
-	return &billing.Receipt{Name: s.Name, Email: s.Email, Kind: kind, Period: s.Period, Due: due, Processed: processed,
-		Amount: amount, Charge: charge, Expires: expiry(processed, e.cfg.ReceiptMonths)}
+	return &billing.Receipt{Name: s.Name, SKU: s.SKU, Email: s.Email, Kind: kind, Period: s.Period, Due: due,
+		Processed: processed, Amount: amount, Charge: charge, Expires: expiry(processed, e.cfg.ReceiptMonths)}
 }
 
 // expiry returns when a receipt of that time expires that is kept for so many months; zero: never.

@@ -292,6 +292,7 @@ func (e *Engine) voidOverdue(s *billing.Subscription, today civil.Date) (writes 
 func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	reason func(due civil.Date) string) (writes []store.Write, due civil.Date, err error) {
 	for most := store.MaxWrites - 10; ; s.Period++ {
+		s.TakeEffect()
 		due, err = s.Schedule().Due(s.Period)
 		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {
 			return writes, due, err

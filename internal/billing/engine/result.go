@@ -30,6 +30,7 @@ const (
 // A Result is the outcome of one period.
 type Result struct {
 	billing.Name
+	SKU     string // what the period is for
 	Period  int
 	Outcome Outcome
 	Amount  money.Amount
@@ -41,7 +42,7 @@ type Result struct {
 
 // resultOf describes the subscription's open period, or else the one to be paid next.
 func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
-	r := &Result{Name: s.Name, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
+	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
 	r.Due, _ = s.Due()
 	if o := s.Open; o != nil {
 		r.Period, r.Amount, r.Due = o.Period, o.Amount, o.Due

@@ -193,7 +193,7 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 func (j *job) unreadable(r row, err error) {
 	reason := billing.UnreadableReason(err)
 	j.e.Log.Warn("a due subscription cannot be read", "subscription", r.Name, "reason", reason)
-	j.add(Result{Name: r.Name, Outcome: OutcomeUnreadable, Reason: reason})
+	j.add(Result{Name: r.Name, SKU: r.SKU, Outcome: OutcomeUnreadable, Reason: reason})
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.unread = civil.Earlier(j.unread, r.date)

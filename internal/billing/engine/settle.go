@@ -56,6 +56,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		s.Paid++
 		s.LastPayment = at
 	}
+	s.TakeEffect()
 	due, err := s.Schedule().Due(s.Period)
 	switch {
 	case s.Requested == billing.RequestCancel:
@@ -146,7 +147,7 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 // ended makes the record of the period to be paid next; o is its open period, if any.
 func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason string,
 	o *billing.OpenPeriod) *billing.EndedPeriod {
-	p := &billing.EndedPeriod{Name: s.Name, Period: s.Period, Ending: ending, Ended: e.Now(),
+	p := &billing.EndedPeriod{Name: s.Name, SKU: s.SKU, Period: s.Period, Ending: ending, Ended: e.Now(),
 		Reason: reason, Amount: s.Amount}
 	p.Due, _ = s.Due()
 	if o != nil {

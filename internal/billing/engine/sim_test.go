@@ -181,7 +181,12 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		_, err = p.Resume(ctx, n)
 	case 7:
 		amount := usd(100 + rng.Int64N(9900))
-		_, err = p.UpdateSubscription(ctx, n, billing.Change{Amount: &amount})
+		change := billing.Change{Amount: &amount}
+		if rng.IntN(2) == 0 {
+			change.SKU, change.From = new(pick(rng, "gold", "silver", "bronze")), s.w.today().AddDays(rng.IntN(90)-10)
+			s.did["change of the plan"]++
+		}
+		_, err = p.UpdateSubscription(ctx, n, change)
 	case 8, 9:
 		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
 		_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})

@@ -1,0 +1,127 @@
+package billing
+
+import (
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Plan is what a subscription is to, and for how much, from a day on. Its periods are those due on
+// that day or later.
+type Plan struct {
+	SKU    string
+	Amount money.Amount
+	From   civil.Date
+}
+
+func (p *Plan) attributes(c *codec) {
+	c.amount(schema.Amount, "pending change", &p.Amount)
+	c.date(schema.FromDate, &p.From)
+	text(c, schema.SKU, &p.SKU)
+}
+
+// pending reads or writes the pending change.
+func (s *Subscription) pending(c *codec) {
+	inner := codec{writing: c.writing}
+	if stored := c.seek(schema.Pending).Map(); !c.writing && stored != nil {
+		s.Pending, inner.stored = new(Plan), stored
+	}
+	if s.Pending == nil {
+		return
+	}
+	if s.Pending.attributes(&inner); c.writing {
+		c.item.Set(schema.Pending, store.M(inner.item))
+	} else if inner.err != nil && c.err == nil {
+		c.err = inner.err
+	}
+}
+
+// sku reads or writes what is subscribed to: the SKU of the key, until a change of the plan.
+func (s *Subscription) sku(c *codec) {
+	if s.SKU == "" {
+		s.SKU = s.Name.SKU
+	}
+	if text(c, schema.SKU, &s.SKU); c.writing || s.SKU == s.Name.SKU {
+		return
+	}
+	if !s.Ours() || CheckID("sku", s.SKU) != nil {
+		s.SKU = s.Name.SKU
+	}
+}
+
+// changePlan makes the change pending, and puts it into force at once if the period to be paid next is
+// one of its periods. Without a day it begins with the first period due after today. A change to what
+// is in force takes back the pending one.
+func (s *Subscription) changePlan(c Change, today civil.Date) error {
+	p := Plan{SKU: s.SKU, Amount: s.Amount, From: c.From}
+	if p.From.IsZero() {
+		p.From = today.AddDays(1)
+	}
+	if err := checkYear("from", p.From); err != nil {
+		return err
+	}
+	if c.SKU != nil {
+		if p.SKU = *c.SKU; CheckID("sku", p.SKU) != nil {
+			return CheckID("sku", p.SKU)
+		}
+	}
+	if c.Amount != nil {
+		p.Amount = *c.Amount
+	}
+	if s.Pending = &p; p.SKU == s.SKU && p.Amount == s.Amount {
+		s.Pending = nil
+	}
+	s.TakeEffect()
+	return nil
+}
+
+// TakeEffect puts the pending change into force if the period to be paid next is one of its periods,
+// and is not open. Every commit that moves the subscription on to another period, or a period to
+// another day, calls it, and so does OPEN.
+func (s *Subscription) TakeEffect() {
+	due, err := s.Schedule().Due(s.Period)
+	if s.Pending == nil || err != nil || due.Before(s.Pending.From) || s.NextOpen() != nil {
+		return
+	}
+	s.SKU, s.Amount, s.Pending = s.Pending.SKU, s.Pending.Amount, nil
+}
+
+// PlanOn returns the SKU and the amount of a period to be opened that is due on the day.
+func (s *Subscription) PlanOn(due civil.Date) (sku string, amount money.Amount) {
+	if s.Pending != nil && !due.Before(s.Pending.From) {
+		return s.Pending.SKU, s.Pending.Amount
+	}
+	return s.SKU, s.Amount
+}
+
+// An Upcoming is a period to be paid, as the subscription stands.
+type Upcoming struct {
+	Period int
+	Due    civil.Date
+	SKU    string
+	Amount money.Amount
+}
+
+// Upcoming returns the next periods to be paid, the open one among them, at most n: none of a
+// subscription that nobody charges.
+func (s *Subscription) Upcoming(n int) (list []Upcoming) {
+	charged := (s.Status == Active || s.Status == ParkedState) && s.Requested != RequestCancel && s.Requested != RequestPause
+	for period := s.Period; charged && len(list) < n; period++ {
+		due, err := s.Schedule().Due(period)
+		if err != nil || s.Installments > 0 && s.Paid+period-s.Period >= s.Installments {
+			break
+		}
+		u := Upcoming{Period: period, Due: due}
+		u.SKU, u.Amount = s.PlanOn(due)
+		open := s.Open != nil && s.Open.Period == period
+		if open {
+			u.Due, u.SKU, u.Amount = s.Open.Due, s.SKU, s.Open.Amount
+		}
+		if s.CancelAtEnd && !open {
+			break
+		}
+		list = append(list, u)
+	}
+	return list
+}
