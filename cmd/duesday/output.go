@@ -107,6 +107,14 @@ func (o object) text(name string) string {
 	return cell(o[at])
 }
 
+// shown returns the value at the place; nil if the object leaves it out.
+func (o object) shown(at int) any {
+	if o.leavesOut(at) {
+		return nil
+	}
+	return o[at]
+}
+
 // leavesOut reports whether the value at the place is empty, and its name optional.
 func (o object) leavesOut(at int) bool {
 	v := reflect.ValueOf(o[at])

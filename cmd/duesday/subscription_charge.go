@@ -65,7 +65,7 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 				n.String()))
 		}
 	}
-	p.sayChanged(sub, "is "+string(sub.Status))
+	p.sayChanged(nil, sub, "is "+string(sub.Status))
 	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "receipt?", number,
 		"subscription", viewSubscription(sub)})
 }

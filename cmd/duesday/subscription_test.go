@@ -103,6 +103,48 @@ func TestSubscription_NewDay(t *testing.T) {
 	}
 }
 
+// TestSubscription_NewPlan: the answer tells what changes and when, the open period keeps its plan, and
+// every list has the new one from then on.
+func TestSubscription_NewPlan(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa")
+	text := c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20")
+	contains(t, text, "pending: - -> gold for $20.00 from 2026-03-16", "next due on 2026-03-15: $12.99 for news",
+		"then on 2026-04-15: $20.00 for gold", "then on 2026-05-15")
+	o := c.object(exitDone, "subscription", "show", "1/1")
+	equal(t, "pending", o["pending"], map[string]any{"sku": "gold", "amount": "20.00", "from": "2026-03-16"})
+	c.must("run", "payments")
+	o = c.object(exitDone, "subscription", "update", "1/1", "--sku", "silver", "--from", "2026-05-01")
+	equal(t, "after the period", members(o, "sku", "amount", "changed"), []any{"gold", "20.00", map[string]any{
+		"pending": map[string]any{"before": nil,
+			"after": map[string]any{"sku": "silver", "amount": "20.00", "from": "2026-05-01"}}}})
+	equal(t, "the next three", o["next_due"], []any{
+		map[string]any{"period": 1, "due_date": "2026-04-15", "sku": "gold", "amount": "20.00", "currency": "USD"},
+		map[string]any{"period": 2, "due_date": "2026-05-15", "sku": "silver", "amount": "20.00", "currency": "USD"},
+		map[string]any{"period": 3, "due_date": "2026-06-15", "sku": "silver", "amount": "20.00", "currency": "USD"}})
+	c.must("run", "payments", "--date", "2026-04-15")
+	c.must("run", "payments", "--date", "2026-05-15")
+	var skus []any
+	for _, r := range c.list("receipt", "list", "1") {
+		skus = append(skus, r.(map[string]any)["sku"])
+	}
+	equal(t, "receipts", skus, []any{"news", "gold", "silver"})
+	equal(t, "list", c.list("subscription", "list")[0].(map[string]any)["sku"], "silver")
+	equal(t, "due", c.list("due", "payments", "--date", "2026-06-15")[0].(map[string]any)["sku"], "silver")
+	contains(t, c.must("export", "subscriptions"), ",silver,20.00,")
+	c.must("verify")
+	for _, line := range []string{"1/1 --from 2026-09-01", "1/1 --sku a#b", "1/1 --sku gold --from soon",
+		"1/1 --amount 3 --date 2099-01-01"} {
+		if r := c.run(append([]string{"subscription", "update"}, strings.Fields(line)...)...); r.code != exitUsage {
+			t.Errorf("%s: exit %d, %s", line, r.code, r.errors)
+		}
+	}
+	o = c.object(exitDone, "subscription", "pause", "1/1", "--date", "2026-06-20")
+	equal(t, "paused", members(o, "paused_on", "next_due"), []any{"2026-06-20", []any{}})
+	o = c.object(exitDone, "subscription", "resume", "1/1", "--date", "2026-07-01")
+	equal(t, "resumed", members(o, "period", "next_payment_date"), []any{4, "2026-07-15"})
+}
+
 func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")

@@ -41,6 +41,8 @@ func (p *program) fields(pairs ...any) {
 // cell returns a value as people read it.
 func cell(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return ""
 	case string:
 		return v
 	case time.Time:

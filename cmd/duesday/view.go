@@ -34,8 +34,8 @@ func viewAccount(a *billing.Account) object {
 
 func viewSubscription(s *billing.Subscription) object {
 	return object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
-		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
-		"interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
+		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s),
+		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
 		"next_payment_date?", s.NextPayment, // the payment job looks at it again
@@ -51,6 +51,22 @@ func collects(s *billing.Subscription) *int {
 		return &period
 	}
 	return nil
+}
+
+// viewPending is the change of the plan that is not in force yet.
+func viewPending(s *billing.Subscription) object {
+	if s.Pending == nil {
+		return nil
+	}
+	return object{"sku", s.Pending.SKU, "amount", s.Pending.Amount.Decimal(), "from", s.Pending.From}
+}
+
+// pendingText is viewPending for people.
+func pendingText(s *billing.Subscription) string {
+	if s.Pending == nil {
+		return ""
+	}
+	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + date(s.Pending.From)
 }
 
 func viewOpen(o *billing.OpenPeriod) object {

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -75,6 +76,15 @@ type Engine struct {
 	claims store.Claimer // nil: the store has no claims
 	ticker func(time.Duration) *time.Ticker
 	locks  *keyedLocks
+	day    civil.Date // of the requests of people; zero: the clock's
+}
+
+// On returns the engine for requests of people on a business day, as a run has one; zero is the
+// clock's.
+func (e *Engine) On(day civil.Date) *Engine {
+	on := *e
+	on.day = day
+	return &on
 }
 
 // Open returns an engine over the store. It makes the store's META item if there is none and

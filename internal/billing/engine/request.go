@@ -43,7 +43,13 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 		if landed, err := o.landed(ctx, now); landed || err != nil {
 			return err
 		}
-		others, err := decide(now, now.Today(civil.Date{}, e.Now()))
+		today := now.Today(e.day, e.Now())
+		others, err := decide(now, today)
+		if err == nil && !e.day.IsZero() {
+			var found []store.Write
+			found, err = e.findable(ctx, now, today)
+			others = append(others, found...)
+		}
 		if err != nil {
 			return err
 		}
@@ -53,6 +59,17 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 		return err
 	})
 	return s, err
+}
+
+// findable puts the row of a change on a business day where the next runs find it, as a run does with
+// the rows that wait. It returns the writes of the low watermark.
+func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	if due, err := s.Due(); s.NextPayment == today && (s.Open != nil || s.Status != billing.Active || err != nil) {
+		s.NextPayment = e.agendaDay(s, today)
+	} else if s.NextPayment == today {
+		s.NextPayment = civil.Later(due, e.agendaDay(s, today))
+	}
+	return e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
 }
 
 // UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
@@ -204,7 +221,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		return s, err
 	}
 	name := s.Name
-	if err := e.collect(ctx, name, work{trigger: byRequest}, func(Result) {}); err != nil {
+	if err := e.collect(ctx, name, work{trigger: byRequest, day: e.day}, func(Result) {}); err != nil {
 		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
@@ -348,7 +365,7 @@ func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error 
 // collectOne is collect for a person. It returns the results, and the subscription as it is then.
 func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
 	period int) (results []Result, now *billing.Subscription, err error) {
-	err = e.collect(ctx, s.Name, work{trigger: t, period: period}, func(r Result) { results = append(results, r) })
+	err = e.collect(ctx, s.Name, work{trigger: t, period: period, day: e.day}, func(r Result) { results = append(results, r) })
 	if err == nil {
 		now, err = e.Load(ctx, s.Name)
 	}

@@ -1,0 +1,218 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A change of the plan while a period is open waits for its end. The item keeps its key, and with it
+// its identity at the processor; everything that people see has the new SKU.
+func TestPlan_AfterTheOpenPeriod(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_card_visa_chargeDeclined" }))
+	w.start().run(civil.Date{})
+	s, err := w.start().UpdateSubscription(ctx, n, billing.Change{SKU: new("platinum"), Amount: new(usd(2999))})
+	mustNot(t, err)
+	if s.SKU != "gold" || s.Amount != usd(1299) || s.Pending == nil || s.Open == nil {
+		t.Fatalf("with a period open: %s for %s, pending %+v", s.SKU, s.Amount, s.Pending)
+	}
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	w.start().run(civil.Date{})
+	s = w.sub(n)
+	if s.SKU != "platinum" || s.Amount != usd(2999) || s.Pending != nil || s.Period != 1 || s.Name != n ||
+		s.Key().SK != "SUB#s1#SKU#gold" {
+		t.Fatalf("after the period: %s for %s under %v, pending %+v", s.SKU, s.Amount, s.Key(), s.Pending)
+	}
+	for _, day := range []string{"2024-02-22T09:00", "2024-02-29T09:00"} {
+		w.set(day)
+		w.start().remind()
+		w.start().run(civil.Date{})
+	}
+	receipts, err := billing.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
+	mustNot(t, err)
+	if len(receipts) != 2 || receipts[0].SKU != "gold" || receipts[1].SKU != "platinum" || receipts[1].Name != n ||
+		receipts[0].Amount != usd(1299) || receipts[1].Amount != usd(2999) {
+		t.Errorf("receipts %+v", receipts)
+	}
+	for it, err := range w.spy.Query(ctx, store.Query{Table: w.tables.RecurringPayments.Name, Partition: "ACC#a1",
+		Prefix: billing.RecPrefix}) {
+		if mustNot(t, err); !strings.Contains(it.Str(schema.SK), "#SKU#gold#SUB#s1#") {
+			t.Errorf("receipt under %s", it.Str(schema.SK))
+		}
+	}
+	for row, err := range w.start().GetDuePaymentsByDate(ctx, date("2024-03-31")) {
+		if mustNot(t, err); row.SKU != "platinum" || row.Name != n || row.Amount != usd(2999) {
+			t.Errorf("due: %+v", row)
+		}
+	}
+	for e := range w.box.Entries() {
+		if e.Tag.SKU != "gold" {
+			t.Errorf("the processor was given the SKU %s", e.Tag.SKU)
+		}
+	}
+	for _, kind := range []string{"reminder", "receipt"} {
+		told := w.wantTold(t, kind, map[string]int{"reminder": 1, "receipt": 2}[kind])
+		i := slices.IndexFunc(told, func(f outbox.Effect) bool { return f.Data["period"] == "1" })
+		if of := told[i].Data; of["sku"] != "platinum" || of["key_sku"] != "gold" || of["amount"] != "29.99" {
+			t.Errorf("%s: %v", kind, of)
+		}
+		if ok, err := w.start().StillWanted(ctx, told[i]); err != nil || ok != (kind == "receipt") {
+			t.Errorf("%s: wanted %v, %v", kind, ok, err)
+		}
+	}
+	w.report(t)
+}
+
+// When a change of the plan begins.
+func TestPlan_Begins(t *testing.T) {
+	ctx := t.Context()
+	to := billing.Change{SKU: new("platinum")}
+	from := func(day string) billing.Change { return billing.Change{SKU: new("platinum"), From: date(day)} }
+	for name, x := range map[string]struct {
+		at      string
+		before  func(*process, billing.Name) error
+		change  billing.Change
+		pending bool
+	}{
+		"before the due date, at once":    {at: "2024-01-30T09:00", change: to},
+		"on the due date, with the next":  {at: "2024-01-31T09:00", change: to, pending: true},
+		"from the due date":               {at: "2024-01-30T09:00", change: from("2024-01-31")},
+		"from a day after the due date":   {at: "2024-01-30T09:00", change: from("2024-02-01"), pending: true},
+		"from a past day":                 {at: "2024-01-30T09:00", change: from("2023-01-01")},
+		"from a past day, due but closed": {at: "2024-01-31T09:00", change: from("2023-01-01")},
+		"taken back": {at: "2024-01-31T09:00", change: billing.Change{SKU: new("gold")},
+			before: func(p *process, n billing.Name) error {
+				_, err := p.UpdateSubscription(ctx, n, to)
+				return err
+			}},
+		"a new payment day after it": {at: "2024-01-30T09:00", change: billing.Change{PaymentDay: new(5)},
+			before: func(p *process, n billing.Name) error {
+				_, err := p.UpdateSubscription(ctx, n, from("2024-02-01"))
+				return err
+			}},
+		"paused, with the voids of its resumption": {at: "2024-03-15T09:00", change: billing.Change{ReminderDays: new(3)},
+			before: func(p *process, n billing.Name) error {
+				_, err := p.Pause(ctx, n)
+				if err == nil {
+					_, err = p.UpdateSubscription(ctx, n, from("2024-03-01"))
+				}
+				if err == nil {
+					_, err = p.Resume(ctx, n)
+				}
+				return err
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("2024-01-20T09:00", planted{})
+			n := w.create(one("2024-01-31"))
+			w.set(x.at)
+			if x.before != nil {
+				mustNot(t, x.before(w.start(), n))
+			}
+			s, err := w.start().UpdateSubscription(ctx, n, x.change)
+			mustNot(t, err)
+			if s.Pending != nil != x.pending {
+				t.Errorf("pending: %+v", s.Pending)
+			}
+			if want := map[bool]string{true: "gold", false: "platinum"}[x.pending || name == "taken back"]; s.SKU != want {
+				t.Errorf("the SKU is %s, want %s", s.SKU, want)
+			}
+			w.report(t)
+		})
+	}
+}
+
+// TestPlan_EachPeriodByItsDay: whatever is asked for and when, a period is charged by the plan that its due
+// date has, and Upcoming has told so the day before.
+func TestPlan_EachPeriodByItsDay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld("2024-01-20T09:00", planted{})
+		defer w.end()
+		n := w.create(one("2024-01-31"))
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			day := w.today().AddDays(rapid.IntRange(0, 40).Draw(t, "days"))
+			if due, _ := w.sub(n).Due(); !day.Before(due) {
+				w.goTo(due.AddDays(-1))
+			} else {
+				w.goTo(day)
+			}
+			change := billing.Change{SKU: new(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "sku")),
+				Amount: new(usd(rapid.Int64Range(100, 900).Draw(t, "amount")))}
+			if rapid.Bool().Draw(t, "from") {
+				change.From = w.today().AddDays(rapid.IntRange(-40, 70).Draw(t, "day"))
+			}
+			s, err := w.start().UpdateSubscription(t.Context(), n, change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := s.Upcoming(1)[0]
+			w.goTo(next.Due)
+			w.start().run(civil.Date{})
+			receipts, err := billing.Gather(w.start().GetReceiptsByAccount(t.Context(), "a1"))
+			if err != nil || len(receipts) == 0 {
+				t.Fatal(receipts, err)
+			}
+			last := receipts[len(receipts)-1]
+			if last.Due != next.Due || last.SKU != next.SKU || last.Amount != next.Amount || last.Period != next.Period {
+				t.Fatalf("told %+v, charged %+v", next, last)
+			}
+			begun := change.From.IsZero() || !next.Due.Before(change.From)
+			if begun && (last.SKU != *change.SKU || last.Amount != *change.Amount) {
+				t.Fatalf("asked for %s %s from %s, charged %+v", *change.SKU, *change.Amount, change.From, last)
+			}
+			w.tomorrow()
+		}
+		if v := w.audit(); len(v) > 0 {
+			t.Fatal(v)
+		}
+	})
+}
+
+// TestRequest_OnABusinessDay: requests have the business day that a run has, and leave nothing where
+// later runs do not find it.
+func TestRequest_OnABusinessDay(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("2024-01-20T09:00", planted{})
+	w.early = true
+	n := w.create(one("2024-01-31"))
+	on := func(day string) *process {
+		p := w.start()
+		p.Engine = p.On(date(day))
+		return p
+	}
+	s, err := on("2024-04-10").Pause(ctx, n)
+	mustNot(t, err)
+	if s.PausedOn != date("2024-04-10") {
+		t.Errorf("paused on %s", s.PausedOn)
+	}
+	s, err = on("2024-05-10").Resume(ctx, n)
+	mustNot(t, err)
+	if s.Period != 4 || s.NextPayment != date("2024-05-31") {
+		t.Errorf("resumed: %s", w.describe(n))
+	}
+	s, err = on("2024-05-31").UpdateSubscription(ctx, n, billing.Change{SKU: new("platinum"), ReminderDays: new(3)})
+	mustNot(t, err)
+	if s.SKU != "gold" || s.Pending == nil || s.Pending.From != date("2024-06-01") || s.NextPayment != date("2024-05-31") {
+		t.Errorf("changed: %+v, %s", s.Pending, w.describe(n))
+	}
+	s, err = on("2024-06-02").UpdateSubscription(ctx, n, billing.Change{ReminderDays: new(5)})
+	mustNot(t, err)
+	if s.NextPayment != date("2024-05-31") {
+		t.Errorf("an overdue row is on %s", s.NextPayment)
+	}
+	if s, err = on("2024-06-02").Cancel(ctx, n, false); err != nil || s.Status != billing.CanceledSub || s.Pending != nil {
+		t.Errorf("canceled: %+v, %v", s, err)
+	}
+	w.report(t)
+}
