@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -13,39 +14,83 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
+// updateFlags are the flags of subscription update.
+type updateFlags struct {
+	set                          *pflag.FlagSet
+	sku, amount, method, address string
+	day, reminderDays            int
+	early, notify, yes           bool
+	where                        []string
+	from, on                     valueFlag[civil.Date]
+}
+
+func (u *updateFlags) add(f *pflag.FlagSet) {
+	u.set, u.from, u.on = f, dateFlag(), dateFlag()
+	f.StringVar(&u.sku, "sku", "", "`SKU` of the new plan, from the next period")
+	f.StringVar(&u.amount, "amount", "", "`AMOUNT` in the subscription's currency")
+	f.Var(&u.from, "from", "with --sku or --amount: from the first period due on it or later")
+	f.BoolVar(&u.notify, "notify", false, "with --sku or --amount: tell the customer by mail")
+	f.StringArrayVar(&u.where, "where", nil,
+		"`sku=SKU`: change the plan of every subscription of it; with currency=CODE of those in it")
+	f.BoolVar(&u.yes, "yes", false, "with --where: do it; without, the command shows what it would do")
+	f.IntVar(&u.day, "payment-day", 0, "`DAY` of the month, or of the week")
+	f.BoolVar(&u.early, "early", false,
+		"with --payment-day: from the last such day before the next due date, if it is still ahead")
+	f.StringVar(&u.method, "payment-method", "", "the processor's `TOKEN`; never a card number")
+	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
+	f.StringVar(&u.address, "address", "", "`TEXT` of the postal address")
+	f.Var(&u.on, "date", businessDay)
+}
+
+// change returns what is asked for, but for the amount: its currency is not known yet.
+func (u *updateFlags) change(p *program) (billing.Change, error) {
+	f := u.set
+	c := billing.Change{PaymentDay: given(f, "payment-day", u.day), Method: given(f, "payment-method", u.method),
+		ReminderDays: given(f, "reminder-days", u.reminderDays), Address: given(f, "address", u.address),
+		SKU: given(f, "sku", u.sku)}
+	plan := c.SKU != nil || f.Changed("amount")
+	switch {
+	case c == (billing.Change{}) && !plan:
+		return c, usagef("%s: nothing to change: give a flag", p.command)
+	case u.early && c.PaymentDay == nil:
+		return c, usagef("--early is for a new --payment-day")
+	case !plan && (u.notify || !u.from.value.IsZero()):
+		return c, usagef("--from and --notify are for a new --sku or --amount")
+	case u.yes && !f.Changed("where"):
+		return c, usagef("--yes is for --where")
+	}
+	c.Early, c.From, c.Notify = u.early, u.from.value, u.notify
+	return c, cmp.Or(p.walkable("date", u.on.value), p.walkable("from", u.from.value))
+}
+
 func (p *program) subscriptionUpdate() *cobra.Command {
-	var amount, sku, method, address string
-	var day, reminderDays int
-	var early bool
-	from, on := dateFlag(), dateFlag()
-	var f *pflag.FlagSet
+	var u updateFlags
 	c := leaf("update "+subscriptionName, "Change plan, amount, payment day, payment method, reminder or address",
 		func(ctx context.Context, args []string) error {
+			change, err := u.change(p)
+			if err != nil {
+				return err
+			}
+			if u.set.Changed("where") {
+				all, err := planOf(u.set, u.where, change, u.amount)
+				if err != nil {
+					return err
+				}
+				return p.with(ctx, need{}, func(s *session) error {
+					s.engine = s.engine.On(u.on.value)
+					return p.changePlans(ctx, s, all, u.yes)
+				})
+			}
 			n, err := parseName(args[0])
 			if err != nil {
 				return err
 			}
-			change := billing.Change{PaymentDay: given(f, "payment-day", day), Method: given(f, "payment-method", method),
-				ReminderDays: given(f, "reminder-days", reminderDays), Address: given(f, "address", address),
-				SKU: given(f, "sku", sku)}
-			switch {
-			case change == (billing.Change{}) && !f.Changed("amount"):
-				return usagef("%s: nothing to change: give a flag", p.command)
-			case early && change.PaymentDay == nil:
-				return usagef("--early is for a new --payment-day")
-			case !from.value.IsZero() && change.SKU == nil && !f.Changed("amount"):
-				return usagef("--from is for a new --sku or --amount")
-			}
-			change.Early, change.From = early, from.value
-			if err := p.walkable("date", on.value); err != nil {
-				return err
-			}
 			return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
-				s.engine = s.engine.On(on.value)
+				s.engine = s.engine.On(u.on.value)
 				old, err := s.subscription(ctx, n)
-				if err == nil && f.Changed("amount") {
+				if err == nil && u.set.Changed("amount") {
 					change.Amount = new(money.Amount)
-					*change.Amount, err = parseMoney(amount, old.Amount.Currency())
+					*change.Amount, err = parseMoney(u.amount, old.Amount.Currency())
 				}
 				if err != nil {
 					return err
@@ -54,17 +99,14 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			})
 		})
 	c.Long = updateLong
-	f = c.Flags()
-	f.StringVar(&sku, "sku", "", "`SKU` of the new plan, from the next period")
-	f.StringVar(&amount, "amount", "", "`AMOUNT` in the subscription's currency")
-	f.Var(&from, "from", "with --sku or --amount: from the first period due on it or later")
-	f.IntVar(&day, "payment-day", 0, "`DAY` of the month, or of the week")
-	f.BoolVar(&early, "early", false,
-		"with --payment-day: from the last such day before the next due date, if it is still ahead")
-	f.StringVar(&method, "payment-method", "", "the processor's `TOKEN`; never a card number")
-	f.IntVar(&reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
-	f.StringVar(&address, "address", "", "`TEXT` of the postal address")
-	f.Var(&on, "date", businessDay)
+	u.add(c.Flags())
+	one, none := c.Args, want()
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if u.set.Changed("where") {
+			return none(cmd, args)
+		}
+		return one(cmd, args)
+	}
 	return c
 }
 
@@ -77,7 +119,11 @@ a new payment method at once: a period that was declined is tried again with it.
 A new plan (--sku, with its --amount) begins with the first period due after today; one that
 is due or open is charged as it was agreed. With --from it begins with the first period due on
 that day or later, and so does a new amount. Until then it is pending, and a second such change
-takes its place; the plan that is in force takes it back.
+takes its place; the plan that is in force takes it back. --notify tells the customer.
+
+--where sku=SKU in place of a name changes all subscriptions of an SKU in this way. Without
+--yes it shows what it would do. After an interruption, the same command does the rest: nobody
+is changed or told twice. A subscription with a change to another SKU of its own is left.
 
 A new payment day applies from the first such day on or after the next due date. Of several
 new days before one due date the last one counts, as if it were the only one. A date that has

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -143,6 +144,42 @@ func TestSubscription_NewPlan(t *testing.T) {
 	equal(t, "paused", members(o, "paused_on", "next_due"), []any{"2026-06-20", []any{}})
 	o = c.object(exitDone, "subscription", "resume", "1/1", "--date", "2026-07-01")
 	equal(t, "resumed", members(o, "period", "next_payment_date"), []any{4, "2026-07-15"})
+}
+
+// TestSubscription_NewPrice: a change of every subscription of an SKU is shown first, done once, and told
+// once to each customer.
+func TestSubscription_NewPrice(t *testing.T) {
+	c := newCLI(t)
+	for _, name := range []string{"1/1", "2/1", "3/1"} {
+		c.create(name, "pm_card_visa", "--email", "ada"+name[:1]+"@example.com")
+	}
+	c.create("4/1", "pm_card_visa", "--currency", "EUR", "--interval", "yearly")
+	c.must("subscription", "update", "3/1", "--sku", "silver", "--from", "2026-06-01")
+	change := []string{"subscription", "update", "--where", "sku=news", "--amount", "15", "--from", "2026-05-01", "--notify"}
+	usd := map[string]any{"currency": "USD", "amount_before": "12.99", "amount": "15.00", "subscriptions": 2,
+		"month_before": "25.98", "month": "30.00", "mail": 2}
+	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
+		"month_before": "1.08", "month": "1.25", "mail": 1}
+	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
+	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 3, "changed": 0, "left": left,
+		"plans": []any{eur, usd}})
+	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "3 subscriptions to be changed; nothing is yet: give --yes")
+	equal(t, "in dollars", c.object(exitPerson, append(change, "--where", "currency=usd")...)["plans"], []any{usd})
+	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{3, 3})
+	equal(t, "again", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{0, 0})
+	mails, err := filepath.Glob("duesday-mail/*/price-change-*.eml")
+	if err != nil || len(mails) != 3 {
+		t.Errorf("mails: %v, %v", mails, err)
+	}
+	o := c.object(exitDone, "subscription", "show", "1/1")
+	equal(t, "pending", o["pending"], map[string]any{"sku": "news", "amount": "15.00", "from": "2026-05-01"})
+	for _, line := range []string{"1/1 --where sku=news --amount 1", "--where news --amount 1", "--where sku=news --address x",
+		"--where sku=news", "--where sku=news --amount 0", "--where sku=news --amount 1.005", "1/1 --amount 1 --yes",
+		"1/1 --address x --notify", "--where currency=USD --amount 2"} {
+		if r := c.run(append([]string{"subscription", "update"}, strings.Fields(line)...)...); r.code != exitUsage {
+			t.Errorf("%s: exit %d, %s", line, r.code, r.errors)
+		}
+	}
 }
 
 func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {

@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"cmp"
+
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -55,22 +57,23 @@ func (s *Subscription) sku(c *codec) {
 // is in force takes back the pending one.
 func (s *Subscription) changePlan(c Change, today civil.Date) error {
 	p := Plan{SKU: s.SKU, Amount: s.Amount, From: c.From}
-	if p.From.IsZero() {
-		p.From = today.AddDays(1)
-	}
-	if err := checkYear("from", p.From); err != nil {
-		return err
-	}
 	if c.SKU != nil {
-		if p.SKU = *c.SKU; CheckID("sku", p.SKU) != nil {
-			return CheckID("sku", p.SKU)
-		}
+		p.SKU = *c.SKU
 	}
 	if c.Amount != nil {
 		p.Amount = *c.Amount
 	}
-	if s.Pending = &p; p.SKU == s.SKU && p.Amount == s.Amount {
+	if err := cmp.Or(checkYear("from", p.From), CheckID("sku", p.SKU)); err != nil {
+		return err
+	}
+	was := s.Pending
+	switch s.Pending = &p; {
+	case p.SKU == s.SKU && p.Amount == s.Amount:
 		s.Pending = nil
+	case p.From.IsZero() && was != nil && was.SKU == p.SKU && was.Amount == p.Amount:
+		p.From = civil.Earlier(was.From, today.AddDays(1)) // perhaps the same request again
+	case p.From.IsZero():
+		p.From = today.AddDays(1)
 	}
 	s.TakeEffect()
 	return nil
@@ -85,6 +88,18 @@ func (s *Subscription) TakeEffect() {
 		return
 	}
 	s.SKU, s.Amount, s.Pending = s.Pending.SKU, s.Pending.Amount, nil
+}
+
+// Begins returns the due date of the first period, not open, of the pending change; without one, of the
+// plan in force.
+func (s *Subscription) Begins() (due civil.Date, err error) {
+	for period := s.Period; ; period++ {
+		due, err = s.Schedule().Due(period)
+		open := s.Open != nil && s.Open.Period == period
+		if err != nil || !open && (s.Pending == nil || !due.Before(s.Pending.From)) {
+			return due, err
+		}
+	}
 }
 
 // PlanOn returns the SKU and the amount of a period to be opened that is due on the day.
@@ -124,4 +139,17 @@ func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 		list = append(list, u)
 	}
 	return list
+}
+
+// AMonth returns what the amount of each period comes to in a month, rounded down. A year has 52 weeks.
+func (s *Subscription) AMonth(each money.Amount) money.Amount {
+	n := int64(s.Interval.N)
+	switch minor := each.Minor(); s.Interval.Unit {
+	case civil.Week:
+		return money.New(minor*52/(12*n), each.Currency())
+	case civil.Year:
+		return money.New(minor/(12*n), each.Currency())
+	default:
+		return money.New(minor/n, each.Currency())
+	}
 }

@@ -148,6 +148,7 @@ type Change struct {
 	Amount       *money.Amount // from the next period to be opened; with SKU or From as they
 	SKU          *string       // from the first period due on From or later
 	From         civil.Date    // zero: tomorrow
+	Notify       bool          // tells the customer of a change of SKU or Amount
 	PaymentDay   *int          // from the first such day on or after the next due date
 	Early        bool          // PaymentDay from the last such day before that date instead, if it is ahead
 	Method       *string       // at once, also for an open period

@@ -45,6 +45,8 @@ func sample(kind string) outbox.Effect {
 		e.Data[outbox.DataLink] = "https://pay.example.com/confirm/pi_1?step=2&back=%2Fhome"
 	case outbox.KindRefund:
 		e.Data[outbox.DataProcessed], e.Data[outbox.DataCharge] = "2023-06-28T12:15:39.247Z", "re_1"
+	case outbox.KindPriceChange:
+		e.Data[outbox.DataBefore] = "9.99"
 	case outbox.KindCardExpires:
 		e.Data[outbox.DataCard], e.Data[outbox.DataCardExpires] = "Visa ending in 4242", "2023-06"
 	}
@@ -94,7 +96,8 @@ func TestCompose_Golden(t *testing.T) {
 		tests[kind] = sample(kind)
 		bare := sample(kind)
 		for _, key := range []string{outbox.DataAccount, outbox.DataSKU, outbox.DataDueDate, outbox.DataProcessed,
-			outbox.DataCharge, outbox.DataRetryDate, outbox.DataCode, outbox.DataLink} {
+			outbox.DataCharge, outbox.DataRetryDate, outbox.DataCode, outbox.DataLink,
+			outbox.DataBefore} {
 			delete(bare.Data, key)
 		}
 		tests[kind+"-bare"] = bare
@@ -364,7 +367,7 @@ func FuzzCompose(f *testing.F) {
 		f.Add(i, value, value)
 	}
 	f.Fuzz(func(t *testing.T, which int, value, id string) {
-		e := sample(Kinds()[uint(which)%8])
+		e := sample(Kinds()[uint(which)%uint(len(Kinds()))])
 		e.ID = id
 		keys := slices.Sorted(maps.Keys(e.Data))
 		e.Data[keys[uint(which)/8%uint(len(keys))]] = value

@@ -33,7 +33,8 @@ const (
 // Kinds returns the kinds of effects that can become a message.
 func Kinds() []string {
 	return []string{outbox.KindReminder, outbox.KindReceipt, outbox.KindDeclined, outbox.KindFailed,
-		outbox.KindActionRequired, outbox.KindRefund, outbox.KindCancelled, outbox.KindCardExpires}
+		outbox.KindActionRequired, outbox.KindRefund, outbox.KindCancelled, outbox.KindCardExpires,
+		outbox.KindPriceChange}
 }
 
 // Templates make texts of views. They are safe for concurrent use.

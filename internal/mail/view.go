@@ -20,7 +20,7 @@ type view struct {
 	Merchant, Address     string // the merchant's name and postal address
 	Account, Email        string
 	Subscription, Product string // the product is the SKU, or else the subscription
-	Amount                string
+	Amount, Before        string // before a change of the price
 	Due, Paid, Retry      string
 	CollectUntil          string // of a failed payment: until then a new payment method collects it
 	Refunded              string
@@ -56,7 +56,7 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 	}
 	v := &view{Kind: e.Kind, Language: language, Merchant: clean(s.MerchantName), Address: clean(s.PostalAddress),
 		Account: d[outbox.DataAccount], Email: d[outbox.DataEmail], Subscription: d[outbox.DataSubscription],
-		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]), Amount: f.amountIn(d),
+		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]), Amount: f.amountIn(d), Before: f.before(d),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
 		CollectUntil: day(outbox.DataCollect),
 		Receipt:      d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
@@ -113,6 +113,15 @@ func (f form) amountIn(data map[string]string) string {
 		return data[outbox.DataAmountText]
 	}
 	return f.amount(a)
+}
+
+// before writes out the amount until a change of the price; "" if it is not known.
+func (f form) before(data map[string]string) string {
+	if data[outbox.DataBefore] == "" {
+		return ""
+	}
+	return f.amountIn(map[string]string{outbox.DataCurrency: data[outbox.DataCurrency],
+		outbox.DataAmount: data[outbox.DataBefore], outbox.DataAmountText: data[outbox.DataBefore]})
 }
 
 // rewrite writes out the date of the layout by another one. It returns usual for any other text.

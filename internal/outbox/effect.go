@@ -53,12 +53,13 @@ const (
 	KindRefund         = "refund"          // money went back to the customer
 	KindCancelled      = "cancelled"       // the subscription has ended
 	KindOperator       = "operator"        // something is wrong with the installation, or all is well again
+	KindPriceChange    = "price_change"    // the subscription costs another amount, or is another plan, from a day on
 	KindCardExpires    = "card_expires"    // the card will have expired before the payment after the next
 )
 
-// The keys of Effect.Data. Every kind has the first group, receipts the second;
-// DataRetryDate belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to
-// KindActionRequired, the card to KindReminder and KindCardExpires. An unknown value is "".
+// The keys of Effect.Data. Every kind has the first group, receipts the second; DataRetryDate
+// belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to KindActionRequired, the
+// card to KindReminder and KindCardExpires, DataBefore to KindPriceChange. An unknown value is "".
 //
 // The last group is never in a stored effect: links are short-lived secrets, and the locale is the
 // account's at the delivery. The deliverer adds them.
@@ -79,6 +80,7 @@ const (
 	DataReceipt   = "receipt"   // the receipt's number
 
 	DataRetryDate = "retry_date"    // 2023-07-01
+	DataBefore    = "before"        // 9.99: the amount until then, in the same currency
 	DataCode      = "code"          // the processor's decline code
 	DataCollect   = "collect_until" // 2023-07-31: until then a new payment method collects the failed period
 	DataSubject   = "subject"       // of KindOperator, which has these two and an address alone

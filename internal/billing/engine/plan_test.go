@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -215,4 +218,122 @@ func TestRequest_OnABusinessDay(t *testing.T) {
 		t.Errorf("canceled: %+v, %v", s, err)
 	}
 	w.report(t)
+}
+
+// TestPlanChange_Resumable: whatever is cut off of a change of many subscriptions, the same again does the
+// rest. Nobody is changed or told twice.
+func TestPlanChange_Resumable(t *testing.T) {
+	ctx := t.Context()
+	change := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
+		Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
+	all := func(w *world, p *process) {
+		for x, err := range p.Plan(ctx, change) {
+			if err != nil {
+				return
+			}
+			if _, err := p.ChangePlan(ctx, x.Before.Name, change); err != nil && !p.faults.struck() {
+				t.Error(err)
+			}
+		}
+	}
+	for _, crash := range []bool{true, false} {
+		cuts := 0
+		for point := 1; ; point++ {
+			w := newWorld("2024-01-30T09:00", planted{})
+			var names []billing.Name
+			for _, account := range []string{"a1", "a2", "a3"} {
+				names = append(names, w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Account = account })))
+			}
+			cut := w.start(fault{point, crash})
+			all(w, cut)
+			for day := 31; day < 33; day++ {
+				w.tomorrow()
+				w.start().run(civil.Date{})
+				all(w, w.start())
+			}
+			for _, n := range names {
+				if s := w.sub(n); s.Amount != usd(1299) || s.Pending == nil || s.Pending.Amount != usd(1500) {
+					t.Errorf("point %d, crash %v: %+v", point, crash, s.Pending)
+				}
+			}
+			told := w.wantTold(t, outbox.KindPriceChange, 3)
+			for _, f := range told {
+				if f.Data["amount"] != "15.00" || f.Data["before"] != "12.99" || f.Data["due_date"] != "2024-03-31" {
+					t.Errorf("told %v", f.Data)
+				}
+				if ok, err := w.start().StillWanted(ctx, f); err != nil || !ok {
+					t.Errorf("not wanted any more: %v", err)
+				}
+			}
+			if !cut.faults.struck() {
+				break
+			}
+			cuts++
+		}
+		if cuts < 6 { // before and after each of three commits
+			t.Errorf("%d cuts", cuts)
+		}
+	}
+}
+
+// TestPlanChange_Concerns: who is changed, and who is left.
+func TestPlanChange_Concerns(t *testing.T) {
+	ctx := t.Context()
+	change := func(c billing.Change) func(*process, billing.Name) error {
+		return func(p *process, n billing.Name) error {
+			_, err := p.UpdateSubscription(ctx, n, c)
+			return err
+		}
+	}
+	for name, x := range map[string]struct {
+		before             func(*process, billing.Name) error
+		changed, own, told bool
+	}{
+		"active": {changed: true, told: true},
+		"with an earlier change of the price": {changed: true, told: true,
+			before: change(billing.Change{Amount: new(usd(1400)), From: date("2024-04-01")})},
+		"changed already": {before: change(billing.Change{Amount: new(usd(1500)), From: date("2024-03-01")})},
+		"with a change to another SKU": {own: true,
+			before: change(billing.Change{SKU: new("silver"), From: date("2024-04-01")})},
+		"of another SKU now": {before: change(billing.Change{SKU: new("silver")})},
+		"to be cancelled": {changed: true, before: func(p *process, n billing.Name) error {
+			_, err := p.Cancel(ctx, n, true)
+			return err
+		}},
+		"cancelled": {before: func(p *process, n billing.Name) error {
+			_, err := p.Cancel(ctx, n, false)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("2024-01-20T09:00", planted{})
+			n := w.create(one("2024-01-31"))
+			if x.before != nil {
+				mustNot(t, x.before(w.start(), n))
+			}
+			p := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
+				Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
+			plan := 0
+			for planned, err := range w.start().Plan(ctx, p) {
+				mustNot(t, err)
+				if plan++; (planned.Own != nil) != x.own || planned.Told != x.told {
+					t.Errorf("planned: %+v", planned)
+				}
+			}
+			changed, err := w.start().ChangePlan(ctx, n, p)
+			if changed != x.changed || errors.Is(err, billing.ErrState) != x.own || !x.own && err != nil {
+				t.Errorf("changed %v, %v", changed, err)
+			}
+			if want := x.changed || x.own; (plan == 1) != want {
+				t.Errorf("planned for %d, want %v", plan, want)
+			}
+			told := w.wantTold(t, outbox.KindPriceChange, map[bool]int{true: 1}[x.told])
+			if x.told {
+				mustNot(t, change(billing.Change{SKU: new("gold"), Amount: new(usd(1299))})(w.start(), n))
+				if ok, err := w.start().StillWanted(ctx, told[0]); err != nil || ok {
+					t.Errorf("wanted after the change was taken back: %v, %v", ok, err)
+				}
+			}
+		})
+	}
 }

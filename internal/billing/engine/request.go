@@ -95,10 +95,12 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		if s.Over() {
 			return nil, wrongStatus(s)
 		}
-		if err := s.ChangeTerms(c, today); err != nil || c.Method == nil {
-			return nil, err
+		writes, err := e.changeTerms(s, c, today)
+		if err != nil || c.Method == nil {
+			return writes, err
 		}
-		return e.changeMethod(ctx, s, *c.Method, payer, today)
+		more, err := e.changeMethod(ctx, s, *c.Method, payer, today)
+		return append(writes, more...), err
 	})
 	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.NextOpen() == nil {
 		return e.Resume(ctx, n) // more due dates to void than one commit takes

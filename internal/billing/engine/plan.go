@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// changeTerms changes the terms, and returns the notice of the new plan if there is to be one.
+func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
+	was := *s
+	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || samePlan(&was, s) || s.Email == "" || s.CancelAtEnd ||
+		s.Requested == billing.RequestCancel {
+		return nil, err
+	}
+	due, err := s.Begins()
+	if err != nil {
+		return nil, err
+	}
+	f := e.effect(outbox.KindPriceChange, s, nil, nil)
+	f.ID += "/" + strconv.FormatInt(s.Version+1, 10) // each change is told of
+	var amount money.Amount
+	f.Data[outbox.DataKeySKU] = s.Name.SKU
+	f.Data[outbox.DataSKU], amount = s.PlanOn(due)
+	setAmount(f.Data, amount)
+	f.Data[outbox.DataDueDate] = civil.Later(due, today).String()
+	if amount != was.Amount {
+		f.Data[outbox.DataBefore] = was.Amount.Decimal()
+	}
+	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, nil
+}
+
+// samePlan reports whether both have the same plan, and the same pending one.
+func samePlan(a, b *billing.Subscription) bool {
+	if a.SKU != b.SKU || a.Amount != b.Amount || (a.Pending == nil) != (b.Pending == nil) {
+		return false
+	}
+	return a.Pending == nil || *a.Pending == *b.Pending
+}
+
+// stillSays reports whether the subscription has the plan that the notice tells of.
+func stillSays(s *billing.Subscription, f outbox.Effect) bool {
+	day, err := civil.Parse(f.Data[outbox.DataDueDate])
+	sku, amount := s.PlanOn(day)
+	return err == nil && !s.Over() && !s.CancelAtEnd && sku == f.Data[outbox.DataSKU] &&
+		amount.Decimal() == f.Data[outbox.DataAmount]
+}
+
+// A PlanChange changes the plan of every subscription of an SKU. Asked for again, it changes those that
+// are left.
+type PlanChange struct {
+	Of       string // the SKU that they have
+	Currency string // and the currency; "": any
+	SKU      *string
+	Amount   func(money.Currency) (money.Amount, error) // nil: as it is
+	From     civil.Date
+	Notify   bool
+}
+
+// apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or changed
+// already, and ErrState if a change of its own waits.
+func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	if s.Over() || s.SKU != p.Of || p.Currency != "" && s.Amount.Currency().Code() != p.Currency {
+		return nil, billing.ErrUnchanged
+	}
+	was, own := *s, s.Pending != nil && s.Pending.SKU != s.SKU
+	c := billing.Change{SKU: p.SKU, From: p.From, Notify: p.Notify}
+	if c.SKU == nil {
+		c.SKU = new(s.SKU)
+	}
+	if p.Amount != nil {
+		amount, err := p.Amount(s.Amount.Currency())
+		if err != nil {
+			return nil, err
+		}
+		c.Amount = &amount
+	}
+	writes, err := e.changeTerms(s, c, today)
+	switch {
+	case err != nil:
+	case samePlan(&was, s):
+		err = billing.ErrUnchanged
+	case own:
+		err = fmt.Errorf("subscription %s has a change to %s from %s: %w", s.Name, was.Pending.SKU, was.Pending.From,
+			billing.ErrState)
+	}
+	return writes, err
+}
+
+// A Planned is a subscription that a PlanChange concerns, before it and after.
+type Planned struct {
+	Before, After *billing.Subscription
+	Own           error // why it is left as it is
+	Told          bool
+}
+
+// Plan yields the subscriptions that are left to be changed. It scans, and changes nothing.
+func (e *Engine) Plan(ctx context.Context, p *PlanChange) iter.Seq2[Planned, error] {
+	return func(yield func(Planned, error) bool) {
+		for s, err := range e.Subscriptions(ctx) {
+			if err != nil {
+				yield(Planned{}, err)
+				return
+			}
+			before := *s
+			writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
+			x := Planned{Before: &before, After: s, Told: err == nil && len(writes) > 0}
+			switch {
+			case errors.Is(err, billing.ErrUnchanged):
+				continue
+			case errors.Is(err, billing.ErrState):
+				x.Own, err = err, nil
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ChangePlan makes the change for one of its subscriptions, and reports whether it was left to be done.
+func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
+	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		return p.apply(e, s, today)
+	})
+	if errors.Is(err, billing.ErrUnchanged) {
+		return false, nil
+	}
+	return err == nil, err
+}
