@@ -31,7 +31,7 @@ hyphens for underscores. The separator of a CSV is a comma, a semicolon, a tab o
 
 Columns: account, email, subscription, sku, amount, currency, payment_day; optional
 payment_method (else the account's is charged), start_date, next_payment_date, interval,
-time_zone, reminder_days, installments, address.
+time_zone, reminder_days, installments, address, trial_days.
 
 Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
 bad rows go to FILE.rejected, card numbers masked, and the others are imported.

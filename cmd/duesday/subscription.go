@@ -62,6 +62,8 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
 	f.StringVar(&n.Email, "email", "", "`ADDRESS` of an account that does not exist yet")
 	f.Var(&start, "start-date", "no payment before it (default today)")
+	f.IntVar(&n.TrialDays, "trial-days", 0,
+		"`DAYS` free from the start; the first payment is due after them, on that day without --payment-day")
 	f.Var(&next, "next-payment-date", "the first due date (default the first payment day from the start)")
 	f.StringVar(&interval, "interval", "monthly", "`PERIOD`: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
 	f.StringVar(&n.TimeZone, "time-zone", "", "IANA `NAME` for an account that does not exist yet (default UTC)")
@@ -69,11 +71,14 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"`DAYS` before a payment its reminder is sent; 0 for none")
 	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which it is completed; 0 for no end")
 	f.StringVar(&n.Address, "address", "", "`TEXT` of the postal address")
-	required(c, "sku", "amount", "currency", "payment-day")
+	required(c, "sku", "amount", "currency")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
 		name, err := parseName(args[0])
 		if err != nil {
 			return err
+		}
+		if !f.Changed("payment-day") && n.TrialDays == 0 {
+			return usagef("--payment-day is missing: only --trial-days does without")
 		}
 		if n.Amount, err = parseAmount(amount, currency); err != nil {
 			return err
@@ -242,7 +247,10 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	if s.Installments > 0 {
 		installments = strconv.Itoa(s.Paid) + " of " + strconv.Itoa(s.Installments) + " paid"
 	}
-	note := string(s.Status)
+	note, trial := string(s.Status), ""
+	if s.InTrial() {
+		trial = "free; the first payment is due on " + date(dueOf(s))
+	}
 	switch {
 	case s.Status == billing.ParkedState:
 		note += ": " + s.Parked + "; duesday subscription charge or skip"
@@ -259,7 +267,8 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	if reminder != "" {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
-	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "amount", s.Amount, "pending", pendingText(s),
+	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "trial", trial, "amount", s.Amount,
+		"pending", pendingText(s),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", cmp.Or(s.Method, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),

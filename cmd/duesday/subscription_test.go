@@ -182,6 +182,30 @@ func TestSubscription_NewPrice(t *testing.T) {
 	}
 }
 
+func TestSubscription_Trial(t *testing.T) {
+	c := newCLI(t)
+	create := []string{"subscription", "create", "1/1", "--sku", "news", "--amount", "12.99", "--currency", "USD",
+		"--payment-method", "pm_card_visa", "--email", "a@example.com"}
+	if r := c.run(create...); r.code != exitUsage {
+		t.Errorf("without a payment day: exit %d", r.code)
+	}
+	o := c.object(exitDone, append(create, "--trial-days", "14")...)
+	equal(t, "created", members(o, "payment_day", "trial_ends", "due_date", "next_reminder_date"),
+		[]any{29, "2026-03-29", "2026-03-29", "2026-03-22"})
+	contains(t, c.must("subscription", "show", "1/1"), "free; the first payment is due on 2026-03-29")
+	c.must("run", "payments", "--date", "2026-03-29")
+	o = c.object(exitDone, "subscription", "show", "1/1")
+	equal(t, "after it", members(o, "paid_periods", "trial_ends", "due_date"), []any{1, "2026-03-29", "2026-04-29"})
+	if strings.Contains(c.must("subscription", "show", "1/1"), "free") {
+		t.Error("still shown as free")
+	}
+	c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method,trial_days\n"+
+		"2,b@example.com,1,news,5.00,USD,1,pm_card_visa,30\n")
+	c.must("import", "book.csv")
+	o = c.object(exitDone, "subscription", "show", "2/1")
+	equal(t, "imported", members(o, "trial_ends", "due_date"), []any{"2026-05-01", "2026-05-01"})
+}
+
 func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")

@@ -37,7 +37,7 @@ func viewSubscription(s *billing.Subscription) object {
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
+		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
 		"next_payment_date?", s.NextPayment, // the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
 		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "collects?", collects(s),

@@ -116,11 +116,20 @@ func (e *Records) build(n *NewSubscription) (*Subscription, error) {
 		Shards: e.Opened.Shards}
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := TodayIn(n.TimeZone, now)
+	start := cmp.Or(n.Start, today).AddDays(n.TrialDays)
+	if s.PaymentDay == 0 && s.Interval.Unit == civil.Week {
+		s.PaymentDay = (int(start.Weekday())+6)%7 + 1
+	} else if s.PaymentDay == 0 {
+		s.PaymentDay = start.Day()
+	}
 	if s.Anchor = n.NextPayment; s.Anchor.IsZero() {
 		var err error
-		if s.Anchor, err = civil.FirstOnOrAfter(cmp.Or(n.Start, today), n.PaymentDay, s.Interval); err != nil {
+		if s.Anchor, err = civil.FirstOnOrAfter(start, s.PaymentDay, s.Interval); err != nil {
 			return nil, Invalid("payment_day", err.Error())
 		}
+	}
+	if n.TrialDays > 0 {
+		s.TrialEnds = s.Anchor
 	}
 	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
 		return nil, Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))

@@ -34,6 +34,7 @@ type NewSubscription struct {
 	ReminderDays int            // days before the due date; 0: none
 	Installments int            // paid periods after which it is completed; 0: no end
 	Start        civil.Date     // no payment before it; zero: today
+	TrialDays    int            // free from Start on; the first due date without a PaymentDay is the day after them
 	NextPayment  civil.Date     // the first due date; zero: the first payment day from Start
 	NextReminder civil.Date     // zero: ReminderDays before the first due date
 	Created      time.Time      // zero: now. Only imports of existing records set it
@@ -62,15 +63,21 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	if n.Interval.Unit == civil.Week && n.Interval != (civil.Interval{}) {
 		lastDay = 7
 	}
+	firstDay, firstReminder := 1, 0
+	if n.TrialDays > 0 {
+		firstDay, firstReminder = 0, 1 // the day the trial ends; its end is told of
+	}
+	none := map[bool]string{true: " (none)"}[firstReminder == 0]
 	for _, err := range [...]error{
 		CheckID("account", n.Account), CheckID("subscription", n.ID), CheckID("sku", n.SKU),
 		given(n.Email, CheckEmail),
 		checkAmount(n.Amount),
-		checkRange("payment_day", n.PaymentDay, 1, lastDay, ""),
+		checkRange("payment_day", n.PaymentDay, firstDay, lastDay, ""),
 		given(n.Method, CheckMethod),
 		CheckText("address", n.Address, MaxText),
 		given(n.TimeZone, checkZone),
-		checkRange("reminder_days", n.ReminderDays, 0, 366, " (none)"),
+		checkRange("reminder_days", n.ReminderDays, firstReminder, 366, none),
+		checkTrial(n),
 		checkYear("start_date", n.Start), checkYear("next_payment_date", n.NextPayment),
 		checkRange("installments", n.Installments, 0, 9999, " (no end)"),
 	} {
@@ -102,6 +109,13 @@ func checkRange(field string, n, least, most int, meaning string) error {
 		return Invalid(field, fmt.Sprintf("want %d%s to %d, not %d", least, meaning, most, n))
 	}
 	return nil
+}
+
+func checkTrial(n *NewSubscription) error {
+	if n.TrialDays > 0 && !n.NextPayment.IsZero() {
+		return Invalid("trial_days", "want either this or next_payment_date: each sets the first due date")
+	}
+	return checkRange("trial_days", n.TrialDays, 0, 3660, " (none)")
 }
 
 func checkZone(name string) error {

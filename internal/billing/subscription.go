@@ -62,6 +62,7 @@ type Subscription struct {
 	Anchor       civil.Date // due date of period AnchorPeriod
 	AnchorPeriod int
 	DueBefore    civil.Date // of AnchorPeriod, before the changes of its payment day; zero: none
+	TrialEnds    civil.Date // the first due date, after a free trial; zero: there was none
 	TimeZone     string
 	ReminderDays int
 	Created      time.Time
@@ -216,6 +217,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	s.sku(c)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
+	c.date(schema.TrialEnds, &s.TrialEnds)
 	attribute(c, schema.Version, &s.Version, false, readVersion, store.Int)
 }
 

@@ -120,6 +120,9 @@ func (s *Subscription) WillEnd() bool {
 // Over reports whether the subscription is never charged again.
 func (s *Subscription) Over() bool { return s.Status == CanceledSub || s.Status == Completed }
 
+// InTrial reports whether the period to be paid next is the first one, after a free trial.
+func (s *Subscription) InTrial() bool { return !s.TrialEnds.IsZero() && s.Period == 0 && !s.Over() }
+
 // MethodGiven returns when the subscription's own method was given; zero: not known. It is kept
 // in Raw.
 func (s *Subscription) MethodGiven() time.Time { return readStamp(s.Raw.Str(schema.MethodDate)) }

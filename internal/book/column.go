@@ -31,6 +31,7 @@ const (
 	reminderDays
 	installments
 	address
+	trialDays
 	columns // their number
 )
 
@@ -42,6 +43,7 @@ const required = paymentMethod
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
+	"trial_days",
 }
 
 // The columns of FILE.rejected before the row's own. Read skips them, so the file can be corrected
@@ -58,8 +60,9 @@ const ignored = columns
 // A columnSet is a set of columns, with ignored.
 type columnSet [columns + 1]bool
 
-// Columns returns the names of all columns, the seven required ones first.
-func Columns() []string { return append([]string(nil), columnNames[:]...) }
+// Columns returns the names of the columns of a record that exists, the seven required ones first: it
+// has a next_payment_date in place of trial_days.
+func Columns() []string { return append([]string(nil), columnNames[:trialDays]...) }
 
 // columnNamed returns the column of a name in any case, with spaces or hyphens for its underscores.
 func columnNamed(name string) (c column, ok bool) {

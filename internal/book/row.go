@@ -121,6 +121,7 @@ func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.PaymentDay = c.number(paymentDay, t[paymentDay], 1)
 	n.ReminderDays = c.number(reminderDays, t[reminderDays], billing.DefaultReminderDays)
 	n.Installments = c.number(installments, t[installments], 0)
+	n.TrialDays = c.number(trialDays, t[trialDays], 0)
 }
 
 func (c *checker) rules(n *billing.NewSubscription, t *texts) {

@@ -112,6 +112,8 @@ func TestCompose_Golden(t *testing.T) {
 	delete(tests["reminder-card"].Data, outbox.DataCardExpired)
 	tests["reminder-card"].Data[outbox.DataCardExpires] = "2023-12"
 	tests["reminder-expired"] = withCard(sample(outbox.KindReminder))
+	tests["reminder-trial"] = sample(outbox.KindReminder)
+	tests["reminder-trial"].Data[outbox.DataTrial] = "true"
 	foreign := sample(outbox.KindReminder)
 	foreign.Data[outbox.DataAmountText] = "12,99\u00a0€"
 	foreign.Data[outbox.DataSKU] = strings.TrimSpace(strings.Repeat("grün ", 30))

@@ -28,7 +28,7 @@ func Sample(kind, locale, email string, at time.Time) outbox.Effect {
 // samples are effects that go every way through the templates of a kind.
 func samples(kind, language string) (list []outbox.Effect) {
 	for _, more := range []map[string]string{{}, {outbox.DataLink: ""}, {outbox.DataNoMethod: "true"},
-		{outbox.DataCardExpired: "true"}, {outbox.DataNoMethod: "true", outbox.DataLink: ""},
+		{outbox.DataCardExpired: "true"}, {outbox.DataTrial: "true"}, {outbox.DataNoMethod: "true", outbox.DataLink: ""},
 		{outbox.DataCardExpired: "true", outbox.DataLink: ""}, {outbox.DataCode: "insufficient_funds"},
 		{outbox.DataCode: "expired_card"}, {outbox.DataCode: "authentication_required"},
 		{outbox.DataCode: "processing_error"}, {outbox.DataDueDate: "", outbox.DataRetryDate: ""}, {outbox.DataCollect: "2026-07-28"}} {

@@ -28,6 +28,7 @@ type view struct {
 	Card, CardUntil       string // the last month in which it is good
 	Reason                string // a code of the template "reason"
 	NoMethod, CardExpired bool
+	Trial                 bool   // the first payment, after a free trial
 	Link                  *link  // nil: there is none
 	Facts                 []fact // the known values, in their order
 }
@@ -62,7 +63,8 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		Receipt:      d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
 		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
-		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != ""}
+		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",
+		Trial: d[outbox.DataTrial] != ""}
 	if v.Subscription == "" || v.Amount == "" {
 		return nil, fmt.Errorf("%w: a %s without %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)

@@ -90,6 +90,7 @@ const (
 
 	DataCard        = "card"         // Visa ending in 4242
 	DataCardExpires = "card_expires" // 2026-12: the last month in which it is valid
+	DataTrial       = "trial"        // "true": it is the first payment, after a free trial
 	DataNoMethod    = "no_method"    // "true": no payment method is stored
 	DataCardExpired = "card_expired" // "true": it expires before the payment is due
 

@@ -116,6 +116,7 @@ const (
 	Waits         = "Waits"         // pending periods that wait since it
 
 	Pending   = "Pending"   // of a subscription: its plan from a later period on
+	TrialEnds = "TrialEnds" // of a subscription: the first due date, after a free trial
 	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
 	ClockDate = "ClockDate" // of META: the latest instant at which the clock is known to have been right
 
@@ -166,6 +167,6 @@ func Names() []string {
 		AgendaDate, Kept, OtherInstallations, Program, DueBefore, ClockDate, OthersSeen,
 		Collect, CollectUntil, "collect_until",
 		Waits,
-		Pending,
+		Pending, TrialEnds,
 	}
 }

@@ -192,7 +192,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
-		typed("M", Pending))
+		typed("M", Pending), typed("S", TrialEnds))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }

@@ -114,6 +114,9 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	switch kind { // a new notice must not pass for a repetition
 	case outbox.KindReminder:
 		id += "/" + due.String()
+		if s.InTrial() {
+			data[outbox.DataTrial] = "true"
+		}
 	case outbox.KindActionRequired:
 		data[outbox.DataRef] = o.Ref
 		id += "/" + strconv.Itoa(o.Generation) + "/" + strconv.Itoa(o.Attempt)

@@ -337,3 +337,69 @@ func TestPlanChange_Concerns(t *testing.T) {
 		})
 	}
 }
+
+// TestTrialDays: a trial ends with an ordinary first period, of which the customer is reminded: at once if
+// the reminder is due before the trial has begun.
+func TestTrialDays(t *testing.T) {
+	ctx := t.Context()
+	for name, x := range map[string]struct {
+		change        func(*billing.NewSubscription)
+		remind, first string
+		day           int
+	}{
+		"on the day after it": {func(*billing.NewSubscription) {}, "2024-01-27", "2024-02-03", 3},
+		"reminder days longer than it": {func(n *billing.NewSubscription) { n.ReminderDays = 30 },
+			"2024-01-20", "2024-02-03", 3},
+		"with a payment day": {func(n *billing.NewSubscription) { n.PaymentDay = 15 }, "2024-02-08", "2024-02-15", 15},
+		"from a later day":   {func(n *billing.NewSubscription) { n.Start = date("2024-01-31") }, "2024-02-07", "2024-02-14", 14},
+		"weekly": {func(n *billing.NewSubscription) { n.Interval = civil.Interval{N: 1, Unit: civil.Week} },
+			"2024-01-27", "2024-02-03", 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("2024-01-20T09:00", planted{})
+			n := w.create(one("2024-01-31", func(n *billing.NewSubscription) {
+				n.TrialDays, n.PaymentDay, n.NextPayment = 14, 0, civil.Date{}
+				x.change(n)
+			}))
+			s := w.sub(n)
+			if due, err := s.Due(); err != nil || due != date(x.first) || s.NextReminder != date(x.remind) ||
+				s.PaymentDay != x.day || !s.InTrial() || s.TrialEnds != due {
+				t.Fatalf("due %v, %v, reminder %s, day %d, trial until %s", due, err, s.NextReminder, s.PaymentDay, s.TrialEnds)
+			}
+			for !w.today().After(date(x.first)) {
+				w.start().remind()
+				w.start().run(civil.Date{})
+				told := w.effects(t, outbox.KindReminder)
+				if want := map[bool]int{true: 1}[!w.today().Before(date(x.remind))]; len(told) != want {
+					t.Fatalf("on %s told %+v", w.today(), told)
+				}
+				if len(told) == 1 && (told[0].Data["trial"] != "true" || told[0].Data["due_date"] != x.first) {
+					t.Errorf("reminded of %v", told[0].Data)
+				}
+				if paid := w.sub(n).Paid; (paid == 1) != (w.today() == date(x.first)) {
+					t.Fatalf("on %s paid %d", w.today(), paid)
+				}
+				w.tomorrow()
+			}
+			if s = w.sub(n); s.InTrial() || s.Period != 1 {
+				t.Errorf("after the trial: %s", w.describe(n))
+			}
+			w.report(t)
+		})
+	}
+	w := newWorld("2024-01-20T09:00", planted{})
+	for name, change := range map[string]func(*billing.NewSubscription){
+		"reminder_days":     func(n *billing.NewSubscription) { n.ReminderDays, n.NextPayment = 0, civil.Date{} },
+		"trial_days":        func(*billing.NewSubscription) {},
+		"trial_days, below": func(n *billing.NewSubscription) { n.TrialDays, n.NextPayment = -1, civil.Date{} },
+	} {
+		_, err := w.start().CreateSubscription(ctx, one("2024-01-31", func(n *billing.NewSubscription) {
+			n.TrialDays = 14
+			change(n)
+		}))
+		f, ok := errors.AsType[*billing.FieldError](err)
+		if field, _, _ := strings.Cut(name, ","); !ok || f.Field != field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
