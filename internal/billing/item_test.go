@@ -39,7 +39,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		Requested: billing.RequestPause, CancelAtEnd: true, Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
-			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, Overtaken: true}}
+			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true}}
 	read, err := billing.DecodeSubscription(subscription.Item())
 	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone")
 

@@ -29,6 +29,7 @@ type OpenPeriod struct {
 	State      State      // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
 	Attempts   []Attempt // the declined ones
+	SKU        string    // what a past period was for; "" of another: the subscription's
 	Overtaken  bool      // the attempt was set while an earlier one may have been under way
 }
 
@@ -59,6 +60,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	text(c, schema.Ref, &o.Ref)
 	list(c, schema.RetiredRefs, &o.Retired, store.Value.Str, store.S)
 	c.date(schema.RetryDate, &o.Retry)
+	text(c, schema.SKU, &o.SKU)
 	text(c, schema.State, &o.State)
 }
 

@@ -90,6 +90,9 @@ func (s *Subscription) TakeEffect() {
 	s.SKU, s.Amount, s.Pending = s.Pending.SKU, s.Pending.Amount, nil
 }
 
+// SKUOf returns what the open period is for.
+func (s *Subscription) SKUOf(o *OpenPeriod) string { return cmp.Or(o.SKU, s.SKU) }
+
 // Begins returns the due date of the first period, not open, of the pending change; without one, of the
 // plan in force.
 func (s *Subscription) Begins() (due civil.Date, err error) {
@@ -131,7 +134,7 @@ func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 		u.SKU, u.Amount = s.PlanOn(due)
 		open := s.Open != nil && s.Open.Period == period
 		if open {
-			u.Due, u.SKU, u.Amount = s.Open.Due, s.SKU, s.Open.Amount
+			u.Due, u.SKU, u.Amount = s.Open.Due, s.SKUOf(s.Open), s.Open.Amount
 		}
 		if s.CancelAtEnd && !open {
 			break

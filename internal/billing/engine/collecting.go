@@ -31,7 +31,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		return step{}, err
 	}
 	t.record = p
-	o := &billing.OpenPeriod{Period: p.Period, Amount: p.Amount, Due: p.Due, Attempts: p.Attempts, Attempt: 1,
+	o := &billing.OpenPeriod{Period: p.Period, SKU: p.SKU, Amount: p.Amount, Due: p.Due, Attempts: p.Attempts, Attempt: 1,
 		Opened: e.Now()}
 	if n := len(p.Attempts); n > 0 {
 		o.Attempt = p.Attempts[n-1].Number + 1
@@ -44,7 +44,8 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		case err != nil:
 			return t.notReopened(ctx, err)
 		case in.State == billing.Succeeded:
-			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s, e.collected(s, in, p.Due, t.today)...)
+			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s,
+				e.collected(s, in, p.SKU, p.Due, t.today)...)
 		case in.State != billing.Canceled:
 			return t.reportPast(ctx, fmt.Sprintf("its last payment intent %s is %s and cannot be cancelled yet", p.Ref, in.State))
 		}
@@ -94,7 +95,8 @@ func (t *turn) notReopened(ctx context.Context, err error) (step, error) {
 // result describes the past period to be collected.
 func (t *turn) result(outcome Outcome, reason string) *Result {
 	p := t.record
-	return &Result{Name: t.s.Name, Period: p.Period, Outcome: outcome, Amount: p.Amount, Due: p.Due, Reason: reason}
+	return &Result{Name: t.s.Name, SKU: p.SKU, Period: p.Period, Outcome: outcome, Amount: p.Amount, Due: p.Due,
+		Reason: reason}
 }
 
 // reportPast leaves the past period for the next run.
@@ -123,9 +125,9 @@ func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today ci
 
 // collected books the charge of a past period, in memory. It returns the other writes: the receipt
 // and its mail, and the deletion of the record.
-func (e *Engine) collected(s *billing.Subscription, in billing.Intent, due, today civil.Date) []store.Write {
+func (e *Engine) collected(s *billing.Subscription, in billing.Intent, sku string, due, today civil.Date) []store.Write {
 	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
-	rec.Period = in.Tag.Period
+	rec.Period, rec.SKU = in.Tag.Period, sku
 	if s.Collecting() && s.Open.Ref == in.Ref {
 		rec.Period = s.Open.Period
 	}

@@ -54,7 +54,8 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.
 	}
 	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
 		Period: o.Period, Generation: o.Generation}
-	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKU, Amount: o.Amount, Method: o.Method, Payer: o.Payer}
+	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
+		Payer: o.Payer}
 	// It is asked again after a lost answer. For a day the key makes this harmless; a later duplicate
 	// is a harmless orphan.
 	gated := billing.WithGate(ctx, t.w.charging.check)
@@ -134,8 +135,8 @@ func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string 
 	if o.Payer != (billing.Payer{}) {
 		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
 	}
-	if s.SKU != s.Name.SKU {
-		more = append(more, "sku", s.SKU)
+	if sku := s.SKUOf(o); sku != s.Name.SKU {
+		more = append(more, "sku", sku)
 	}
 	return e.idempotencyKey("open", s, o.Period, o.Generation, more...)
 }

@@ -85,16 +85,16 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]sto
 
 func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod,
 	rec *billing.Receipt) outbox.Effect {
-	amount, period := s.Amount, s.Period
+	sku, amount, period := s.SKU, s.Amount, s.Period
 	if o != nil {
-		period = o.Period
+		sku, period = s.SKUOf(o), o.Period
 	} else if rec != nil {
-		period = rec.Period
+		sku, period = rec.SKU, rec.Period
 	}
 	due, _ := s.Due()
 	data := map[string]string{outbox.DataAccount: s.Account, outbox.DataEmail: s.Email,
-		outbox.DataSubscription: s.ID, outbox.DataSKU: s.SKU}
-	if s.SKU != s.Name.SKU {
+		outbox.DataSubscription: s.ID, outbox.DataSKU: sku}
+	if sku != s.Name.SKU {
 		data[outbox.DataKeySKU] = s.Name.SKU
 	}
 	// The parts contain no slash, so ids are unique. The Message-ID of a mail is made of the id,

@@ -403,3 +403,30 @@ func TestTrialDays(t *testing.T) {
 		}
 	}
 }
+
+// TestPlan_OfACollectedPeriod: a past period is collected for what it was for, whatever the plan is now.
+func TestPlan_OfACollectedPeriod(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_card_visa_chargeDeclinedLostCard" }))
+	w.start().run(civil.Date{})
+	_, err := w.start().UpdateSubscription(ctx, n, billing.Change{SKU: new("platinum"), Amount: new(usd(2999))})
+	mustNot(t, err)
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	w.tomorrow()
+	_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
+	mustNot(t, err)
+	receipts, err := billing.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
+	mustNot(t, err)
+	if len(receipts) != 1 || receipts[0].SKU != "gold" || receipts[0].Amount != usd(1299) {
+		t.Errorf("receipts %+v", receipts)
+	}
+	if told := w.wantTold(t, outbox.KindReceipt, 1); told[0].Data["sku"] != "gold" {
+		t.Errorf("told %v", told[0].Data)
+	}
+	if s := w.sub(n); s.SKU != "platinum" || s.Period != 1 || s.Open != nil {
+		t.Errorf("now %s, %s", s.SKU, w.describe(n))
+	}
+	w.report(t)
+}

@@ -45,7 +45,7 @@ func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
 	r.Due, _ = s.Due()
 	if o := s.Open; o != nil {
-		r.Period, r.Amount, r.Due = o.Period, o.Amount, o.Due
+		r.SKU, r.Period, r.Amount, r.Due = s.SKUOf(o), o.Period, o.Amount, o.Due
 	}
 	return r
 }

@@ -21,7 +21,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
 	if s.Collecting() {
-		collected := e.collected(s, in, o.Due, today)
+		collected := e.collected(s, in, s.SKUOf(o), o.Due, today)
 		return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, collected...)
 	}
 	s.LastCharge = in.Ref
