@@ -174,8 +174,8 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 }
 
 // endPast closes the past period unpaid, again: its record has the new intent and attempts. On a
-// person's request it stays as it ended before.
-func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+// person's request it stays as it ended before. why is the reason if the customer has no part in it.
+func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civil.Date, why string) (step, error) {
 	o := s.Open
 	p, err := e.recordOf(ctx, s.Name, o.Period)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 	outcome, reason := OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
 	var others []store.Write
 	if s.Requested == billing.RequestNone {
-		outcome, reason = OutcomeFailed, "not collected: its payment intent was cancelled" // by somebody else, or never tried
+		outcome, reason = OutcomeFailed, "not collected: "+why
 		if o.State == billing.Failing && !(o.Unanswered() && o.Asked.IsZero()) {
 			reason = e.failure(o)
 			p.CollectUntil = cmp.Or(p.CollectUntil, e.collectUntil(today))

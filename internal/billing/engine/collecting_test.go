@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // failed returns a world with a subscription whose period 0, due on 31 January, has failed. Today is
@@ -234,6 +235,46 @@ func TestCollecting_Ends(t *testing.T) {
 			w.report(t)
 		})
 	}
+}
+
+// TestCollecting_Refused: what the processor calls invalid ends the collecting, and says why.
+func TestCollecting_Refused(t *testing.T) {
+	for _, call := range []string{"open", "confirm", ""} {
+		w, n := failed(t)
+		if w.newMethod(n, "pm_card_visa"); call == "" { // there is no method any more
+			w.byTool(n, "PaymentDetails", store.M(store.NewItem(store.Attribute{Name: "Currency", Value: store.S("USD")})))
+		}
+		w.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return &picky{p, call} }
+		equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"failed"})
+		p := w.ending(n, 0)
+		if why, ok := strings.CutPrefix(p.Reason, "not collected: "); !ok || why == "" || strings.Contains(why, "was cancelled") {
+			t.Errorf("%q: %q", call, p.Reason)
+		}
+		if s := w.sub(n); s.Collecting() || s.Collect > 0 || s.NextPayment != date("2024-02-29") {
+			t.Error(w.describe(n))
+		}
+		w.report(t)
+	}
+}
+
+// picky is a processor that calls one kind of request invalid.
+type picky struct {
+	billing.Processor
+	call string
+}
+
+func (p *picky) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+	if p.call == "open" {
+		return billing.Intent{}, fmt.Errorf("%w: no such amount", billing.ErrInvalid)
+	}
+	return p.Processor.Open(ctx, r)
+}
+
+func (p *picky) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+	if p.call == "confirm" {
+		return billing.Intent{}, fmt.Errorf("%w: no such method", billing.ErrInvalid)
+	}
+	return p.Processor.Confirm(ctx, r)
 }
 
 // TestCollecting_BeforeTheNext: with a mark and the next period due, a run charges both, the past one

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -38,6 +39,8 @@ type work struct {
 
 	paid int  // charged periods, but for past ones
 	sent sent // the attempt confirmed last
+
+	refusal string // the processor's last error
 }
 
 // sent is an attempt confirmed by this worker, and the intent's latest attempt after it.
@@ -183,6 +186,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			return step{}, err // the event is not applied, and comes again
 		}
 		if err != nil {
+			w.refusal = secret.MaskCards(err.Error())
 			return e.setback(ctx, s, today, err)
 		}
 		t.see(&x)
@@ -260,6 +264,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doSettle:
 		return e.settle(ctx, s, in, t.today)
 	case doEnd:
+		if s.Collecting() {
+			return e.endPast(ctx, s, t.today, cmp.Or(t.w.refusal, "its payment intent was cancelled"))
+		}
 		return e.end(ctx, s, t.today)
 	case doRebind:
 		return t.rebind(ctx)

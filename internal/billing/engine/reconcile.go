@@ -107,7 +107,7 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 	case in.State == billing.Succeeded:
 		_, err = e.settle(ctx, s, in, today)
 	case in.State == billing.Canceled:
-		_, err = e.endPast(ctx, s, today)
+		_, err = e.endPast(ctx, s, today, "another charge of the processor came before it")
 	default:
 		err = fmt.Errorf("payment intent %s, which collects period %d, is %s: %w", s.Open.Ref, s.Open.Period, in.State,
 			billing.ErrState)

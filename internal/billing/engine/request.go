@@ -348,7 +348,8 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 		return nil, nil, err
 	}
 	if t == byPerson && s.Status != billing.ParkedState {
-		return nil, s, fmt.Errorf("subscription %s is %s, not parked: %w", s.Name, s.Status, billing.ErrState)
+		return nil, s, fmt.Errorf("subscription %s is %s, not parked; to charge another period, name it with --period: %w", s.Name,
+			s.Status, billing.ErrState)
 	}
 	if err := e.mayCollect(ctx, s); err != nil {
 		return nil, s, err

@@ -81,9 +81,6 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 // end closes the open period unpaid. The processor has shown its intent cancelled: nobody
 // can pay it any more.
 func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
-	if s.Collecting() {
-		return e.endPast(ctx, s, today)
-	}
 	o := s.Open
 	ending, reason, outcome := billing.EndFailed, "", OutcomeFailed
 	switch s.Requested {
