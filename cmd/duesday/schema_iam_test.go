@@ -156,10 +156,12 @@ func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
 	runtime.aMonth()
 	runtime.allowedBy(iam.Runtime, o, "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 
-	for _, what := range []string{"subscriptions", "accounts", "receipts"} {
+	for _, what := range []string{"subscriptions", "accounts", "receipts", "periods"} {
 		operator.does(exitDone, "export "+what)
 	}
-	operator.does(exitDone, "account list")
+	operator.does(exitDone, "account list --sku gym")
+	operator.does(exitDone, "period list --ending failed")
+	operator.does(exitDone, "due payments --until 2026-05-31")
 	operator.does(exitDone, "subscription list")
 	operator.does(exitDone, "verify")
 	operator.does(exitDone, "store copy --from STORE --to pebble:copied")
