@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -56,6 +57,9 @@ func (p *program) sayReport(r *engine.Report) {
 	beside(r.Cards, "card", "that customers have given: used from now on")
 	beside(r.Reversals, "change", "of refunds and disputes: recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
+	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them
+		p.say("\nThe failed periods: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
+	}
 }
 
 // outcomeName is the outcome as people and programs read it: a mail in the outbox is not sent yet.

@@ -86,6 +86,9 @@ SUBSCRIPTION  PERIOD  DUE         AMOUNT     OUTCOME  NEW  REASON
 
 Look further: duesday subscription show 3/1
 `)
+	r = c.run("run", "watch")
+	equal(t, "watch", r.code, exitPerson)
+	contains(t, r.out, "\nThe failed periods: duesday period list --ending failed --from 2026-03-15\n")
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	r = c.run("run", "payments")
 	equal(t, "exit", r.code, exitPerson)
