@@ -79,10 +79,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 	section(p, "\nPayment intents, as the processor shows them now:",
 		[]string{"  INTENT", "GENERATION", "IN THE STORE", "STATE", "SINCE", "AMOUNT", "CODE"}, x.Intents,
 		func(i proof.Intent) []any {
-			if i.Missing {
-				return []any{"  " + i.Ref, "", i.Role, "not known", "", "", ""}
-			}
-			return []any{"  " + i.Ref, i.Tag.Generation, i.Role, i.State, i.Changed, i.Amount, i.Code}
+			return []any{"  " + i.Ref, i.Tag.Generation, i.Role, cmp.Or(string(i.State), "not known"), i.Changed, i.Amount, i.Code}
 		})
 	section(p, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, attemptsOf(x),
 		func(a billing.Attempt) []any { return []any{"  " + strconv.Itoa(a.Number), a.At, a.Code, a.Method} })
@@ -121,13 +118,11 @@ func viewProof(s *session, x *proof.Proof) object {
 
 // viewIntent is an intent as the processor shows it.
 func viewIntent(i proof.Intent) object {
-	state, amount, currency := string(i.State), "", ""
-	if i.Missing {
-		state = "not known"
-	} else {
+	amount, currency := "", ""
+	if !i.Missing {
 		amount, currency = i.Amount.Decimal(), i.Amount.Currency().Code()
 	}
-	return object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(state, "not known"),
+	return object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
 		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
 		"returns", views(i.Reversals, func(r billing.Reversal) object {
 			return object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),

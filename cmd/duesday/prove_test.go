@@ -56,7 +56,7 @@ func TestProve(t *testing.T) {
 		[]any{"settled", "succeeded", "12.99"})
 	o = c.proves("2/1", "0", "open", "There was no charge yet: pi_sandbox_")
 	equal(t, "declined", members(o["declined"].([]any)[0].(map[string]any), "attempt", "code"), []any{1, "generic_decline"})
-	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent")
+	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent of the period is cancelled")
 	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state"), []any{"cancelled", "canceled"})
 	c.proves("4/1", "0", "parked", "There was no charge: the period is parked, and a person decides")
 	c.proves("6/1", "0", "paid", "There was no charge: the period was paid outside; the processor shows no success")

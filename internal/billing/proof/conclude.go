@@ -17,11 +17,8 @@ func (p *Proof) conclude(now time.Time) {
 		return
 	}
 	rest := "no other intent of the period is known"
-	switch others := len(p.Intents) - len(succeeded) - live; {
-	case others > 0 && live == 0:
-		rest = "every other intent of the period is cancelled and never succeeds"
-	case live > 0:
-		rest = "only one intent is ever bound to the period at a time, and only a bound one is confirmed"
+	if len(p.Intents) > 1 {
+		rest = "every other one of the period is cancelled, or was never confirmed"
 	}
 	const atMostOne = "An intent makes at most one charge, and "
 	switch {
@@ -41,8 +38,11 @@ func (p *Proof) conclude(now time.Time) {
 	case p.Expired:
 		p.Why = fmt.Sprintf("There was no charge: the processor shows no success. The receipt, which has expired after %d "+
 			"months, was of a manual payment.", p.ReceiptMonths)
+	case len(p.Intents) == 0:
+		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and no intent of the period is known."
 	default:
-		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and " + p.ended() + "."
+		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and every intent of the period is " +
+			"cancelled, or was never confirmed."
 	}
 }
 
@@ -105,24 +105,12 @@ func (p *Proof) contradiction(succeeded []Intent, live int) bool {
 		p.Why = "The receipt names " + charged[0].Charge + ", and the processor shows no success of it. Run verify."
 	case p.State == Lost:
 		p.Why = "The period is past, and there is neither a receipt, nor a record of its end, nor a charge. Run verify."
-	case live > 0 && p.OpenPeriod == nil && p.attempted():
+	case live > 0 && p.OpenPeriod == nil:
 		p.Why = "An intent that is not bound to the period can still succeed. Run verify."
 	default:
 		return false
 	}
 	return true
-}
-
-// attempted reports whether an attempt was made with an intent that may still succeed. One that was
-// only opened moves no money: nothing confirms it unless it is bound.
-func (p *Proof) attempted() bool {
-	for _, x := range p.Intents {
-		switch x.State {
-		case billing.Declined, billing.Processing, billing.RequiresAction:
-			return true
-		}
-	}
-	return false
 }
 
 // unpaid says what the store has of a period without a charge.
@@ -140,15 +128,4 @@ func (p *Proof) unpaid() string {
 		return "the subscription is " + string(p.sub.Status)
 	}
 	return "no intent has been bound to the period yet"
-}
-
-// ended says why no intent of a period without a charge succeeds later.
-func (p *Proof) ended() string {
-	switch {
-	case len(p.Intents) == 0:
-		return "no intent of the period is known"
-	case func() bool { _, live := p.charges(); return live > 0 }():
-		return "an intent that is not bound is never confirmed"
-	}
-	return "every intent of the period is cancelled and never succeeds"
 }

@@ -251,13 +251,14 @@ func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Proce
 	return nil
 }
 
-// charges returns the successful intents, and the number of those that may still succeed.
+// charges returns the successful intents, and the number of those with an attempt that may still
+// succeed. One that was only opened moves no money: only a bound intent is confirmed.
 func (p *Proof) charges() (succeeded []Intent, live int) {
 	for _, x := range p.Intents {
-		switch {
-		case x.State == billing.Succeeded:
+		switch x.State {
+		case billing.Succeeded:
 			succeeded = append(succeeded, x)
-		case x.State != billing.Canceled && !x.Missing:
+		case billing.Declined, billing.Processing, billing.RequiresAction:
 			live++
 		}
 	}
