@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -59,7 +60,7 @@ var errLost = errors.New("the claim of the queue is lost")
 func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, total *Report) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	due := make(chan store.Item)
+	due := make(chan row)
 	reports := make([]Report, max(workers, 1))
 	var running sync.WaitGroup
 	for i := range reports {
@@ -89,10 +90,19 @@ func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, t
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// feed sends every row that is due now, shard by shard, until the claim is lost.
-func (o *Outbox) feed(ctx context.Context, due chan<- store.Item, lost <-chan struct{}) error {
-	last := lastDue(o.now())
-	for n := range shards {
+// feed sends every row that is due now, shard by shard, until the claim is lost. It sends a row with
+// sums when they have been added.
+func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{}) error {
+	send := func(r row) error {
+		select {
+		case <-lost:
+			return errLost
+		case due <- r:
+			return nil
+		}
+	}
+	var held []store.Item // rows with sums
+	for n, last := 0, lastDue(o.now()); n < shards; n++ {
 		q := store.Query{Partition: o.queue.shard(n), To: last, Limit: pageRows}
 		for more := true; more; {
 			page := make([]store.Item, 0, pageRows)
@@ -106,25 +116,35 @@ func (o *Outbox) feed(ctx context.Context, due chan<- store.Item, lost <-chan st
 				q.After = o.table.CursorAt("", page[pageRows-1])
 			}
 			for _, it := range page {
-				select {
-				case <-lost:
-					return errLost
-				case due <- it:
+				var err error
+				if o.tally == nil || it.Str(schema.Sums) == "" {
+					err = send(row{Item: it})
+				} else if held = append(held, it); len(held) == o.batch() {
+					err, held = o.countAndSend(ctx, held, send), nil
+				}
+				if err != nil {
+					return err
 				}
 			}
 		}
 	}
-	return nil
+	return o.countAndSend(ctx, held, send)
 }
 
 // process delivers, drops, puts off or buries one due row. It returns only errors of the
 // store, which stop the drain.
-func (o *Outbox) process(ctx context.Context, it store.Item, r *Report) error {
+func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
+	it := due.Item
 	e, err := decode(it)
 	if err != nil {
 		return o.bury(ctx, it, e.Tries, err, r)
 	}
-	if o.lease > 0 {
+	switch {
+	case e.Kind == KindSum:
+		return nil // it waits for a drain that counts
+	case due.claimed && !o.now().Before(e.Due.Add(-o.lease/2)):
+		return nil // others may have it soon
+	case o.lease > 0 && !due.claimed:
 		claimed, mine, err := o.claim(ctx, it, e)
 		if err != nil || !mine {
 			return err

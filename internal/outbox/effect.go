@@ -40,6 +40,7 @@ type Effect struct {
 	Tries   int               // failed deliveries so far
 	Error   string            // of the last failed delivery
 	Dead    bool              // in the dead letters
+	Sums    string            // what its cause adds to the sums of money, until it has been added; see Counting
 }
 
 // The kinds of effects. The writer and the deliverer of an effect do not know each other;
@@ -55,6 +56,7 @@ const (
 	KindOperator       = "operator"        // something is wrong with the installation, or all is well again
 	KindPriceChange    = "price_change"    // the subscription costs another amount, or is another plan, from a day on
 	KindCardExpires    = "card_expires"    // the card will have expired before the payment after the next
+	KindSum            = "sum"             // nothing to deliver: the row is there for its Sums alone
 )
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second; DataRetryDate
@@ -145,7 +147,9 @@ func Write(table string, e Effect) store.Write {
 		store.Attribute{Name: schema.SK, Value: store.S(key.SK)},
 	)
 	setFailure(&it, e.Tries, e.Error)
-	return store.Put(table, it)
+	w := store.Put(table, it)
+	SetSums(&w, e.Sums)
+	return w
 }
 
 // setFailure records the failed tries and the reason. Zero tries and an empty reason remove
@@ -165,7 +169,8 @@ func setFailure(it *store.Item, tries int, reason string) {
 func decode(it store.Item) (Effect, error) {
 	var wrong []error
 	queue, shard, _ := strings.Cut(it.Str(schema.PK), "#")
-	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError)}
+	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError),
+		Sums: it.Str(schema.Sums)}
 	e.Tries = int(max(it.Int(schema.Tries), 0))
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {

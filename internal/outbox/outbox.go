@@ -37,6 +37,7 @@ type Outbox struct {
 	guard   Guard
 	queue   Queue
 	lease   time.Duration // 0: effects are not claimed
+	tally   Tally         // nil: nothing is counted
 }
 
 // New returns the outbox of the queue Mail in table t of s. An effect becomes due by the
@@ -62,7 +63,7 @@ func (o *Outbox) Claiming(lease time.Duration) *Outbox {
 	return &other
 }
 
-// A Backlog is the undelivered rows of a queue.
+// A Backlog is the undelivered rows of a queue, but for those of KindSum.
 type Backlog struct {
 	Due, Later, Dead int
 	Oldest           time.Time // since when the row that waits longest has waited; zero: none waits
@@ -77,6 +78,9 @@ func (o *Outbox) Backlog(ctx context.Context, most int) (b Backlog, err error) {
 		for it, err := range o.rows(ctx, store.Query{Partition: o.queue.shard(n), Limit: most}) {
 			if err != nil {
 				return b, err
+			}
+			if it.Str(schema.Kind) == KindSum {
+				continue
 			}
 			if o.table.KeyOf(it).SK <= lastDue(now) {
 				b.Due++

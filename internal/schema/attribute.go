@@ -120,6 +120,10 @@ const (
 	DueBefore = "DueBefore" // of a subscription: the due date of AnchorPeriod before its payment day was changed
 	ClockDate = "ClockDate" // of META: the latest instant at which the clock is known to have been right
 
+	Sums      = "Sums"      // of an effect: what it adds to the sums of money; taken off when it has been added
+	SumsDate  = "SumsDate"  // of META: since when the sums have been kept
+	Recovered = "Recovered" // of a receipt: its payment had been declined, or when its period had ended failed
+
 	// Of a refund or dispute.
 	Overtaken = "Overtaken" // of an open period: its attempt was set while another may have been under way
 	AskedDate = "AskedDate" // of an open period: when the customer was asked to authenticate it
@@ -168,5 +172,6 @@ func Names() []string {
 		Collect, CollectUntil, "collect_until",
 		Waits,
 		Pending, TrialEnds,
+		Sums, SumsDate, Recovered,
 	}
 }

@@ -107,15 +107,15 @@ func describeOutbox(t store.Table) Description {
 	const created, buried = "2023-06-21T14:15:39.247Z", "2023-05-21T14:15:39.247Z"
 	data := sample("account", "123", "email", "s@s.com", "subscription", "123", "sku", "999", "amount", "12.99",
 		"currency", "USD", "amount_text", "12.99 USD", "period", "1", "due_date", "2023-06-28")
-	names := []string{Kind, Data, CreatedDate, Tries, LastError}
+	names := []string{Kind, Data, CreatedDate, Tries, LastError, Sums}
 	return Description{Table: t,
 		Attributes: slices.Concat(typed("S", Kind), typed("M", Data), typed("S", CreatedDate), typed("N", Tries),
-			typed("S", LastError, DeadDate)),
+			typed("S", LastError, DeadDate, Sums)),
 		Facets: []Facet{
 			facet("Effects", "Shard", "Due#EffectId", names, PK, "OUT#00",
-				SK, created+"#reminder/SAMPLE/123/123/1/2023-06-28", Kind, "reminder", Data, data, CreatedDate, created),
+				SK, created+"#reminder/SAMPLE/123/123/999/1/2023-06-28", Kind, "reminder", Data, data, CreatedDate, created),
 			facet("DeadLetters", "DEAD", "Due#EffectId", append(slices.Clone(names), DeadDate), PK, "OUT#DEAD",
-				SK, buried+"#reminder/SAMPLE/123/123/0/2023-05-28", Kind, "reminder", Data, data, CreatedDate, buried,
+				SK, buried+"#reminder/SAMPLE/123/123/999/0/2023-05-28", Kind, "reminder", Data, data, CreatedDate, buried,
 				Tries, 10, LastError, "the mailbox is full", DeadDate, "2023-05-25T17:36:00.000Z"),
 		}}
 }
@@ -192,7 +192,8 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
-		typed("M", Pending), typed("S", TrialEnds))
+		typed("M", Pending), typed("S", TrialEnds),
+		typed("S", SumsDate, Recovered))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -238,7 +239,7 @@ func storeFacets() []Facet {
 		facet("Floors", "Job", "FLOOR", []string{RunDate, LoweredDate},
 			PK, "RUN#payments", SK, "FLOOR", RunDate, "2023-05-28", LoweredDate, "2023-05-28T14:00:00.000Z"),
 		facet("Store", "META", "META", []string{Installation, Format, Program, Shards, Charging, Reason, CreatedDate, Moved,
-			EndedDate, ClockDate},
+			EndedDate, ClockDate, SumsDate},
 			PK, "META", SK, "META", Installation, "SAMPLE", Format, 2, Shards, 1, Charging, true,
 			CreatedDate, "2023-05-18T09:41:25.856Z"),
 		facet("Settings", "SETTINGS", "NOW", []string{Data, Version}, PK, "SETTINGS", SK, "NOW",
@@ -246,6 +247,8 @@ func storeFacets() []Facet {
 		facet("SettingsChanges", "SETTINGS", "Version#Id", []string{CreatedDate, Version, Before, After},
 			PK, "SETTINGS", SK, "CHANGE#000000002#SAMPLE", CreatedDate, "2023-05-18T09:41:25.856Z", Version, 2,
 			Before, sample("retry-days", "2"), After, sample("retry-days", "1,3,5,7")),
+		facet("Sums", "Month", "Quarter#Currency", []string{Amounts, Version}, PK, "SUM#2023-05", SK, "2023-05-28T14:15#USD",
+			Amounts, sample("collected", "12.99"), Version, 1),
 		facet("Leases", "Job", "Date#Shard", []string{Owner, Until, TTL},
 			PK, "LEASE#payments", SK, "2023-05-28", Owner, "SAMPLE", Until, "2023-05-28T14:17:30.000Z", TTL, 1685369850),
 	}

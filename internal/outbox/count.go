@@ -1,0 +1,169 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An effect may say what its cause adds to sums of money. A drain adds it before it delivers: the
+// commit that changes the sums takes the text off a batch of rows, and deletes those of KindSum, which
+// have nothing else. It holds only while each row has its text. So each row is added once: by one of
+// several drains, and by one of two commits if the answer of the first was lost. Where effects are
+// claimed, the same commit claims the batch, and nothing is written that was not written before.
+
+// A Tally returns the writes that add the sums of rows, by Effect.Sums. They must not hold if
+// anybody has changed the same sums meanwhile.
+type Tally func(ctx context.Context, sums []string) ([]store.Write, error)
+
+// Counting returns the outbox with a drain that adds the sums of rows. Without a tally a drain
+// deletes a delivered row uncounted, as an older Duesday does.
+func (o *Outbox) Counting(t Tally) *Outbox {
+	other := *o
+	other.tally = t
+	return &other
+}
+
+// SetSums gives the put of an effect its Sums.
+func SetSums(w *store.Write, sums string) {
+	if sums != "" {
+		w.Item.Set(schema.Sums, store.S(sums))
+	}
+}
+
+// Uncounted yields the undelivered effects whose sums have not been added.
+func (o *Outbox) Uncounted(ctx context.Context) iter.Seq2[Effect, error] {
+	return func(yield func(Effect, error) bool) {
+		for e, err := range o.Waiting(ctx) {
+			if (err != nil || e.Sums != "") && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// How many rows one commit counts, at most: there is room for the sums. Claimed rows of a process
+// that dies wait for the end of their lease, so there are fewer of them.
+const (
+	countRows = 60
+	claimRows = 20
+)
+
+// batch is how many rows are counted together.
+func (o *Outbox) batch() int {
+	if o.lease > 0 {
+		return claimRows
+	}
+	return countRows
+}
+
+// A row is one that is due. One that was counted is claimed already, where effects are claimed.
+type row struct {
+	store.Item
+	claimed bool
+}
+
+// countAndSend adds the sums of the rows, and sends those that are to be delivered.
+func (o *Outbox) countAndSend(ctx context.Context, rows []store.Item, send func(row) error) error {
+	counted, err := o.countBatch(ctx, rows)
+	for _, it := range counted {
+		if err == nil {
+			err = send(row{it, o.lease > 0})
+		}
+	}
+	return err
+}
+
+// errManySums: the rows change more sums than one commit holds.
+var errManySums = errors.New("too many sums for one commit")
+
+// countBatch adds the sums of the rows in one commit, or in several if they change many sums. It returns
+// the rows to be delivered, as they now are: without those of KindSum, and without those that others
+// are changing, which wait for the next drain.
+func (o *Outbox) countBatch(ctx context.Context, rows []store.Item) (rest []store.Item, err error) {
+	again := false
+	var counted []store.Item
+	err = store.Retry(ctx, "counting the outbox", func() (err error) {
+		if again {
+			if rows, err = o.lookAgain(ctx, rows, &rest); err != nil {
+				return err
+			}
+		}
+		again = true
+		counted, err = o.add(ctx, rows)
+		return err
+	})
+	switch half := len(rows) / 2; {
+	case errors.Is(err, store.ErrOvertaken):
+		return rest, nil
+	case errors.Is(err, errManySums) && half > 0:
+		for _, part := range [][]store.Item{rows[:half], rows[half:]} {
+			counted, err := o.countBatch(ctx, part)
+			if err != nil {
+				return nil, err
+			}
+			rest = append(rest, counted...)
+		}
+		return rest, nil
+	case err != nil:
+		return nil, err
+	}
+	return append(rest, counted...), nil
+}
+
+// add commits the sums of the rows, if none of them has been counted. It returns the rows to be
+// delivered as they then are.
+func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.Item, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	var writes []store.Write
+	sums := make([]string, len(rows))
+	for i, it := range rows {
+		sums[i] = it.Str(schema.Sums)
+		key, still := o.table.KeyOf(it), store.AttributeEquals(schema.Sums, it.Get(schema.Sums))
+		if it.Str(schema.Kind) == KindSum {
+			writes = append(writes, store.Delete(o.table.Name, key, still))
+			continue
+		}
+		it = it.Clone()
+		it.Remove(schema.Sums)
+		if e, err := decode(it); o.lease > 0 && err == nil {
+			o.table.SetKey(&it, o.queue.keyOf(e.ID, o.now().Add(o.lease)))
+			writes = append(writes, store.Delete(o.table.Name, key, still), store.Put(o.table.Name, it))
+		} else {
+			writes = append(writes, store.Update(o.table.Name, key, nil, []string{schema.Sums}, still))
+		}
+		counted = append(counted, it)
+	}
+	added, err := o.tally(ctx, sums)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(writes)+len(added) > store.MaxWrites:
+		return nil, errManySums
+	}
+	return counted, o.store.Commit(ctx, append(writes, added...)...)
+}
+
+// lookAgain reads the rows after a commit that has not, or may not have landed. It returns those not
+// counted yet, and adds to rest those that are, to be delivered: they have kept their place, so nobody
+// has claimed them. The others are gone.
+func (o *Outbox) lookAgain(ctx context.Context, rows []store.Item, rest *[]store.Item) (waiting []store.Item, err error) {
+	for _, it := range rows {
+		now, err := o.store.Get(ctx, o.table.Name, o.table.KeyOf(it))
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case now.Str(schema.Sums) != "":
+			waiting = append(waiting, now)
+		case o.lease == 0:
+			*rest = append(*rest, now)
+		}
+	}
+	return waiting, nil
+}
