@@ -23,7 +23,7 @@ const (
 
 // outbox returns the session's outbox. Without a deliverer it can only be looked at.
 func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted)
+	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted).Counting(s.engine.Tally)
 	if s.shared { // every serve drains it
 		o = o.Claiming(mailClaim)
 	}

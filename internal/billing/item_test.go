@@ -51,7 +51,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Copying")
 
 	receipt := &billing.Receipt{Name: name, SKU: "new", Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
-		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2)}
+		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2), Recovered: billing.RecoveredDecline}
 	decoded, err := billing.DecodeReceipt(receipt.Item())
 	same(t, receipt, decoded, err, "Raw")
 

@@ -18,6 +18,17 @@ func (s *Subscription) NoteKept(period, months int) {
 	s.Kept = strings.TrimLeft(s.Kept+" "+strconv.Itoa(period)+":"+strconv.Itoa(months), " ")
 }
 
+// LeastKept returns the least number of months in the text of Kept; 0: all for ever, or not known.
+func LeastKept(kept string) (least int) {
+	for step := range strings.FieldsSeq(kept) {
+		_, text, _ := strings.Cut(step, ":")
+		if months, err := strconv.Atoi(text); err == nil && months > 0 && (least == 0 || months < least) {
+			least = months
+		}
+	}
+	return least
+}
+
 // KeptMonths returns for how many months the receipt of the period is kept, by the text of Kept. It
 // is not known if an older Duesday has settled the period, or if the text is another tool's.
 func KeptMonths(kept string, period int) (months int, known bool) {

@@ -36,6 +36,7 @@ type Receipt struct {
 	Amount    money.Amount
 	Charge    string    // the processor's reference; the note of a manual payment
 	Expires   time.Time // zero: never
+	Recovered string    // RecoveredDecline, or when its period had ended failed; "": neither
 
 	Raw store.Item
 }
@@ -91,6 +92,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	c.number(schema.Period, &r.Period)
 	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
 	c.instant(schema.ProcessedDate, &r.Processed)
+	text(c, schema.Recovered, &r.Recovered)
 	c.only(schema.SK, key.SK)
 	r.SKU = cmp.Or(r.SKU, r.Name.SKU)
 	text(c, schema.SKU, &r.SKU)

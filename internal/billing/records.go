@@ -99,6 +99,7 @@ type Meta struct {
 	Processor    string    // the Identity of the processor in use; "": none has told it yet
 	Format       int       // FormatVersion of the Duesday that made it or migrated it last
 	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
+	Summed       time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
@@ -143,7 +144,8 @@ func decodeMeta(it store.Item) (Meta, error) {
 		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
 		Accepted: it.Str(schema.OtherInstallations), OthersSeen: it.Get(schema.OthersSeen).Bool(), Format: format,
-		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate))}, nil
+		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate)),
+		Summed: ParseStamp(it.Str(schema.SumsDate))}, nil
 }
 
 // Accepts reports whether charges with the installation id are no reason to doubt the store: they are

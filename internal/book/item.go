@@ -46,7 +46,7 @@ func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
-	case "META", "SETTINGS", "RUN", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN":
+	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN":
 		return true
 	}
 	return kind == "ACC" && strings.HasPrefix(it.sk, "PER#")

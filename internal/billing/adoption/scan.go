@@ -109,7 +109,7 @@ func (v *scan) add(it store.Item) {
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
-		if key == billing.MetaKey || key.PK == billing.SettingsKey.PK || run || lease {
+		if key == billing.MetaKey || key.PK == billing.SettingsKey.PK || run || lease || billing.IsSum(key) {
 			v.report.Own++
 			return
 		}

@@ -46,7 +46,9 @@ type Problem struct {
 type Options struct {
 	// ReceiptMonths is for how many months receipts are kept whose subscription does not tell.
 	ReceiptMonths int
-	Progress      func(n int64) // is called with the number of items, rows and charges read; may be nil
+	// Uncounted yields the texts of sums that wait in the outbox; nil: the sums are not compared.
+	Uncounted func(context.Context) iter.Seq2[string, error]
+	Progress  func(n int64) // is called with the number of items, rows and charges read; may be nil
 }
 
 // An auditor gathers store and ledger, then compares them. It keeps hashes and numbers in the place of
@@ -71,6 +73,7 @@ type auditor struct {
 	amounts   map[string]*money.Amount // of the charges with a reversal, by reference
 	others    map[otherName]otherCharges
 	reversals reversals
+	sums      sums
 	result    Report
 }
 
@@ -146,9 +149,13 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
+		sums: sums{of: map[sumKey]int64{}}, reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
+		return nil, err
+	}
+	least, err := a.readSums(ctx, true)
+	if err != nil {
 		return nil, err
 	}
 	for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
@@ -157,6 +164,9 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 		}
 		a.step()
 		a.add(it)
+	}
+	if err := a.compareSums(ctx, least); err != nil {
+		return nil, err
 	}
 	a.parted()
 	if err := a.readRows(ctx); err != nil {

@@ -28,6 +28,10 @@ func (a *auditor) add(it store.Item) {
 	case stray != nil:
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
+	case billing.IsSum(key):
+		if _, err := billing.DecodeSums(it); err != nil {
+			a.unreadable("sums", key, err)
+		}
 	case key.SK == billing.AccountSK:
 		a.addAccount(billing.DecodeAccount(it))
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
@@ -86,6 +90,9 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k.next, k.email, k.created = int32(max(0, s.Period)), uint32(a.hash(s.Email)), civil.Of(s.Created)
 	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.Name.SKU), a.once(s.Kept)
 	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
+	if months := billing.LeastKept(s.Kept); months > 0 && (a.sums.months == 0 || months < a.sums.months) {
+		a.sums.months = months
+	}
 	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
 	a.noteRows(k, s.Raw)
 	a.checkState(s)
@@ -108,6 +115,10 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 }
 
 func (a *auditor) addReceipt(r *billing.Receipt) {
+	a.sums.add(r.Sums()...)
+	if ended := billing.ParseStamp(r.Recovered); !ended.IsZero() {
+		a.sums.add(billing.SumAt(billing.SumFailed, ended, r.Amount))
+	}
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
 		period: int32(r.Period), due: r.Due}
 	switch r.Kind {
@@ -129,6 +140,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 }
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
+	a.sums.add(p.Sums()...)
 	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due}
 	switch p.Ending {
 	case billing.EndParked:

@@ -24,6 +24,7 @@ type reversals struct {
 
 // addReversal gathers one item REF#….
 func (a *auditor) addReversal(r *billing.ReversalRecord) {
+	a.sums.add(r.Sums(nil)...)
 	all := &a.reversals
 	if all.byID[r.ReversalID] != nil || r.Ref != "" && all.byRef[r.Ref] != nil {
 		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)

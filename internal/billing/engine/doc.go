@@ -11,7 +11,7 @@
 //   - intent.go, settle.go, retry.go: its actions, the receipt of a manual payment among them;
 //     result.go: their results; dryrun.go: the results of a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
-//   - notice.go: reminders and the other notices
+//   - notice.go: reminders and the other notices; sums.go: the sums of money
 //   - request.go, accountchange.go: the requests of people
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time

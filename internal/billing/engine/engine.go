@@ -129,6 +129,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.pin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	if err := e.beginSums(ctx, o.ReadOnly); err != nil {
+		return nil, err
+	}
 	if s, ok := o.Store.(expirer); ok && !o.ReadOnly {
 		s.ExpireWhile(e.mayExpire)
 	}
@@ -153,11 +156,12 @@ func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) { return e.A
 
 // Audit is Verify. It calls progress with the number of items, rows and charges read; nil: not.
 func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report, error) {
-	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress})
+	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress,
+		Uncounted: e.uncounted})
 }
 
 // Refunds returns the refund service.
-func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc, e.refunded) }
+func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc, e.reversed) }
 
 // Prove collects what is known of one period, and changes nothing.
 func (e *Engine) Prove(ctx context.Context, n billing.Name, period int) (*proof.Proof, error) {

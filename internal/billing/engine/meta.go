@@ -39,6 +39,9 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
 		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))})
+	if o.Making == MakeNew {
+		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
+	}
 	if o.Program != "" {
 		meta.Set(schema.Program, store.S(o.Program))
 	}

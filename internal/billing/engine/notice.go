@@ -65,8 +65,17 @@ func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
 	return e.notice(outbox.KindCancelled, s, nil, nil)
 }
 
+// reversed returns the outbox rows that go with a change of a refund's or dispute's record; was is nil
+// for a new one. They must be in the commit of the change.
+func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (writes []store.Write, err error) {
+	if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
+		writes, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
+	}
+	return e.withSums(writes, r.Sums(was), r.ReversalID+"/"+string(r.State)), err
+}
+
 // refunded returns the outbox row of the notice of a refund: none if there is no subscription with
-// an address. It must be in the commit by which the refund's record first shows its success.
+// an address.
 func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
 	s, err := e.Load(ctx, r.Name)
 	if err != nil || s.Email == "" {
@@ -97,10 +106,10 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	if sku != s.Name.SKU {
 		data[outbox.DataKeySKU] = s.Name.SKU
 	}
-	// The parts contain no slash, so ids are unique. The Message-ID of a mail is made of the id,
-	// and therefore the id contains the installation.
+	// The parts contain no slash, so ids are unique: other tools may write one id under two SKUs. The
+	// Message-ID of a mail is made of the id, and therefore the id contains the installation.
 	installation := e.Opened.Installation[:min(8, len(e.Opened.Installation))]
-	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + strconv.Itoa(period)
+	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + s.Name.SKU + "/" + strconv.Itoa(period)
 	if o != nil {
 		amount, due = o.Amount, o.Due
 		if kind == outbox.KindDeclined {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -479,7 +480,8 @@ func TestVerify_ReceiptsRememberTheirTime(t *testing.T) {
 				w.plant.store = func(*world, store.Store) store.Store { return snapshot }
 				r, err := w.start().Verify(t.Context())
 				mustNot(t, err)
-				if len(r.Problems) != 1 || r.Problems[0].Kind != "charge without a receipt" {
+				others := slices.DeleteFunc(r.Problems, func(p audit.Problem) bool { return p.Kind == "sum differs" })
+				if len(others) != 1 || others[0].Kind != "charge without a receipt" {
 					t.Errorf("without the receipt of %s: %+v", it.Str(schema.DueDate), r.Problems)
 				}
 			}

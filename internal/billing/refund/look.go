@@ -42,15 +42,11 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 		if err = s.Live(ctx); err != nil {
 			return err
 		}
-		writes := becomes.Writes(s.Table, was, now.account)
-		if becomes.Kind == billing.Refunded && becomes.State == billing.ReversalSucceeded {
-			told, err := s.notice(ctx, becomes) // a record succeeds once: see ReversalRecord.Apply
-			if err != nil {
-				return err
-			}
-			writes = append(writes, told...)
+		told, err := s.notice(ctx, was, becomes)
+		if err != nil {
+			return err
 		}
-		err = s.Store.Commit(ctx, writes...)
+		err = s.Store.Commit(ctx, append(becomes.Writes(s.Table, was, now.account), told...)...)
 		if err != nil && !store.Retryable(err) {
 			return err
 		}

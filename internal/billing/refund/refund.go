@@ -34,9 +34,9 @@ type Service struct {
 	notice Notice
 }
 
-// A Notice returns the writes that tell the customer of a refund. They are in the commit by which the
-// refund's record first shows its success.
-type Notice func(context.Context, *billing.ReversalRecord) ([]store.Write, error)
+// A Notice returns the writes that go with a change of a record: the customer's mail of a refund, and
+// the money for the sums. was is nil for a new record.
+type Notice func(ctx context.Context, was, becomes *billing.ReversalRecord) ([]store.Write, error)
 
 // New returns the service over the records. Refunds need a proc that is a billing.Refunder.
 func New(r *billing.Records, proc billing.Processor, n Notice) *Service { return &Service{r, proc, n} }

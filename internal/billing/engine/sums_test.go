@@ -1,0 +1,183 @@
+package engine_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// nowhere takes every mail.
+type nowhere struct{}
+
+func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
+
+// drain delivers all mail, and adds the sums.
+func (w *world) drain(t *testing.T) {
+	t.Helper()
+	p := w.start()
+	o := outbox.New(p.Store, w.tables.Outbox, w.now, nowhere{}, nil).Counting(p.Tally)
+	_, err := o.Drain(t.Context(), 2)
+	mustNot(t, err)
+	for e, err := range o.Uncounted(t.Context()) {
+		t.Errorf("not counted: %s, %v", e.ID, err)
+	}
+}
+
+// sums returns the sums of the store by day and kind.
+func (w *world) sums(t *testing.T) map[string]string {
+	t.Helper()
+	sums := map[string]billing.Sum{}
+	for it, err := range w.start().SumItems(t.Context(), date("2023-01-01").In(time.UTC), date("2026-01-01").In(time.UTC)) {
+		mustNot(t, err)
+		list, err := billing.DecodeSums(it)
+		mustNot(t, err)
+		for _, s := range list {
+			day := s.At.Format(time.DateOnly) + " " + string(s.Kind)
+			if was, there := sums[day]; there {
+				s.Amount, err = s.Amount.Add(was.Amount)
+				mustNot(t, err)
+			}
+			sums[day] = s
+		}
+	}
+	texts := map[string]string{}
+	for day, s := range sums {
+		texts[day] = s.Amount.String()
+	}
+	return texts
+}
+
+func wantSums(t *testing.T, w *world, want map[string]string) {
+	t.Helper()
+	w.drain(t)
+	if got := w.sums(t); !maps.Equal(got, want) {
+		t.Errorf("sums %v\nwant %v", got, want)
+	}
+	if r, err := w.start().Verify(t.Context()); err != nil || !r.OK {
+		t.Errorf("verify: %+v, %v", r, err)
+	}
+}
+
+// silence takes an account's address away, as other tools write them.
+func silence(t *testing.T, w *world, account string) {
+	t.Helper()
+	for _, key := range []store.Key{named(account).Key(), billing.AccountKey(account)} {
+		mustNot(t, w.spy.mem.Commit(t.Context(), store.Update(w.tables.RecurringPayments.Name, key, nil,
+			[]string{schema.Email})))
+	}
+}
+
+// TestSums: each event of money is in the sums of its day, once; also of accounts without an address.
+func TestSums(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{proc: gives})
+	w.create(one("2024-01-31"))
+	w.create(one("2024-01-31", of("a2")))
+	w.create(one("2024-01-31", of("a3"), method("pm_sandbox_flaky")))
+	w.create(one("2024-01-31", of("a4"), method("pm_card_visa_chargeDeclinedLostCard")))
+	cash := w.create(one("2024-01-31", of("a5"), method("")))
+	for _, account := range []string{"a2", "a4", "a5"} {
+		silence(t, w, account)
+	}
+	w.daily("2024-01-31")
+	_, err := w.start().CreateReceipt(t.Context(), cash, usd(500), "cash", time.Time{})
+	mustNot(t, err)
+	w.daily("2024-02-02")
+	w.refund(t, refund.Order{Name: named("a1"), Amount: usd(299), Key: "once"})
+	wantSums(t, w, map[string]string{
+		"2024-01-31 collected": "25.98 USD", "2024-01-31 failed": "12.99 USD", "2024-02-01 outside": "5.00 USD",
+		"2024-02-01 collected": "12.99 USD", "2024-02-01 recovered": "12.99 USD", "2024-02-03 refunded": "2.99 USD"})
+}
+
+// TestSums_ARefundThatIsSentBack leaves its day.
+func TestSums_ARefundThatIsSentBack(t *testing.T) {
+	was := &billing.ReversalRecord{State: billing.ReversalSucceeded, Amount: usd(299),
+		Processed: date("2024-02-02").In(time.UTC)}
+	now := *was
+	now.State = billing.ReversalFailed
+	if got := billing.SumsText(now.Sums(was)); got != "refunded -2.99 USD 2024-02-02T00:00" {
+		t.Errorf("%q", got)
+	}
+	if got := billing.SumsText(was.Sums(nil)) + billing.SumsText(was.Sums(was)); got != "refunded 2.99 USD 2024-02-02T00:00" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSums_OfAnOlderStore: a store that has kept no sums begins with those of today, and the audit asks
+// for none from before.
+func TestSums_OfAnOlderStore(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2024-01-31"))
+	w.daily("2024-01-31")
+	for it, err := range w.spy.mem.Scan(t.Context(), store.Scan{Table: w.tables.Outbox.Name}) {
+		mustNot(t, err)
+		it = it.Clone()
+		it.Remove(schema.Sums)
+		mustNot(t, w.spy.mem.Commit(t.Context(), store.Put(w.tables.Outbox.Name, it)))
+	}
+	mustNot(t, w.spy.mem.Commit(t.Context(), store.Update(w.tables.RecurringPayments.Name, billing.MetaKey, nil,
+		[]string{schema.SumsDate})))
+	w.goTo(date("2024-02-02"))
+	if began := w.start().Opened.Summed; !began.Equal(w.now()) {
+		t.Errorf("sums begin %s", began)
+	}
+	w.daily("2024-02-29")
+	wantSums(t, w, map[string]string{"2024-02-29 collected": "12.99 USD"})
+}
+
+// TestVerify_Sums: a sum that is not that of the records is found, whether it was added yet or not.
+func TestVerify_Sums(t *testing.T) {
+	tables := schema.New(schema.DefaultPrefix)
+	item := func(h *hand, day string) store.Item {
+		for it, err := range h.start().SumItems(h.t.Context(), date(day).In(time.UTC), date(day).AddDays(1).In(time.UTC)) {
+			mustNot(h.t, err)
+			if strings.HasPrefix(it.Str(schema.SK), day) {
+				return it.Clone()
+			}
+		}
+		h.t.Fatalf("no sums of %s", day)
+		return nil
+	}
+	table := tables.RecurringPayments.Name
+	for what, spoil := range map[string]func(h *hand){
+		"a wrong sum": func(h *hand) {
+			it := item(h, "2024-01-31")
+			it.Set(schema.Amounts, store.M(store.NewItem(
+				store.Attribute{Name: "collected", Value: store.S("51.97")}, it.Get(schema.Amounts).Map()[1])))
+			h.commit(store.Put(table, it))
+		},
+		"a sum that is gone": func(h *hand) { h.commit(store.Delete(table, billing.KeyOf(item(h, "2024-02-29")))) },
+		"a sum of nothing": func(h *hand) {
+			w, err := h.start().Tally(h.t.Context(), []string{"outside 1.00 EUR 2024-02-10T12:30"})
+			mustNot(h.t, err)
+			h.commit(w[0])
+		},
+		"a failed period that is gone": func(h *hand) { h.drop("a6", "PER#") },
+		"a row that does not count": func(h *hand) {
+			h.commit(outbox.Write(h.tables.Outbox.Name, outbox.Effect{ID: "x", Kind: outbox.KindSum, Due: h.now(),
+				Created: h.now(), Sums: "recovered 1.00 USD 2024-02-10T12:30"}))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := spoilWorld(t)
+			w.drain(t)
+			spoil(&hand{t, w})
+			r, err := w.start().Verify(t.Context())
+			mustNot(t, err)
+			found := false
+			for _, p := range r.Problems {
+				found = found || p.Kind == "sum differs"
+			}
+			if !found {
+				t.Errorf("problems: %+v", r.Problems)
+			}
+		})
+	}
+}
