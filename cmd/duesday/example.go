@@ -44,6 +44,7 @@ var examples = map[string]string{
 	"receipt refund": "receipt refund 1001/1 --period 3\nreceipt refund 1001/1 --period 3 --amount 5.00 " +
 		"--reason requested_by_customer",
 	"replay": "replay evt_123 evt_124",
+	"report": "report --from 2026-01\nreport --from 2026-01 --to 2026-03 --csv > quarter.csv",
 	"run payments": "run payments\nrun payments --dry-run\nrun payments --processor stripe --store " +
 		"'dynamodb:?region=eu-west-1'",
 	"run list":               "run list --kind payments --limit 5",

@@ -53,6 +53,17 @@ func dateFlag() valueFlag[civil.Date] {
 	}}
 }
 
+// monthFlag takes a month, as its first day.
+func monthFlag() valueFlag[civil.Date] {
+	return valueFlag[civil.Date]{form: "MONTH", parse: func(text string) (civil.Date, error) {
+		d, err := civil.Parse(text + "-01")
+		if err != nil || d.Year() < firstYear {
+			return d, usagef("want a month such as 2026-01, from %d-01 on", firstYear)
+		}
+		return d, nil
+	}}
+}
+
 // walkable refuses a date too far ahead.
 func (p *program) walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {

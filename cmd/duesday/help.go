@@ -36,7 +36,8 @@ func (p *program) groups(root *cobra.Command) {
 			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
 		group("receipt", "List receipts, record manual payments and refund charges", "", p.receiptList(),
 			p.receiptCreate(), p.receiptRefund()),
-		group("period", "List periods that did not end paid", "", p.periodList()), p.exportCommand())
+		group("period", "List periods that did not end paid", "", p.periodList()), p.reportCommand(),
+		p.exportCommand())
 	add("tracking", "Tracking of Stripe:", p.serveCommand(),
 		group("connect", "Register the Stripe accounts of merchants, and list them", connectLong, p.connectAdd(),
 			p.connectList(), p.connectShow()),

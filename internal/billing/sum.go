@@ -27,7 +27,7 @@ const (
 	SumCollected SumKind = "collected" // charges
 	SumOutside   SumKind = "outside"   // manual payments
 	SumRefunded  SumKind = "refunded"  // refunds, and lost disputes
-	SumFailed    SumKind = "failed"    // periods that ended failed, also if they were paid later
+	SumFailed    SumKind = "failed"    // periods, when they last ended failed, also if they were paid later
 	SumRecovered SumKind = "recovered" // paid after a decline, or after the period had ended failed
 )
 
@@ -71,13 +71,19 @@ func (r *Receipt) Sums() (list []Sum) {
 	return list
 }
 
-// Sums returns what the end of the period adds to the sums.
-func (p *EndedPeriod) Sums() []Sum {
-	if p.Ending != EndFailed {
-		return nil
+// Sums returns what the end of the period adds to the sums; was is the record that it replaces, or nil.
+// A period that fails once more has failed then.
+func (p *EndedPeriod) Sums(was *EndedPeriod) (list []Sum) {
+	if was != nil && was.Ending == EndFailed {
+		list = append(list, SumAt(SumFailed, was.Ended, negative(was.Amount)))
 	}
-	return []Sum{SumAt(SumFailed, p.Ended, p.Amount)}
+	if p.Ending == EndFailed {
+		list = append(list, SumAt(SumFailed, p.Ended, p.Amount))
+	}
+	return list
 }
+
+func negative(a money.Amount) money.Amount { return money.New(-a.Minor(), a.Currency()) }
 
 // Sums returns what the change of the record from was adds to the sums; was is nil for a new one.
 func (r *ReversalRecord) Sums(was *ReversalRecord) []Sum {
@@ -86,7 +92,7 @@ func (r *ReversalRecord) Sums(was *ReversalRecord) []Sum {
 	case now && !before:
 		return []Sum{SumAt(SumRefunded, r.Processed, r.Amount)}
 	case before && !now:
-		return []Sum{SumAt(SumRefunded, was.Processed, money.New(-was.Amount.Minor(), was.Amount.Currency()))}
+		return []Sum{SumAt(SumRefunded, was.Processed, negative(was.Amount))}
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 }
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
-	a.sums.add(p.Sums()...)
+	a.sums.add(p.Sums(nil)...)
 	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due}
 	switch p.Ending {
 	case billing.EndParked:

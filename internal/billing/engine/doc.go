@@ -12,6 +12,7 @@
 //     result.go: their results; dryrun.go: the results of a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
+//   - statement.go, forecast.go: reports: what came in, and what is to come
 //   - request.go, accountchange.go: the requests of people
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time

@@ -54,7 +54,11 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 			if err != nil {
 				return nil, err
 			}
-			sums, id = append(sums, p.Sums()...), id+"/"+sk
+			was, err := e.rewritten(ctx, s, p)
+			if err != nil {
+				return nil, err
+			}
+			sums, id = append(sums, p.Sums(was)...), id+"/"+sk
 		}
 	}
 	return e.withSums(writes, sums, id), nil
@@ -84,6 +88,19 @@ func (e *Engine) recovered(ctx context.Context, s *billing.Subscription, r *bill
 		return billing.RecoveredDecline, nil
 	}
 	return "", nil
+}
+
+// rewritten returns the record that is replaced by a new one of a past period, or nil.
+func (e *Engine) rewritten(ctx context.Context, s *billing.Subscription,
+	p *billing.EndedPeriod) (*billing.EndedPeriod, error) {
+	if p.Period >= int(s.Raw.Int(schema.Period)) {
+		return nil, nil
+	}
+	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(p.Name, p.Period))
+	if err != nil {
+		return nil, billing.IgnoreNotFound(err)
+	}
+	return billing.DecodePeriod(it)
 }
 
 // withSums returns the writes with the sums in one of their outbox rows, or in a row of their own. The
@@ -122,10 +139,15 @@ func (e *Engine) beginSums(ctx context.Context, readOnly bool) error {
 	})
 }
 
-// uncounted yields the sums of the outbox's rows that no drain has added yet.
-func (e *Engine) uncounted(ctx context.Context) iter.Seq2[string, error] {
+// uncounted yields the outbox's rows whose sums no drain has added yet.
+func (e *Engine) uncounted(ctx context.Context) iter.Seq2[outbox.Effect, error] {
+	return outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil).Uncounted(ctx)
+}
+
+// uncountedSums yields the sums of those rows.
+func (e *Engine) uncountedSums(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for row, err := range outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil).Uncounted(ctx) {
+		for row, err := range e.uncounted(ctx) {
 			if !yield(row.Sums, err) {
 				return
 			}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestReport: the same months as text, CSV and JSON, exact in every currency, before the mail has left
+// and after it.
+func TestReport(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", smallBook))
+	contains(t, c.must("report"), "2026-03  USD       0.00", "Monthly recurring revenue: ¥500; KWD 1.500; $51.96")
+	c.run("run", "payments", "--mail", "dir:book.csv/mail")
+	before := c.object(exitDone, "report", "--days", "17")
+	c.must("outbox", "send")
+	r := c.object(exitDone, "report", "--days", "17")
+	equal(t, "months", r["months"], before["months"])
+
+	month := func(currency, collected, failed, outstanding string) map[string]any {
+		zero := map[string]string{"USD": "0.00", "JPY": "0", "KWD": "0.000"}[currency]
+		return map[string]any{"month": "2026-03", "currency": currency, "collected": collected, "outside": zero,
+			"refunded": zero, "failed": failed, "recovered": zero, "outstanding": outstanding, "complete": true}
+	}
+	equal(t, "months", r["months"], []any{month("JPY", "500", "0", "0"), month("KWD", "0.000", "0.000", "1.500"),
+		month("USD", "12.99", "12.99", "25.98")})
+	equal(t, "mrr", r["mrr"], map[string]any{"JPY": "500", "KWD": "1.500", "USD": "38.97"})
+	expected := func(date string) map[string]any {
+		return map[string]any{"date": date, "currency": "USD", "amount": "12.99", "count": 1}
+	}
+	equal(t, "expected", r["expected"], []any{expected("2026-03-16"), expected("2026-03-31")})
+	equal(t, "as of", r["as_of"], "2026-03-15T10:30:00.000Z")
+	equal(t, "csv", c.must("report", "--csv", "--from", "2026-02"), `month,currency,collected,outside,refunded,failed,recovered,outstanding,complete
+2026-02,JPY,0,0,0,0,0,0,no
+2026-02,KWD,0.000,0.000,0.000,0.000,0.000,0.000,no
+2026-02,USD,0.00,0.00,0.00,0.00,0.00,0.00,no
+2026-03,JPY,500,0,0,0,0,0,yes
+2026-03,KWD,0.000,0.000,0.000,0.000,0.000,1.500,yes
+2026-03,USD,12.99,0.00,0.00,12.99,0.00,25.98,yes
+`)
+	contains(t, c.must("report", "--from", "2026-02"), "2026-02: sums have been kept since 2026-03-15")
+	contains(t, c.must("verify"), "The audit is clean")
+}
+
+func TestReport_Usage(t *testing.T) {
+	c := newCLI(t)
+	for args, want := range map[string]string{
+		"--from 2026-13":              "want a month such as 2026-01",
+		"--to 2026-01-31":             "want a month such as 2026-01",
+		"--from 2026-03 --to 2026-02": "--from 2026-03 is after --to 2026-02",
+		"--from 2026-04":              "--from 2026-04 has not begun",
+		"--to 2126-04":                "want 2036-03-15 or earlier",
+		"--days 0":                    "--days 0: want 1 to 366",
+		"--csv --json":                "want one of --csv and --json",
+	} {
+		contains(t, c.refused(append([]string{"report"}, strings.Fields(args)...)...), want)
+	}
+}

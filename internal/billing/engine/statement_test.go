@@ -1,0 +1,231 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+func forecast(t *testing.T, w *world, days int) *engine.Forecast {
+	t.Helper()
+	f, err := w.start().Forecast(t.Context(), days, func(int64) {})
+	mustNot(t, err)
+	return f
+}
+
+func lines(list []engine.Expected) (text []string) {
+	for _, x := range list {
+		text = append(text, fmt.Sprintf("%s %s %d", x.Date, x.Amount, x.Count))
+	}
+	return text
+}
+
+// TestForecast_IsWhatRunsCharge: of subscriptions that are as they may be, the expected charges of two
+// months are those of the runs of these days, if every attempt succeeds.
+func TestForecast_IsWhatRunsCharge(t *testing.T) {
+	for seed := range uint64(25) {
+		rng := seeded(seed)
+		w := newWorld("2024-01-31T09:00", planted{})
+		for i := range 1 + rng.IntN(8) {
+			n := w.create(one(w.today().AddDays(rng.IntN(60)-20).String(), of(fmt.Sprintf("a%d", i)),
+				func(n *billing.NewSubscription) {
+					n.Interval = civil.Interval{N: 1 + rng.IntN(3), Unit: civil.Unit(1 + rng.IntN(3))}
+					if n.Interval.Unit == civil.Week {
+						n.PaymentDay = (int(n.NextPayment.Weekday())+6)%7 + 1
+					}
+					n.Installments = rng.IntN(4)
+					if rng.IntN(8) == 0 {
+						n.Method = ""
+					}
+					if rng.IntN(4) == 0 { // the decline is on the 31st, its retry is to come
+						n.Method = "pm_sandbox_flaky"
+						n.Interval.Unit, n.NextPayment, n.PaymentDay = civil.Year, w.today(), w.today().Day()
+					}
+				}))
+			var err error
+			switch rng.IntN(8) {
+			case 0:
+				_, err = w.start().Cancel(t.Context(), n, true)
+			case 1:
+				_, err = w.start().Pause(t.Context(), n)
+			}
+			mustNot(t, err)
+		}
+		w.start().run(w.today())
+		const days = 60
+		w.tomorrow()
+		want := lines(forecast(t, w, days).Expected)
+		var got []engine.Expected
+		for range days {
+			r := w.start().run(w.today())
+			for amount := range r.Amounts.All() {
+				got = append(got, engine.Expected{Date: w.today(), Amount: amount, Count: r.Counts[engine.OutcomePaid]})
+			}
+			w.tomorrow()
+		}
+		if !slices.Equal(lines(got), want) {
+			t.Errorf("seed %d: expected %v\ncharged %v", seed, want, lines(got))
+		}
+		w.report(t)
+	}
+}
+
+// TestForecast_RecurringRevenue: a week is 12/52 of a month, exactly; the sum is rounded once. Only what
+// goes on is in it.
+func TestForecast_RecurringRevenue(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	every := func(n int, u civil.Unit) func(*billing.NewSubscription) {
+		return func(s *billing.NewSubscription) {
+			if s.Interval = (civil.Interval{N: n, Unit: u}); u == civil.Week {
+				s.PaymentDay = 7
+			}
+		}
+	}
+	w.create(one("2024-03-31", of("a1"), every(3, civil.Month))) // 4.33
+	w.create(one("2024-03-31", of("a2"), every(2, civil.Week)))  // 28.145
+	w.create(one("2024-03-31", of("a3"), every(1, civil.Year)))  // 1.0825
+	ending := w.create(one("2024-03-31", of("a4"), every(1, civil.Month)))
+	paused := w.create(one("2024-03-31", of("a5"), every(1, civil.Month)))
+	_, err := w.start().Cancel(t.Context(), ending, true)
+	mustNot(t, err)
+	_, err = w.start().Pause(t.Context(), paused)
+	mustNot(t, err)
+	if got := fmt.Sprint(forecast(t, w, 1).MRR); got != "[33.56 USD]" { // 33.5575
+		t.Errorf("%s", got)
+	}
+}
+
+// TestForecast_Outstanding: what is open, parked or failed of a subscription that waits is owed, by the
+// month in which it was due; a paid and a cancelled one owe nothing.
+func TestForecast_Outstanding(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2024-01-31", of("a1")))
+	w.create(one("2024-01-31", of("a2"), method("pm_card_visa_chargeDeclined")))
+	w.create(one("2024-01-31", of("a3"), method("")))
+	w.create(one("2024-01-31", of("a4"), method("pm_card_visa_chargeDeclinedLostCard")))
+	gone := w.create(one("2024-01-31", of("a5"), method("pm_card_visa_chargeDeclinedLostCard")))
+	w.create(one("2024-02-02", of("a6"), method("pm_card_authenticationRequired")))
+	w.daily("2024-02-02")
+	_, err := w.start().Cancel(t.Context(), gone, false)
+	mustNot(t, err)
+	if got := lines(forecast(t, w, 1).Outstanding); !slices.Equal(got, []string{"2024-01-01 38.97 USD 3",
+		"2024-02-01 12.99 USD 1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestStatement_Zone: the months are those of the setting's time zone, of sums that are there already.
+func TestStatement_Zone(t *testing.T) {
+	w := newWorld("2024-01-31T21:10", planted{})
+	w.create(one("2024-01-31"))
+	w.start().run(w.today())
+	for _, x := range []struct{ zone, month string }{{"UTC", "2024-01-01"}, {"Asia/Seoul", "2024-02-01"},
+		{"Asia/Kathmandu", "2024-02-01"}, {"America/Lima", "2024-01-01"}} {
+		w.settings(t, "time-zone="+x.zone)
+		w.pass(time.Minute)
+		for _, drained := range []bool{false, true} {
+			if drained {
+				w.drain(t)
+			}
+			st, err := w.start().Statement(t.Context(), date("2024-01-01"), date("2024-02-01"))
+			mustNot(t, err)
+			for _, m := range st.Months {
+				if got := m.Sums[billing.SumCollected].Minor(); got != map[bool]int64{true: 1299}[m.First == date(x.month)] {
+					t.Errorf("%s, %s: %d", x.zone, m.First, got)
+				}
+			}
+			if len(st.Months) != 2 || !st.AsOf.Equal(w.now()) {
+				t.Errorf("%s: %+v", x.zone, st)
+			}
+		}
+	}
+}
+
+// TestStatement_Complete: a month from before sums were kept, or whose receipts have expired, says so.
+func TestStatement_Complete(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.settings(t, "receipt-months=3")
+	w.create(one("2024-01-31"))
+	w.start().run(w.today())
+	complete := func(older bool) (list []string) {
+		p := w.start()
+		if older {
+			p.Opened.Summed = date("2024-02-10").In(time.UTC)
+		}
+		st, err := p.Statement(t.Context(), date("2023-12-01"), w.today(), usd(1).Currency())
+		mustNot(t, err)
+		for _, m := range st.Months {
+			if m.Missing == "" {
+				list = append(list, m.First.String())
+			}
+		}
+		return list
+	}
+	w.goTo(date("2024-03-05"))
+	for _, x := range []struct {
+		at    string
+		older bool
+		want  []string
+	}{
+		{"2024-03-05", false, []string{"2024-01-01", "2024-02-01", "2024-03-01"}},
+		{"2024-03-05", true, []string{"2024-03-01"}},
+		{"2024-06-05", false, []string{"2024-04-01", "2024-05-01", "2024-06-01"}},
+	} {
+		w.goTo(date(x.at))
+		if got := complete(x.older); !slices.Equal(got, x.want) {
+			t.Errorf("on %s, older %t: complete %v, want %v", x.at, x.older, got, x.want)
+		}
+	}
+}
+
+// A restless store has other sums at each look.
+type restless struct {
+	store.Store
+	w *world
+}
+
+func (b *restless) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		for it, err := range b.Store.Query(ctx, q) {
+			if err == nil && billing.IsSum(billing.KeyOf(it)) {
+				b.w.pass(time.Millisecond)
+				it = it.Clone()
+				it.Set(schema.Version, store.Int(b.w.now().UnixMilli()))
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestStatement_BesideABusyDrain: sums that are being added are as of the oldest row that waits.
+func TestStatement_BesideABusyDrain(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2024-01-31"))
+	w.start().run(w.today())
+	w.drain(t)
+	w.goTo(date("2024-02-01"))
+	waits := w.now()
+	mustNot(t, w.spy.mem.Commit(t.Context(), outbox.Write(w.tables.Outbox.Name, outbox.Effect{ID: "x",
+		Kind: outbox.KindSum, Due: waits, Created: waits, Sums: "outside 1.00 USD 2024-01-31T09:00"})))
+	w.pass(time.Hour)
+	p := w.start()
+	p.Store = &restless{p.Store, w}
+	st, err := p.Statement(t.Context(), date("2024-01-01"), w.today())
+	mustNot(t, err)
+	if len(st.Months) != 2 || st.Months[0].Missing != "" || st.Months[1].Missing == "" || !st.AsOf.Equal(waits) ||
+		st.Months[0].Sums[billing.SumCollected] != usd(1299) {
+		t.Errorf("%+v", st)
+	}
+}
