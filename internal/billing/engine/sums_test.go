@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -94,6 +95,29 @@ func TestSums(t *testing.T) {
 	wantSums(t, w, map[string]string{
 		"2024-01-31 collected": "25.98 USD", "2024-01-31 failed": "12.99 USD", "2024-02-01 outside": "5.00 USD",
 		"2024-02-01 collected": "12.99 USD", "2024-02-01 recovered": "12.99 USD", "2024-02-03 refunded": "2.99 USD"})
+}
+
+// TestSums_AFailedPeriod: one that fails again has failed then, and one that is paid later has failed, and
+// is recovered when it is paid.
+func TestSums_AFailedPeriod(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
+	w.daily("2024-02-01")
+	wantSums(t, w, map[string]string{"2024-01-31 failed": "12.99 USD"})
+	charge := func() {
+		t.Helper()
+		_, err := w.start().ChargePeriod(t.Context(), n, engine.PeriodCharge{Period: 0})
+		mustNot(t, err)
+	}
+	charge()
+	wantSums(t, w, map[string]string{"2024-01-31 failed": "0.00 USD", "2024-02-02 failed": "12.99 USD"})
+	w.tomorrow()
+	good := "pm_card_visa"
+	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: &good})
+	mustNot(t, err)
+	charge()
+	wantSums(t, w, map[string]string{"2024-01-31 failed": "0.00 USD", "2024-02-02 failed": "12.99 USD",
+		"2024-02-03 collected": "12.99 USD", "2024-02-03 recovered": "12.99 USD"})
 }
 
 // TestSums_ARefundThatIsSentBack leaves its day.
