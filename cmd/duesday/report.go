@@ -34,8 +34,8 @@ first two that was paid after a decline, or after its period had ended failed), 
 outstanding of the periods due in that month: open, due or parked, or failed with the
 subscription past_due. Days are those of the setting time-zone.
 
-Then the monthly recurring revenue: the amounts of active subscriptions that go on, each by
-its interval, a year of 12 months or 52 weeks. And the charges that the runs of the next days
+Then the monthly recurring revenue: the amounts of active subscriptions that go on, after their
+trial, each by its interval, a year of 12 months or 52 weeks. And the charges that the runs of the next days
 would make, if every one succeeds.
 
 A month is not complete if sums have not been kept since its first day, or if receipts of it have expired,

@@ -114,7 +114,7 @@ func perMonth(i civil.Interval) *big.Rat {
 
 func (f *forecaster) add(ctx context.Context, s *billing.Subscription) error {
 	today := s.Today(civil.Date{}, f.Now())
-	if s.Status == billing.Active && !s.CancelAtEnd && s.Requested == billing.RequestNone && !s.PaidOff() {
+	if s.Status == billing.Active && !s.CancelAtEnd && s.Requested == billing.RequestNone && !s.PaidOff() && !s.InTrial() {
 		c := s.Amount.Currency()
 		if f.monthly[c] == nil {
 			f.monthly[c] = new(big.Rat)

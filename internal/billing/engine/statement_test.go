@@ -54,6 +54,9 @@ func TestForecast_IsWhatRunsCharge(t *testing.T) {
 				}))
 			var err error
 			switch rng.IntN(8) {
+			case 2:
+				amount := usd(777)
+				_, err = w.start().UpdateSubscription(t.Context(), n, billing.Change{Amount: &amount, From: date("2024-03-01")})
 			case 0:
 				_, err = w.start().Cancel(t.Context(), n, true)
 			case 1:
