@@ -305,3 +305,21 @@ func TestImport_UnknownMethods(t *testing.T) {
 	equal(t, "warnings", notesOf(c.object(exitDone, "import", "book.csv")), want)
 	contains(t, c.must("import", "book.csv"), "7     1/5           warning: payment_method pm_card_vissa is a token")
 }
+
+// TestImport_PendingPlan: a file with the plan that is pending, or with the one in force, differs in nothing.
+func TestImport_PendingPlan(t *testing.T) {
+	c := newCLI(t)
+	row := "1,a@example.com,1,%s,%s,USD,20,pm_card_visa\n"
+	c.must("import", c.file("book.csv", header+fmt.Sprintf(row, "news", "12.99")))
+	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20.00", "--from", "2026-05-01")
+	for _, plan := range [][]string{{"news", "12.99"}, {"news", "15.00"}} {
+		o := c.object(exitDone, "import", c.file("book.csv", header+fmt.Sprintf(row, plan[0], plan[1])))
+		if (plan[1] == "12.99") != (o["notes"] == nil) {
+			t.Errorf("%v: %v", plan, o["notes"])
+		}
+	}
+	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20.00", "--from", "2026-03-15")
+	equal(t, "in force", members(c.object(exitDone, "prove", "1/1", "--period", "0"), "sku", "state"), []any{"gold", "waiting"})
+	o := c.object(exitPerson, "import", "book.csv", "--update", "--dry-run")
+	equal(t, "an older file", notesOf(o), []any{[]any{2, "sku", "gold", "news"}, []any{2, "amount", "20.00", "15.00"}})
+}

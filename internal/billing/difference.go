@@ -46,9 +46,14 @@ func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool
 		return kept == ""
 	}
 	const another = "cancel the subscription and import another"
+	plan := Plan{SKU: s.SKU, Amount: s.Amount}
+	if p := s.Pending; p != nil && p.SKU == n.SKU && p.Amount == n.Amount { // the file is ahead
+		plan = *p
+	}
+	note("sku", plan.SKU, n.SKU, "subscription update --sku changes the plan")
 	if now := n.Amount.Currency(); now != s.Amount.Currency() {
 		note("currency", s.Amount.Currency().Code(), now.Code(), another)
-	} else if note("amount", s.Amount.Decimal(), n.Amount.Decimal(), "") {
+	} else if note("amount", plan.Amount.Decimal(), n.Amount.Decimal(), "") {
 		c.Amount = &n.Amount
 	}
 	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit &&

@@ -16,7 +16,7 @@ import (
 type texts [columns]string
 
 // Given is the set of a row's columns that are not empty.
-type Given uint16
+type Given uint32
 
 // Has reports whether the row gives the column of that name.
 func (g Given) Has(name string) bool {

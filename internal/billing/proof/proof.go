@@ -28,6 +28,7 @@ const (
 // A Proof is what is known of one period.
 type Proof struct {
 	billing.Name
+	SKU           string // what the period is for; that of the Name is the key's
 	Period        int
 	State         State
 	Due           civil.Date // zero: the calendar has changed since, and no record tells
@@ -118,11 +119,11 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 			return err
 		}
 		if x.Period == p.Period {
-			p.Ended, due = x, x.Due
+			p.Ended, p.SKU, due = x, x.SKU, x.Due
 		}
 	}
 	if o := s.Open; o != nil && o.Period == p.Period {
-		p.OpenPeriod, due = o, o.Due
+		p.OpenPeriod, p.SKU, due = o, s.SKUOf(o), o.Due
 	}
 	until, untilErr := s.Schedule().Due(p.Period + 1)
 	for x, err := range r.GetReceiptsByAccount(ctx, s.Account) {
@@ -135,7 +136,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 				p.Imported = append(p.Imported, x)
 			}
 		case x.Kind != billing.Imported && x.ID == s.ID && x.Period == p.Period:
-			p.Receipts, due = append(p.Receipts, x), x.Due
+			p.Receipts, p.SKU, due = append(p.Receipts, x), x.SKU, x.Due
 		}
 	}
 	for x, err := range r.GetReversalsByAccount(ctx, s.Account) {
@@ -146,7 +147,9 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 			p.Reversals = append(p.Reversals, x)
 		}
 	}
-	p.Due = due
+	if p.Due = due; p.SKU == "" {
+		p.SKU, _ = s.PlanOn(due)
+	}
 	p.remind()
 	return nil
 }
