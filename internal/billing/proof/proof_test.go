@@ -17,7 +17,8 @@ func TestConclude(t *testing.T) {
 		t.Fatal(err)
 	}
 	receipts := map[string][]*billing.Receipt{"none": nil, "charge": {{Kind: billing.Charged, Charge: "pi_1"}},
-		"external": {{Kind: billing.External}}}
+		"external": {{Kind: billing.External}},
+		"overpaid": {{Kind: billing.Charged, Charge: "pi_1"}, {Kind: "overpayment"}}}
 	endings := []billing.Ending{"", billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked}
 	states := []billing.State{"", billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction, billing.Processing,
 		billing.Canceled}
@@ -46,12 +47,16 @@ func TestConclude(t *testing.T) {
 							}
 						}
 						p.conclude(time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC))
-						unknown := successes == 1 && !open && name != "charge"
-						if (successes > 1 || unknown || successes == 0 && name == "charge") && !p.Alarm {
+						charged := name == "charge" || name == "overpaid"
+						unknown := successes == 1 && !open && !charged
+						if (successes > 1 || unknown || successes == 0 && charged) && !p.Alarm {
 							t.Errorf("%s, %s, open %t, next %d, %v: no alarm: %s", name, ending, open, next, p.Intents, p.Why)
 						}
 						if !p.Alarm && strings.HasPrefix(p.Why, "There was one charge") != (successes == 1) {
 							t.Errorf("%s, %s, open %t, next %d, %v: %s", name, ending, open, next, p.Intents, p.Why)
+						}
+						if name == "overpaid" && !p.Alarm && !open && !strings.HasSuffix(p.Why, "give one of them back.") {
+							t.Errorf("overpaid: %s", p.Why)
 						}
 						if !strings.HasSuffix(p.Why, ".") || p.State == "" {
 							t.Errorf("%s, %s, open %t: %q, %q", name, ending, open, p.State, p.Why)
