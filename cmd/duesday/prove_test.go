@@ -180,3 +180,24 @@ func TestProve_Stripe(t *testing.T) {
 	contains(t, r.out, "There were 2 successful charges: "+ref+", "+other["id"].(string)+".", "listed")
 	equal(t, "exit", r.code, exitPerson)
 }
+
+// TestProve_PastPeriod: of a failed period that is charged again, the cancelled intent is shown beside the
+// bound one.
+func TestProve_PastPeriod(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+
+		"1,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n"+
+		"2,b@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n"))
+	c.run("run", "payments")
+	c.must("subscription", "update", "1/1", "--payment-method", "pm_sandbox_processing")
+	c.run("subscription", "charge", "1/1", "--period", "0")
+	o := c.proves("1/1", "0", "open", "There was no charge yet: pi_")
+	var seen []any
+	for _, x := range o["intents"].([]any) {
+		seen = append(seen, members(x.(map[string]any), "generation", "in_the_store", "state"))
+	}
+	equal(t, "intents", seen, []any{[]any{1, "bound", "processing"}, []any{0, "cancelled", "canceled"}})
+	c.must("subscription", "update", "2/1", "--payment-method", "pm_card_visa")
+	c.must("subscription", "charge", "2/1", "--period", "0")
+	c.proves("2/1", "0", "paid", "There was one charge: pi_")
+}
