@@ -55,6 +55,17 @@ func SumAt(kind SumKind, at time.Time, amount money.Amount) Sum {
 // ended failed it is the time of that end.
 const RecoveredDecline = "declined"
 
+// DecodePayment reads of a receipt just written what Sums needs, and its period: each charge does.
+func DecodePayment(it store.Item) (*Receipt, error) {
+	r := &Receipt{Kind: Charged}
+	c := codec{stored: it}
+	text(&c, schema.Kind, &r.Kind)
+	c.number(schema.Period, &r.Period)
+	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
+	c.instant(schema.ProcessedDate, &r.Processed)
+	return r, c.err
+}
+
 // Sums returns what the receipt adds to the sums. An imported one was no event of this store.
 func (r *Receipt) Sums() (list []Sum) {
 	switch r.Kind {
@@ -99,14 +110,15 @@ func (r *ReversalRecord) Sums(was *ReversalRecord) []Sum {
 
 // SumsText returns the sums as a text; "" of none.
 func SumsText(list []Sum) string {
-	var b strings.Builder
+	b := make([]byte, 0, 96)
 	for i, s := range list {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		b.WriteString(string(s.Kind) + " " + s.Amount.String() + " " + s.At.Format(quarterLayout))
+		b = s.Amount.AppendDecimal(append(append(b, s.Kind...), ' '))
+		b = s.At.AppendFormat(append(append(append(b, ' '), s.Amount.Currency().Code()...), ' '), quarterLayout)
 	}
-	return b.String()
+	return string(b)
 }
 
 // ParseSums reads such a text.

@@ -71,7 +71,7 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 	if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
 		writes, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
 	}
-	return e.withSums(writes, r.Sums(was), r.ReversalID+"/"+string(r.State)), err
+	return e.withSums(writes, r.Sums(was), r.ReversalID, string(r.State)), err
 }
 
 // refunded returns the outbox row of the notice of a refund: none if there is no subscription with

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -30,7 +31,7 @@ func (e *Engine) Put(ctx context.Context, s *billing.Subscription, others ...sto
 // a declined payment, or of a period that had ended failed.
 func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []store.Write) ([]store.Write, error) {
 	var sums []billing.Sum
-	id := s.Name.String() + "/" + strconv.FormatInt(s.Version, 10)
+	first := "" // sort key of the first item
 	for i := range writes {
 		w := &writes[i]
 		if w.Op != store.OpPut || w.Table != e.Table {
@@ -38,7 +39,7 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 		}
 		switch sk := w.Item.Str(schema.SK); {
 		case strings.HasPrefix(sk, billing.RecPrefix):
-			r, err := billing.DecodeReceipt(w.Item)
+			r, err := billing.DecodePayment(w.Item)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +49,7 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 			if r.Recovered != "" {
 				w.Item.Set(schema.Recovered, store.S(r.Recovered))
 			}
-			sums, id = append(sums, r.Sums()...), id+"/"+sk
+			sums, first = append(sums, r.Sums()...), cmp.Or(first, sk)
 		case strings.HasPrefix(sk, billing.PerPrefix):
 			p, err := billing.DecodePeriod(w.Item)
 			if err != nil {
@@ -58,16 +59,19 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 			if err != nil {
 				return nil, err
 			}
-			sums, id = append(sums, p.Sums(was)...), id+"/"+sk
+			sums, first = append(sums, p.Sums(was)...), cmp.Or(first, sk)
 		}
 	}
-	return e.withSums(writes, sums, id), nil
+	return e.withSums(writes, sums, s.Account, first, strconv.FormatInt(s.Version, 10)), nil
 }
 
 // recovered returns Receipt.Recovered for a receipt that is among the writes. A record of the period
 // among their deletes tells how it had ended; of an open one, the subscription as it was read.
 func (e *Engine) recovered(ctx context.Context, s *billing.Subscription, r *billing.Receipt,
 	writes []store.Write) (string, error) {
+	if r.Kind != billing.Charged && r.Kind != billing.External {
+		return "", nil // such as a second payment of the period
+	}
 	for _, w := range writes {
 		if w.Op != store.OpDelete || w.Key != billing.PeriodKey(s.Name, r.Period) {
 			continue
@@ -103,9 +107,9 @@ func (e *Engine) rewritten(ctx context.Context, s *billing.Subscription,
 	return billing.DecodePeriod(it)
 }
 
-// withSums returns the writes with the sums in one of their outbox rows, or in a row of their own. The
+// withSums returns the writes with the sums in one of their outbox rows, or in a row of their own, whose
 // id tells the event from others.
-func (e *Engine) withSums(writes []store.Write, sums []billing.Sum, id string) []store.Write {
+func (e *Engine) withSums(writes []store.Write, sums []billing.Sum, id ...string) []store.Write {
 	text := billing.SumsText(sums)
 	if text == "" {
 		return writes
@@ -117,8 +121,8 @@ func (e *Engine) withSums(writes []store.Write, sums []billing.Sum, id string) [
 		}
 	}
 	now := e.Now()
-	return append(writes, outbox.Write(e.Tables.Outbox.Name, outbox.Effect{ID: outbox.KindSum + "/" + id,
-		Kind: outbox.KindSum, Due: now, Created: now, Sums: text}))
+	return append(writes, outbox.Write(e.Tables.Outbox.Name, outbox.Effect{
+		ID: outbox.KindSum + "/" + strings.Join(id, "/"), Kind: outbox.KindSum, Due: now, Created: now, Sums: text}))
 }
 
 // beginSums notes since when a store of an older Duesday has kept sums.
