@@ -143,16 +143,3 @@ func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 	}
 	return list
 }
-
-// AMonth returns what the amount of each period comes to in a month, rounded down. A year has 52 weeks.
-func (s *Subscription) AMonth(each money.Amount) money.Amount {
-	n := int64(s.Interval.N)
-	switch minor := each.Minor(); s.Interval.Unit {
-	case civil.Week:
-		return money.New(minor*52/(12*n), each.Currency())
-	case civil.Year:
-		return money.New(minor/(12*n), each.Currency())
-	default:
-		return money.New(minor/n, each.Currency())
-	}
-}

@@ -67,15 +67,24 @@ func (e *Engine) Forecast(ctx context.Context, days int, progress func(int64)) (
 	}
 	r := &Forecast{Expected: listed(f.expected), Outstanding: listed(f.outstanding), Unreadable: f.unreadable}
 	for currency, exact := range f.monthly {
-		minor := new(big.Int).Quo(new(big.Int).Add(new(big.Int).Lsh(exact.Num(), 1), exact.Denom()),
-			new(big.Int).Lsh(exact.Denom(), 1)) // rounded half up
-		if !minor.IsInt64() {
-			return nil, money.ErrOverflow
+		amount, err := rounded(exact, currency)
+		if err != nil {
+			return nil, err
 		}
-		r.MRR = append(r.MRR, money.New(minor.Int64(), currency))
+		r.MRR = append(r.MRR, amount)
 	}
 	slices.SortFunc(r.MRR, func(a, b money.Amount) int { return cmp.Compare(a.Currency().Code(), b.Currency().Code()) })
 	return r, nil
+}
+
+// rounded returns the amount of so many minor units, rounded half up.
+func rounded(exact *big.Rat, c money.Currency) (money.Amount, error) {
+	minor := new(big.Int).Quo(new(big.Int).Add(new(big.Int).Lsh(exact.Num(), 1), exact.Denom()),
+		new(big.Int).Lsh(exact.Denom(), 1))
+	if !minor.IsInt64() {
+		return money.Amount{}, money.ErrOverflow
+	}
+	return money.New(minor.Int64(), c), nil
 }
 
 func listed(of map[dated]*Expected) (list []Expected) {

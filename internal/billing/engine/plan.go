@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -95,35 +97,66 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 	return writes, err
 }
 
-// A Planned is a subscription that a PlanChange concerns, before it and after.
+// A Planned is what a PlanChange would do.
 type Planned struct {
-	Before, After *billing.Subscription
-	Own           error // why it is left as it is
-	Told          bool
+	Names []billing.Name // of those to be changed
+	Left  []string       // why others stay as they are
+	Sums  []*PlanSum     // by currency and amount before
 }
 
-// Plan yields the subscriptions that are left to be changed. It scans, and changes nothing.
-func (e *Engine) Plan(ctx context.Context, p *PlanChange) iter.Seq2[Planned, error] {
-	return func(yield func(Planned, error) bool) {
-		for s, err := range e.Subscriptions(ctx) {
-			if err != nil {
-				yield(Planned{}, err)
-				return
-			}
-			before := *s
-			writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
-			x := Planned{Before: &before, After: s, Told: err == nil && len(writes) > 0}
-			switch {
-			case errors.Is(err, billing.ErrUnchanged):
-				continue
-			case errors.Is(err, billing.ErrState):
-				x.Own, err = err, nil
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
+// A PlanSum sums the subscriptions that paid one amount.
+type PlanSum struct {
+	Before, After           money.Amount // of a period of each
+	MonthBefore, MonthAfter money.Amount // of all
+	Count, Mail             int
+
+	months *big.Rat // periods in a month, of all
+}
+
+// Plan tells what the change would do. It scans, and changes nothing.
+func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
+	plan, sums := &Planned{Left: []string{}}, map[money.Amount]*PlanSum{}
+	for s, err := range e.Subscriptions(ctx) {
+		if err != nil {
+			return nil, err
 		}
+		was := *s
+		writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
+		switch {
+		case errors.Is(err, billing.ErrUnchanged):
+			continue
+		case errors.Is(err, billing.ErrState):
+			plan.Left = append(plan.Left, err.Error())
+			continue
+		}
+		due, dueErr := s.Begins()
+		if err = cmp.Or(err, dueErr); err != nil {
+			return nil, err
+		}
+		_, before := was.PlanOn(due)
+		g := sums[before]
+		if g == nil {
+			g = &PlanSum{Before: before, months: new(big.Rat)}
+			_, g.After = s.PlanOn(due)
+			sums[before], plan.Sums = g, append(plan.Sums, g)
+		}
+		g.Count, g.Mail, plan.Names = g.Count+1, g.Mail+len(writes), append(plan.Names, s.Name)
+		g.months.Add(g.months, perMonth(s.Interval))
 	}
+	slices.SortFunc(plan.Sums, func(a, b *PlanSum) int {
+		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
+			cmp.Compare(a.Before.Minor(), b.Before.Minor()))
+	})
+	var wrong error
+	monthly := func(g *PlanSum, each money.Amount) money.Amount {
+		sum, err := rounded(new(big.Rat).Mul(g.months, big.NewRat(each.Minor(), 1)), each.Currency())
+		wrong = cmp.Or(wrong, err)
+		return sum
+	}
+	for _, g := range plan.Sums {
+		g.MonthBefore, g.MonthAfter = monthly(g, g.Before), monthly(g, g.After)
+	}
+	return plan, wrong
 }
 
 // ChangePlan makes the change for one of its subscriptions, and reports whether it was left to be done.

@@ -227,11 +227,12 @@ func TestPlanChange_Resumable(t *testing.T) {
 	change := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
 		Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
 	all := func(w *world, p *process) {
-		for x, err := range p.Plan(ctx, change) {
-			if err != nil {
-				return
-			}
-			if _, err := p.ChangePlan(ctx, x.Before.Name, change); err != nil && !p.faults.struck() {
+		plan, err := p.Plan(ctx, change)
+		if err != nil {
+			return
+		}
+		for _, n := range plan.Names {
+			if _, err := p.ChangePlan(ctx, n, change); err != nil && !p.faults.struck() {
 				t.Error(err)
 			}
 		}
@@ -313,21 +314,18 @@ func TestPlanChange_Concerns(t *testing.T) {
 			}
 			p := &engine.PlanChange{Of: "gold", From: date("2024-03-01"), Notify: true,
 				Amount: func(money.Currency) (money.Amount, error) { return usd(1500), nil }}
-			plan := 0
-			for planned, err := range w.start().Plan(ctx, p) {
-				mustNot(t, err)
-				if plan++; (planned.Own != nil) != x.own || planned.Told != x.told {
-					t.Errorf("planned: %+v", planned)
-				}
+			plan, err := w.start().Plan(ctx, p)
+			mustNot(t, err)
+			one := map[bool]int{true: 1}
+			if len(plan.Names) != one[x.changed] || len(plan.Left) != one[x.own] || len(plan.Sums) != one[x.changed] ||
+				x.changed && (plan.Sums[0].Count != 1 || plan.Sums[0].Mail != one[x.told] || plan.Sums[0].After != usd(1500)) {
+				t.Errorf("planned: %+v", plan)
 			}
 			changed, err := w.start().ChangePlan(ctx, n, p)
 			if changed != x.changed || errors.Is(err, billing.ErrState) != x.own || !x.own && err != nil {
 				t.Errorf("changed %v, %v", changed, err)
 			}
-			if want := x.changed || x.own; (plan == 1) != want {
-				t.Errorf("planned for %d, want %v", plan, want)
-			}
-			told := w.wantTold(t, outbox.KindPriceChange, map[bool]int{true: 1}[x.told])
+			told := w.wantTold(t, outbox.KindPriceChange, one[x.told])
 			if x.told {
 				mustNot(t, change(billing.Change{SKU: new("gold"), Amount: new(usd(1299))})(w.start(), n))
 				if ok, err := w.start().StillWanted(ctx, told[0]); err != nil || ok {
