@@ -213,14 +213,14 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	switch {
 	case s.NextOpen() != nil:
 	case s.Status == billing.PastDue && urgent:
-		return e.revive(ctx, s, today)
+		return e.revive(ctx, s, c, today)
 	case s.Status == billing.PastDue:
 		failed, err := e.failedWith(ctx, s, c)
 		if err != nil {
 			return nil, err
 		}
 		if !failed {
-			return e.revive(ctx, s, today)
+			return e.revive(ctx, s, c, today)
 		}
 	case s.Status == billing.ParkedState && s.Parked == noMethod:
 		return e.unpark(s, today)

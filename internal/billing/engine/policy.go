@@ -33,14 +33,18 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 }
 
 // revive is reactivate for a new payment method, which collects the period that failed before if its
-// record says so.
-func (e *Engine) revive(ctx context.Context, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+// record says so on the day on which the method was given: a run may meet it later.
+func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]store.Write, error) {
 	p, err := e.recordOf(ctx, s.Name, s.Period-1)
 	if billing.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
+	given := today
+	if p != nil && c.given.After(p.Ended) {
+		given = civil.Earlier(today, billing.TodayIn(s.TimeZone, c.given))
+	}
 	writes, err := e.reactivate(s, today)
-	if p != nil && !p.CollectUntil.Before(today) && s.Status == billing.Active && s.Open == nil && s.Collect == 0 {
+	if p != nil && !p.CollectUntil.Before(given) && s.Status == billing.Active && s.Open == nil && s.Collect == 0 {
 		s.MarkCollect(p.Period, today)
 	}
 	return writes, err

@@ -123,3 +123,31 @@ func TestPolicy_AccountsMethod(t *testing.T) {
 	}
 	w.report(t)
 }
+
+// TestPolicy_CardGivenOnTheLastDay: the mail promises the day on which the customer gives the card by its
+// link; the run that meets the card comes after it.
+func TestPolicy_CardGivenOnTheLastDay(t *testing.T) {
+	for _, test := range []struct {
+		given string
+		paid  int
+	}{{"2024-03-01T20:00", 1}, {"2024-03-02T08:00", 0}} {
+		w, p := newPurse("2024-01-31T09:00")
+		collects(w)
+		n := w.create(one("2024-01-31", bare))
+		w.link(t, "")
+		p.use("pm_1", "pm_card_visa_chargeDeclinedLostCard")
+		w.start().run(civil.Date{})
+		if got := w.promise(t, "0"); got != "2024-03-01" {
+			t.Fatalf("the mail says %q; %s", got, w.describe(n))
+		}
+		w.set(test.given)
+		w.link(t, "")
+		p.use("pm_2", "pm_card_visa")
+		w.set("2024-03-02T09:00")
+		w.start().run(civil.Date{})
+		if s := w.sub(n); s.Paid != test.paid || s.Status != billing.Active || s.Collect != 0 {
+			t.Errorf("given at %s: paid %d, want %d; %s", test.given, s.Paid, test.paid, w.describe(n))
+		}
+		w.report(t)
+	}
+}
