@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -45,33 +47,73 @@ func (p *program) receiptList() *cobra.Command {
 }
 
 func (p *program) receiptCreate() *cobra.Command {
-	var text, note string
-	c := p.subscriptionLeaf("create", "Record a manual payment of the due period", need{processor: true},
+	var m engine.ManualPayment
+	var text string
+	var period int
+	day := dateFlag()
+	var f *pflag.FlagSet
+	c := p.subscriptionLeaf("create", "Record a manual payment of a period", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
-			sub, err := s.subscription(ctx, n)
-			if err != nil {
-				return err
-			}
-			var amount money.Amount
-			if text != "" {
-				if amount, err = parseMoney(text, sub.Amount.Currency()); err != nil {
-					return err
-				}
-			}
-			r, err := s.engine.CreateReceipt(ctx, n, amount, note, time.Time{})
-			if err != nil {
-				return err
-			}
-			p.deliver(ctx, s)
-			p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
-			return p.json(viewFullReceipt(r))
+			m.Period, m.Date = given(f, "period", period), day.value
+			return p.recordPayment(ctx, s, n, m, text)
 		})
-	c.Long = `Record a manual payment, in cash or by a transfer: it settles the due period without a
-charge. It is refused while a payment intent of the period is live, since that could take
-the money a second time.`
-	c.Flags().StringVar(&text, "amount", "", "`AMOUNT` that was taken (default the subscription's)")
-	c.Flags().StringVar(&note, "note", "", "`TEXT` that says where, such as the bank's reference")
+	c.Long = `Record a manual payment, in cash or by a transfer: it settles the due period, or the one of
+--period, without a charge. A past period must have ended failed, void or skipped. A live
+payment intent is cancelled first, since it could take the money a second time; while it
+cannot be, the payment is requested, and the command exits 3. If the intent was paid before,
+the payment is kept as an overpayment for a person to give back. With --key the same command
+again records nothing.`
+	f = c.Flags()
+	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show has it (default the due one)")
+	f.StringVar(&m.Key, "key", "", "`TEXT` of your own for this payment: the same one again is no second payment")
+	f.StringVar(&text, "amount", "", "`AMOUNT` that was taken (default the period's)")
+	f.StringVar(&m.Note, "note", "", "`TEXT` that says where, such as the bank's reference")
+	f.Var(&day, "date", "`DATE` on which it was taken (default now)")
 	return c
+}
+
+func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name, m engine.ManualPayment,
+	amount string) error {
+	sub, err := s.subscription(ctx, n)
+	if err != nil {
+		return err
+	}
+	if amount != "" {
+		if m.Amount, err = parseMoney(amount, sub.Amount.Currency()); err != nil {
+			return err
+		}
+	}
+	done, err := s.engine.CreateReceipt(ctx, n, m)
+	if err != nil {
+		return err
+	}
+	p.deliver(ctx, s)
+	if done.Repeated {
+		p.say("asked for before, and nothing was recorded anew")
+	}
+	r := done.Receipt
+	switch {
+	case done.Requested:
+		p.code = exitPerson
+		p.say("period %d of %s: requested; its payment intent is not cancelled yet, and the next payment run asks again",
+			done.Period, sub.Name)
+	case r == nil:
+		p.say("period %d of %s; its receipt has expired", done.Period, sub.Name)
+	case r.Kind == billing.Overpayment:
+		p.code = exitPerson
+		p.say("period %d of %s was charged, too: %s recorded as an overpayment; give it back, or the charge: %s", r.Period,
+			r.Name, r.Amount.Format(), p.hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
+	default:
+		p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
+	}
+	if now, err := s.subscription(ctx, n); err == nil && now.Status == billing.PastDue {
+		p.say("the subscription is still past_due: %s charges its next period again", p.hint("subscription resume "+n.String()))
+	}
+	v := object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
+	if r != nil {
+		v = viewFullReceipt(r)
+	}
+	return p.json(append(v, "requested?", done.Requested, "repeated?", done.Repeated))
 }
 
 func (p *program) receiptRefund() *cobra.Command {

@@ -97,14 +97,18 @@ func short(d interface{ Milliseconds() int64 }) string {
 	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }
 
-// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on request. nil is
-// that of a run that another process made.
+// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on request, and
+// those paid twice. nil is that of a run that another process made.
 type unsettled map[engine.Outcome][]engine.Result
 
 func (u unsettled) add(r engine.Result) {
 	switch r.Outcome {
 	case engine.OutcomeFailed, engine.OutcomeRetry, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable:
 		u[r.Outcome] = append(u[r.Outcome], r)
+	case engine.OutcomePaid:
+		if r.Reason != "" {
+			u[r.Outcome] = append(u[r.Outcome], r)
+		}
 	}
 }
 
@@ -136,7 +140,7 @@ func (u unsettled) view() object {
 		})
 	}
 	return object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
-		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable)}
+		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable), "overpaid", of(engine.OutcomePaid)}
 }
 
 // shownWaiting is how many periods are shown that wait for their customers since earlier runs.
@@ -151,7 +155,7 @@ func (p *program) sayUnsettled(u unsettled) {
 	section(p, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
 	section(p, "\nDeclined, and tried again:", append(columns, "AGAIN ON", "REASON"), u.of(engine.OutcomeRetry),
 		func(r engine.Result) []any { return cells(r, r.Retry, r.Reason) })
-	waiting, left := u.of(engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
+	waiting, left := u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
 	shown := slices.DeleteFunc(slices.Clone(waiting), func(r engine.Result) bool {
 		old := !r.New && r.Outcome == engine.OutcomePending
 		if old {

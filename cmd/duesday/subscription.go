@@ -254,6 +254,8 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	switch {
 	case s.Status == billing.ParkedState:
 		note += ": " + s.Parked + "; duesday subscription charge or skip"
+	case s.Manual != nil:
+		note += ", " + s.Manual.Amount.Format() + " paid outside is recorded when the payment intent is cancelled"
 	case collects(s) != nil:
 		note += ", period " + strconv.Itoa(*collects(s)) + " is being collected"
 	case s.CancelAtEnd && s.Status == billing.Active:

@@ -25,12 +25,17 @@ in the indexes, are compared. It changes nothing. Exits 1 when something is wron
 }
 
 func viewAudit(a *audit.Report) object {
-	return object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
+	view := func(x audit.Problem) object {
+		return object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
+			"detail", x.Detail}
+	}
+	v := object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
 		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
-		"disputes?", a.Disputes, "foreign?", a.Others, "problems", views(a.Problems, func(x audit.Problem) object {
-			return object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
-				"detail", x.Detail}
-		})}
+		"disputes?", a.Disputes, "foreign?", a.Others, "problems", views(a.Problems, view)}
+	if len(a.Notes) > 0 {
+		v = append(v, "notes", views(a.Notes, view))
+	}
+	return v
 }
 
 // An audit reads everything once, so a large cache is of no use to it. It keeps a summary of each
@@ -58,17 +63,22 @@ func (p *program) verify(ctx context.Context, s *session) error {
 		"  imported receipts", positive(report.Imported), "  paid outside", positive(report.External),
 		"  periods open", positive(report.Open), "  parked", positive(report.Parked), "  refunds", positive(report.Refunds),
 		"  disputes", positive(report.Disputes), "  charges of other stores", positive(report.Others))
-	section(p, "", []string{"PROBLEM", "SUBSCRIPTION", "PERIOD", "DETAIL"},
-		report.Problems[:min(len(report.Problems), shownProblems)], func(x audit.Problem) []any {
+	p.sayProblems("PROBLEM", report.Problems)
+	p.sayProblems("NOTE", report.Notes)
+	return p.json(viewAudit(report))
+}
+
+func (p *program) sayProblems(head string, all []audit.Problem) {
+	section(p, "", []string{head, "SUBSCRIPTION", "PERIOD", "DETAIL"}, all[:min(len(all), shownProblems)],
+		func(x audit.Problem) []any {
 			if x.Subscription == "" {
 				return []any{x.Kind, x.Account, "", x.Detail}
 			}
 			return []any{x.Kind, x.Account + "/" + x.Subscription, x.Period, x.Detail}
 		})
-	if more := len(report.Problems) - shownProblems; more > 0 {
+	if more := len(all) - shownProblems; more > 0 {
 		p.say("and %d more: %s", more, p.hint("verify --json"))
 	}
-	return p.json(viewAudit(report))
 }
 
 func (p *program) verdict(a *audit.Report) string {

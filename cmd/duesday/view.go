@@ -40,7 +40,8 @@ func viewSubscription(s *billing.Subscription) object {
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
 		"next_payment_date?", s.NextPayment, // the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
-		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "collects?", collects(s),
+		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "manual?", viewManual(s.Manual),
+		"collects?", collects(s),
 		"parked?", s.Parked, // why it waits for a person
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", viewOpen(s.Open)}
 }
@@ -67,6 +68,15 @@ func pendingText(s *billing.Subscription) string {
 		return ""
 	}
 	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + date(s.Pending.From)
+}
+
+// viewManual is the manual payment that waits for the open period's intent to be cancelled.
+func viewManual(m *billing.ManualRequest) object {
+	if m == nil {
+		return nil
+	}
+	return object{"period", m.Period, "amount", m.Amount.Decimal(), "currency", m.Amount.Currency().Code(), "note?", m.Note,
+		"processed_at", m.Processed}
 }
 
 func viewOpen(o *billing.OpenPeriod) object {

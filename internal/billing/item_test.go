@@ -36,7 +36,8 @@ func TestItem_RoundTrip(t *testing.T) {
 		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
 		NextPayment:  day(2),
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
-		Requested: billing.RequestPause, CancelAtEnd: true, Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
+		Requested: billing.RequestManual,
+		Manual:    &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true}}
@@ -60,6 +61,11 @@ func TestItem_RoundTrip(t *testing.T) {
 		Amount: amount, Ref: "pi_1", Attempts: attempts, Generation: 1, CollectUntil: day(2)}
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
+
+	keyed := &billing.KeyedRequest{Name: name, Key: "wire", Kind: billing.KeyedReceipt, Period: 3, Amount: amount, Note: "bank",
+		Created: at(1)}
+	request, err := billing.DecodeKeyed(keyed.Write("t")[0].Item)
+	same(t, keyed, request, err, "Key")
 
 	record := &billing.ReversalRecord{Name: name, ReversalID: billing.RefundIDPrefix + "0123456789abcdef0123456789abcdef",
 		Kind: billing.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: billing.ReversalFailed,

@@ -24,6 +24,7 @@ const (
 	SubPrefix   = "SUB#"
 	RecPrefix   = "REC#"
 	PerPrefix   = "PER#"
+	KeyPrefix   = "KEY#"
 	MetaPK      = "META"
 	WatermarkSK = "FLOOR"
 )

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -31,6 +32,35 @@ type OpenPeriod struct {
 	Attempts   []Attempt // the declined ones
 	SKU        string    // what a past period was for; "" of another: the subscription's
 	Overtaken  bool      // the attempt was set while an earlier one may have been under way
+}
+
+// A ManualRequest is a manual payment of the open period. Whoever finds the period's intent cancelled
+// writes the receipt.
+type ManualRequest struct {
+	Period    int
+	Amount    money.Amount
+	Note      string
+	Processed time.Time
+}
+
+func (s *Subscription) manual(c *codec) {
+	inner := codec{stored: c.seek(schema.Manual).Map(), writing: c.writing}
+	if !c.writing && inner.stored != nil {
+		s.Manual = new(ManualRequest)
+	}
+	if s.Manual == nil {
+		return
+	}
+	m := s.Manual
+	inner.amount(schema.Amount, "manual payment", &m.Amount)
+	text(&inner, schema.Note, &m.Note)
+	inner.number(schema.Period, &m.Period)
+	inner.instant(schema.ProcessedDate, &m.Processed)
+	if c.writing {
+		c.item.Set(schema.Manual, store.M(inner.item))
+	} else if inner.err != nil && c.err == nil {
+		c.err = fmt.Errorf("manual payment: %w", inner.err)
+	}
 }
 
 // An Attempt is one declined attempt.

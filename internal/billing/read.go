@@ -111,6 +111,19 @@ func (e *Records) EndedPeriods(ctx context.Context) iter.Seq2[*EndedPeriod, erro
 	return scanned(e, ctx, func(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), PerPrefix) }, DecodePeriod)
 }
 
+// ReceiptsOf returns the receipts of a period of the subscription that have not expired.
+func (e *Records) ReceiptsOf(ctx context.Context, n Name, period int) (found []*Receipt, err error) {
+	for r, err := range e.GetReceiptsByAccount(ctx, n.Account) {
+		if err != nil {
+			return nil, err
+		}
+		if r.ID == n.ID && r.Period == period && r.Kind != Imported {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
 // A decoder reads an item.
 type decoder[T any] func(store.Item) (*T, error)
 

@@ -21,6 +21,8 @@ const (
 	Charged  ReceiptKind = "charge"   // by the processor, through Duesday
 	External ReceiptKind = "external" // a manual payment, recorded by a person
 	Imported ReceiptKind = "imported" // came with the data
+	// Overpayment is a manual payment of a period that was charged, too: a person gives one of them back.
+	Overpayment ReceiptKind = "overpayment"
 )
 
 // A Receipt is the record of one payment. It never changes, except for the copy of the e-mail
@@ -52,6 +54,9 @@ func (r *Receipt) key() store.Key {
 	key := receiptKey(r.Name, r.Processed, r.Period)
 	if r.Kind == Imported && r.Raw != nil {
 		key.SK = r.Raw.Str(schema.SK)
+	}
+	if r.Kind == Overpayment { // the period has another receipt, perhaps of the same time
+		key.SK += "#" + string(Overpayment)
 	}
 	return key
 }

@@ -45,6 +45,7 @@ const (
 	RequestCancel Request = "cancel"
 	RequestPause  Request = "pause"
 	RequestSkip   Request = "skip"
+	RequestManual Request = "manual" // the period was paid outside: Manual has the payment
 )
 
 // A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was
@@ -77,6 +78,7 @@ type Subscription struct {
 	Kept         string // for how many months receipts are kept; see KeptMonths
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
+	Manual       *ManualRequest // with RequestManual
 	CancelAtEnd  bool
 	Collect      int    // the past period to be collected, plus one; 0: none, or it is open
 	CardTold     string // the last month, 2026-12, of the card whose end the customer was told of
@@ -199,6 +201,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	text(c, schema.LastCharge, &s.LastCharge)
 	s.last(c, schema.LastPaymentDate, &s.LastPayment)
 	s.last(c, schema.LastReminderDate, &s.LastReminder)
+	s.manual(c)
 	s.next(c, schema.NextPaymentDate, &s.NextPayment)
 	s.next(c, schema.NextReminderDate, &s.NextReminder)
 	s.openPeriod(c)

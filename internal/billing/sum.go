@@ -94,6 +94,28 @@ func (p *EndedPeriod) Sums(was *EndedPeriod) (list []Sum) {
 	return list
 }
 
+// RecoveredBy returns Receipt.Recovered of a receipt for the period, which had ended failed. A manual payment
+// of another amount notes the one that had failed.
+func (p *EndedPeriod) RecoveredBy(r *Receipt) string {
+	if p.Amount == r.Amount {
+		return Stamp(p.Ended)
+	}
+	return Stamp(p.Ended) + " " + p.Amount.Decimal()
+}
+
+// Failed returns what the end of the receipt's period had added to the sums, if it had ended failed.
+func (r *Receipt) Failed() (list []Sum) {
+	text, other, _ := strings.Cut(r.Recovered, " ")
+	amount := r.Amount
+	if failed, err := money.Parse(other, amount.Currency()); other != "" && err == nil {
+		amount = failed
+	}
+	if ended := ParseStamp(text); !ended.IsZero() {
+		list = append(list, SumAt(SumFailed, ended, amount))
+	}
+	return list
+}
+
 func negative(a money.Amount) money.Amount { return money.New(-a.Minor(), a.Currency()) }
 
 // Sums returns what the change of the record from was adds to the sums; was is nil for a new one.

@@ -30,6 +30,14 @@ func (s *Subscription) Reschedule(due, today civil.Date) {
 	}
 }
 
+// NotePayment counts a payment of that time. Payments may be noted out of order.
+func (s *Subscription) NotePayment(at time.Time) {
+	s.Paid++
+	if at.After(s.LastPayment) {
+		s.LastPayment = at
+	}
+}
+
 // PaidOff reports whether all installments have been paid: it is never charged again.
 func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s.Installments }
 
@@ -37,14 +45,14 @@ func (s *Subscription) PaidOff() bool { return s.Installments > 0 && s.Paid >= s
 func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested, s.Parked, s.Collect, s.Pending = RequestNone, "", 0, nil
+	s.Requested, s.Manual, s.Parked, s.Collect, s.Pending = RequestNone, nil, "", 0, nil
 }
 
 // Pause takes the subscription off the agenda.
 func (s *Subscription) Pause(today civil.Date) {
 	s.Status, s.PausedOn = Paused, today
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
-	s.Requested, s.Collect = RequestNone, 0
+	s.Requested, s.Manual, s.Collect = RequestNone, nil, 0
 }
 
 // Unanswered reports whether the last attempt was not declined: the customer has to

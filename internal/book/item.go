@@ -41,7 +41,7 @@ func newItem(attributes map[string]attribute) *item {
 }
 
 // isOfStore reports an item of a store's own records: its identity, runs, leases and mail under
-// way, and periods, which count from that store's first one. In another store it means nothing.
+// way, periods, which count from that store's first one, and keys of requests for them. In another store it means nothing.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
@@ -49,7 +49,7 @@ func (it *item) isOfStore() bool {
 	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN":
 		return true
 	}
-	return kind == "ACC" && strings.HasPrefix(it.sk, "PER#")
+	return kind == "ACC" && (strings.HasPrefix(it.sk, "PER#") || strings.HasPrefix(it.sk, "KEY#"))
 }
 
 // isDefaultCard reports the model's member for a card number.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -165,7 +164,7 @@ func (l *life) payOutside(ctx context.Context, e *engine.Engine, s *subscriber, 
 	if due, err := sub.Due(); err != nil || due.After(today) {
 		return err
 	}
-	if _, err = e.CreateReceipt(ctx, s.name, money.Amount{}, "bank transfer", time.Time{}); err == nil {
+	if _, err = e.CreateReceipt(ctx, s.name, engine.ManualPayment{Note: "bank transfer"}); err == nil {
 		month.Outside++
 	}
 	return err

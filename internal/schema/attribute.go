@@ -70,7 +70,7 @@ const (
 	Reason       = "Reason"
 	Ref          = "Ref"
 	ReminderDays = "ReminderDays"
-	Requested    = "Requested" // "cancel" or "pause", committed before the open intent is cancelled
+	Requested    = "Requested" // a billing.Request, committed before the open intent is cancelled
 	RetiredRefs  = "RetiredRefs"
 	RetryDate    = "RetryDate"
 	RunDate      = "RunDate"
@@ -133,6 +133,9 @@ const (
 	// Of a past period that is collected.
 	Collect      = "Collect"      // of a subscription: the period to be collected, plus one
 	CollectUntil = "CollectUntil" // of its record: the last day on which a new payment method collects it
+
+	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
+	Note   = "Note"   // of a manual payment: the person's reference
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -173,5 +176,6 @@ func Names() []string {
 		Waits,
 		Pending, TrialEnds,
 		Sums, SumsDate, Recovered,
+		Note, Manual,
 	}
 }

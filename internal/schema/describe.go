@@ -188,12 +188,12 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Subscription, DueDate, Currency, Charge, Kind, Amount, EndedDate, Reason, Ref), typed("L", Attempts),
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation, Program), typed("N", Format, Shards), typed("BOOL", Charging),
-		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After),
+		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After, Manual),
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered))
+		typed("S", SumsDate, Recovered), typed("S", Note))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -223,6 +223,11 @@ func recordFacets() []Facet {
 			PK, "ACC#123", SK, "PER#122#SKU#998#000003", Subscription, "122", SKU, "998", Period, 3,
 			DueDate, "2023-05-28", Status, "void", Reason, "cancelled", Amount, "4.99", Currency, "USD",
 			EndedDate, "2023-05-28T14:15:39.247Z"),
+		facet("RequestKeys", "AccountId", "SubId#SKU#KeyHash",
+			[]string{Subscription, SKU, Kind, Period, Amount, Currency, Note, CreatedDate, TTL},
+			PK, "ACC#123", SK, "KEY#122#SKU#998#0123456789abcdef0123456789abcdef", Subscription, "122", SKU, "998",
+			Kind, "receipt", Period, 3, Amount, "4.99", Currency, "USD", Note, "transfer 4711",
+			CreatedDate, "2023-05-28T14:15:39.247Z", TTL, 1719843339),
 	}
 }
 

@@ -133,7 +133,7 @@ func (v *scan) add(it store.Item) {
 		s.account = billing.DecodeAccount(it)
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
 		v.addReceipt(s, key, it)
-	case strings.HasPrefix(key.SK, billing.PerPrefix):
+	case strings.HasPrefix(key.SK, billing.PerPrefix), strings.HasPrefix(key.SK, billing.KeyPrefix):
 		v.report.Own++
 	case stray == nil:
 		v.report.Others++

@@ -48,13 +48,16 @@ func (a *auditor) readWalk(ctx context.Context) (err error) {
 func (a *auditor) checkState(s *billing.Subscription) {
 	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
 	o, requests := s.Open, [...]billing.Request{billing.RequestNone, billing.RequestCancel, billing.RequestPause,
-		billing.RequestSkip}
+		billing.RequestSkip, billing.RequestManual}
 	states := [...]billing.State{"", billing.Processing, billing.RequiresAction, billing.Failing}
 	switch {
 	case !s.Status.Known():
 		problem("unknown status", "%q: no run charges it", s.Status)
 	case !slices.Contains(requests[:], s.Requested):
 		problem("unknown request", "%q", s.Requested)
+	case (s.Requested == billing.RequestManual) != (s.Manual != nil), s.Manual != nil && o == nil:
+		problem("manual payment out of step", "%q is requested, with its payment %v and an open period %v", s.Requested,
+			s.Manual != nil, o != nil)
 	case o != nil && !slices.Contains(states[:], o.State):
 		problem("unknown state of an open period", "%q", o.State)
 	case o != nil && (o.Period > s.Period || o.Period < 0 || o.Ref == ""):

@@ -31,6 +31,7 @@ type Report struct {
 	Refunds       int // records of refunds, in any state
 	Disputes      int // records of disputes, in any state
 	Problems      []Problem
+	Notes         []Problem // that are none, and that a person should know
 }
 
 // A Problem is one disagreement, or one record that contradicts another.

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -40,6 +42,8 @@ func (a *auditor) add(it store.Item) {
 		gather(a, "refund", it, billing.DecodeReversal, a.addReversal)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
 		gather(a, "period", it, billing.DecodePeriod, a.addEnded)
+	case strings.HasPrefix(key.SK, billing.KeyPrefix):
+		gather(a, "request", it, billing.DecodeKeyed, a.addKeyed)
 	case strings.HasPrefix(key.PK, billing.RunPK("")) && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
 	}
@@ -116,14 +120,17 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 
 func (a *auditor) addReceipt(r *billing.Receipt) {
 	a.sums.add(r.Sums()...)
-	if ended := billing.ParseStamp(r.Recovered); !ended.IsZero() {
-		a.sums.add(billing.SumAt(billing.SumFailed, ended, r.Amount))
-	}
+	a.sums.add(r.Failed()...)
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
 		period: int32(r.Period), due: r.Due}
 	switch r.Kind {
 	case billing.Imported:
 		a.result.Imported++
+		return
+	case billing.Overpayment:
+		a.result.Notes = append(a.result.Notes, Problem{Kind: "overpaid", Account: r.Account, Subscription: r.ID,
+			Period: r.Period, Detail: fmt.Sprintf("%s was paid outside on %s, and the period was charged, too: a person has to "+
+				"give one of them back", r.Amount, r.Processed.Format(time.DateOnly))})
 		return
 	case billing.External:
 		a.result.External++
@@ -152,6 +159,14 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 	}
 	s := a.sub(p.Name)
 	s.marks = append(s.marks, m)
+}
+
+// addKeyed checks a request with a key. It may outlive its subscription's receipts, and decides nothing.
+func (a *auditor) addKeyed(k *billing.KeyedRequest) {
+	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
+		a.problem("unknown kind of a request", k.Name, k.Period, "%q: want %s or %s", k.Kind, billing.KeyedReceipt,
+			billing.KeyedCharge)
+	}
 }
 
 // addRun checks the balance of a run.

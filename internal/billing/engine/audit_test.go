@@ -28,6 +28,7 @@ func (w *world) audit() []string {
 		a.subscription(name, w.spy.subs[name])
 	}
 	a.notices()
+	a.manual()
 	a.boundIntents()
 	a.answeredCanceled()
 	w.spy.mu.Unlock()
@@ -169,6 +170,24 @@ func (a *auditor) receipt(id string, r store.Item, sub store.Item) {
 	}
 	if want, ok := a.w.amounts[id]; ok && want != c.Amount {
 		a.w.violate("%s was charged %s, want %s", id, c.Amount, want)
+	}
+}
+
+// manual: each payment that a person has told of under a key is recorded once, or waits to be. None is
+// recorded for a period to come.
+func (a *auditor) manual() {
+	told := map[string]int{}
+	for key, it := range a.spy.keys {
+		id := fmt.Sprintf("%s/%s/%d", it.Str(schema.PK), it.Str(schema.Subscription), it.Int(schema.Period))
+		sub := a.spy.subs[it.Str(schema.PK)+"/"+it.Str(schema.Subscription)]
+		if told[id]++; a.spy.outside[id] != 1 && sub.Get(schema.Manual).Map().Int(schema.Period) != it.Int(schema.Period) {
+			a.w.violate("%s: the manual payment of %s is recorded %d times", key, id, a.spy.outside[id])
+		}
+	}
+	for id, n := range a.spy.outside {
+		if n > 1 || told[id] > 1 {
+			a.w.violate("%s has %d manual payments, and %d keys", id, n, told[id])
+		}
 	}
 }
 

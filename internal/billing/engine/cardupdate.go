@@ -245,13 +245,9 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 // failedWith reports whether the period before failed, and was last tried, with the choice. An
 // unauthenticated period has no attempt: then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
-	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(s.Name, s.Period-1))
+	p, err := e.recordOf(ctx, s.Name, s.Period-1)
 	if err != nil {
 		return false, billing.IgnoreNotFound(err)
-	}
-	p, err := billing.DecodePeriod(it)
-	if err != nil {
-		return false, err
 	}
 	if n := len(p.Attempts); n > 0 {
 		return p.Attempts[n-1].Method == c.method, nil

@@ -131,12 +131,13 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	return writes, nil
 }
 
-// receiptOf returns the receipt of the period, or nil if it has expired.
+// receiptOf returns the receipt that has settled the period, or nil if it has expired.
 func (e *Engine) receiptOf(ctx context.Context, n billing.Name, period int) (*billing.Receipt, error) {
-	for r, err := range e.GetReceiptsByAccount(ctx, n.Account) {
-		if err != nil || r.ID == n.ID && r.Period == period && r.Kind != billing.Imported {
+	found, err := e.ReceiptsOf(ctx, n, period)
+	for _, r := range found {
+		if r.Kind != billing.Overpayment {
 			return r, err
 		}
 	}
-	return nil, nil
+	return nil, err
 }

@@ -123,27 +123,30 @@ func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today ci
 	return step{again: true}, e.Put(ctx, s)
 }
 
-// collected books the charge of a past period, in memory. It returns the other writes: the receipt
-// and its mail, and the deletion of the record.
+// collected books the charge of a past period, in memory, and returns the other writes.
 func (e *Engine) collected(s *billing.Subscription, in billing.Intent, sku string, due, today civil.Date) []store.Write {
 	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
 	rec.Period, rec.SKU = in.Tag.Period, sku
 	if s.Collecting() && s.Open.Ref == in.Ref {
 		rec.Period = s.Open.Period
 	}
+	s.LastCharge = in.Ref
+	return e.paidPast(s, rec, today)
+}
+
+// paidPast books a payment of a past period, in memory. It returns the other writes: the receipt and
+// its mail, and the deletion of the record.
+func (e *Engine) paidPast(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
 	if months, known := billing.KeptMonths(s.Kept, rec.Period); known {
-		rec.Expires = expiry(rec.Processed, months) // the subscription says so, and the audit believes it
+		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
 	}
 	others := append(e.notice(outbox.KindReceipt, s, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()),
 		store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
-	s.LastCharge = in.Ref
-	if s.Paid++; rec.Processed.After(s.LastPayment) {
-		s.LastPayment = rec.Processed
-	}
-	if s.Open != nil && s.Open.Period != rec.Period { // reconciled beside another period, which goes on
+	s.NotePayment(rec.Processed)
+	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil { // another period, which goes on
 		return others
 	}
-	return append(others, e.closePast(s, today, true)...)
+	return append(others, e.closePast(s, today, rec.Kind == billing.Charged)...)
 }
 
 // closePast ends the collecting of a past period, in memory: it carries out the request, and sets the
@@ -164,7 +167,7 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 	case paid && s.Status == billing.PastDue && err == nil && !due.Before(today):
 		s.Status = billing.Active
 	}
-	if s.Requested = billing.RequestNone; !altered {
+	if s.Requested, s.Manual = billing.RequestNone, nil; !altered {
 		s.Reschedule(due, e.agendaDay(s, today))
 	}
 	if s.Status == status {

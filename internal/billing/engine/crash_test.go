@@ -103,8 +103,14 @@ func requests() []request {
 		{"bad method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
 		{"day", update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},
 		{"receipt", func(c *crash, p *process) {
-			_, err := p.CreateReceipt(ctx, c.name, money.Amount{}, "cash", time.Time{})
+			_, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Note: "cash"})
 			c.refused(p, err)
+		}},
+		{"receipt with a key, twice", func(c *crash, p *process) {
+			for range 2 {
+				_, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Key: "wire", Period: new(int)})
+				c.refused(p, err)
+			}
 		}},
 	}
 }

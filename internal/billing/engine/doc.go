@@ -8,12 +8,13 @@
 // # Where things are
 //
 //   - next.go: the decision of the charge protocol; execute.go carries it out
-//   - intent.go, settle.go, retry.go: its actions, the receipt of a manual payment among them;
-//     result.go: their results; dryrun.go: the results of a dry run of the payment job
+//   - intent.go, settle.go, retry.go: its actions; result.go: their results; dryrun.go: the results of
+//     a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
 //   - statement.go, forecast.go: reports: what came in, and what is to come
-//   - request.go, accountchange.go: the requests of people
+//   - request.go, accountchange.go: the requests of people; manual.go: payments taken outside;
+//     requestkey.go: the keys by which a repeated request is known
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change

@@ -65,6 +65,8 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
 	var pending pendingSettle
 	moved := false // the period at hand, by this call
+	reported, tell := false, report
+	report = func(r Result) { reported = true; tell(r) }
 	for tries := 0; tries < store.MaxTries; {
 		s, bound := fresh, fresh != nil
 		if fresh = nil; !bound {
@@ -79,6 +81,9 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			w.count(r, pending.past)
 		}
 		if w.trigger == byPerson && s.AtHand() != w.period {
+			if !reported {
+				return passed(s, w.period)
+			}
 			return nil
 		}
 		past := s.AtHand() < s.Period
@@ -264,7 +269,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doSettle:
 		return e.settle(ctx, s, in, t.today)
 	case doEnd:
-		if s.Collecting() {
+		if s.Collecting() && s.Manual == nil {
 			return e.endPast(ctx, s, t.today, cmp.Or(t.w.refusal, "its payment intent was cancelled"))
 		}
 		return e.end(ctx, s, t.today)

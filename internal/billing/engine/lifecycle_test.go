@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 )
 
@@ -325,19 +324,15 @@ func TestExternalReceipt(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
 	w.daily("2024-01-31") // declined: the intent is live
-	_, err := w.start().CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
-	wantErr(t, err, billing.ErrState)
-	_, err = w.box.Cancel(ctx, w.sub(n).Open.Ref)
+	r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1000), Note: "cash"})
 	mustNot(t, err)
-	r, err := w.start().CreateReceipt(ctx, n, usd(1000), "cash", time.Time{})
-	mustNot(t, err)
-	if r.Kind != billing.External || r.Period != 0 || r.Amount != usd(1000) {
+	if x := r.Receipt; x == nil || x.Kind != billing.External || x.Period != 0 || x.Amount != usd(1000) {
 		t.Errorf("receipt %+v", r)
 	}
-	_, err = w.start().CreateReceipt(ctx, n, money.Amount{}, "again", time.Time{})
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Note: "again"})
 	wantErr(t, err, billing.ErrState) // nothing is due
 	w.goTo(date("2024-02-29"))
-	_, err = w.start().CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
 	mustNot(t, err)
 	w.daily("2024-03-30")
 	equal(t, w.attempts(), []string{"2024-01-31"})

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -78,11 +77,19 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 			return err
 		}, func(w *world, n billing.Name) int { return w.count(n, "skipped") }},
 		{"receipt", false, func(p *process, n billing.Name) error {
-			_, err := p.CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
+			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
 		{"receipt of a parked period", true, func(p *process, n billing.Name) error {
-			_, err := p.CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
+			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
+			return err
+		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
+		{"receipt with a key, twice", false, func(p *process, n billing.Name) error {
+			m := engine.ManualPayment{Key: "wire 7", Note: "cash"}
+			_, err := p.CreateReceipt(ctx, n, m)
+			if err == nil {
+				_, err = p.CreateReceipt(ctx, n, m)
+			}
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
 		{"charge", true, func(p *process, n billing.Name) error {
@@ -94,7 +101,7 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 		"nothing": func(*world, billing.Name) int { return 0 },
 		"a receipt": func(w *world, n billing.Name) int {
 			before := len(w.dues(n))
-			_, err := w.start().CreateReceipt(ctx, n, money.Amount{}, "another's", time.Time{})
+			_, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Note: "another's"})
 			if err != nil && !errors.Is(err, billing.ErrState) {
 				t.Error(err)
 			}

@@ -106,6 +106,8 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 		return err
 	case in.State == billing.Succeeded:
 		_, err = e.settle(ctx, s, in, today)
+	case in.State == billing.Canceled && s.Manual != nil:
+		_, err = e.endManual(ctx, s, today)
 	case in.State == billing.Canceled:
 		_, err = e.endPast(ctx, s, today, "another charge of the processor came before it")
 	default:
@@ -131,6 +133,10 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, other.State,
 				billing.ErrState)
 		}
+	}
+	if s.Period < in.Tag.Period && s.Manual != nil {
+		_, err := e.end(ctx, s, today)
+		return err
 	}
 	if s.Period < in.Tag.Period {
 		void := e.ended(s, billing.EndVoid, "no charge at the processor when the store was reconciled", s.Open)

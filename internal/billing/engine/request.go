@@ -214,6 +214,9 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 			return closed(s, today)
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, fmt.Errorf("subscription %s is being cancelled: %w", s.Name, billing.ErrState)
+		case s.Requested == billing.RequestManual:
+			return nil, fmt.Errorf("subscription %s: a manual payment of period %d is being recorded: wait until it is: %w",
+				s.Name, s.Open.Period, billing.ErrState)
 		}
 		s.Requested = r
 		s.NextPayment = today // recovery is the next run

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -283,7 +284,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	w, n := charged(planted{})
 	first := w.sub(n).LastCharge
 	w.goTo(date("2024-02-29"))
-	_, err := w.start().CreateReceipt(t.Context(), n, money.Amount{}, "cash", time.Time{})
+	_, err := w.start().CreateReceipt(t.Context(), n, engine.ManualPayment{Note: "cash"})
 	mustNot(t, err)
 	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1})
 	wantErr(t, err, billing.ErrState)

@@ -214,8 +214,8 @@ func (j *job) add(r Result) {
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	j.report.Counts[r.Outcome]++
-	if r.New && r.Outcome == OutcomePending {
-		j.report.Waits++
+	if r.New && (r.Outcome == OutcomePending || r.Outcome == OutcomePaid && r.Reason != "") {
+		j.report.Waits++ // one that was paid twice waits for a person
 	}
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {

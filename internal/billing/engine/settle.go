@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -20,14 +18,18 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	today civil.Date) (step, error) {
 	o := s.Open
 	r := resultOf(s, OutcomePaid, "")
-	if s.Collecting() {
-		collected := e.collected(s, in, s.SKUOf(o), o.Due, today)
-		return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, collected...)
+	var others []store.Write
+	if s.Manual != nil {
+		r.Reason, others = overpaid, []store.Write{store.Put(e.Table, e.manualReceipt(s, billing.Overpayment).Item(), store.Absent())}
 	}
-	s.LastCharge = in.Ref
-	paid := e.paid(s, e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref), today)
-	err := e.Put(ctx, s, paid...)
-	return step{result: r, again: err == nil && goesOn(s, today)}, err
+	if s.Collecting() {
+		others = append(others, e.collected(s, in, s.SKUOf(o), o.Due, today)...)
+	} else {
+		s.LastCharge = in.Ref
+		rec := e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref)
+		others = append(others, e.paid(s, rec, today)...)
+	}
+	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
 }
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
@@ -53,8 +55,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	s.Open = nil
 	s.Period++
 	if paid {
-		s.Paid++
-		s.LastPayment = at
+		s.NotePayment(at)
 	}
 	s.TakeEffect()
 	due, err := s.Schedule().Due(s.Period)
@@ -73,7 +74,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		record.Due = due
 		others = []store.Write{record.Write(e.Table)}
 	}
-	s.Requested = billing.RequestNone
+	s.Requested, s.Manual = billing.RequestNone, nil
 	s.Reschedule(due, e.agendaDay(s, today))
 	return others
 }
@@ -81,6 +82,9 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 // end closes the open period unpaid. The processor has shown its intent cancelled: nobody
 // can pay it any more.
 func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	if s.Manual != nil {
+		return e.endManual(ctx, s, today)
+	}
 	o := s.Open
 	ending, reason, outcome := billing.EndFailed, "", OutcomeFailed
 	switch s.Requested {
@@ -90,6 +94,8 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 		ending, reason, outcome = billing.EndVoid, "the subscription was paused", OutcomeSkipped
 	case billing.RequestSkip:
 		ending, reason, outcome = billing.EndSkipped, "skipped by a person", OutcomeSkipped
+	case billing.RequestManual:
+		ending, reason, outcome = billing.EndVoid, "a manual payment of which another tool has removed the record", OutcomeSkipped
 	}
 	if ending == billing.EndFailed {
 		reason = e.failure(o)
@@ -151,75 +157,6 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 		p.Amount, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Ref, o.Generation, o.Attempts, o.Due
 	}
 	return p
-}
-
-// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles the period
-// that is due at the first read, without a charge. It returns ErrState if nothing is due, or while
-// an intent is live and could still take the money a second time. A zero amount means the
-// subscription's; note is the person's reference.
-func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, amount money.Amount, note string,
-	at time.Time) (rec *billing.Receipt, err error) {
-	if err := billing.CheckText("note", note, billing.MaxText); err != nil {
-		return nil, err
-	}
-	full, err := e.Subscription(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
-		return nil, err
-	}
-	defer e.locks.lock(full.Name)()
-	o, at := once{Engine: e}, cmp.Or(at, e.Now()).UTC().Truncate(time.Millisecond)
-	err = e.reload(ctx, full.Name, func(s *billing.Subscription) error {
-		landed, err := o.landed(ctx, s)
-		switch {
-		case landed || err != nil:
-			return err
-		case s.Period != full.Period:
-			return passed(s, full.Period)
-		}
-		if rec, err = e.manual(ctx, s, amount, note, at); err != nil {
-			return err
-		}
-		return o.put(ctx, s, e.paid(s, rec, billing.TodayIn(s.TimeZone, e.Now()))...)
-	})
-	return rec, err
-}
-
-// manual returns the receipt of a manual payment of the due period. A zero amount is the
-// subscription's.
-func (e *Engine) manual(ctx context.Context, s *billing.Subscription, amount money.Amount, note string,
-	at time.Time) (*billing.Receipt, error) {
-	today := billing.TodayIn(s.TimeZone, e.Now())
-	if s.Collecting() {
-		return nil, fmt.Errorf("subscription %s: period %d is being collected: %w", s.Name, s.Open.Period, billing.ErrState)
-	}
-	if s.Open != nil {
-		in, err := e.proc.Lookup(ctx, s.Open.Ref)
-		if err != nil {
-			return nil, fmt.Errorf("subscription %s: its payment intent cannot be looked up: %w", s.Name, err)
-		}
-		if in.State != billing.Canceled {
-			const live = "subscription %s: payment intent %s is live (%s) and could still be paid; cancel, pause or skip " +
-				"first: %w"
-			return nil, fmt.Errorf(live, s.Name, s.Open.Ref, in.State, billing.ErrState)
-		}
-	}
-	due, err := s.Due()
-	switch {
-	case err != nil:
-		return nil, err
-	case s.Status != billing.Active && s.Status != billing.ParkedState:
-		return nil, fmt.Errorf("subscription %s is %s: nothing is due: %w", s.Name, s.Status, billing.ErrState)
-	case due.After(today):
-		return nil, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, billing.ErrState)
-	case amount == money.Amount{}:
-		amount = s.Amount
-	case !amount.IsPositive() || amount.Currency() != s.Amount.Currency():
-		return nil, billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
-	}
-	return e.receipt(s, billing.External, amount, due, at, note), nil
 }
 
 // ImportReceipt stores a receipt of imported data. It returns false if the receipt is there

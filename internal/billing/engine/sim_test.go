@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -142,7 +142,7 @@ func (s *simulation) moment() {
 	}
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
-		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(17), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(20), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -192,7 +192,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
 		_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})
 	case 10:
-		_, err = p.CreateReceipt(ctx, n, money.Amount{}, "cash", time.Time{})
+		_, err = p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
 	case 11:
 		_, _, err = p.ChargeParked(ctx, n)
 	case 12:
@@ -201,6 +201,13 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		err = s.chargePeriod(p, n, rng)
 	case 13:
 		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
+	case 17, 18, 19: // perhaps of a past period, and perhaps told of before
+		period := max(0, int(s.w.rawOf(n).Int(schema.Period))-rng.IntN(3))
+		var r *engine.Recorded
+		r, err = p.CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Key: fmt.Sprint("wire ", period), Note: "wire"})
+		if err == nil {
+			s.note(r)
+		}
 	}
 	switch {
 	case err == nil:
@@ -236,6 +243,20 @@ func (s *simulation) chargePeriod(p *process, n billing.Name, rng *rand.Rand) er
 		}
 	}
 	return err
+}
+
+// note counts what became of a manual payment.
+func (s *simulation) note(r *engine.Recorded) {
+	switch {
+	case r.Repeated:
+		s.did["manual, repeated"]++
+	case r.Requested:
+		s.did["manual, requested"]++
+	case r.Receipt != nil && r.Receipt.Kind == billing.Overpayment:
+		s.did["manual, overpaid"]++
+	default:
+		s.did["manual"]++
+	}
 }
 
 // customers authenticate, and banks decide, after a while.

@@ -326,6 +326,13 @@ func spoiltPeriods() []spoiling {
 		{"a period to be collected without a date", "never charged", func(h *hand) { h.set("a6", schema.Collect, 1) }},
 		{"a mark of a period to come", "mark out of step", func(h *hand) { h.set("a1", schema.Collect, 9) }},
 		{"the record of a failed period gone", "period skipped", func(h *hand) { h.drop("a6", "PER#") }},
+		{"a manual payment that is gone", "manual payment out of step", func(h *hand) {
+			h.set("a2", schema.Requested, "manual")
+		}},
+		{"a request with a key that is none", "unknown kind of a request", func(h *hand) {
+			k := billing.KeyedRequest{Name: named("a1"), Key: "wire", Kind: "gift", Amount: usd(1), Created: h.now()}
+			h.commit(k.Write(h.tables.RecurringPayments.Name)[0])
+		}},
 		{"an end that is none", "unknown end of a period", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
 		{"a record of a period to come", "record of a period to come", func(h *hand) {
 			h.first("a6", "PER#", schema.Period, 4, schema.SK, "PER#s1#SKU#gold#000004", schema.DueDate, "2024-05-31")

@@ -29,9 +29,11 @@ type spy struct {
 	subs     map[string]store.Item // guarded by mu, as are the others
 	receipts map[string][]store.Item
 	ended    map[string]store.Item
-	notices  map[string]notice // outbox rows by effect id
-	bound    map[string]string // ref -> subscription/period
-	day      civil.Date        // business day of the run under way
+	outside  map[string]int        // manual payments of a subscription/period, overpayments among them
+	keys     map[string]store.Item // requests with a key
+	notices  map[string]notice     // outbox rows by effect id
+	bound    map[string]string     // ref -> subscription/period
+	day      civil.Date            // business day of the run under way
 	counts   tally
 }
 
@@ -45,7 +47,7 @@ type tally struct{ receipts, failed int }
 
 func newSpy(w *world, mem *memstore.Store) *spy {
 	return &spy{Store: mem, w: w, mem: mem, subs: map[string]store.Item{}, receipts: map[string][]store.Item{},
-		ended: map[string]store.Item{}, notices: map[string]notice{}, bound: map[string]string{}}
+		ended: map[string]store.Item{}, outside: map[string]int{}, keys: map[string]store.Item{}, notices: map[string]notice{}, bound: map[string]string{}}
 }
 
 // snapshot is a backup of the store, with what the spy remembers of it.
@@ -54,6 +56,7 @@ func (s *spy) snapshot() *spy {
 	defer s.mu.Unlock()
 	c := newSpy(s.w, s.mem.Snapshot())
 	c.subs, c.receipts, c.ended = maps.Clone(s.subs), maps.Clone(s.receipts), maps.Clone(s.ended)
+	c.outside, c.keys = maps.Clone(s.outside), maps.Clone(s.keys)
 	c.notices, c.bound = maps.Clone(s.notices), maps.Clone(s.bound)
 	return c
 }
@@ -122,11 +125,21 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 	case !strings.HasPrefix(key.PK, "ACC#"):
 	case kind == "REC" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
-		if w.Item.Str(schema.Kind) == "imported" {
+		switch w.Item.Str(schema.Kind) {
+		case "imported":
+			return
+		case "external":
+			s.outside[id]++
+		case "overpayment":
+			s.outside[id]++
 			return
 		}
 		s.receipts[id] = append(s.receipts[id], w.Item)
-		s.counts.receipts++
+		if w.Item.Str(schema.Kind) == "" {
+			s.counts.receipts++
+		}
+	case kind == "KEY" && w.Op == store.OpPut:
+		s.keys[key.PK+"/"+key.SK] = w.Item
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
 		again := s.ended[id].Str(schema.EndedDate) == w.Item.Str(schema.EndedDate) // it has not failed anew
@@ -208,7 +221,7 @@ func (s *spy) seeEnd(name string, n int64, all []store.Write) {
 			continue
 		}
 		switch kind, _, _ := strings.Cut(w.Item.Str(schema.SK), "#"); {
-		case kind == "REC", kind == "PER" && w.Item.Str(schema.Status) != "parked":
+		case kind == "REC" && w.Item.Str(schema.Kind) != "overpayment", kind == "PER" && w.Item.Str(schema.Status) != "parked":
 			proofs++
 		}
 	}

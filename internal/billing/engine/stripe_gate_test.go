@@ -106,7 +106,7 @@ func TestGate_AnotherCustomerInTheLostTime(t *testing.T) {
 	for name, op := range map[string]op{
 		"collect now": {do: func(e *engine.Engine, n billing.Name) error { _, _, err := e.CollectNow(ctx, n); return err }},
 		"receipt": {do: func(e *engine.Engine, n billing.Name) error {
-			_, err := e.CreateReceipt(ctx, n, usd(1299), "cash", time.Time{})
+			_, err := e.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1299), Note: "cash"})
 			return err
 		}},
 		"charge parked": {parked: true,
@@ -216,7 +216,7 @@ func TestGate_RefusedPlace(t *testing.T) {
 	for range 2 { // whether the place only refuses to be listed, or anything
 		_, _, err := e.CollectNow(t.Context(), n)
 		wantErr(t, err, billing.ErrAccountRefused)
-		_, err = e.CreateReceipt(t.Context(), n, usd(1299), "cash", time.Time{})
+		_, err = e.CreateReceipt(t.Context(), n, engine.ManualPayment{Amount: usd(1299), Note: "cash"})
 		wantErr(t, err, billing.ErrAccountRefused)
 		mustNot(t, b.fake.Disconnect("acct_gone"))
 		e = b.mustEngine(w)

@@ -84,7 +84,7 @@ func (e *Engine) recovered(ctx context.Context, s *billing.Subscription, r *bill
 		}
 		p, err := billing.DecodePeriod(it)
 		if err == nil && p.Ending == billing.EndFailed {
-			return billing.Stamp(p.Ended), nil
+			return p.RecoveredBy(r), nil
 		}
 	}
 	open := s.Raw.Get(schema.OpenPeriod).Map()

@@ -88,7 +88,7 @@ func TestSums(t *testing.T) {
 		silence(t, w, account)
 	}
 	w.daily("2024-01-31")
-	_, err := w.start().CreateReceipt(t.Context(), cash, usd(500), "cash", time.Time{})
+	_, err := w.start().CreateReceipt(t.Context(), cash, engine.ManualPayment{Amount: usd(500), Note: "cash"})
 	mustNot(t, err)
 	w.daily("2024-02-02")
 	w.refund(t, refund.Order{Name: named("a1"), Amount: usd(299), Key: "once"})

@@ -174,7 +174,8 @@ func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o O
 		switch {
 		case err != nil:
 			return "", err
-		case r.ID != sub.ID || r.Period != o.Period || r.Kind == billing.Imported: // an imported one may lack its period
+		case r.ID != sub.ID || r.Period != o.Period || r.Kind == billing.Imported, // an imported one may lack its period
+			r.Kind == billing.Overpayment:
 		case r.Kind == billing.External:
 			return "", fmt.Errorf("subscription %s: period %d was paid outside%s: give it back where it was paid: %w",
 				sub.Name, o.Period, after(", ", r.Charge), billing.ErrState)

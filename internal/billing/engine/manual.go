@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A ManualPayment is a payment that was taken outside, as a person tells of it.
+type ManualPayment struct {
+	Period *int         // nil: the one that is due at the first read
+	Key    string       // the same key again is the same request; "": none
+	Amount money.Amount // zero: that of the period
+	Note   string       // the person's reference
+	Date   civil.Date   // on which it was taken, in the subscription's time zone; zero: now
+}
+
+func (m *ManualPayment) check() error {
+	if m.Period != nil && *m.Period < 0 {
+		return billing.Invalid("period", "want 0 or more, as receipt list and subscription show have it")
+	}
+	if err := billing.CheckText("key", m.Key, billing.MaxID); err != nil {
+		return err
+	}
+	return billing.CheckText("note", m.Note, billing.MaxText)
+}
+
+// taken returns when it was taken: now, or at the beginning of an earlier day.
+func (m *ManualPayment) taken(s *billing.Subscription, now time.Time) (time.Time, error) {
+	switch today := s.Today(civil.Date{}, now); {
+	case m.Date.IsZero() || m.Date == today:
+		return now, nil
+	case m.Date.After(today):
+		return now, billing.Invalid("date", "want "+today.String()+", which is today, or a day before it")
+	}
+	loc, err := civil.Zone(cmp.Or(s.TimeZone, "UTC"))
+	if err != nil {
+		loc = time.UTC
+	}
+	return m.Date.In(loc).UTC(), nil
+}
+
+// Recorded is the answer to CreateReceipt.
+type Recorded struct {
+	Period    int
+	Receipt   *billing.Receipt // an overpayment if the period was charged, too; nil: requested, or expired since
+	Requested bool             // its intent cannot be cancelled yet: the payment runs go on with it
+	Repeated  bool             // the key was known
+}
+
+// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles an unpaid period
+// without a charge. That is the due or parked one, or a past one whose record says failed, void or
+// skipped. While an intent is live, the payment is committed as the request, and then the intent is
+// cancelled. If the intent is paid meanwhile, the payment becomes an overpayment. CreateReceipt returns
+// ErrState if the period is paid or not due.
+func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	full, err := e.Subscription(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	at, err := m.taken(full, e.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
+		return nil, err
+	}
+	t := manualRequest{once: once{Engine: e}, ManualPayment: m, period: full.Period, at: at}
+	t.asked = billing.KeyedRequest{Name: full.Name, Key: m.Key, Kind: billing.KeyedReceipt, Period: billing.AnyPeriod,
+		Amount: m.Amount, Note: m.Note}
+	if m.Period != nil {
+		t.period, t.asked.Period = *m.Period, *m.Period
+	}
+	if err := t.commit(ctx); err != nil {
+		return nil, err
+	}
+	if t.rec != nil {
+		return &Recorded{Period: t.period, Receipt: t.rec}, nil
+	}
+	return t.carryOn(ctx)
+}
+
+// A manualRequest is one call of CreateReceipt.
+type manualRequest struct {
+	once
+	ManualPayment
+	period   int
+	at       time.Time
+	asked    billing.KeyedRequest
+	repeated bool
+	rec      *billing.Receipt // committed; nil while an intent was open, and of a repetition
+}
+
+// commit commits the receipt, or the request for it.
+func (t *manualRequest) commit(ctx context.Context) error {
+	defer t.locks.lock(t.asked.Name)()
+	return t.reload(ctx, t.asked.Name, func(s *billing.Subscription) error {
+		landed, err := t.landed(ctx, s)
+		if landed || err != nil {
+			return err
+		}
+		before, err := t.keyed(ctx, &t.asked)
+		if before != nil && err == nil {
+			t.period, t.repeated, t.rec = before.Period, true, nil
+		}
+		if before != nil || err != nil {
+			return err
+		}
+		decide := t.due
+		switch {
+		case s.Open != nil && s.Open.Period == t.period:
+			decide = t.live
+		case s.Period > t.period:
+			decide = t.past
+		}
+		k := t.asked
+		writes, amount, err := decide(ctx, s)
+		if err != nil || t.repeated {
+			return err
+		}
+		k.Period, k.Amount, k.Created = t.period, amount, t.Now()
+		return t.put(ctx, s, append(writes, k.Write(t.Table)...)...)
+	})
+}
+
+// carryOn cancels the intent of a request, and returns what has become of the request.
+func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
+	n := t.asked.Name
+	r := &Recorded{Period: t.period, Repeated: t.repeated}
+	s, err := t.Load(ctx, n)
+	if err == nil && s.Manual != nil {
+		if err = t.collect(ctx, n, work{trigger: byRequest}, func(Result) {}); err == nil {
+			s, err = t.Load(ctx, n)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subscription %s: the payment of period %d is requested, and the next payment run goes on "+
+			"with it: %w", n, t.period, err)
+	}
+	if r.Requested = s.Manual != nil && s.Manual.Period == t.period; r.Requested {
+		return r, nil
+	}
+	found, err := t.ReceiptsOf(ctx, n, t.period)
+	for _, rec := range found {
+		if rec.Kind != billing.Charged {
+			r.Receipt = rec
+		}
+	}
+	return r, err
+}
+
+// live requests the payment of the open period, or finds it requested.
+func (t *manualRequest) live(_ context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
+	amount := cmp.Or(t.Amount, s.Open.Amount)
+	t.rec = nil
+	switch m := s.Manual; {
+	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "":
+		t.repeated = true
+		return nil, amount, nil
+	case s.Requested != billing.RequestNone:
+		return nil, amount, fmt.Errorf("subscription %s: %s is requested for period %d: wait until it is done: %w", s.Name,
+			s.Requested, s.Open.Period, billing.ErrState)
+	}
+	if err := t.checkAmount(s, amount); err != nil {
+		return nil, amount, err
+	}
+	s.Requested = billing.RequestManual
+	s.Manual = &billing.ManualRequest{Period: s.Open.Period, Amount: amount, Note: t.Note, Processed: t.at}
+	s.NextPayment = s.Today(civil.Date{}, t.Now()) // recovery is the next run
+	return nil, amount, nil
+}
+
+// due settles the period to be paid next, which is not open.
+func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
+	today, amount := billing.TodayIn(s.TimeZone, t.Now()), cmp.Or(t.Amount, s.Amount)
+	due, err := s.Due()
+	switch {
+	case err != nil:
+		return nil, amount, err
+	case s.AtHand() != s.Period:
+		return nil, amount, fmt.Errorf("subscription %s: period %d is being collected: %w", s.Name, s.AtHand(), billing.ErrState)
+	case s.Period < t.period:
+		return nil, amount, fmt.Errorf("subscription %s: period %d is not due: the next one, %d, is due on %s: %w", s.Name,
+			t.period, s.Period, due, billing.ErrState)
+	case s.Status != billing.Active && s.Status != billing.ParkedState:
+		return nil, amount, fmt.Errorf("subscription %s is %s: nothing is due; a past period takes its number: %w", s.Name,
+			s.Status, billing.ErrState)
+	case due.After(today):
+		return nil, amount, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, billing.ErrState)
+	}
+	if err := t.checkAmount(s, amount); err != nil {
+		return nil, amount, err
+	}
+	t.rec = t.outside(s, billing.External, amount, due)
+	return t.paid(s, t.rec, today), amount, nil
+}
+
+func (t *manualRequest) checkAmount(s *billing.Subscription, amount money.Amount) error {
+	if !amount.IsPositive() || amount.Currency() != s.Amount.Currency() {
+		return billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
+	}
+	return nil
+}
+
+// outside returns the receipt. It is kept from now on, although the payment may be older.
+func (t *manualRequest) outside(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount,
+	due civil.Date) *billing.Receipt {
+	rec := t.receipt(s, kind, amount, due, t.at, t.Note)
+	rec.Period, rec.Expires = t.period, expiry(t.Now(), t.cfg.ReceiptMonths)
+	return rec
+}
+
+// past settles a period before the next one that has ended unpaid. The processor must show that nobody
+// can pay it any more. If it shows that it was paid, the charge is adopted.
+func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) (_ []store.Write, amount money.Amount, err error) {
+	if t.ManualPayment.Period == nil { // it was the due one at the first read
+		return nil, amount, passed(s, t.period)
+	}
+	p, err := t.recordOf(ctx, s.Name, t.period)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, amount, t.isPaid(ctx, s)
+	}
+	if err != nil {
+		return nil, amount, err
+	}
+	busy := s.AtHand() != t.period && (s.Open != nil || s.Collect > 0) // another period is being charged
+	if s.Installments > 0 && (s.PaidOff() || busy && s.Paid+1 >= s.Installments) {
+		return nil, amount, fmt.Errorf("subscription %s: all of its %d installments are paid, or the last one is being "+
+			"charged: %w", s.Name, s.Installments, billing.ErrState)
+	}
+	amount = cmp.Or(t.Amount, p.Amount)
+	if err := t.checkAmount(s, amount); err != nil {
+		return nil, amount, err
+	}
+	today := billing.TodayIn(s.TimeZone, t.Now())
+	t.rec = t.outside(s, billing.External, amount, p.Due)
+	t.rec.SKU = p.SKU
+	if p.Ref == "" {
+		return t.paidPast(s, t.rec, today), amount, nil
+	}
+	switch in, err := t.lastOf(ctx, p); {
+	case err != nil:
+		return nil, amount, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
+	case in.State == billing.Succeeded: // its record denies it
+		t.rec.Kind = billing.Overpayment
+		over := store.Put(t.Table, t.rec.Item(), store.Absent())
+		return append(t.collected(s, in, p.SKU, p.Due, today), over), amount, nil
+	case in.State != billing.Canceled:
+		return nil, amount, fmt.Errorf("subscription %s: payment intent %s of period %d is %s and could still be paid: %w",
+			s.Name, p.Ref, p.Period, in.State, billing.ErrState)
+	}
+	return t.paidPast(s, t.rec, today), amount, nil
+}
+
+// isPaid is the error of a request for a past period without a record of another end.
+func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) error {
+	r, err := t.receiptOf(ctx, s.Name, t.period)
+	if err != nil {
+		return err
+	}
+	by := "its receipt has expired"
+	if r != nil {
+		by = fmt.Sprintf("receipt %s of %s, %s", r.Number(t.Opened.Installation), r.Processed.Format(time.DateOnly), r.Kind)
+	}
+	return fmt.Errorf("subscription %s: period %d is paid (%s): %w", s.Name, t.period, by, billing.ErrState)
+}
+
+// endManual closes the open period with the manual payment that was requested. The processor has shown
+// its intent cancelled.
+func (e *Engine) endManual(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	r := resultOf(s, OutcomeSkipped, "it was paid outside")
+	settle := e.paid
+	if s.Collecting() {
+		settle = e.paidPast
+	}
+	others := settle(s, e.manualReceipt(s, billing.External), today)
+	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+}
+
+// overpaid is the reason of a period that was charged while its manual payment was requested.
+const overpaid = "it was paid outside, too: give one of the payments back"
+
+// manualReceipt returns the receipt of the requested payment.
+func (e *Engine) manualReceipt(s *billing.Subscription, kind billing.ReceiptKind) *billing.Receipt {
+	m := s.Manual
+	rec := e.receipt(s, kind, m.Amount, s.Open.Due, m.Processed, m.Note)
+	rec.Period, rec.SKU, rec.Expires = m.Period, s.SKUOf(s.Open), expiry(e.Now(), e.cfg.ReceiptMonths)
+	return rec
+}

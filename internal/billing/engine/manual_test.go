@@ -1,0 +1,386 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// TestManual_PastPeriod: a manual payment of a period that ended failed, void or skipped settles that one,
+// and the next one stays.
+func TestManual_PastPeriod(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
+	w.daily("2024-03-05") // 0 has failed; 1 was due while past_due
+	_, err := w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	if s := w.sub(n); s.Status != billing.Active || s.Period != 2 || s.Paid != 0 {
+		t.Fatalf("the world is not as expected: %s", w.describe(n))
+	}
+	for i, period := range []int{1, 0} {
+		r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Note: "wire", Amount: usd(1000),
+			Date: date("2024-03-01")})
+		mustNot(t, err)
+		if x := r.Receipt; x.Period != period || x.Amount != usd(1000) || x.Processed.Format("2006-01-02") != "2024-03-01" {
+			t.Errorf("receipt %+v", x)
+		}
+		if s := w.sub(n); s.Period != 2 || s.Paid != i+1 || s.Status != billing.Active || s.NextPayment != date("2024-03-31") {
+			t.Errorf("after the payment of period %d: %s", period, w.describe(n))
+		}
+		_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period})
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, fmt.Sprintf("period %d is paid (receipt 2024", period))
+	}
+	equal(t, w.endings(n), nil)
+	for period, text := range map[int]string{2: "nothing is due before 2024-03-31", 7: "the next one, 2, is due on 2024-03-31"} {
+		_, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period})
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, text)
+	}
+	w.daily("2024-05-01")
+	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30"})
+	w.report(t)
+}
+
+// TestManual_LastInstallment: the payment of a past period may be the last one, and none follows it.
+func TestManual_LastInstallment(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard"),
+		func(s *billing.NewSubscription) { s.Installments = 2 }))
+	w.daily("2024-01-31")
+	_, err := w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	w.daily("2024-02-29")
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(int)})
+	mustNot(t, err)
+	w.daily("2024-04-30")
+	if s := w.sub(n); s.Status != billing.Completed || s.Paid != 2 {
+		t.Errorf("is not completed: %s", w.describe(n))
+	}
+	w.report(t)
+
+	w = newWorld("2024-01-31T09:00", planted{})
+	n = w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard"),
+		func(s *billing.NewSubscription) { s.Installments = 2 }))
+	w.daily("2024-01-31")
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	w.daily("2024-02-29")
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa_chargeDeclined")})
+	mustNot(t, err)
+	w.daily("2024-03-31") // the last one is being charged
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(int)})
+	wantErr(t, err, billing.ErrState)
+	wantText(t, err, "the last one is being charged")
+	w.report(t)
+}
+
+// TestManual_Key: the same key again is the same request, also when another period is due by then; another
+// request under it is refused with the difference.
+func TestManual_Key(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld("2024-01-20T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	w.goTo(date("2024-03-05")) // two are due, and no run has met them
+	m := engine.ManualPayment{Key: "wire 4711", Amount: usd(1000), Note: "bank"}
+	r, err := w.start().CreateReceipt(ctx, n, m)
+	mustNot(t, err)
+	for _, same := range []engine.ManualPayment{m, {Key: m.Key}, {Key: m.Key, Period: new(int)}} {
+		again, err := w.start().CreateReceipt(ctx, n, same)
+		mustNot(t, err)
+		if !again.Repeated || again.Receipt.Period != 0 || r.Receipt.Period != 0 || r.Repeated {
+			t.Errorf("first %+v, again %+v", r, again)
+		}
+	}
+	equal(t, w.dues(n), []string{"2024-01-31"})
+	for _, other := range []struct {
+		engine.ManualPayment
+		text string
+	}{
+		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "10.00 USD, not 12.99 USD"},
+		{engine.ManualPayment{Key: m.Key, Period: new(1)}, "period 0, not period 1"},
+		{engine.ManualPayment{Key: m.Key, Note: "cash"}, `note "bank", not note "cash"`},
+	} {
+		_, err := w.start().CreateReceipt(ctx, n, other.ManualPayment)
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, other.text)
+	}
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire 4712"})
+	mustNot(t, err)
+	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29"})
+	if keys := w.inAccount(billing.KeyPrefix); len(keys) != 2 || strings.Contains(keys[0].Str(schema.SK), "wire") {
+		t.Errorf("items of keys: %v", keys)
+	}
+	w.report(t)
+
+	w.goTo(date("2024-12-31")) // the receipts have expired, and the keys have not
+	again, err := w.start().CreateReceipt(ctx, n, m)
+	mustNot(t, err)
+	if !again.Repeated || again.Receipt != nil || again.Period != 0 {
+		t.Errorf("after the receipt's end: %+v", again)
+	}
+	w.goTo(date("2025-05-01"))
+	if keys := w.inAccount(billing.KeyPrefix); len(keys) != 0 {
+		t.Errorf("keys after 400 days: %v", keys)
+	}
+}
+
+// TestManual_WrongInput names the field.
+func TestManual_WrongInput(t *testing.T) {
+	w := newWorld("2024-02-10T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	for want, m := range map[string]engine.ManualPayment{
+		"period": {Period: new(-1)},
+		"date":   {Date: date("2024-02-11")},
+		"key":    {Key: strings.Repeat("k", billing.MaxID+1)},
+		"note":   {Note: "4242 4242 4242 4242"},
+		"amount": {Amount: usd(-1)},
+	} {
+		_, err := w.start().CreateReceipt(t.Context(), n, m)
+		if err == nil || !strings.HasPrefix(err.Error(), want+":") {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	w.report(t)
+}
+
+// A live is a payment intent that is live when a person tells of a manual payment.
+type live struct {
+	name, method string
+	before       func(w *world, n billing.Name) // brings it about
+	meanwhile    func(w *world, ref string)     // what the bank or the customer does after the request
+	want         billing.ReceiptKind
+}
+
+func lives() []live {
+	first := func(w *world, n billing.Name) { w.start().run(civil.Date{}) }
+	return []live{
+		{"declined", "pm_card_visa_chargeDeclined", first, nil, billing.External},
+		{"waits for the customer", "pm_card_authenticationRequired", first, nil, billing.External},
+		{"only bound", "pm_card_visa", func(w *world, n billing.Name) { w.start(fault{5, true}).run(civil.Date{}) }, nil,
+			billing.External},
+		{"paid and not settled", "pm_card_visa", func(w *world, n billing.Name) { w.start(fault{7, true}).run(civil.Date{}) }, nil,
+			billing.Overpayment},
+		{"authenticated and not settled", "pm_card_authenticationRequired", func(w *world, n billing.Name) {
+			first(w, n)
+			_ = w.box.Authenticate(w.sub(n).Open.Ref)
+		}, nil, billing.Overpayment},
+		{"the bank decides later: paid", "pm_sandbox_processing", first,
+			func(w *world, ref string) { _ = w.box.Finish(ref, true) }, billing.Overpayment},
+		{"the bank decides later: bounced", "pm_sandbox_processing", first,
+			func(w *world, ref string) { _ = w.box.Finish(ref, false) }, billing.External},
+		{"parked and declined", "pm_card_visa_chargeDeclined", func(w *world, n billing.Name) {
+			first(w, n)
+			w.byTool(n, schema.NextPaymentDate, store.S("2024-02-20"))
+			w.goTo(date("2024-02-21"))
+			first(w, n) // parked, since another tool has moved it
+			w.set("2024-02-21T10:00")
+		}, nil, billing.External},
+	}
+}
+
+// An undecidedBank does not cancel an intent while it decides on it.
+type undecidedBank struct{ billing.Processor }
+
+func undecided(_ *world, p billing.Processor) billing.Processor { return undecidedBank{p} }
+
+func (b undecidedBank) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+	if in, err := b.Lookup(ctx, ref); err != nil || in.State == billing.Processing {
+		return in, err
+	}
+	return b.Processor.Cancel(ctx, ref)
+}
+
+// start has a world in which the intent is live.
+func (l *live) start(t *testing.T) (*world, billing.Name, string) {
+	t.Helper()
+	w := newWorld("2024-01-31T09:00", planted{proc: undecided})
+	n := w.create(one("2024-01-31", method(l.method)))
+	l.before(w, n)
+	s := w.sub(n)
+	if s.Open == nil || s.Period != 0 {
+		t.Fatalf("%s: no intent is live: %s", l.name, w.describe(n))
+	}
+	return w, n, s.Open.Ref
+}
+
+// ended fails the test unless the period was settled once, and the payment is recorded as wanted.
+func (l *live) ended(t *testing.T, w *world, n billing.Name, at string) {
+	t.Helper()
+	s := w.sub(n)
+	if s.Open != nil || s.Period != 1 || s.Paid != 1 || s.Manual != nil || s.Requested != "" || s.Status != billing.Active {
+		t.Errorf("%s, %s: %s", l.name, at, w.describe(n))
+	}
+	found, err := w.start().ReceiptsOf(t.Context(), n, 0)
+	mustNot(t, err)
+	kinds := []string{}
+	for _, r := range found {
+		kinds = append(kinds, string(r.Kind))
+	}
+	slices.Sort(kinds)
+	want := []string{string(billing.External)}
+	if l.want == billing.Overpayment {
+		want = []string{string(billing.Charged), string(billing.Overpayment)}
+	}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("%s, %s: receipts %v, want %v", l.name, at, kinds, want)
+	}
+	w.report(t)
+}
+
+// TestManual_LiveIntent: the intent is cancelled, and then the payment is recorded. If it was paid, the
+// payment is kept as an overpayment. While the bank decides, it is requested, and other requests wait.
+func TestManual_LiveIntent(t *testing.T) {
+	ctx := context.Background()
+	for _, l := range lives() {
+		w, n, ref := l.start(t)
+		m := engine.ManualPayment{Note: "wire"}
+		r, err := w.start().CreateReceipt(ctx, n, m)
+		mustNot(t, err)
+		if r.Requested != (l.meanwhile != nil) || !r.Requested && (r.Receipt == nil || r.Receipt.Kind != l.want) {
+			t.Errorf("%s: answered %+v", l.name, r)
+		}
+		if l.meanwhile != nil {
+			w.waits(t, n)
+			again, err := w.start().CreateReceipt(ctx, n, m)
+			mustNot(t, err)
+			if !again.Requested || !again.Repeated {
+				t.Errorf("%s: again answered %+v", l.name, again)
+			}
+			l.meanwhile(w, ref)
+			w.start().run(civil.Date{})
+		}
+		l.ended(t, w, n, "in peace")
+		_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(int)})
+		wantErr(t, err, billing.ErrState)
+	}
+}
+
+// waits: while a manual payment is requested, everything that would end the period otherwise is refused.
+func (w *world) waits(t *testing.T, n billing.Name) {
+	t.Helper()
+	ctx, p := t.Context(), w.start()
+	_, cancel := p.Cancel(ctx, n, false)
+	_, pause := p.Pause(ctx, n)
+	_, another := p.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1)})
+	_, keyed := p.CreateReceipt(ctx, n, engine.ManualPayment{Key: "another"})
+	for _, err := range []error{cancel, pause, another, keyed} {
+		wantErr(t, err, billing.ErrState)
+		wantText(t, err, "period 0")
+	}
+}
+
+// TestManual_CrashAtEveryPoint: with a crash, or a lost answer, before and after every commit and call of
+// the request, and whoever comes next, a run, an event, the same command, or several of them at once, the
+// payment is recorded once and the period settled once.
+func TestManual_CrashAtEveryPoint(t *testing.T) {
+	ctx := context.Background()
+	m := engine.ManualPayment{Period: new(int), Key: "wire", Note: "bank"}
+	run := func(p *process, _ billing.Name, _ string) { p.run(civil.Date{}) }
+	heard := func(p *process, n billing.Name, ref string) { _ = p.Heard(ctx, n.Account, n.ID, ref) }
+	again := func(p *process, n billing.Name, _ string) { _, _ = p.CreateReceipt(ctx, n, m) }
+	nexts := map[string][]func(*process, billing.Name, string){"a run": {run}, "an event": {heard}, "the command": {again},
+		"a run, an event and the command": {run, heard, again}}
+	cases := 0
+	for _, l := range lives() {
+		for next, threads := range nexts {
+			for _, crash := range []bool{true, false} {
+				for point := 1; ; point++ {
+					w, n, ref := l.start(t)
+					p := w.start(fault{point, crash})
+					_, _ = p.CreateReceipt(ctx, n, m)
+					if !p.faults.struck() {
+						break
+					}
+					cases++
+					if l.meanwhile != nil {
+						l.meanwhile(w, ref)
+					}
+					var all []func(func())
+					for _, do := range threads {
+						p := w.start()
+						all = append(all, func(edge func()) { p.edge = edge; do(p, n, ref) })
+					}
+					interleave(seeded(uint64(point)), all)
+					w.start().run(civil.Date{}) // an event or a command may have come too early
+					at := fmt.Sprintf("crash %v at point %d, then %s", crash, point, next)
+					_, err := w.start().CreateReceipt(ctx, n, m)
+					switch s := w.sub(n); {
+					case s.Period != 1 || s.Open != nil || s.Paid != 1:
+						t.Errorf("%s, %s: %s", l.name, at, w.describe(n))
+					case len(w.spy.keys) == 0 && !errors.Is(err, billing.ErrState): // it was charged before anybody was told
+						t.Errorf("%s, %s: %v", l.name, at, err)
+					case len(w.spy.keys) > 0:
+						mustNot(t, err)
+					}
+					w.report(t)
+				}
+			}
+		}
+	}
+	t.Logf("%d cases", cases)
+	if cases < 200 {
+		t.Errorf("only %d cases", cases)
+	}
+}
+
+// TestManual_AgainstARun: the request and a run, or an event, work at once on a due or an open period,
+// interleaved at every call. The period is settled once, and a payment that was told of is recorded.
+func TestManual_AgainstARun(t *testing.T) {
+	ctx := context.Background()
+	did := map[billing.ReceiptKind]int{}
+	for _, l := range append(lives(), live{name: "due", method: "pm_card_visa"}) {
+		for seed := range uint64(60) {
+			var w *world
+			var n billing.Name
+			ref := ""
+			if l.before == nil {
+				w = newWorld("2024-01-31T09:00", planted{proc: undecided})
+				n = w.create(one("2024-01-31", method(l.method)))
+			} else {
+				w, n, ref = l.start(t)
+			}
+			w.twins = true
+			request, job, event := w.start(), w.start(), w.start()
+			var r *engine.Recorded
+			var err error
+			interleave(seeded(seed), []func(func()){
+				func(edge func()) {
+					request.edge = edge
+					r, err = request.CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire"})
+				},
+				func(edge func()) { job.edge = edge; job.run(civil.Date{}) },
+				func(edge func()) { event.edge = edge; _ = event.Heard(ctx, n.Account, n.ID, ref) },
+			})
+			if l.meanwhile != nil {
+				l.meanwhile(w, ref)
+			}
+			w.start().run(civil.Date{})
+			if err == nil {
+				if r, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire"}); err != nil || r.Receipt == nil {
+					t.Errorf("%s, seed %d: %+v, %v", l.name, seed, r, err)
+					continue
+				}
+				did[r.Receipt.Kind]++
+			} else if did["refused"]++; !errors.Is(err, billing.ErrState) {
+				t.Errorf("%s, seed %d: %v", l.name, seed, err)
+			}
+			w.report(t)
+		}
+	}
+	t.Log(did)
+	if did[billing.External] == 0 || did[billing.Overpayment] == 0 || did["refused"] == 0 {
+		t.Errorf("not everything has happened: %v", did)
+	}
+}

@@ -1,0 +1,95 @@
+package billing
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A KeyedKind is the kind of a request that a person may give a key.
+type KeyedKind string
+
+// The kinds.
+const (
+	KeyedReceipt KeyedKind = "receipt" // a manual payment
+	KeyedCharge  KeyedKind = "charge"  // of one period
+)
+
+// AnyPeriod is the period of a KeyedRequest that names none.
+const AnyPeriod = -1
+
+// keyDays is for how many days a key is known: longer than a year's bookkeeping looks back.
+const keyDays = 400
+
+// A KeyedRequest is a request that a person has given a key, and its item KEY#…. The commit that fixes
+// the request's period writes the item. The same key again is the same request, and settles nothing.
+type KeyedRequest struct {
+	Name
+	Key     string // the person's text; the item's key has its hash. "": none, and no item
+	Kind    KeyedKind
+	Period  int
+	Amount  money.Amount
+	Note    string
+	Created time.Time
+}
+
+// ItemKey is the key of the item.
+func (k *KeyedRequest) ItemKey() store.Key {
+	return store.Key{PK: AccountPK(k.Account), SK: KeyPrefix + k.ID + "#SKU#" + k.SKU + "#" + Hash("request", k.Key)}
+}
+
+// Write returns the put of the item, unless one is there; none without a key.
+func (k *KeyedRequest) Write(table string) []store.Write {
+	if k.Key == "" {
+		return nil
+	}
+	c := writer(nil)
+	k.attributes(c, k.ItemKey())
+	return []store.Write{store.Put(table, c.item, store.Absent())}
+}
+
+// DecodeKeyed reads the item; Key stays empty.
+func DecodeKeyed(it store.Item) (*KeyedRequest, error) {
+	k := &KeyedRequest{Name: Name{Account: AccountOf(it.Str(schema.PK))}}
+	c := codec{stored: it}
+	k.attributes(&c, store.Key{})
+	return k, c.err
+}
+
+func (k *KeyedRequest) attributes(c *codec, key store.Key) {
+	expires := k.Created.AddDate(0, 0, keyDays)
+	c.amount(schema.Amount, "request", &k.Amount)
+	c.instant(schema.CreatedDate, &k.Created)
+	always(c, schema.Kind, &k.Kind)
+	text(c, schema.Note, &k.Note)
+	c.only(schema.PK, key.PK)
+	c.number(schema.Period, &k.Period)
+	c.only(schema.SK, key.SK)
+	always(c, schema.SKU, &k.SKU)
+	always(c, schema.Subscription, &k.ID)
+	attribute(c, schema.TTL, &expires, false, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
+}
+
+// Refuses returns an error that names the first difference if the request that is asked for is not this
+// one. AnyPeriod, a zero amount and an empty note differ from none.
+func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
+	var was, is any
+	switch {
+	case asked.Kind != k.Kind:
+		was, is = k.Kind, asked.Kind
+	case asked.Period != AnyPeriod && asked.Period != k.Period:
+		was, is = fmt.Sprintf("period %d", k.Period), fmt.Sprintf("period %d", asked.Period)
+	case asked.Amount != money.Amount{} && asked.Amount != k.Amount:
+		was, is = k.Amount, asked.Amount
+	case cmp.Or(asked.Note, k.Note) != k.Note:
+		was, is = fmt.Sprintf("note %q", k.Note), fmt.Sprintf("note %q", asked.Note)
+	default:
+		return nil
+	}
+	return fmt.Errorf("subscription %s: the key was given to another request on %s: %v, not %v; a new request takes a "+
+		"new key: %w", k.Name, k.Created.Format(time.DateOnly), was, is, ErrState)
+}
