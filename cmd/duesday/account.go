@@ -101,7 +101,7 @@ func (p *program) accountFields(a *billing.Account, card *billing.Card) {
 	}
 	p.fields("account", a.ID, "email", a.Email, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
-		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method,
+		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
 		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
@@ -154,8 +154,8 @@ takes away the mark of one that a mail server refused.`
 
 func (p *program) accountAttach() *cobra.Command {
 	var a engine.Attachment
-	var connected, fee string
-	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN",
+	var connected, fee, fallback string
+	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN",
 		"Set the payment method, customer or connected account of an account", need{processor: true},
 		func(ctx context.Context, s *session, args []string) error {
 			account, err := s.engine.Attach(ctx, args[0], a)
@@ -168,6 +168,9 @@ keeps it. Values without a flag stay.
 A new payment method takes effect at once: the next run retries a declined payment with it,
 and past_due subscriptions are active again, without a charge for the time between.
 
+A --fallback is tried once in a period whose payment method was declined for good, or on
+its last retry day, unless the bank wants no further attempt.
+
 With --connected, payments are taken at a connected account of the processor, and --fee is
 our share of each. A payment method of another account is removed, since it is not valid
 there.`
@@ -175,6 +178,7 @@ there.`
 	f.StringVar(&a.Customer, "customer", "", "the processor's `ID` of the customer, cus_…")
 	f.StringVar(&a.Method, "payment-method", "",
 		"the processor's `TOKEN` (default the customer's default); never a card number")
+	f.StringVar(&fallback, "fallback", "", "a second `TOKEN`, tried when the first was declined for good; none for none")
 	f.StringVar(&connected, "connected", "", "the processor's `ID` of the connected account, acct_…; \"\" for our own")
 	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account leaves to us, such as 2.5%")
 	return checked(c, func([]string) error {
@@ -183,8 +187,12 @@ there.`
 			return usagef("--customer is empty")
 		case f.Changed("payment-method") && a.Method == "":
 			return usagef("--payment-method is empty")
+		case f.Changed("fallback") && fallback == "":
+			return usagef("--fallback is empty: want a token, or none")
 		}
-		a.Connected = given(f, "connected", connected)
+		if a.Connected, a.Fallback = given(f, "connected", connected), given(f, "fallback", fallback); fallback == "none" {
+			*a.Fallback = ""
+		}
 		if f.Changed("fee") {
 			n, err := parsePercent(fee)
 			if err != nil {

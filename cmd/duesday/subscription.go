@@ -218,8 +218,12 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 	receipts []*billing.Receipt) {
 	p.subscriptionFields(sub)
 	if o := sub.Open; o != nil {
-		p.say("\nOpen: period %d, due %s, %s by %s, attempt %d%s%s", o.Period, date(o.Due), o.Amount.Format(), o.Method,
-			o.Attempt, prefixed(", ", string(o.State)), prefixed(", tried again on ", date(o.Retry)))
+		fallback := ""
+		if o.ByFallback() {
+			fallback = " (the fallback for " + o.FallbackFor + ")"
+		}
+		p.say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, date(o.Due), o.Amount.Format(), o.Method,
+			fallback, o.Attempt, prefixed(", ", string(o.State)), prefixed(", tried again on ", date(o.Retry)))
 		p.say("  intent %s", o.Ref)
 		switch {
 		case link != "":

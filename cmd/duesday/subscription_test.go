@@ -401,3 +401,27 @@ func TestReceipt_OverpaymentByARun(t *testing.T) {
 	}
 	contains(t, c.must("receipt", "list", "1"), "overpayment")
 }
+
+// TestAccount_Fallback: a lost card is followed by the account's second one, and the mail says so.
+func TestAccount_Fallback(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa_chargeDeclinedLostCard")
+	o := c.object(exitDone, "account", "attach", "1", "--fallback", "pm_card_visa_chargeDeclined")
+	equal(t, "attached", o["fallback_payment_method"], "pm_card_visa_chargeDeclined")
+	c.must("run", "payments")
+	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
+	equal(t, "open", members(open, "payment_method", "by_fallback", "attempt"), []any{"pm_card_visa_chargeDeclined", true, 3})
+	contains(t, c.must("subscription", "show", "1/1"),
+		"by pm_card_visa_chargeDeclined (the fallback for pm_card_visa_chargeDeclinedLostCard), attempt 3")
+	contains(t, c.refused("account", "attach", "1", "--fallback", ""), "--fallback is empty: want a token, or none")
+	equal(t, "none", c.object(exitDone, "account", "attach", "1", "--fallback", "none")["fallback_payment_method"], nil)
+	c.create("2/1", "pm_card_visa_chargeDeclinedLostCard")
+	c.must("account", "attach", "2", "--fallback", "pm_card_visa")
+	contains(t, c.must("run", "payments"), "paid")
+	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Fatalf("mails: %q, %v", mails, err)
+	}
+	contains(t, c.read(mails[0]), "second one.")
+	equal(t, "audit", c.object(exitDone, "verify")["ok"], true)
+}

@@ -25,7 +25,7 @@ func viewAccount(a *billing.Account) object {
 	return object{"account", a.ID, "email", a.Email, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
 		"payment_method?", a.Method, // of subscriptions without one of their own
-		"payment_method_given_at?", a.Given,
+		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
 		"customer?", a.Payer.Customer, // at the processor
 		"connected_account?", a.Payer.At, // none: our own
 		"application_fee?", fee, // its share for us: 2.50%
@@ -85,6 +85,7 @@ func viewOpen(o *billing.OpenPeriod) object {
 	}
 	return object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
 		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
+		"by_fallback?", o.ByFallback(), // the method is the account's fallback
 		"state?", o.State, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
 }
 

@@ -20,6 +20,7 @@ type Account struct {
 	Locale   string    // of its mail, such as pt-BR; "": English
 	Bounced  Bounce    // of its address; zero: none
 	Method   string    // the processor's token, for subscriptions without one of their own
+	Fallback string    // a second token, for a period whose method was declined for good; "": none
 	Given    time.Time // when the method was given; zero: not known
 	Payer    Payer     // of its subscriptions
 	Created  time.Time
@@ -52,8 +53,10 @@ func DecodeAccount(it store.Item) *Account {
 	a := &Account{ID: AccountOf(it.Str(schema.PK)), Raw: it}
 	a.attributes(&codec{stored: it})
 	a.TimeZone = cmp.Or(a.TimeZone, "UTC")
-	if secret.HasCardInMethod(a.Method) { // another tool has written it
-		a.Method = ""
+	for _, method := range [...]*string{&a.Method, &a.Fallback} {
+		if secret.HasCardInMethod(*method) { // another tool has written it
+			*method = ""
+		}
 	}
 	return a
 }
@@ -64,6 +67,7 @@ func (a *Account) attributes(c *codec) {
 	text(c, schema.Customer, &a.Payer.Customer)
 	text(c, schema.Email, &a.Email)
 	attribute(c, schema.EmailBounced, &a.Bounced, a.Bounced == Bounce{}, readBounce, writeBounce)
+	text(c, schema.Fallback, &a.Fallback)
 	a.fanOut(c)
 	text(c, schema.Locale, &a.Locale)
 	c.stamp(schema.MethodDate, &a.Given)

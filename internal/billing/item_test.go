@@ -40,11 +40,12 @@ func TestItem_RoundTrip(t *testing.T) {
 		Manual:    &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
-			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true}}
+			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
+			FallbackCard: "Visa ending in 4242"}}
 	read, err := billing.DecodeSubscription(subscription.Item())
 	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone")
 
-	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Given: at(1),
+	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",
 		Bounced: billing.Bounce{Email: "ada@example.com", Code: "550 5.1.1", At: at(3)}}
 	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Mixed")

@@ -31,7 +31,11 @@ type OpenPeriod struct {
 	Opened     time.Time
 	Attempts   []Attempt // the declined ones
 	SKU        string    // what a past period was for; "" of another: the subscription's
-	Overtaken  bool      // the attempt was set while an earlier one may have been under way
+	// FallbackFor is the method whose place the account's fallback has taken; "": it was not tried. It is
+	// Method if another method has followed the fallback.
+	FallbackFor  string
+	FallbackCard string // Visa ending in 4242; "": not known
+	Overtaken    bool   // the attempt was set while an earlier one may have been under way
 }
 
 // A ManualRequest is a manual payment of the open period. Whoever finds the period's intent cancelled
@@ -81,6 +85,8 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.amount(schema.Amount, "period", &o.Amount)
 	text(c, schema.Customer, &o.Payer.Customer)
 	c.date(schema.DueDate, &o.Due)
+	text(c, schema.FallbackCard, &o.FallbackCard)
+	text(c, schema.FallbackFor, &o.FallbackFor)
 	c.date(schema.FirstDecline, &o.First)
 	c.count(schema.Generation, &o.Generation, 0)
 	text(c, schema.Method, &o.Method)

@@ -115,6 +115,7 @@ type Intent struct {
 	Latest  string    // id of the latest attempt, "" before the first; another id: a confirm has run
 	Code    string    // decline code of the latest attempt
 	Hard    bool      // another attempt is pointless, by the decline or the processor's advice
+	Stop    bool      // the processor advises against another attempt, also with another method
 	Changed time.Time // when it came into this state
 	Opened  time.Time // when it was made; zero: the processor does not tell
 	NoPage  bool      // of RequiresAction: there is no Link; another Confirm makes one

@@ -97,6 +97,20 @@ func (s *Subscription) NextOpen() *OpenPeriod {
 	return s.Open
 }
 
+// Use sets the method of the next attempt. A fallback that was tried is not tried again.
+func (o *OpenPeriod) Use(method string) {
+	if o.Method = method; o.FallbackFor != "" {
+		o.FallbackFor = method
+	}
+}
+
+// ByFallback reports whether the period is tried with the account's fallback.
+func (o *OpenPeriod) ByFallback() bool { return o.FallbackFor != "" && o.FallbackFor != o.Method }
+
+// Tried reports whether the open period is tried with the method: now, or before the account's
+// fallback took its place.
+func (o *OpenPeriod) Tried(method string) bool { return method == o.Method || method == o.FallbackFor }
+
 // Bound reports whether the intent is the open period's. The id may lack its connected account:
 // ids of intents are unique among all of them.
 func (s *Subscription) Bound(intent string) bool {

@@ -108,6 +108,11 @@ func TestCompose_Golden(t *testing.T) {
 		linked.Data[outbox.DataLinkExpires] = "2023-06-29T12:15:39.000Z"
 		tests[kind+"-link"] = linked
 	}
+	for _, kind := range []string{outbox.KindReceipt, outbox.KindFailed} {
+		tests[kind+"-fallback"] = sample(kind)
+		tests[kind+"-fallback"].Data[outbox.DataFallback] = "true"
+		tests[kind+"-fallback"].Data[outbox.DataCard] = "Visa ending in 4242"
+	}
 	tests["reminder-card"] = withCard(sample(outbox.KindReminder))
 	delete(tests["reminder-card"].Data, outbox.DataCardExpired)
 	tests["reminder-card"].Data[outbox.DataCardExpires] = "2023-12"

@@ -29,6 +29,7 @@ type view struct {
 	Reason                string // a code of the template "reason"
 	NoMethod, CardExpired bool
 	Trial                 bool   // the first payment, after a free trial
+	Fallback              bool   // it was tried with the account's second payment method
 	Link                  *link  // nil: there is none
 	Facts                 []fact // the known values, in their order
 }
@@ -64,7 +65,7 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
 		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",
-		Trial: d[outbox.DataTrial] != ""}
+		Trial: d[outbox.DataTrial] != "", Fallback: d[outbox.DataFallback] != ""}
 	if v.Subscription == "" || v.Amount == "" {
 		return nil, fmt.Errorf("%w: a %s without %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)

@@ -61,7 +61,8 @@ const (
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second; DataRetryDate
 // belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to KindActionRequired, the
-// card to KindReminder and KindCardExpires, DataBefore to KindPriceChange. An unknown value is "".
+// card to KindReminder and KindCardExpires, and with DataFallback to KindReceipt and KindFailed,
+// DataBefore to KindPriceChange. An unknown value is "".
 //
 // The last group is never in a stored effect: links are short-lived secrets, and the locale is the
 // account's at the delivery. The deliverer adds them.
@@ -95,6 +96,8 @@ const (
 	DataTrial       = "trial"        // "true": it is the first payment, after a free trial
 	DataNoMethod    = "no_method"    // "true": no payment method is stored
 	DataCardExpired = "card_expired" // "true": it expires before the payment is due
+
+	DataFallback = "fallback" // "true": it was tried with the account's second method, whose card DataCard is
 
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown

@@ -30,6 +30,7 @@ var (
 		"pm_card_visa_chargeDeclinedLostCard":          {state: billing.Declined, code: "lost_card", hard: true},
 		"pm_card_visa_chargeDeclinedStolenCard":        {state: billing.Declined, code: "stolen_card", hard: true},
 		"pm_card_chargeDeclinedExpiredCard":            {state: billing.Declined, code: "expired_card", hard: true},
+		"pm_sandbox_doNotTryAgain":                     {state: billing.Declined, code: "do_not_try_again", hard: true},
 		"pm_card_authenticationRequired":               {state: billing.RequiresAction},
 		"pm_sandbox_processing":                        {state: billing.Processing},
 		methodTimeout:                                  paid,

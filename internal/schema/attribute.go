@@ -134,6 +134,10 @@ const (
 	Collect      = "Collect"      // of a subscription: the period to be collected, plus one
 	CollectUntil = "CollectUntil" // of its record: the last day on which a new payment method collects it
 
+	Fallback     = "Fallback"     // of an account: its second payment method
+	FallbackFor  = "FallbackFor"  // of an open period: the method whose place the second one has taken
+	FallbackCard = "FallbackCard" // of an open period: the second one's card, for people
+
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
 )
@@ -176,6 +180,6 @@ func Names() []string {
 		Waits,
 		Pending, TrialEnds,
 		Sums, SumsDate, Recovered,
-		Note, Manual,
+		Note, Manual, Fallback, FallbackFor, FallbackCard, "fallback",
 	}
 }

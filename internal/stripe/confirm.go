@@ -58,13 +58,18 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 	}
 	a := f.Answer
 	code, hard := cmp.Or(a.Decline, a.Code, a.Kind), api.IsHard(a.Code, a.Decline, a.Advice)
+	stop := api.IsStop(a.Decline, a.Advice)
 	if f.Charge == "" || f.Charge != chargeOf(pi) {
 		kind := map[bool]string{true: noteHard, false: noteSoft}[hard]
+		if stop {
+			kind = noteStop
+		}
 		if in, err = p.leaveNote(ctx, at, newNote(key, kind, code), pi); err != nil {
 			return billing.Intent{}, err
 		}
 	} else {
 		in.State, in.Latest, in.Code, in.Hard, in.Link = billing.Declined, f.Charge, code, hard, ""
+		in.Stop = stop
 	}
 	if pi.LatestCharge == nil || pi.LatestCharge.Created == 0 || pi.LatestCharge.ID != f.Charge {
 		in.Changed = p.api.Now() // the attempt was answered now

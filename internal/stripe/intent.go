@@ -61,7 +61,8 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 	case noted && n.kind == noteAction:
 		in.State, in.Latest, in.Code = billing.RequiresAction, n.id+actionSuffix, n.code
 	case noted:
-		in.State, in.Latest, in.Code, in.Hard = billing.Declined, n.id, n.code, n.kind == noteHard
+		in.State, in.Latest, in.Code, in.Hard = billing.Declined, n.id, n.code, n.kind != noteSoft
+		in.Stop = n.kind == noteStop
 	case pi.Status == sdk.PaymentIntentStatusRequiresConfirmation, last == nil && in.Latest == "":
 		in.State = billing.Opened
 	case last == nil:
@@ -73,7 +74,9 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 		in.State, in.Latest, in.Code = billing.RequiresAction, waiting(pi), "authentication_required"
 	default:
 		in.State, in.Code = billing.Declined, cmp.Or(string(last.DeclineCode), string(last.Code))
-		in.Hard = api.IsHard(string(last.Code), string(last.DeclineCode), lastAdvice(pi))
+		advice := lastAdvice(pi)
+		in.Hard = api.IsHard(string(last.Code), string(last.DeclineCode), advice)
+		in.Stop = api.IsStop(string(last.DeclineCode), advice)
 	}
 }
 

@@ -28,6 +28,7 @@ type note struct {
 const (
 	noteSoft   = "soft"
 	noteHard   = "hard"
+	noteStop   = "stop"   // hard, and no other method is to be tried
 	noteAction = "action" // the customer must authenticate
 	noneNoted  = "-"      // no charge, or no attempt
 )

@@ -65,6 +65,8 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 		"no payment method": {noMethod(), "resource_missing", true},
 		"too many declines": {tooOften(), "card_decline_rate_limit_exceeded", false},
 		// It is not the intent that is gone: this payer's attempt has failed, and everybody else's goes on.
+		"advised against": {apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_declined",
+			"decline_code": "generic_decline", "advice_code": "do_not_try_again", "message": "m"}), "generic_decline", true},
 		"no mandate":        {missing(404, "mandate"), "resource_missing", true},
 		"nobody knows what": {missing(400, ""), "resource_missing", true},
 	} {
@@ -86,7 +88,7 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if first.State != billing.Declined || first.Code != tt.code || first.Hard != tt.hard ||
+				if first.State != billing.Declined || first.Code != tt.code || first.Hard != tt.hard || first.Stop != (name == "advised against") ||
 					first.Latest == before.Latest || first.Latest == "" || !first.Changed.Equal(apitest.Now) {
 					t.Errorf("got %+v", first)
 				}

@@ -204,7 +204,7 @@ type choice struct {
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
 	urgent bool) ([]store.Write, error) {
 	unchanged := billing.ErrUnchanged
-	if o := s.Open; o != nil && (o.Method != c.method || !o.Payer.Same(c.payer)) {
+	if o := s.Open; o != nil && (!o.Tried(c.method) || !o.Payer.Same(c.payer)) {
 		unchanged = e.retry(ctx, s, c.method, c.payer, today)
 		if unchanged != nil && !errors.Is(unchanged, billing.ErrUnchanged) {
 			return nil, unchanged
@@ -242,15 +242,17 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 	return []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}, nil
 }
 
-// failedWith reports whether the period before failed, and was last tried, with the choice. An
-// unauthenticated period has no attempt: then the time of the choice decides.
+// failedWith reports whether the period before failed, and was tried, with the choice: last, or since it
+// was made and before the account's fallback. An unauthenticated period has no attempt: then the time of
+// the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	p, err := e.recordOf(ctx, s.Name, s.Period-1)
 	if err != nil {
 		return false, billing.IgnoreNotFound(err)
 	}
 	if n := len(p.Attempts); n > 0 {
-		return p.Attempts[n-1].Method == c.method, nil
+		before := func(a billing.Attempt) bool { return a.Method == c.method && !a.At.Before(c.given) }
+		return p.Attempts[n-1].Method == c.method || slices.ContainsFunc(p.Attempts, before), nil
 	}
 	return p.Ending == billing.EndFailed && p.Ended.After(c.given), nil
 }
@@ -285,7 +287,8 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 		o.Payer = p
 	}
 	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to make that attempt
-	o.Method, o.Base, o.State, o.Retry = method, in.Latest, "", civil.Date{}
+	o.Use(method)
+	o.Base, o.State, o.Retry = in.Latest, "", civil.Date{}
 	o.Attempt++
 	s.Advance(today)
 	return nil

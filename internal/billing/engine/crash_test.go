@@ -25,6 +25,7 @@ type outcome struct {
 	name     string
 	method   string
 	script   []scripted
+	fallback string // the account's second method
 	customer string // what happens to an intent that waits: authenticates, pays, bounces or nothing
 }
 
@@ -33,6 +34,8 @@ func outcomes() []outcome {
 		{name: "pays", method: "pm_card_visa"},
 		{name: "soft decline", method: "pm_card_visa_chargeDeclined"},
 		{name: "hard decline", method: "pm_card_visa_chargeDeclinedLostCard"},
+		{name: "hard decline, the fallback pays", method: "pm_card_visa_chargeDeclinedLostCard", fallback: "pm_card_visa"},
+		{name: "unknown token, the fallback is declined", method: "pm_nobody_knows", fallback: "pm_card_visa_chargeDeclined"},
 		{name: "unknown token", method: "pm_nobody_knows"},
 		{name: "flaky", method: "pm_sandbox_flaky"},
 		{name: "timeout", method: "pm_sandbox_timeout"},
@@ -210,6 +213,11 @@ func (c *crash) play() []string {
 			n.Method = "pm_card_visa_chargeDeclinedLostCard"
 		}
 	}))
+	if c.outcome.fallback != "" {
+		if _, err := w.start().Attach(context.Background(), "a1", engine.Attachment{Fallback: &c.outcome.fallback}); err != nil {
+			w.violate("fallback: %v", err)
+		}
+	}
 	for n := range 24 {
 		w.amounts[fmt.Sprintf("ACC#a1/s1/%d", n)] = usd(1299)
 	}

@@ -14,8 +14,9 @@ import (
 // An Attachment has the customer, method, Stripe account and fee with which an account's
 // subscriptions are charged. Zero fields stay as they are.
 type Attachment struct {
-	Customer string // the processor's customer, cus_…
-	Method   string // the payment method's token; with a Customer, "" is that customer's default
+	Customer string  // the processor's customer, cus_…
+	Fallback *string // a second method, for a period whose method was declined for good; "": none from now on
+	Method   string  // the payment method's token; with a Customer, "" is that customer's default
 
 	// Connected is the connected account at the processor, acct_…; "" for our own. Another one
 	// than before has no use for customer and method, which are removed.
@@ -25,13 +26,13 @@ type Attachment struct {
 
 // Check returns a FieldError for the first wrong field, or nil.
 func (t *Attachment) Check() error {
-	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil {
-		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a connected account "+
-			"or a fee")
+	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil && t.Fallback == nil {
+		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a fallback, a connected "+
+			"account or a fee")
 	}
-	connected := cmp.Or(t.Connected, new(string))
+	connected, fallback := cmp.Or(t.Connected, new(string)), cmp.Or(t.Fallback, new(string))
 	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method},
-		{"connected", *connected}} {
+		{"fallback", *fallback}, {"connected", *connected}} {
 		if f.text == "" {
 			continue
 		}
@@ -99,15 +100,19 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	if err != nil {
 		return nil, err
 	}
+	fallback, err := e.attachedFallback(ctx, old, payer, method, t)
+	if err != nil {
+		return nil, err
+	}
 	a, err := e.changeAccount(ctx, id, func(now *billing.Account) error {
 		switch {
-		case now.Payer == payer && now.Method == method && now.Given.Equal(given):
+		case now.Payer == payer && now.Method == method && now.Given.Equal(given) && now.Fallback == fallback:
 			return billing.ErrUnchanged // as before, or landed with a lost answer
-		case now.Payer != old.Payer || now.Method != old.Method:
+		case now.Payer != old.Payer || now.Method != old.Method || now.Fallback != old.Fallback:
 			const overtaken = "account %s was given another customer or payment method meanwhile: %w; look, and attach again"
 			return fmt.Errorf(overtaken, id, billing.ErrState)
 		}
-		now.Payer, now.Method, now.Given = payer, method, given
+		now.Payer, now.Method, now.Given, now.Fallback = payer, method, given, fallback
 		return nil
 	}, e.RegisterPlace(payer)...)
 	if err != nil {
@@ -137,6 +142,29 @@ func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billi
 	}
 	card, err := e.ownCard(ctx, payer, t.Method)
 	return card.Method, e.Now(), err
+}
+
+// attachedFallback returns the account's new fallback. That of another payer is of no use.
+func (e *Engine) attachedFallback(ctx context.Context, old *billing.Account, payer billing.Payer, method string,
+	t Attachment) (string, error) {
+	fallback := old.Fallback
+	switch {
+	case t.Fallback != nil:
+		fallback = *t.Fallback
+	case !payer.Same(old.Payer):
+		fallback = ""
+	}
+	if t.Fallback != nil && fallback != "" && payer.Customer != "" {
+		card, err := e.ownCard(ctx, payer, fallback)
+		if err != nil {
+			return "", fmt.Errorf("fallback: %w", err)
+		}
+		fallback = card.Method
+	}
+	if fallback != "" && fallback == method {
+		return "", billing.Invalid("fallback", "is the account's payment method: want another one, or none")
+	}
+	return fallback, nil
 }
 
 // ownCard attaches the method to the customer, and returns its card.
@@ -175,7 +203,7 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 		case now.Payer.Customer != "":
 			return billing.ErrUnchanged
 		}
-		now.Payer.Customer = made
+		now.Payer.Customer, now.Fallback = made, "" // a token that is not the new customer's
 		return nil
 	}, e.RegisterPlace(a.Payer)...)
 }
@@ -215,6 +243,19 @@ func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.C
 		return billing.Card{}, false
 	}
 	return card, true
+}
+
+// cardName describes the card of the open period's method to people; "": the processor does not.
+func (e *Engine) cardName(ctx context.Context, o *billing.OpenPeriod) string {
+	w, ok := e.proc.(billing.Wallet)
+	if !ok {
+		return ""
+	}
+	card, err := w.Card(ctx, o.Payer.At, o.Method)
+	if err != nil {
+		return ""
+	}
+	return card.String()
 }
 
 // passing reports whether the same question may be answered later.

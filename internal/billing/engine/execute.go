@@ -182,6 +182,12 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			}
 			if x.method = methodSame; t.method != "" {
 				x.method = methodNew
+			} else if x.state == billing.Declined && (x.hard || !x.retryLeft || x.past) {
+				t.method, err = e.fallback(ctx, s, t.in)
+				x.fallback = t.method != ""
+			}
+			if err != nil {
+				return step{}, err
 			}
 			continue
 		default:
@@ -241,7 +247,7 @@ func (t *turn) see(x *situation) {
 	x.matches = in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
 	x.ran = billing.AttemptRan(o, in)
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
-	x.method = methodUnread // the account may have got one during the request
+	x.method, x.fallback = methodUnread, false // the account may have got one during the request
 }
 
 // commit carries out an action other than a request to the processor.
@@ -279,7 +285,8 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		return e.park(ctx, s, t.today, mismatch(o, in))
 	case doReportMismatch:
 		return e.report(ctx, s, t.today, OutcomePending, mismatch(o, in))
-	case doRetryOvertaken, doUseMethod, doFail, doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
+	case doRetryOvertaken, doUseMethod, doFail, doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod,
+		doDeclineFallback:
 		return t.retry(ctx, a)
 	case doAwaitProcessor, doAskCustomer, doReportCanceling:
 		return t.wait(ctx, a)

@@ -76,6 +76,7 @@ type situation struct {
 	overtaken bool // the shown attempt may be one before the period's own
 	noPage    bool // the customer has no page to authenticate on
 	hard      bool // the decline is definite
+	fallback  bool // the account has a second method for the period; known with method
 	method    methodCheck
 }
 
@@ -123,6 +124,7 @@ const (
 	doDeclineLast      // record the decline, mark the period as failing
 	doDeclineParked    // record the decline, leave the period to the person's decision
 	doDeclineUseMethod // record the decline, then as doUseMethod
+	doDeclineFallback  // record the decline, make the next attempt at once with the account's fallback
 	doReportAwaited    // report the wait for the customer
 	doReportCanceling  // report the intent as not yet cancelled
 	doReportUntried    // report the attempt as not yet run
@@ -243,6 +245,8 @@ func nextDeclined(x situation) action {
 		return x.withMethod(doNothing, doDeclineUseMethod)
 	case x.status == billing.ParkedState && !x.past:
 		return doDeclineParked
+	case (x.hard || !x.retryLeft || x.past) && x.fallback:
+		return doDeclineFallback
 	case x.hard, !x.retryLeft, x.past:
 		return doDeclineLast
 	}

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write golden files anew")
 var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open", "reopen",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
-	"decline", "decline last", "decline parked", "decline use method", "report awaited", "report canceling",
+	"decline", "decline last", "decline parked", "decline use method", "decline fallback", "report awaited", "report canceling",
 	"report untried", "report mismatch"}
 
 func (a action) String() string { return actionNames[a] }
@@ -65,6 +65,9 @@ func eachOpen(do func(situation)) {
 							continue
 						}
 						shown := append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard)
+						if state == billing.Declined && m == methodSame {
+							shown = append(shown, &x.fallback)
+						}
 						vary(shown, func() { do(x) })
 						x.past, x.retryAhead, x.bound = true, false, false // it has no retry day, and this step has not bound it
 						vary(slices.DeleteFunc(append(shown, &x.late), func(flag *bool) bool {
@@ -180,7 +183,10 @@ func TestNext_Promise(t *testing.T) {
 		case a == doFail && x.past && (!x.matches || x.late && x.state == billing.RequiresAction):
 		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft && !x.past:
 			return "failed too early"
-		case (a == doDecline || a == doDeclineLast) && (x.state != billing.Declined || !x.ran):
+		case a == doDeclineLast && x.fallback, a == doDeclineFallback && (!x.fallback || x.ending() ||
+			!x.past && (!x.hard && x.retryLeft || x.status == billing.ParkedState)):
+			return "the fallback at a wrong time"
+		case (a == doDecline || a == doDeclineLast || a == doDeclineFallback) && (x.state != billing.Declined || !x.ran):
 			return "an old decline was recorded again"
 		case a == doParkMismatch && x.matches, a == doRetryOvertaken && (!x.overtaken || x.answer != lookedUp || x.failing):
 			return "parked or tried again without a cause"

@@ -120,6 +120,9 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 			id += "/" + strconv.Itoa(n)
 		}
 	}
+	if kind == outbox.KindFailed || rec != nil && rec.Kind == billing.Charged {
+		tellFallback(data, s.Open)
+	}
 	switch kind { // a new notice must not pass for a repetition
 	case outbox.KindReminder:
 		id += "/" + due.String()
@@ -139,6 +142,12 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	setAmount(data, amount)
 	now := e.Now()
 	return outbox.Effect{ID: id, Kind: kind, Due: now, Created: now, Data: data}
+}
+
+func tellFallback(data map[string]string, o *billing.OpenPeriod) {
+	if o != nil && o.ByFallback() {
+		data[outbox.DataFallback], data[outbox.DataCard] = "true", o.FallbackCard
+	}
 }
 
 func setAmount(data map[string]string, amount money.Amount) {

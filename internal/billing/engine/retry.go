@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -31,17 +32,38 @@ func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string
 		return "", nil
 	}
 	method, payer, err := e.methodOf(ctx, s)
-	if err != nil || method == s.Open.Method || !payer.Same(s.Open.Payer) {
+	if err != nil || s.Open.Tried(method) || !payer.Same(s.Open.Payer) {
 		return "", err
 	}
 	return method, nil
+}
+
+// doNotTryAgain is the decline by which a bank wants no further attempt.
+const doNotTryAgain = "do_not_try_again"
+
+// fallback returns the account's fallback method if the declined period may be tried with it, else "":
+// once a period, and not against the processor's advice.
+func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in billing.Intent) (string, error) {
+	o := s.Open
+	if o.FallbackFor != "" || in.Stop || in.Code == doNotTryAgain || s.Status == billing.ParkedState {
+		return "", nil
+	}
+	a, err := e.Account(ctx, s.Account)
+	if err != nil {
+		return "", billing.IgnoreNotFound(err)
+	}
+	declined := func(x billing.Attempt) bool { return x.Method == a.Fallback }
+	if a.Fallback == o.Method || !a.Payer.Same(o.Payer) || slices.ContainsFunc(o.Attempts, declined) {
+		return "", nil
+	}
+	return a.Fallback, nil
 }
 
 // retry commits the consequences of an attempt that has not succeeded, or will not be made.
 func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	switch a {
-	case doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod:
+	case doDecline, doDeclineLast, doDeclineParked, doDeclineUseMethod, doDeclineFallback:
 		o.Attempts = append(o.Attempts, billing.Attempt{Number: o.Attempt, Code: t.in.Code, Method: o.Method,
 			At: t.in.Changed})
 		o.First = cmp.Or(o.First, t.today)
@@ -58,7 +80,12 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		return st, e.Put(ctx, s)
 	case doUseMethod, doDeclineUseMethod:
 		o.Attempt++
-		o.Method, o.Retry = t.method, civil.Date{}
+		o.Use(t.method)
+		o.Retry = civil.Date{}
+	case doDeclineFallback:
+		o.Attempt++
+		o.FallbackFor, o.Method, o.Retry = o.Method, t.method, civil.Date{}
+		o.FallbackCard = e.cardName(ctx, o)
 	case doFail:
 		if o.State = billing.Failing; t.in.State == billing.RequiresAction {
 			o.Asked = cmp.Or(o.Asked, t.today) // of a past period, which does not wait beside the next one

@@ -110,7 +110,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 		if err != nil {
 			return step{}, err
 		}
-		if given = method != o.Method; !given {
+		if given = !o.Tried(method); !given {
 			s.Status = billing.PastDue
 		}
 	}

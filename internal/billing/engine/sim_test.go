@@ -142,7 +142,7 @@ func (s *simulation) moment() {
 	}
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
-		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(20), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(21), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -201,6 +201,14 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		err = s.chargePeriod(p, n, rng)
 	case 13:
 		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
+	case 20:
+		fallback := pick(rng, "", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined", "pm_sandbox_processing")
+		_, err = p.Attach(ctx, n.Account, engine.Attachment{Fallback: &fallback})
+		if _, same := errors.AsType[*billing.FieldError](err); same { // it is the account's first one
+			err = nil
+		} else if err == nil && fallback != "" {
+			s.did["fallback"]++
+		}
 	case 17, 18, 19: // perhaps of a past period, and perhaps told of before
 		period := max(0, int(s.w.rawOf(n).Int(schema.Period))-rng.IntN(3))
 		var r *engine.Recorded

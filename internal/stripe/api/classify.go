@@ -117,10 +117,15 @@ const (
 	customerCodes = " authentication_required payment_intent_action_required payment_intent_authentication_failure "
 )
 
+const doNotTryAgain = "do_not_try_again"
+
+// IsStop reports whether no other attempt is to be made, also not with another card.
+func IsStop(decline, advice string) bool { return decline == doNotTryAgain || advice == doNotTryAgain }
+
 // IsHard reports whether another attempt with the same card is pointless.
 func IsHard(code, decline, advice string) bool {
 	switch advice {
-	case "do_not_try_again", "confirm_card_data":
+	case doNotTryAgain, "confirm_card_data":
 		return true
 	case "try_again_later":
 		return false
