@@ -34,26 +34,9 @@ one, or if the store and the processor contradict each other.`
 	return c
 }
 
-// attemptsOf returns the declined attempts that are stored. Those of a paid period are not.
-func attemptsOf(x *proof.Proof) []billing.Attempt {
-	switch {
-	case x.OpenPeriod != nil:
-		return x.OpenPeriod.Attempts
-	case x.Ended != nil:
-		return x.Ended.Attempts
-	}
-	return nil
-}
-
 func (p *program) sayProof(s *session, x *proof.Proof) {
-	if p.cfg.JSON {
-		return
-	}
 	p.say("Period %d of %s, %s: %s", x.Period, x.Name, x.SKU, x.State)
-	due, reminder, receipt, ended := date(x.Due), "none", "none", ""
-	if due == "" {
-		due = "not known: the payment day was changed after it"
-	}
+	reminder, receipt, ended, colour := "none", "none", "", goodColour
 	switch {
 	case !x.Reminded.IsZero():
 		reminder = "for " + date(x.ReminderDay) + ", written " + stamp(x.Reminded)
@@ -64,14 +47,14 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 	}
 	if x.Expired {
 		receipt = "expired; receipts of this period are kept for " + plural(x.ReceiptMonths, "month")
+	} else if len(x.Receipts) > 0 {
+		receipt = ""
 	}
 	if e := x.Ended; e != nil {
 		ended = string(e.Ending) + " at " + stamp(e.Ended) + ": " + e.Reason
 	}
-	if len(x.Receipts) > 0 {
-		receipt = ""
-	}
-	p.fields("  due", due, "  reminder", reminder, "  receipt", receipt, "  end", ended)
+	p.fields("  due", cmp.Or(date(x.Due), "not known: the payment day was changed after it"), "  reminder", reminder,
+		"  receipt", receipt, "  end", ended)
 	section(p, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
 			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.engine.Opened.Installation)}
@@ -81,24 +64,23 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 		func(i proof.Intent) []any {
 			return []any{"  " + i.Ref, i.Tag.Generation, i.Role, cmp.Or(string(i.State), "not known"), i.Changed, i.Amount, i.Code}
 		})
-	section(p, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, attemptsOf(x),
+	section(p, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, x.Attempts,
 		func(a billing.Attempt) []any { return []any{"  " + strconv.Itoa(a.Number), a.At, a.Code, a.Method} })
-	section(p, "\nRefunds and disputes in the store:", []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"}, x.Reversals,
-		func(r *billing.ReversalRecord) []any {
-			return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created}
-		})
+	returns := []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"}
+	section(p, "\nRefunds and disputes in the store:", returns, x.Reversals, func(r *billing.ReversalRecord) []any {
+		return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created}
+	})
 	for _, i := range x.Intents {
-		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"},
-			i.Reversals, func(r billing.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
+		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
+			func(r billing.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
 	}
 	section(p, "\nPayments of this time that came with the data:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
 		func(r *billing.Receipt) []any { return []any{"  " + stamp(r.Processed), r.Amount} })
-	p.say("\nThe processor was asked for each intent above, and for its successes since %s.", stamp(x.Since))
-	colour := goodColour
 	if x.Alarm {
 		colour = errorColour
 	}
-	p.say("%s", p.painted(p.screen, colour, x.Why))
+	p.say("\nThe processor was asked for each intent above, and for its successes since %s.\n%s", stamp(x.Since),
+		p.painted(p.screen, colour, x.Why))
 }
 
 func viewProof(s *session, x *proof.Proof) object {
@@ -111,7 +93,7 @@ func viewProof(s *session, x *proof.Proof) object {
 		"ended?", ended, "receipts", views(x.Receipts, func(r *billing.Receipt) object {
 			return append(viewFullReceipt(r), "number", r.Number(s.engine.Opened.Installation))
 		}), "receipt_expired?", x.Expired, "receipt_months", x.ReceiptMonths,
-		"imported", views(x.Imported, viewFullReceipt), "declined", viewAttempts(attemptsOf(x)),
+		"imported", views(x.Imported, viewFullReceipt), "declined", viewAttempts(x.Attempts),
 		"returns", views(x.Reversals, viewReversal), "intents", views(x.Intents, viewIntent), "listed_since", x.Since,
 		"alarm", x.Alarm, "why", x.Why}
 }

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -11,43 +12,48 @@ import (
 // conclude sets the state, and says why there was at most one charge.
 func (p *Proof) conclude(now time.Time) {
 	p.state(now)
-	succeeded, live := p.charges()
-	if p.contradiction(succeeded, live) {
+	if p.Why = p.contradiction(); p.Why != "" {
 		p.Alarm = true
 		return
 	}
-	rest := "no other intent of the period is known"
+	succeeded, _ := p.charges()
+	alone, every := "no other intent of the period is known.", "no intent of the period is known."
 	if len(p.Intents) > 1 {
-		rest = "every other one of the period is cancelled, or was never confirmed"
+		alone = "every other one of the period is cancelled, or was never confirmed."
 	}
-	const atMostOne = "An intent makes at most one charge, and "
+	if len(p.Intents) > 0 {
+		every = "every intent of the period is cancelled, or was never confirmed."
+	}
+	alone = " An intent makes at most one charge, and " + alone
 	switch {
-	case len(succeeded) == 1 && p.OpenPeriod != nil:
-		p.Why = "There was one charge: " + succeeded[0].Ref + " has succeeded, and the next payment run writes its receipt. " +
-			atMostOne + rest + "."
-	case len(succeeded) == 1 && p.Expired:
+	case len(succeeded) > 0 && p.OpenPeriod != nil:
+		p.Why = "There was one charge: " + succeeded[0] + " has succeeded, and the next payment run writes its receipt." + alone
+	case len(succeeded) > 0 && p.Expired:
 		p.Why = fmt.Sprintf("There was one charge: the receipt has expired after %d months, and the processor shows one "+
-			"success, %s. %s%s.", p.ReceiptMonths, succeeded[0].Ref, atMostOne, rest)
-	case len(succeeded) == 1:
-		p.Why = "There was one charge: " + succeeded[0].Ref + ", which the receipt names, has succeeded. " + atMostOne + rest + "."
+			"success, %s.%s", p.ReceiptMonths, succeeded[0], alone)
+	case len(succeeded) > 0:
+		p.Why = "There was one charge: " + succeeded[0] + ", which the receipt names, has succeeded." + alone
 		if len(p.Receipts) > 1 {
 			p.Why += " A manual payment came on top of it: give one of them back."
 		}
 	case p.OpenPeriod != nil:
-		p.Why = "There was no charge yet: " + p.OpenPeriod.Ref + " alone can succeed. " + atMostOne + rest + "."
+		p.Why = "There was no charge yet: " + p.OpenPeriod.Ref + " alone can succeed." + alone
 	case p.Expired:
 		p.Why = fmt.Sprintf("There was no charge: the processor shows no success. The receipt, which has expired after %d "+
 			"months, was of a manual payment.", p.ReceiptMonths)
-	case len(p.Intents) == 0:
-		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and no intent of the period is known."
 	default:
-		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and every intent of the period is " +
-			"cancelled, or was never confirmed."
+		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and " + every
 	}
 }
 
 // state tells how far the period has come by the store.
 func (p *Proof) state(now time.Time) {
+	paidAt := p.Due.In(time.UTC)
+	for _, x := range p.Intents {
+		if x.State == billing.Succeeded {
+			paidAt = x.Changed
+		}
+	}
 	switch {
 	case p.Ended != nil && p.Ended.Ending == billing.EndParked:
 		p.State = State(billing.EndParked)
@@ -57,11 +63,10 @@ func (p *Proof) state(now time.Time) {
 		p.State = Paid
 	case p.Ended != nil:
 		p.State = State(p.Ended.Ending)
+	case p.Period < p.sub.Period && p.ReceiptMonths > 0 && !now.Before(paidAt.AddDate(0, p.ReceiptMonths, 0)):
+		p.State, p.Expired = Paid, true
 	case p.Period < p.sub.Period:
 		p.State = Lost
-		if p.ReceiptMonths > 0 && !now.Before(p.paidAt().AddDate(0, p.ReceiptMonths, 0)) {
-			p.State, p.Expired = Paid, true
-		}
 	case p.sub.Over():
 		p.State = Unwanted
 	default:
@@ -69,48 +74,50 @@ func (p *Proof) state(now time.Time) {
 	}
 }
 
-// paidAt is the time of the charge or, without one, of the due date.
-func (p *Proof) paidAt() time.Time {
-	if succeeded, _ := p.charges(); len(succeeded) > 0 {
-		return succeeded[0].Changed
-	}
-	return p.Due.In(time.UTC)
-}
-
-// contradiction reports, and says, why the store and the processor cannot both be right, or that there
-// was more than one charge.
-func (p *Proof) contradiction(succeeded []Intent, live int) bool {
-	var refs []string
-	for _, x := range succeeded {
-		refs = append(refs, x.Ref)
-	}
+// charges returns the successful intents, and whether one that is not bound may still succeed. One that was
+// only opened moves no money: only a bound intent is confirmed.
+func (p *Proof) charges() (succeeded []string, loose bool) {
 	for _, x := range p.Intents {
-		if x.Missing {
-			p.Why = "The processor does not know " + x.Ref + ", which the store names: it was another processor, or another account of it."
-			return true
+		switch x.State {
+		case billing.Succeeded:
+			succeeded = append(succeeded, x.Ref)
+		case billing.Declined, billing.Processing, billing.RequiresAction:
+			loose = p.OpenPeriod == nil
 		}
 	}
-	charged := p.kind(billing.Charged)
-	switch {
-	case len(refs) > 1:
-		p.Why = fmt.Sprintf("There were %d successful charges: %s. Refund all but one, and run verify.", len(refs),
-			strings.Join(refs, ", "))
-	case len(refs) == 1 && len(charged) == 0 && len(p.kind(billing.External)) > 0:
-		p.Why = "The period was paid twice: by the charge " + refs[0] + " and by a manual payment. Give one of them back."
-	case len(refs) == 1 && len(charged) == 0 && p.OpenPeriod == nil && !p.Expired:
-		p.Why = "There was one charge, " + refs[0] + ", which the store does not have. Run reconcile."
-	case len(refs) == 1 && len(charged) > 0 && charged[0].Charge != refs[0]:
-		p.Why = "The receipt names " + charged[0].Charge + ", and the processor shows the charge " + refs[0] + ". Run verify."
-	case len(refs) == 0 && len(charged) > 0:
-		p.Why = "The receipt names " + charged[0].Charge + ", and the processor shows no success of it. Run verify."
-	case p.State == Lost:
-		p.Why = "The period is past, and there is neither a receipt, nor a record of its end, nor a charge. Run verify."
-	case live > 0 && p.OpenPeriod == nil:
-		p.Why = "An intent that is not bound to the period can still succeed. Run verify."
-	default:
-		return false
+	return succeeded, loose
+}
+
+// contradiction says why the store and the processor cannot both be right, or that there was more than one
+// charge; "" if neither is so.
+func (p *Proof) contradiction() string {
+	for _, x := range p.Intents {
+		if x.Missing {
+			return "The processor does not know " + x.Ref + ", which the store names: it was another processor, or another account of it."
+		}
 	}
-	return true
+	succeeded, loose := p.charges()
+	ref, receipt := strings.Join(succeeded, ", "), ""
+	for _, x := range p.kind(billing.Charged) {
+		receipt = cmp.Or(receipt, x.Charge)
+	}
+	switch {
+	case len(succeeded) > 1:
+		return fmt.Sprintf("There were %d successful charges: %s. Refund all but one, and run verify.", len(succeeded), ref)
+	case ref != "" && receipt == "" && len(p.kind(billing.External)) > 0:
+		return "The period was paid twice: by the charge " + ref + " and by a manual payment. Give one of them back."
+	case ref != "" && receipt == "" && p.OpenPeriod == nil && !p.Expired:
+		return "There was one charge, " + ref + ", which the store does not have. Run reconcile."
+	case ref != "" && receipt != "" && receipt != ref:
+		return "The receipt names " + receipt + ", and the processor shows the charge " + ref + ". Run verify."
+	case ref == "" && receipt != "":
+		return "The receipt names " + receipt + ", and the processor shows no success of it. Run verify."
+	case p.State == Lost:
+		return "The period is past, and there is neither a receipt, nor a record of its end, nor a charge. Run verify."
+	case loose:
+		return "An intent that is not bound to the period can still succeed. Run verify."
+	}
+	return ""
 }
 
 // unpaid says what the store has of a period without a charge.
@@ -120,7 +127,7 @@ func (p *Proof) unpaid() string {
 		return "the period was paid outside"
 	case len(p.Imported) > 0:
 		return "a payment of that time came with the data"
-	case p.Ended != nil && p.State == State(billing.EndParked):
+	case p.State == State(billing.EndParked):
 		return "the period is parked, and a person decides"
 	case p.Ended != nil:
 		return "the period ended " + string(p.State)

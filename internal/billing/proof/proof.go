@@ -36,6 +36,7 @@ type Proof struct {
 	Reminded      time.Time  // zero: not, or a later reminder has taken its place
 	OpenPeriod    *billing.OpenPeriod
 	Ended         *billing.EndedPeriod
+	Attempts      []billing.Attempt // declined ones that are stored; those of a paid period are not
 	Receipts      []*billing.Receipt
 	Imported      []*billing.Receipt // came with the data, from this period's time
 	Reversals     []*billing.ReversalRecord
@@ -61,18 +62,6 @@ type Intent struct {
 // listMargin is how long before its due date a period's intent may have been opened: a run may have
 // had a later --date.
 const listMargin = 40
-
-// AheadError reports a period after the next one.
-type AheadError struct {
-	billing.Name
-	Period, Next int
-	Due, NextDue civil.Date
-}
-
-func (e *AheadError) Error() string {
-	return fmt.Sprintf("period %d of %s is ahead: it is due on %s, and nothing is known of it; the next is period %d, due on %s",
-		e.Period, e.Name, e.Due, e.Next, e.NextDue)
-}
 
 // Of returns the proof of the period. months is for how many months receipts are kept whose
 // subscription does not tell. If the subscription changes meanwhile, Of begins again.
@@ -112,107 +101,95 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 	}
 	due, dueErr := s.Schedule().Due(p.Period)
 	if next, err := s.Schedule().Due(s.Period); err == nil && p.Period > s.Period {
-		return &AheadError{p.Name, p.Period, s.Period, due, next}
+		return fmt.Errorf("period %d of %s is ahead: it is due on %s, and nothing is known of it; the next is period %d, due on %s",
+			p.Period, s.Name, due, s.Period, next)
 	}
 	for x, err := range r.GetEndedPeriods(ctx, s.Name) {
 		if err != nil {
 			return err
 		}
 		if x.Period == p.Period {
-			p.Ended, p.SKU, due = x, x.SKU, x.Due
+			p.Ended, p.SKU, due, p.Attempts = x, x.SKU, x.Due, x.Attempts
 		}
 	}
 	if o := s.Open; o != nil && o.Period == p.Period {
-		p.OpenPeriod, p.SKU, due = o, s.SKUOf(o), o.Due
+		p.OpenPeriod, p.SKU, due, p.Attempts = o, s.SKUOf(o), o.Due, o.Attempts
 	}
-	until, untilErr := s.Schedule().Due(p.Period + 1)
+	until, _ := s.Schedule().Due(p.Period + 1) // zero: nothing is before it
 	for x, err := range r.GetReceiptsByAccount(ctx, s.Account) {
 		day := civil.Of(x.Processed)
 		switch {
 		case err != nil:
 			return err
 		case x.Kind == billing.Imported && (x.ID == s.ID || x.ID == "" && x.SKU == s.SKU):
-			if x.Due == due || dueErr == nil && untilErr == nil && !day.Before(due) && day.Before(until) {
+			if x.Due == due || dueErr == nil && !day.Before(due) && day.Before(until) {
 				p.Imported = append(p.Imported, x)
 			}
 		case x.Kind != billing.Imported && x.ID == s.ID && x.Period == p.Period:
 			p.Receipts, p.SKU, due = append(p.Receipts, x), x.SKU, x.Due
 		}
 	}
-	for x, err := range r.GetReversalsByAccount(ctx, s.Account) {
-		if err != nil {
-			return err
-		}
-		if x.ID == s.ID && x.Period == p.Period {
-			p.Reversals = append(p.Reversals, x)
-		}
-	}
+	all, err := billing.Gather(r.GetReversalsByAccount(ctx, s.Account))
+	p.Reversals = slices.DeleteFunc(all, func(x *billing.ReversalRecord) bool { return x.ID != s.ID || x.Period != p.Period })
 	if p.Due = due; p.SKU == "" {
 		p.SKU, _ = s.PlanOn(due)
 	}
-	p.remind()
-	return nil
-}
-
-// remind tells the reminder's day, and when it was written if it was the latest one.
-func (p *Proof) remind() {
-	if s := p.sub; !p.Due.IsZero() && s.ReminderDays > 0 {
-		p.ReminderDay = p.Due.AddDays(-s.ReminderDays)
+	if s.ReminderDays > 0 {
+		p.ReminderDay = due.AddDays(-s.ReminderDays)
 		day := civil.Of(s.LastReminder)
-		if !s.LastReminder.Equal(s.Created) && !day.Before(p.ReminderDay) && !day.After(p.Due) {
+		if !s.LastReminder.Equal(s.Created) && !day.Before(p.ReminderDay) && !day.After(due) {
 			p.Reminded = s.LastReminder
 		}
 	}
+	return err
 }
 
-// ask looks up every intent that the store names, and finds others of the period in the processor's
-// list.
+// ask looks up every intent that the store names, and those of the period in the processor's list.
 func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Processor) error {
-	roles := map[string]string{}
-	var refs []string
-	name := func(ref, role string) {
-		if ref != "" && roles[ref] == "" {
-			roles[ref] = role
-			refs = append(refs, ref)
+	var named []Intent
+	name := func(role string, refs ...string) {
+		for _, ref := range refs {
+			if ref != "" && !slices.ContainsFunc(named, func(x Intent) bool { return x.Ref == ref }) {
+				named = append(named, Intent{Intent: billing.Intent{Ref: ref}, Role: role})
+			}
 		}
 	}
-	for _, x := range p.Receipts {
-		if x.Kind == billing.Charged {
-			name(x.Charge, "settled")
-		}
+	for _, x := range p.kind(billing.Charged) {
+		name("settled", x.Charge)
 	}
 	if o := p.OpenPeriod; o != nil {
-		name(o.Ref, "bound")
-		for _, ref := range o.Retired {
-			name(ref, "retired")
-		}
+		name("bound", o.Ref)
+		name("retired", o.Retired...)
 	}
 	if p.Ended != nil {
-		name(p.Ended.Ref, "cancelled")
+		name("cancelled", p.Ended.Ref)
 	}
 	for _, x := range p.Reversals {
-		name(x.Charge, "refunded")
+		name("refunded", x.Charge)
 	}
-	if len(refs) == 0 && p.Period == p.sub.Period-1 {
-		name(p.sub.LastCharge, "last settled")
+	if len(named) == 0 && p.Period == p.sub.Period-1 {
+		name("last settled", p.sub.LastCharge)
 	}
-	if err := p.list(ctx, r, proc, func(ref string) { name(ref, "listed") }); err != nil {
+	found, err := p.list(ctx, r, proc)
+	if err != nil {
 		return err
 	}
-	for _, ref := range refs {
-		in, err := billing.Ask(ctx, func() (billing.Intent, error) { return proc.Lookup(ctx, ref) })
-		x := Intent{Intent: in, Role: roles[ref], Missing: errors.Is(err, billing.ErrNoIntent)}
+	name("listed", found...)
+	for _, x := range named {
+		in, err := billing.Ask(ctx, func() (billing.Intent, error) { return proc.Lookup(ctx, x.Ref) })
 		switch {
-		case x.Missing:
-			x.Ref = ref
+		case errors.Is(err, billing.ErrNoIntent):
+			x.Missing = true
 		case err != nil:
-			return fmt.Errorf("looking up payment intent %s: %w", ref, err)
+			return fmt.Errorf("looking up payment intent %s: %w", x.Ref, err)
 		case in.Tag.Period != p.Period: // the last charge was another period's
 			continue
+		default:
+			x.Intent = in
 		}
 		if refunder, ok := proc.(billing.Refunder); ok && x.State == billing.Succeeded {
-			if x.Reversals, err = refunder.ReversalsOf(ctx, ref); err != nil {
-				return fmt.Errorf("asking for the refunds of %s: %w", ref, err)
+			if x.Reversals, err = refunder.ReversalsOf(ctx, x.Ref); err != nil {
+				return fmt.Errorf("asking for the refunds of %s: %w", x.Ref, err)
 			}
 		}
 		p.Intents = append(p.Intents, x)
@@ -220,52 +197,36 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Proces
 	return nil
 }
 
-// list names the intents of the period in the processor's list of the account's customer, or of
+// list returns the intents of the period in the processor's list of the account's customer, or of
 // everybody if there is none.
-func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Processor, found func(ref string)) error {
+func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Processor) (refs []string, err error) {
 	a, err := r.Account(ctx, p.Account)
 	if billing.IgnoreNotFound(err) != nil {
-		return err
+		return nil, err
 	}
-	var payer billing.Payer
+	scope := make([]billing.Payer, 1)
 	if a != nil {
-		payer = a.Payer
+		scope[0] = a.Payer
 	}
-	scope := []billing.Payer{payer}
-	if o := p.OpenPeriod; o != nil && !o.Payer.Same(payer) {
+	if o := p.OpenPeriod; o != nil && !o.Payer.Same(scope[0]) {
 		scope = append(scope, o.Payer)
 	}
-	if p.Since = p.sub.Created.Add(-time.Hour); !p.Due.IsZero() { // clocks differ
-		if from := p.Due.AddDays(-listMargin).In(time.UTC); from.After(p.Since) {
-			p.Since = from
-		}
+	p.Since = p.sub.Created.Add(-time.Hour) // clocks differ
+	if from := p.Due.AddDays(-listMargin).In(time.UTC); from.After(p.Since) {
+		p.Since = from
 	}
 	for _, payer := range scope {
 		all, err := billing.AskAll(ctx, proc.List, billing.ListRequest{At: payer.At, Customer: payer.Customer, Since: p.Since})
 		if err != nil {
-			return fmt.Errorf("listing the processor's payment intents: %w", err)
+			return nil, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
 		for _, in := range all {
 			if in.Tag.Installation == r.Opened.Installation && in.Tag.Name() == p.Name && in.Tag.Period == p.Period {
-				found(in.Ref)
+				refs = append(refs, in.Ref)
 			}
 		}
 	}
-	return nil
-}
-
-// charges returns the successful intents, and the number of those with an attempt that may still
-// succeed. One that was only opened moves no money: only a bound intent is confirmed.
-func (p *Proof) charges() (succeeded []Intent, live int) {
-	for _, x := range p.Intents {
-		switch x.State {
-		case billing.Succeeded:
-			succeeded = append(succeeded, x)
-		case billing.Declined, billing.Processing, billing.RequiresAction:
-			live++
-		}
-	}
-	return succeeded, live
+	return refs, nil
 }
 
 // kind returns the period's receipts of the kind.
