@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -126,18 +125,13 @@ func withoutEnding(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		ahead := make([]billing.DueRow, 0, dueAhead)
-		var ends [dueAhead]bool
 		flush := func() bool {
-			var reads sync.WaitGroup
+			ends := billing.AskEach(ahead, func(r billing.DueRow) (bool, error) {
+				s, err := e.Load(ctx, r.Name) // after an error, the row is all that is known
+				return err == nil && s.WillEnd(), nil
+			})
 			for i, r := range ahead {
-				reads.Go(func() {
-					s, err := e.Load(ctx, r.Name) // after an error, the row is all that is known
-					ends[i] = err == nil && s.WillEnd()
-				})
-			}
-			reads.Wait()
-			for i, r := range ahead {
-				if ends[i] {
+				if ends[i].Value {
 					*ending++
 				} else if !yield(r, nil) {
 					return false

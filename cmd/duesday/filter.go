@@ -39,20 +39,11 @@ func (f *listFilter) accounts(ctx context.Context, p *program, s *session) iter.
 		for a, err := range s.engine.Accounts(ctx) {
 			keep := err != nil || f.hasEmail(a.Email)
 			if keep && err == nil && f.sku+f.status.text != "" {
-				keep, err = f.anySubscription(readable(p, s.engine.GetSubscriptionsByAccount(ctx, a.ID)))
+				keep, err = billing.AnyItem(filtered(readable(p, s.engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
 			}
 			if (keep || err != nil) && !yield(a, err) {
 				return
 			}
 		}
 	}
-}
-
-func (f *listFilter) anySubscription(all iter.Seq2[*billing.Subscription, error]) (bool, error) {
-	for s, err := range all {
-		if err != nil || f.subscription(s) {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }

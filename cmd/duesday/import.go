@@ -75,7 +75,6 @@ type importer struct {
 	failed  error                       // of the store, at the row at hand
 	notes   []importNote                // of people, the first shownNotes
 	more    int                         // notes that are not kept
-	seen    importSummary               // by the check alone
 	sum     importSummary
 }
 
@@ -120,18 +119,14 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if s.bad > 0 || len(m.notes) > 0 {
 		p.say("")
 	}
+	done, differing, rejected := " in "+short(elapsed), "not changed; --update changes them", "written to "+s.rejected
 	if m.dryRun {
-		p.say("%s: %s, in a dry run: nothing was written", name, plural(s.rows, "row"))
-	} else {
-		p.say("%s: %s in %s", name, plural(s.rows, "row"), short(elapsed))
+		done, rejected = ", in a dry run: nothing was written", "left out; an import with --skip-bad writes them to a file"
 	}
-	differing, rejected := "not changed; --update changes them", "left out; an import with --skip-bad writes them to a file"
 	if m.update {
 		differing = "not changed: an import cannot"
 	}
-	if s.rejected != "" {
-		rejected = "written to " + s.rejected
-	}
+	p.say("%s: %s%s", name, plural(s.rows, "row"), done)
 	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
 		"  updated", positive(s.updated), "  differing", noted(s.differing, differing),
 		"  ended", noted(s.ended, "there already, and canceled or completed: not charged"),
@@ -184,7 +179,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 		s, err = m.p.open(ctx, need{create: true})
 		m.p.cfg.Store = place
 	}
-	if err != nil && !errors.Is(err, store.ErrMissing) {
+	if err != nil && !(missing && !m.dryRun) {
 		return err
 	}
 	defer func() {
@@ -193,13 +188,16 @@ func (m *importer) do(ctx context.Context) (err error) {
 		}
 	}()
 	fatal, err := m.check(ctx, s)
-	if err != nil {
-		return err
+	refused := fatal || m.sum.bad > 0 && !m.skipBad
+	if refused || !m.dryRun { // counted by the check, and again as they are written
+		m.sum.created, m.sum.due, m.sum.receipts, m.sum.updated = 0, 0, 0, 0
 	}
 	switch {
+	case err != nil:
+		return err
 	case fatal:
 		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
-	case m.sum.bad > 0 && !m.skipBad:
+	case refused:
 		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad",
 			m.sum.bad, m.sum.rows)
 	}
@@ -211,19 +209,15 @@ func (m *importer) do(ctx context.Context) (err error) {
 	if missing {
 		m.sum.shards = s.engine.Opened.Shards
 	}
-	if m.sum.bad > 0 || m.update && m.seen.differing > 0 {
+	if m.sum.bad > 0 || m.update && m.sum.differing > 0 {
 		m.p.code = exitPerson
 	}
-	if m.dryRun {
-		m.sum.created, m.sum.due, m.sum.receipts, m.sum.updated = m.seen.created, m.seen.due, m.seen.receipts, m.seen.updated
-	} else if err := m.load(ctx, s); err != nil {
-		return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
-			m.sum.created)
+	if !m.dryRun {
+		if err := m.load(ctx, s); err != nil {
+			return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
+				m.sum.created)
+		}
 	}
-	if m.looks {
-		m.sum.existing, m.sum.ended = m.seen.existing, m.seen.ended
-	}
-	m.sum.differing += m.seen.differing
 	return nil
 }
 

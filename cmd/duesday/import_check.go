@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 )
 
@@ -43,7 +42,10 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
 	rejected := &rejectedFile{m: m}
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
-	m.looks = s != nil && (m.dryRun || hasAccounts(ctx, s.engine))
+	if m.looks = s != nil; m.looks && !m.dryRun {
+		there, err := billing.AnyItem(s.engine.Accounts(ctx))
+		m.looks = there || err != nil // an error shows again
+	}
 	n := 0
 	m.options.Check = func(sub billing.NewSubscription, given book.Given) *billing.FieldError {
 		n++
@@ -71,13 +73,6 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		return rejected.add(bad)
 	})
 	return fatal, err
-}
-
-func hasAccounts(ctx context.Context, e *engine.Engine) bool {
-	for range e.Accounts(ctx) {
-		return true
-	}
-	return false
 }
 
 // shownRejections is how many bad rows people get; --json and FILE.rejected have all.

@@ -33,8 +33,8 @@ func (v *verdict) changes() bool {
 // An importNote is a difference or a warning of a row.
 type importNote struct {
 	line    int
-	name    string // the subscription's
-	differs *billing.Difference
+	name    billing.Name
+	differs billing.Difference // without a field: none
 	warning string
 }
 
@@ -99,43 +99,39 @@ func (m *importer) count(ctx context.Context, s *session, n int, rec book.Record
 		r.Kind = billing.Imported
 		_, err := s.store.Get(ctx, s.engine.Table, billing.KeyOf(r.Item()))
 		if errors.Is(err, store.ErrNotFound) {
-			m.seen.receipts++
+			m.sum.receipts++
 		}
 		return billing.IgnoreNotFound(err)
 	}
 	if rec.Subscription == nil {
 		return nil
 	}
-	row, seen := &m.row, &m.seen
-	kept := false // a difference that an import cannot change
-	name := rec.Subscription.Account + "/" + rec.Subscription.ID
+	row, sum, kept := &m.row, &m.sum, false
+	name := billing.Name{Account: rec.Subscription.Account, ID: rec.Subscription.ID}
 	for _, d := range row.differs {
 		kept = kept || d.Kept != ""
-		m.note(importNote{rec.Line, name, &d, ""})
+		m.note(importNote{rec.Line, name, d, ""})
 	}
 	if row.warning != "" {
-		m.note(importNote{rec.Line, name, nil, row.warning})
+		m.note(importNote{line: rec.Line, name: name, warning: row.warning})
 	}
 	applies := m.update && row.changes()
-	m.changes[n] = applies
-	if !applies {
-		delete(m.changes, n)
+	if applies {
+		m.changes[n] = true
+		sum.updated++
+	}
+	if row.due {
+		sum.due++
 	}
 	switch {
 	case row.ended:
-		seen.ended++
+		sum.ended++
 	case len(row.differs) > 0 && (kept || !m.update):
-		seen.differing++
-	case row.exists && !applies:
-		seen.existing++
+		sum.differing++
 	case !row.exists:
-		seen.created++
-	}
-	if applies {
-		seen.updated++
-	}
-	if row.due {
-		seen.due++
+		sum.created++
+	case !applies:
+		sum.existing++
 	}
 	return nil
 }
@@ -166,7 +162,7 @@ func (m *importer) note(n importNote) {
 }
 
 func (m *importer) sayNotes() {
-	if m.p.cfg.JSON || len(m.notes) == 0 {
+	if len(m.notes) == 0 {
 		return
 	}
 	if m.shown != nil {
@@ -174,11 +170,11 @@ func (m *importer) sayNotes() {
 	}
 	t := m.p.table("LINE", "SUBSCRIPTION", "NOTE")
 	for _, n := range m.notes {
-		text := "warning: " + n.warning
-		if n.differs != nil {
-			text = n.differs.String()
+		if n.warning != "" {
+			t.row(n.line, n.name, "warning: "+n.warning)
+		} else {
+			t.row(n.line, n.name, n.differs)
 		}
-		t.row(n.line, n.name, text)
 	}
 	if m.more > 0 {
 		t.row("…", "", "and "+plural(m.more, "more note")+": all of them with --json")
@@ -188,8 +184,8 @@ func (m *importer) sayNotes() {
 
 func (m *importer) viewNotes() (list []object) {
 	for _, n := range m.notes {
-		v := object{"line", n.line, "subscription", n.name, "warning?", n.warning}
-		if d := n.differs; d != nil {
+		v := object{"line", n.line, "subscription", n.name.String(), "warning?", n.warning}
+		if d := n.differs; d.Field != "" {
 			v = append(v, "column", d.Field, "stored", d.Stored, "given", d.Given, "not_changed?", d.Kept)
 		}
 		list = append(list, v)
@@ -208,11 +204,12 @@ type rowUpdate struct {
 func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 	for _, u := range all {
 		var err error
+		name := billing.Name{Account: u.row.Account, ID: u.row.ID}
 		if u.account != (engine.AccountChange{}) {
 			_, err = l.s.engine.UpdateAccount(ctx, u.row.Account, u.account)
 		}
 		if err == nil && u.terms != (billing.Change{}) {
-			_, err = l.s.engine.UpdateSubscription(ctx, billing.Name{Account: u.row.Account, ID: u.row.ID}, u.terms)
+			_, err = l.s.engine.UpdateSubscription(ctx, name, u.terms)
 		}
 		refused := errors.As(err, new(*billing.FieldError)) || errors.Is(err, billing.ErrState) ||
 			errors.Is(err, billing.ErrInvalid)
@@ -226,7 +223,7 @@ func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 			}
 			sum.differing++
 			l.m.p.code = exitPerson
-			l.m.note(importNote{u.line, u.row.Account + "/" + u.row.ID, nil, "not updated: " + secret.Clean(err.Error())})
+			l.m.note(importNote{line: u.line, name: name, warning: "not updated: " + secret.Clean(err.Error())})
 		})
 	}
 	return nil

@@ -147,8 +147,10 @@ func (l *loader) work(ctx context.Context, batches <-chan batch) {
 		done, err := l.s.engine.ImportBatch(ctx, batch.created)
 		l.count(func(sum *importSummary) {
 			sum.created += done.Created
-			sum.existing += done.Existing
 			sum.due += done.Due
+			if !l.m.looks { // else the check has counted them
+				sum.existing += done.Existing
+			}
 		})
 		if err != nil {
 			l.stop(err)

@@ -118,7 +118,7 @@ var ErrMoved = errors.New("moved to another store")
 var MetaKey = store.Key{PK: MetaPK, SK: MetaPK}
 
 // AnyItem reports whether there is an item.
-func AnyItem(items iter.Seq2[store.Item, error]) (there bool, err error) {
+func AnyItem[T any](items iter.Seq2[T, error]) (there bool, err error) {
 	for _, err := range items {
 		return err == nil, err
 	}
