@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -97,20 +95,6 @@ func shareFlag() valueFlag[float64] {
 			return 0, usagef("want a share above 0 and at most 1, such as 0.2 or 20%%")
 		}
 		return v, nil
-	}}
-}
-
-// separatorFlag takes what is between the columns of a CSV.
-func separatorFlag() valueFlag[rune] {
-	return valueFlag[rune]{form: "TEXT", parse: func(text string) (rune, error) {
-		if text == "tab" || text == `\t` {
-			text = "\t"
-		}
-		r, size := utf8.DecodeRuneInString(text)
-		if size != len(text) || strings.ContainsRune("\x00\"\r\n\uFFFD", r) || unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return 0, usagef("want one character, such as ; or |, or the word tab")
-		}
-		return r, nil
 	}}
 }
 

@@ -19,12 +19,8 @@ import (
 
 func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p, refused: map[int]*billing.FieldError{}, changes: map[int]bool{}, told: map[string]bool{}}
-	separator := separatorFlag()
 	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
-		func(ctx context.Context, args []string) error {
-			m.options.Separator = separator.value
-			return m.importFile(ctx, args[0])
-		})
+		func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Long = `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
 NoSQL Workbench model with sample data. Names may be in any case, and have spaces or
 hyphens for underscores. The separator of a CSV is a comma, a semicolon, a tab or |.
@@ -46,7 +42,6 @@ change, exit 3.`
 	c.Flags().StringVar(&m.options.PaymentMethod, "payment-method", "",
 		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
 	c.Flags().StringVar(&m.options.Currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
-	c.Flags().Var(&separator, "separator", "between the columns of a CSV (default the one of its header)")
 	c.Flags().StringSliceVar(&m.options.IgnoreColumns, "ignore-columns", nil, "`NAMES` of columns to leave out, "+
 		"with commas between them")
 	c.Flags().IntVar(&m.workers, "workers", 16, "how many batches to write at once")

@@ -47,7 +47,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		m.looks = there || err != nil // an error shows again
 	}
 	n := 0
-	m.options.Check = func(sub billing.NewSubscription, given book.Given) *billing.FieldError {
+	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError {
 		n++
 		field := m.verdict(ctx, s, sub, given)
 		if field != nil {

@@ -40,7 +40,7 @@ type importNote struct {
 
 // judge compares the row with the store, if there is one, and leaves the verdict in m.row. Its error is
 // a FieldError if the store would refuse the row.
-func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription, given book.Given) error {
+func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription, given func(string) bool) error {
 	m.row = verdict{warning: m.unknownMethod(n.Method)}
 	if !m.looks {
 		return nil
@@ -64,12 +64,12 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 		row.ended = true
 		return nil
 	default:
-		row.terms, row.differs = sub.Compare(&n, given.Has)
+		row.terms, row.differs = sub.Compare(&n, given)
 	}
 	if a == nil || m.told[n.Account] || !row.exists && !m.update {
 		return nil
 	}
-	for _, d := range a.Compare(&n, given.Has) {
+	for _, d := range a.Compare(&n, given) {
 		m.told[n.Account] = true
 		row.differs = append(row.differs, d)
 		if d.Field == "email" {
@@ -83,7 +83,7 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 
 // verdict judges the row, and returns the error with which the store would refuse it.
 func (m *importer) verdict(ctx context.Context, s *session, n billing.NewSubscription,
-	given book.Given) *billing.FieldError {
+	given func(string) bool) *billing.FieldError {
 	err := m.judge(ctx, s, n, given)
 	field, refused := errors.AsType[*billing.FieldError](err)
 	if !refused && !m.row.exists {

@@ -49,7 +49,7 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	defer stop(nil)
 	n := 0
 	clear(m.told)
-	m.options.Check = func(sub billing.NewSubscription, given book.Given) *billing.FieldError { // the same rows as the first time
+	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError { // the same rows as the first time
 		n++
 		if m.row = (verdict{}); m.changes[n] { // what others have changed since the check stays
 			return cmp.Or(m.refused[n], m.verdict(ctx, s, sub, given))

@@ -67,10 +67,8 @@ func Columns() []string { return append([]string(nil), columnNames[:trialDays]..
 // columnNamed returns the column of a name in any case, with spaces or hyphens for its underscores.
 func columnNamed(name string) (c column, ok bool) {
 	for range 2 {
-		for i, n := range columnNames {
-			if n == name {
-				return column(i), true
-			}
+		if i := slices.Index(columnNames[:], name); i >= 0 {
+			return column(i), true
 		}
 		if name == rejectedLine || name == rejectedColumn || name == rejectedReason {
 			return ignored, true

@@ -2,7 +2,6 @@ package book
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -34,7 +33,7 @@ func (s *session) readCSV(src *source, items *model) {
 	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
 	t.csv.ReuseRecord = true
 	head, _ := src.r.Peek(chunk) // an error of reading shows again
-	s.header.separator = cmp.Or(s.options.Separator, separatorOf(string(head)))
+	s.header.separator = separatorOf(string(head))
 	t.csv.Comma = s.header.separator
 	if !t.readHeader() {
 		return
@@ -90,7 +89,7 @@ func (t *table) readNames(names []string) (problems []problem) {
 	}
 	if book && len(names) == 1 && len(problems) > 0 && problems[0].column == names[0] {
 		return []problem{{"", "the header is a single column: no " + strconv.QuoteRune(t.csv.Comma) +
-			" is in it; name the file's separator with --separator"}}
+			" is in it, and no ; tab or | between known names"}}
 	}
 	for _, name := range want {
 		if !seen[name] {

@@ -340,8 +340,7 @@ func TestCSV_ByHand(t *testing.T) {
 	}{
 		{"semicolons", strings.ReplaceAll(strings.ToUpper(names), ",", ";") + "\r\n" + row + "\r\n", Options{}},
 		{"tabs", strings.ReplaceAll(names, ",", "\t") + "\n" + strings.ReplaceAll(row, ";", "\t") + "\n", Options{}},
-		{"given", strings.ReplaceAll(names, ",", "|") + "\n" + strings.ReplaceAll(row, ";", "|") + "\n",
-			Options{Separator: '|'}},
+		{"bars", strings.ReplaceAll(names, ",", "|") + "\n" + strings.ReplaceAll(row, ";", "|") + "\n", Options{}},
 		{"ignored", "Notes;" + strings.ReplaceAll(names, ",", ";") + ";Sales Rep\nx;" + row + ";y\n",
 			Options{IgnoreColumns: []string{"notes", "sales_rep"}}},
 	} {

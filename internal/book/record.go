@@ -46,15 +46,15 @@ type csvHeader struct {
 
 // Options say how to read a file, and have the facts missing from a Workbench model and its sample data.
 type Options struct {
-	PaymentMethod string // of subscriptions without one; the model's default-card is always dropped
-	Currency      string // of amounts without one; "": USD
-	// Separator is between the columns of a CSV; 0: detected from its header, among , ; tab and |.
-	Separator     rune
+	PaymentMethod string   // of subscriptions without one; the model's default-card is always dropped
+	Currency      string   // of amounts without one; "": USD
 	IgnoreColumns []string // names, in any case, of columns and members that are left out
-	// Check returns the problem of an otherwise good subscription, such as one that does not fit the
-	// store; nil: none. A subscription that is yielded has passed it. nil: nothing more is checked.
-	Check func(billing.NewSubscription, Given) *billing.FieldError
+	Check         Check    // nil: nothing more is checked
 }
+
+// A Check returns the problem of an otherwise good subscription, such as one that does not fit the store; nil:
+// none. given reports whether the row has the column. A subscription that is yielded has passed it.
+type Check func(n billing.NewSubscription, given func(column string) bool) *billing.FieldError
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two
 // is set. It holds one row at a time, reads to the end of the file unless a Rejection is Fatal, and

@@ -15,22 +15,10 @@ import (
 // texts are the fields of one row by column; "" when absent.
 type texts [columns]string
 
-// Given is the set of a row's columns that are not empty.
-type Given uint32
-
-// Has reports whether the row gives the column of that name.
-func (g Given) Has(name string) bool {
+// has reports whether the row gives the column of that name.
+func (t *texts) has(name string) bool {
 	col, ok := columnNamed(name)
-	return ok && g&(1<<col) != 0
-}
-
-func (t *texts) given() (g Given) {
-	for col, text := range t {
-		if text != "" {
-			g |= 1 << col
-		}
-	}
-	return g
+	return ok && t[col] != ""
 }
 
 // A problem is the fault of one column of a row.
@@ -40,7 +28,7 @@ type problem struct{ column, reason string }
 // rows; the other rules are those of billing.NewSubscription.
 type checker struct {
 	ledger
-	more func(billing.NewSubscription, Given) *billing.FieldError // of Options.Check
+	more Check // of Options
 	// usual stands in the place of an unreadable amount, so that the other columns are checked.
 	usual money.Amount
 
@@ -49,7 +37,7 @@ type checker struct {
 	bad      columnSet
 }
 
-func newChecker(more func(billing.NewSubscription, Given) *billing.FieldError) checker {
+func newChecker(more Check) checker {
 	usd, err := money.ParseCurrency("USD")
 	if err != nil {
 		panic(err) // unreachable: the currency exists
@@ -74,7 +62,7 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	}
 	c.compareEarlier(line, n)
 	if len(c.problems) == 0 && c.more != nil {
-		if p := c.more(*n, t.given()); p != nil {
+		if p := c.more(*n, t.has); p != nil {
 			c.problems = append(c.problems, problem{p.Field, p.Problem})
 		}
 	}
