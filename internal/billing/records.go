@@ -104,8 +104,9 @@ type Meta struct {
 }
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its
-// items may mean other things. Since 2 the settings may be an item of the store.
-const FormatVersion = 2
+// items may mean other things. Since 2 the settings may be an item of the store, since 3 a past period may be
+// open.
+const FormatVersion = 3
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)

@@ -128,7 +128,7 @@ func TestLook(t *testing.T) {
 		wrong       bool
 		found       string
 	}{
-		{"store", "right", func(*world) {}, false, "format 2; duesday v1"},
+		{"store", "right", func(*world) {}, false, "format 3; duesday v1"},
 		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, true, "this cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,

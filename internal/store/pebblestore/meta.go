@@ -19,7 +19,8 @@ import (
 //   - 1: the names and indexes of the store are those of the program.
 //   - 2: names are the store's own, and Revision tells whose indexes it has. Duesday may keep its
 //     settings in the store.
-const format = 2
+//   - 3: as 2. A past period of a subscription may be open.
+const format = 3
 
 // meta is the store's description of itself. Format and Program never move: they say whether the
 // rest is readable, and for whom.
