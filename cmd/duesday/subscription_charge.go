@@ -28,9 +28,10 @@ the period has failed again. The next period is charged on its day as always.`
 	f := c.Flags()
 	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
+	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` of this request; the same key again charges nothing more")
 	return checked(c, func([]string) error {
-		if f.Changed("reopen") && !f.Changed("period") {
-			return usagef("--reopen is for a --period")
+		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
+			return usagef("--reopen and --key are for a --period")
 		}
 		return nil
 	})
@@ -53,7 +54,10 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 	if a.Receipt != nil {
 		number = a.Receipt.Number(s.engine.Opened.Installation)
 	}
-	if a.Paid {
+	switch {
+	case a.Repeated && !a.Paid && len(a.Results) == 0:
+		p.say("the key was known, and period %d is not tried once more", period)
+	case a.Paid:
 		p.say("period %d of %s is paid already%s", period, n, prefixed(": receipt ", number))
 	}
 	for _, r := range a.Results {
@@ -66,6 +70,6 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 		}
 	}
 	p.sayChanged(nil, sub, "is "+string(sub.Status))
-	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "receipt?", number,
+	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
 		"subscription", viewSubscription(sub)})
 }

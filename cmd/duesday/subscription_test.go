@@ -266,7 +266,8 @@ func TestSubscription_ChargeFailedPeriod(t *testing.T) {
 	c.create("1/1", "pm_card_visa_chargeDeclinedLostCard")
 	c.run("run", "payments")
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa_chargeDeclined")
-	v := c.object(exitPerson, "subscription", "charge", "1/1", "--period", "0")
+	v := c.object(exitPerson, "subscription", "charge", "1/1", "--period", "0", "--key", "one")
+	contains(t, c.must("subscription", "charge", "1/1", "--period", "0", "--key", "one"), "not tried once more")
 	equal(t, "declined", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "due_date"),
 		[]any{0, "failed", "2026-03-15"})
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +15,14 @@ import (
 type PeriodCharge struct {
 	Period int
 	Reopen string // why a void or skipped period is charged after all
+	Key    string // the same key again is the same request; "": none
 }
 
 // A PeriodCharged is the answer to a PeriodCharge.
 type PeriodCharged struct {
-	Results      []Result
+	Results      []Result // none: it was dealt with before
 	Subscription *billing.Subscription
+	Repeated     bool             // the key was known: a period that has ended meanwhile is not charged anew
 	Paid         bool             // the period was paid before
 	Receipt      *billing.Receipt // of that payment; nil: it has expired
 }
@@ -29,49 +32,75 @@ type PeriodCharged struct {
 // it after a crash. It returns ErrState if the period cannot be charged now. A paid period is no
 // error: the same request may have landed before.
 func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharge) (a PeriodCharged, err error) {
-	if err := billing.CheckText("reopen", r.Reopen, billing.MaxText); err != nil {
+	if err := cmp.Or(billing.CheckText("reopen", r.Reopen, billing.MaxText),
+		billing.CheckText("key", r.Key, billing.MaxID)); err != nil {
 		return a, err
+	}
+	if r.Period < 0 {
+		return a, billing.Invalid("period", "want 0 or more, as subscription show has it")
 	}
 	s, err := e.Subscription(ctx, n)
 	if err != nil {
 		return a, err
 	}
-	if a.Subscription = s; s.AtHand() != r.Period {
-		if err := mayCollectBeside(s, r.Period); err != nil {
-			return a, err
-		}
-	}
+	a.Subscription = s
 	if err := e.mayCollect(ctx, s); err != nil {
 		return a, err
 	}
-	if r.Period < s.Period {
-		s, err = e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-			return e.markPast(ctx, s, r, today)
-		})
-		if errors.Is(err, errPaid) {
-			a.Paid = true
-			a.Receipt, err = e.receiptOf(ctx, n, r.Period)
-			return a, err
+	now, err := e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		a.Repeated = false
+		asked := billing.KeyedRequest{Name: s.Name, Key: r.Key, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
+		before, err := e.keyed(ctx, &asked)
+		if a.Repeated = before != nil; a.Repeated || err != nil {
+			return nil, cmp.Or(err, billing.ErrUnchanged)
 		}
-		if err != nil && !errors.Is(err, billing.ErrUnchanged) {
-			return a, err
+		marked := s.Collect
+		writes, err := e.mark(ctx, s, r, today)
+		if err == nil && r.Key == "" && s.Collect == marked {
+			err = billing.ErrUnchanged
 		}
-	} else if s.Open == nil && s.Status != billing.Active && s.Status != billing.ParkedState {
-		return a, wrongStatus(s)
-	} else if due, err := s.Due(); err != nil {
-		return a, err
-	} else if today := s.Today(civil.Date{}, e.Now()); due.After(today) {
-		return a, fmt.Errorf("subscription %s: period %d is due on %s: %w", s.Name, r.Period, due, billing.ErrState)
+		asked.Amount, asked.Created = s.Amount, e.Now()
+		return append(writes, asked.Write(e.Table)...), err
+	})
+	if a.Subscription = cmp.Or(now, s); a.Repeated && errors.Is(err, billing.ErrUnchanged) {
+		err = e.dealt(ctx, a.Subscription, r.Period)
 	}
-	a.Results, a.Subscription, err = e.collectOne(ctx, s, byPerson, r.Period)
+	switch {
+	case errors.Is(err, errPaid):
+		a.Paid = true
+		a.Receipt, err = e.receiptOf(ctx, a.Subscription.Name, r.Period)
+		return a, err
+	case errors.Is(err, errDealt):
+		return a, nil
+	case err != nil && !errors.Is(err, billing.ErrUnchanged):
+		return a, err
+	}
+	a.Results, a.Subscription, err = e.collectOne(ctx, a.Subscription, byPerson, r.Period)
 	return a, err
+}
+
+// errDealt: a repeated request has nothing left to do.
+var errDealt = errors.New("the request was dealt with")
+
+// dealt returns errPaid or errDealt if a repeated request for the period has nothing left to do: the
+// period has ended, or it is open and tried again on a later day.
+func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int) error {
+	if s.AtHand() == period && s.NextOpen() == nil {
+		return nil
+	}
+	_, err := e.recordOf(ctx, s.Name, period)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && period < s.Period:
+		return errPaid
+	case billing.IgnoreNotFound(err) != nil:
+		return err
+	}
+	return errDealt
 }
 
 // mayCollectBeside returns ErrState if the period, which is not at hand, may not be charged now.
 func mayCollectBeside(s *billing.Subscription, period int) error {
 	switch {
-	case period < 0:
-		return billing.Invalid("period", "want 0 or more")
 	case s.Over():
 		return wrongStatus(s)
 	case period > s.Period:
@@ -95,11 +124,33 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 	return nil
 }
 
+// mark fixes the request: it marks a past period, in memory, and returns the writes beside. The period to
+// be paid next needs no mark, but has to be due.
+func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodCharge,
+	today civil.Date) ([]store.Write, error) {
+	if s.AtHand() != r.Period && r.Period >= s.Period {
+		return nil, mayCollectBeside(s, r.Period)
+	}
+	if r.Period < s.Period {
+		return e.markPast(ctx, s, r, today)
+	}
+	due, err := s.Due()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Open == nil && s.Status != billing.Active && s.Status != billing.ParkedState:
+		return nil, wrongStatus(s)
+	case due.After(today):
+		return nil, fmt.Errorf("subscription %s: period %d is due on %s: %w", s.Name, r.Period, due, billing.ErrState)
+	}
+	return nil, nil
+}
+
 // errPaid: the past period has no record of an unpaid end.
 var errPaid = errors.New("the period is paid")
 
-// markPast marks the past period, in memory. It returns the write of a record that is opened again,
-// ErrUnchanged if the period is at hand, or errPaid.
+// markPast marks the past period, in memory, unless it is at hand. It returns the write of a record that is
+// opened again, or errPaid.
 func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]store.Write, error) {
 	p, err := e.recordOf(ctx, s.Name, r.Period)
@@ -109,7 +160,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	case err != nil:
 		return nil, err
 	case s.AtHand() == r.Period:
-		return nil, billing.ErrUnchanged
+		return nil, nil
 	}
 	if err := mayCollectBeside(s, r.Period); err != nil {
 		return nil, err

@@ -448,3 +448,51 @@ func TestCollecting_DryRun(t *testing.T) {
 	w.start().run(civil.Date{})
 	w.report(t)
 }
+
+// TestChargePeriod_Key: a repeated request charges one period once, whatever was cut off. Another request
+// under its key is refused.
+func TestChargePeriod_Key(t *testing.T) {
+	ctx := context.Background()
+	for _, method := range []string{"pm_card_visa", "pm_card_visa_chargeDeclined"} {
+		for point := 1; ; point++ {
+			w, n := failed(t)
+			w.newMethod(n, method)
+			r := engine.PeriodCharge{Key: "one"}
+			_, err := w.start(fault{point, true}).ChargePeriod(ctx, n, r)
+			for range 2 {
+				if _, err := w.start().ChargePeriod(ctx, n, r); err != nil {
+					t.Errorf("point %d: %v", point, err)
+				}
+			}
+			paid, p := w.sub(n).Paid, w.ending(n, 0)
+			if method == "pm_card_visa" && paid != 1 || method != "pm_card_visa" && len(p.Attempts) != 2 || w.sub(n).Period != 1 {
+				t.Errorf("point %d: %s: %+v; %s", point, method, p, w.describe(n))
+			}
+			a, again := w.start().ChargePeriod(ctx, n, r)
+			if again != nil || !a.Repeated || a.Paid != (paid == 1) || len(a.Results) > 0 {
+				t.Errorf("point %d: %v %+v", point, again, a)
+			}
+			_, again = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{Period: 1, Key: "one"})
+			wantErr(t, again, billing.ErrState)
+			w.report(t)
+			if err == nil {
+				break
+			}
+		}
+	}
+}
+
+// TestChargePeriod_NextKey: under one key the next period is charged once, and never the one after it.
+func TestChargePeriod_NextKey(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	r := engine.PeriodCharge{Key: "one"}
+	equal(t, []string{string(w.chargePeriod(t, n, r))}, []string{"paid"})
+	w.goTo(date("2024-02-29"))
+	a, err := w.start().ChargePeriod(context.Background(), n, r)
+	mustNot(t, err)
+	if s := w.sub(n); !a.Paid || s.Period != 1 {
+		t.Errorf("%+v; %s", a, w.describe(n))
+	}
+	w.report(t)
+}
