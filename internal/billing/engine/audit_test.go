@@ -178,6 +178,9 @@ func (a *auditor) receipt(id string, r store.Item, sub store.Item) {
 func (a *auditor) manual() {
 	told := map[string]int{}
 	for key, it := range a.spy.keys {
+		if it.Str(schema.Kind) != string(billing.KeyedReceipt) {
+			continue
+		}
 		id := fmt.Sprintf("%s/%s/%d", it.Str(schema.PK), it.Str(schema.Subscription), it.Int(schema.Period))
 		sub := a.spy.subs[it.Str(schema.PK)+"/"+it.Str(schema.Subscription)]
 		if told[id]++; a.spy.outside[id] != 1 && sub.Get(schema.Manual).Map().Int(schema.Period) != it.Int(schema.Period) {

@@ -166,7 +166,15 @@ type live struct {
 func lives() []live {
 	first := func(w *world, n billing.Name) { w.start().run(civil.Date{}) }
 	return []live{
-		{"declined", "pm_card_visa_chargeDeclined", first, nil, billing.External},
+		{name: "a past period waits for the customer", method: lostCard, before: collectPast, want: billing.External},
+		{name: "a past period is decided later: paid", method: lostCard, before: func(w *world, n billing.Name) {
+			collectPastBy(w, n, "pm_sandbox_processing")
+		}, meanwhile: func(w *world, ref string) { _ = w.box.Finish(ref, true) }, want: billing.Overpayment},
+		{name: "a past period is paid and not settled", method: lostCard, before: func(w *world, n billing.Name) {
+			collectPast(w, n)
+			_ = w.box.Authenticate(w.sub(n).Open.Ref)
+		}, want: billing.Overpayment},
+		{name: "declined", method: "pm_card_visa_chargeDeclined", before: first, want: billing.External},
 		{"waits for the customer", "pm_card_authenticationRequired", first, nil, billing.External},
 		{"only bound", "pm_card_visa", func(w *world, n billing.Name) { w.start(fault{5, true}).run(civil.Date{}) }, nil,
 			billing.External},
@@ -190,6 +198,16 @@ func lives() []live {
 	}
 }
 
+// collectPast has period 0, which has failed, charged again beside period 1, which is not due yet.
+func collectPast(w *world, n billing.Name) { collectPastBy(w, n, "pm_card_authenticationRequired") }
+
+func collectPastBy(w *world, n billing.Name, method string) {
+	ctx, p := context.Background(), w.start()
+	p.run(civil.Date{})
+	_, _ = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})
+	_, _ = p.ChargePeriod(ctx, n, engine.PeriodCharge{})
+}
+
 // An undecidedBank does not cancel an intent while it decides on it.
 type undecidedBank struct{ billing.Processor }
 
@@ -209,7 +227,7 @@ func (l *live) start(t *testing.T) (*world, billing.Name, string) {
 	n := w.create(one("2024-01-31", method(l.method)))
 	l.before(w, n)
 	s := w.sub(n)
-	if s.Open == nil || s.Period != 0 {
+	if s.Open == nil || s.Open.Period != 0 {
 		t.Fatalf("%s: no intent is live: %s", l.name, w.describe(n))
 	}
 	return w, n, s.Open.Ref
@@ -245,7 +263,7 @@ func TestManual_LiveIntent(t *testing.T) {
 	ctx := context.Background()
 	for _, l := range lives() {
 		w, n, ref := l.start(t)
-		m := engine.ManualPayment{Note: "wire"}
+		m := engine.ManualPayment{Note: "wire", Period: new(int)}
 		r, err := w.start().CreateReceipt(ctx, n, m)
 		mustNot(t, err)
 		if r.Requested != (l.meanwhile != nil) || !r.Requested && (r.Receipt == nil || r.Receipt.Kind != l.want) {
@@ -273,8 +291,8 @@ func (w *world) waits(t *testing.T, n billing.Name) {
 	ctx, p := t.Context(), w.start()
 	_, cancel := p.Cancel(ctx, n, false)
 	_, pause := p.Pause(ctx, n)
-	_, another := p.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1)})
-	_, keyed := p.CreateReceipt(ctx, n, engine.ManualPayment{Key: "another"})
+	_, another := p.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1), Period: new(int)})
+	_, keyed := p.CreateReceipt(ctx, n, engine.ManualPayment{Key: "another", Period: new(int)})
 	for _, err := range []error{cancel, pause, another, keyed} {
 		wantErr(t, err, billing.ErrState)
 		wantText(t, err, "period 0")
@@ -352,13 +370,14 @@ func TestManual_AgainstARun(t *testing.T) {
 				w, n, ref = l.start(t)
 			}
 			w.twins = true
+			m := engine.ManualPayment{Key: "wire", Period: new(int)}
 			request, job, event := w.start(), w.start(), w.start()
 			var r *engine.Recorded
 			var err error
 			interleave(seeded(seed), []func(func()){
 				func(edge func()) {
 					request.edge = edge
-					r, err = request.CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire"})
+					r, err = request.CreateReceipt(ctx, n, m)
 				},
 				func(edge func()) { job.edge = edge; job.run(civil.Date{}) },
 				func(edge func()) { event.edge = edge; _ = event.Heard(ctx, n.Account, n.ID, ref) },
@@ -368,7 +387,7 @@ func TestManual_AgainstARun(t *testing.T) {
 			}
 			w.start().run(civil.Date{})
 			if err == nil {
-				if r, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire"}); err != nil || r.Receipt == nil {
+				if r, err = w.start().CreateReceipt(ctx, n, m); err != nil || r.Receipt == nil {
 					t.Errorf("%s, seed %d: %+v, %v", l.name, seed, r, err)
 					continue
 				}
