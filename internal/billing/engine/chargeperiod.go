@@ -165,6 +165,9 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	if err := mayCollectBeside(s, r.Period); err != nil {
 		return nil, err
 	}
+	if err := e.mayOpenPast(ctx); err != nil {
+		return nil, err
+	}
 	var writes []store.Write
 	switch {
 	case s.PaidOff():

@@ -160,7 +160,7 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 }
 
 // live requests the payment of the open period, or finds it requested.
-func (t *manualRequest) live(_ context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
+func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
 	amount := cmp.Or(t.Amount, s.Open.Amount)
 	t.rec = nil
 	switch m := s.Manual; {
@@ -171,7 +171,7 @@ func (t *manualRequest) live(_ context.Context, s *billing.Subscription) ([]stor
 		return nil, amount, fmt.Errorf("subscription %s: %s is requested for period %d: wait until it is done: %w", s.Name,
 			s.Requested, s.Open.Period, billing.ErrState)
 	}
-	if err := t.checkAmount(s, amount); err != nil {
+	if err := cmp.Or(t.checkAmount(s, amount), t.mayOpenPast(ctx)); err != nil {
 		return nil, amount, err
 	}
 	s.Requested = billing.RequestManual
