@@ -49,7 +49,7 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 	n := 0
 	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError {
 		n++
-		field := m.verdict(ctx, s, sub, given)
+		field := m.judge(ctx, s, sub, given)
 		if field != nil {
 			m.refused[n] = field
 		}

@@ -38,26 +38,31 @@ type importNote struct {
 	warning string
 }
 
-// judge compares the row with the store, if there is one, and leaves the verdict in m.row. Its error is
-// a FieldError if the store would refuse the row.
-func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription, given func(string) bool) error {
+// judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an error of the
+// store in m.failed. It returns the error with which the store would refuse the row.
+func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription,
+	given func(string) bool) *billing.FieldError {
 	m.row = verdict{warning: m.unknownMethod(n.Method)}
 	if !m.looks {
 		return nil
 	}
 	a, err := s.engine.Account(ctx, n.Account)
-	if billing.IgnoreNotFound(err) != nil {
-		return err
+	if m.failed = billing.IgnoreNotFound(err); m.failed != nil {
+		return nil
 	}
 	row, probe := &m.row, n
-	if err == nil && m.update { // a new subscription of the account would be refused
+	if a != nil && m.update { // a new subscription of the account would be refused
 		probe.Email, probe.TimeZone = "", ""
 	}
 	sub, err := s.engine.Preview(ctx, probe)
 	row.exists = errors.Is(err, billing.ErrExists)
 	switch {
 	case err != nil && !row.exists:
-		return err
+		field, refused := errors.AsType[*billing.FieldError](err)
+		if !refused {
+			m.failed = err
+		}
+		return field
 	case !row.exists:
 		row.due = s.engine.IsDue(sub)
 	case sub.Over():
@@ -79,17 +84,6 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 		}
 	}
 	return nil
-}
-
-// verdict judges the row, and returns the error with which the store would refuse it.
-func (m *importer) verdict(ctx context.Context, s *session, n billing.NewSubscription,
-	given func(string) bool) *billing.FieldError {
-	err := m.judge(ctx, s, n, given)
-	field, refused := errors.AsType[*billing.FieldError](err)
-	if !refused && !m.row.exists {
-		m.failed = err
-	}
-	return field
 }
 
 // count counts a good row, and keeps what is to be said of it. n is the number of its check.

@@ -52,7 +52,7 @@ func (m *importer) load(ctx context.Context, s *session) error {
 	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError { // the same rows as the first time
 		n++
 		if m.row = (verdict{}); m.changes[n] { // what others have changed since the check stays
-			return cmp.Or(m.refused[n], m.verdict(ctx, s, sub, given))
+			return cmp.Or(m.refused[n], m.judge(ctx, s, sub, given))
 		}
 		return m.refused[n]
 	}

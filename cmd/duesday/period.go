@@ -26,7 +26,6 @@ type periodFlags struct {
 	of       billing.Name // the account, or one subscription of it; zero: the whole store
 	ending   valueFlag[billing.Ending]
 	from, to valueFlag[civil.Date]
-	limit    int
 }
 
 func (p *program) periodList() *cobra.Command {
@@ -41,11 +40,8 @@ which the period ended, or was parked. A period leaves the list if it is paid af
 	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
 	c.Flags().Var(&f.from, "from", "only those that ended on this day or later")
 	c.Flags().Var(&f.to, "to", "only those that ended on this day or earlier")
-	c.Flags().IntVar(&f.limit, "limit", 0, "at most so many; 0 for all")
 	return checked(c, func(args []string) (err error) {
 		switch {
-		case f.limit < 0:
-			return usagef("--limit %d: want 0 or more", f.limit)
 		case !f.to.value.IsZero() && f.to.value.Before(f.from.value):
 			return usagef("--to %s is before --from %s", f.to.value, f.from.value)
 		case len(args) == 1 && strings.Contains(args[0], "/"):
@@ -67,21 +63,11 @@ func (p *program) listPeriods(ctx context.Context, s *session, f *periodFlags) e
 	if f.of.Account != "" {
 		all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
 	}
-	more := false
-	n, err := list(p, firstOf(f.limit, f.those(readable(p, all)), &more), viewFullPeriod,
+	return listAll(p, "period", f.those(all), viewFullPeriod,
 		[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 		func(x *billing.EndedPeriod) []any {
 			return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
 		})
-	switch {
-	case err != nil:
-		return err
-	case more:
-		p.say("\n%s, and there are more: a larger --limit shows them", plural(n, "period"))
-	default:
-		p.say("\n%s", plural(n, "period"))
-	}
-	return nil
 }
 
 // those yields the periods of the flags.

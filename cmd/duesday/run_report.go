@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -118,16 +119,10 @@ func (u unsettled) of(outcomes ...engine.Outcome) (all []engine.Result) {
 		all = append(all, u[o]...)
 	}
 	slices.SortFunc(all, func(a, b engine.Result) int {
-		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Account, b.Account), strings.Compare(a.ID, b.ID), a.Period-b.Period)
+		return cmp.Or(cmp.Compare(strconv.FormatBool(b.New), strconv.FormatBool(a.New)),
+			strings.Compare(a.Account, b.Account), strings.Compare(a.ID, b.ID), a.Period-b.Period)
 	})
 	return all
-}
-
-func rank(r engine.Result) int {
-	if r.New {
-		return 0
-	}
-	return 1
 }
 
 func (u unsettled) view() object {

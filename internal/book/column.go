@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -92,40 +93,25 @@ func (s *session) column(name string) (c column, ok bool) {
 
 // unknownColumn names the nearest column, if there is one that a typing error can explain.
 func unknownColumn(name string) problem {
-	const out = "; --ignore-columns leaves a column out"
-	nearest, least := "", 0
+	nearest, least := "", 3
 	for _, known := range columnNames {
-		if d := distance(folded(name), known); d <= len(known)/3 && (nearest == "" || d < least) {
-			nearest, least = known, d
+		if d := distance(folded(name), known); d < least && d <= len(known)/3 {
+			nearest, least = "the nearest is "+known, d
 		}
 	}
-	if nearest != "" {
-		return problem{name, "is an unknown column; the nearest is " + nearest + out}
-	}
-	return problem{name, "is an unknown column; a book has " + strings.Join(columnNames[:], ", ") + out}
+	return problem{name, "is an unknown column; " + cmp.Or(nearest, "a book has "+strings.Join(columnNames[:], ", ")) +
+		"; --ignore-columns leaves a column out"}
 }
 
-// distance returns the number of bytes to insert, to remove or to replace that make one text the other.
+// distance returns the length of what is between the beginning and the end that the names share.
 func distance(a, b string) int {
-	if len(a) > 2*len(b) {
-		return len(a)
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
 	}
-	row := make([]int, len(b)+1)
-	for i := range row {
-		row[i] = i
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := before
-			if a[i] != b[j] {
-				replaced++
-			}
-			before, row[j+1] = row[j+1], min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return max(len(a), len(b))
 }
 
 // someAmount is the form of an amount in some currency.
