@@ -317,4 +317,6 @@ func TestImport_PendingPlan(t *testing.T) {
 	equal(t, "in force", members(c.object(exitDone, "prove", "1/1", "--period", "0"), "sku", "state"), []any{"gold", "waiting"})
 	o := c.object(exitPerson, "import", "book.csv", "--update", "--dry-run")
 	equal(t, "an older file", notesOf(o), []any{[]any{2, "sku", "gold", "news"}, []any{2, "amount", "20.00", "15.00"}})
+	contains(t, c.run("import", "book.csv", "--update").out, "not changed: it is the price of news")
+	equal(t, "its price", c.object(exitDone, "subscription", "show", "1/1")["amount"], "20.00")
 }

@@ -50,10 +50,13 @@ func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool
 	if p := s.Pending; p != nil && p.SKU == n.SKU && p.Amount == n.Amount { // the file is ahead
 		plan = *p
 	}
-	note("sku", plan.SKU, n.SKU, "subscription update --sku changes the plan")
+	kept := "" // the price of another plan is none of this one
+	if note("sku", plan.SKU, n.SKU, "subscription update --sku changes the plan"); plan.SKU != n.SKU {
+		kept = "it is the price of " + n.SKU
+	}
 	if now := n.Amount.Currency(); now != s.Amount.Currency() {
 		note("currency", s.Amount.Currency().Code(), now.Code(), another)
-	} else if note("amount", plan.Amount.Decimal(), n.Amount.Decimal(), "") {
+	} else if note("amount", plan.Amount.Decimal(), n.Amount.Decimal(), kept) {
 		c.Amount = &n.Amount
 	}
 	if note("interval", s.Interval.String(), n.Interval.String(), another); s.Interval.Unit == n.Interval.Unit &&
