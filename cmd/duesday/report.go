@@ -87,15 +87,25 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 	for i := range st.Months {
 		months[i] = viewMoney(&st.Months[i], forecast.Outstanding)
 	}
+	earlier, err := owedBefore(st, forecast.Outstanding)
+	if err != nil {
+		return err
+	}
 	if f.csv {
+		for _, a := range earlier {
+			p.warn("%s more is outstanding of months before these: give an earlier --from", a.Format())
+		}
 		return p.reportCSV(months)
 	}
-	p.showReport(st, forecast, months, f.days)
-	mrr := object{}
+	p.showReport(st, forecast, months, earlier, f.days)
+	before, mrr := object{}, object{}
+	for _, a := range earlier {
+		before = append(before, a.Currency().Code(), a.Decimal())
+	}
 	for _, a := range forecast.MRR {
 		mrr = append(mrr, a.Currency().Code(), a.Decimal())
 	}
-	return p.json(object{"as_of", st.AsOf, "time_zone", st.Zone, "months", months, "mrr", mrr,
+	return p.json(object{"as_of", st.AsOf, "time_zone", st.Zone, "months", months, "outstanding_before", before, "mrr", mrr,
 		"expected", views(forecast.Expected, func(x engine.Expected) object {
 			return object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
 		}), "unreadable?", forecast.Unreadable})
@@ -120,6 +130,23 @@ func viewMoney(m *engine.Month, outstanding []engine.Expected) object {
 	return append(o, "outstanding", owed.Decimal(), "complete", m.Missing == "")
 }
 
+// owedBefore sums by currency what is outstanding of the months before those of the statement: an imported
+// book may have periods that were due before there was a store.
+func owedBefore(st *engine.Statement, outstanding []engine.Expected) (sums []money.Amount, err error) {
+	for _, x := range outstanding { // by date
+		if len(st.Months) > 0 && !x.Date.Before(st.Months[0].First) {
+			break
+		}
+		i := slices.IndexFunc(sums, func(a money.Amount) bool { return a.Currency() == x.Amount.Currency() })
+		if i < 0 {
+			sums = append(sums, x.Amount)
+		} else if sums[i], err = sums[i].Add(x.Amount); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
 func (p *program) reportCSV(months []object) error {
 	w := csv.NewWriter(p.stdout)
 	w.Write(monthColumns) // it keeps its first error for Error
@@ -135,7 +162,8 @@ func (p *program) reportCSV(months []object) error {
 }
 
 // showReport prints the report for people.
-func (p *program) showReport(st *engine.Statement, forecast *engine.Forecast, months []object, days int) {
+func (p *program) showReport(st *engine.Statement, forecast *engine.Forecast, months []object, earlier []money.Amount,
+	days int) {
 	p.say("As of %s, by the days of %s\n", stamp(st.AsOf), st.Zone)
 	t := p.table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
 	for _, m := range months {
@@ -152,6 +180,9 @@ func (p *program) showReport(st *engine.Statement, forecast *engine.Forecast, mo
 			p.say("%s", text)
 			told = text
 		}
+	}
+	for _, a := range earlier {
+		p.say("outstanding of earlier months: %s", a.Format())
 	}
 	if len(months) == 0 {
 		p.say("no money has been taken yet, and no subscription is active")

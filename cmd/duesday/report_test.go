@@ -42,6 +42,17 @@ func TestReport(t *testing.T) {
 	contains(t, c.must("verify"), "The audit is clean")
 }
 
+// TestReport_ArrearsOfAnImport: what was due before the store was made is not left out.
+func TestReport_ArrearsOfAnImport(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date\n"+
+		"1,a@example.com,1,news,10.00,EUR,5,pm_card_visa,2025-11-05\n2,b@example.com,1,news,1000,JPY,5,pm_card_visa,2026-02-05\n"))
+	contains(t, c.must("report"), "outstanding of earlier months: €40.00\noutstanding of earlier months: ¥1,000\n")
+	equal(t, "json", c.object(exitDone, "report")["outstanding_before"], map[string]any{"EUR": "40.00", "JPY": "1000"})
+	contains(t, c.run("report", "--csv").errors, "€40.00 more is outstanding")
+	equal(t, "all of them", c.object(exitDone, "report", "--from", "2025-11")["outstanding_before"], map[string]any{})
+}
+
 func TestReport_Usage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
