@@ -178,6 +178,8 @@ func TestSubscription_NewPrice(t *testing.T) {
 	}
 	o := c.object(exitDone, "subscription", "show", "1/1")
 	equal(t, "pending", o["pending"], map[string]any{"sku": "news", "amount": "15.00", "from": "2026-05-01"})
+	contains(t, c.run("subscription", "update", "--where", "sku=news", "--where", "currency=USD", "--amount", "12.99").out,
+		"$15.00  $12.99  2 ") // the pending price is taken back
 	for _, line := range []string{"1/1 --where sku=news --amount 1", "--where news --amount 1", "--where sku=news --address x",
 		"--where sku=news", "--where sku=news --amount 0", "--where sku=news --amount 1.005", "1/1 --amount 1 --yes",
 		"1/1 --address x --notify", "--where currency=USD --amount 2"} {

@@ -115,7 +115,7 @@ type PlanSum struct {
 
 // Plan tells what the change would do. It scans, and changes nothing.
 func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
-	plan, sums := &Planned{Left: []string{}}, map[money.Amount]*PlanSum{}
+	plan, sums := &Planned{Left: []string{}}, map[[2]money.Amount]*PlanSum{}
 	for s, err := range e.Subscriptions(ctx) {
 		if err != nil {
 			return nil, err
@@ -133,19 +133,22 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 		if err = cmp.Or(err, dueErr); err != nil {
 			return nil, err
 		}
+		if was.Pending != nil && s.Pending == nil { // it is taken back
+			due = civil.Later(due, was.Pending.From)
+		}
 		_, before := was.PlanOn(due)
-		g := sums[before]
+		_, after := s.PlanOn(due)
+		g := sums[[2]money.Amount{before, after}]
 		if g == nil {
-			g = &PlanSum{Before: before, months: new(big.Rat)}
-			_, g.After = s.PlanOn(due)
-			sums[before], plan.Sums = g, append(plan.Sums, g)
+			g = &PlanSum{Before: before, After: after, months: new(big.Rat)}
+			sums[[2]money.Amount{before, after}], plan.Sums = g, append(plan.Sums, g)
 		}
 		g.Count, g.Mail, plan.Names = g.Count+1, g.Mail+len(writes), append(plan.Names, s.Name)
 		g.months.Add(g.months, perMonth(s.Interval))
 	}
 	slices.SortFunc(plan.Sums, func(a, b *PlanSum) int {
 		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
-			cmp.Compare(a.Before.Minor(), b.Before.Minor()))
+			cmp.Compare(a.Before.Minor(), b.Before.Minor()), cmp.Compare(a.After.Minor(), b.After.Minor()))
 	})
 	var wrong error
 	monthly := func(g *PlanSum, each money.Amount) money.Amount {
