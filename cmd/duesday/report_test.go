@@ -53,6 +53,22 @@ func TestReport_ArrearsOfAnImport(t *testing.T) {
 	equal(t, "all of them", c.object(exitDone, "report", "--from", "2025-11")["outstanding_before"], map[string]any{})
 }
 
+// TestReport_DayOfAManualPayment: it is in the month of the given day, wherever the account and the
+// operator live.
+func TestReport_DayOfAManualPayment(t *testing.T) {
+	for _, zone := range []string{"UTC", "America/New_York", "Asia/Tokyo"} {
+		c := newCLI(t)
+		c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,time_zone,start_date\n"+
+			"1,a@example.com,1,news,1.00,EUR,5,UTC,2026-01-05\n2,b@example.com,1,news,20.00,EUR,5,Asia/Tokyo,2026-01-05\n"+
+			"3,c@example.com,1,news,300.00,EUR,5,America/New_York,2026-01-05\n"))
+		c.must("settings", "set", "time-zone="+zone)
+		for _, account := range []string{"1", "2", "3"} {
+			c.must("receipt", "create", account+"/1", "--period", "0", "--date", "2026-03-01")
+		}
+		contains(t, c.must("report", "--from", "2026-02"), "2026-03  EUR       0.00       321.00")
+	}
+}
+
 func TestReport_Usage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{

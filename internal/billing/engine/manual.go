@@ -32,19 +32,26 @@ func (m *ManualPayment) check() error {
 	return billing.CheckText("note", m.Note, billing.MaxText)
 }
 
-// taken returns when it was taken: now, or at the beginning of an earlier day.
-func (m *ManualPayment) taken(s *billing.Subscription, now time.Time) (time.Time, error) {
+// taken returns when it was taken: now, or on an earlier day. That is the subscription's; and the first
+// instant of it that is on the same day in the zone of reports, so that they have it in that month.
+func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone string) (time.Time, error) {
 	switch today := s.Today(civil.Date{}, now); {
 	case m.Date.IsZero() || m.Date == today:
 		return now, nil
 	case m.Date.After(today):
 		return now, billing.Invalid("date", "want "+today.String()+", which is today, or a day before it")
 	}
-	loc, err := civil.Zone(cmp.Or(s.TimeZone, "UTC"))
-	if err != nil {
-		loc = time.UTC
+	in := func(zone string) *time.Location {
+		if loc, err := civil.Zone(cmp.Or(zone, "UTC")); err == nil {
+			return loc
+		}
+		return time.UTC
 	}
-	return m.Date.In(loc).UTC(), nil
+	at, reported := m.Date.In(in(s.TimeZone)), m.Date.In(in(zone))
+	if reported.After(at) && reported.Before(m.Date.AddDays(1).In(in(s.TimeZone))) {
+		at = reported
+	}
+	return at.UTC(), nil
 }
 
 // Recorded is the answer to CreateReceipt.
@@ -68,7 +75,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPaym
 	if err != nil {
 		return nil, err
 	}
-	at, err := m.taken(full, e.Now())
+	at, err := m.taken(full, e.Now(), e.cfg.TimeZone)
 	if err != nil {
 		return nil, err
 	}
