@@ -94,7 +94,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	case "refunds":
 		return exportRows(w, asJSON, bar, reversalColumns, readable(p, s.engine.ReversalRecords(ctx)), viewReversal)
 	}
-	left := 0
+	left, pending := 0, 0
 	columns, view := book.Columns(), viewBookRow
 	if f.all {
 		columns = append(columns, "status")
@@ -103,6 +103,9 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	// An import would revive a payment of the others.
 	all := filtered(readable(p, s.engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
+			if s.Pending != nil {
+				pending++
+			}
 			return true
 		}
 		left++
@@ -112,6 +115,9 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	if err == nil && left > 0 {
 		p.warn("%s that should not be charged elsewhere left out (not active, or ending); --all writes them too",
 			plural(left, "subscription"))
+	}
+	if err == nil && pending > 0 {
+		p.warn("%s with a change of the plan that is pending: a book has the plan in force alone", plural(pending, "subscription"))
 	}
 	return err
 }

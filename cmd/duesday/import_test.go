@@ -307,6 +307,7 @@ func TestImport_PendingPlan(t *testing.T) {
 	row := "1,a@example.com,1,%s,%s,USD,20,pm_card_visa\n"
 	c.must("import", c.file("book.csv", header+fmt.Sprintf(row, "news", "12.99")))
 	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20.00", "--from", "2026-05-01")
+	contains(t, c.run("export", "subscriptions").errors, "1 subscription with a change of the plan that is pending")
 	for _, plan := range [][]string{{"news", "12.99"}, {"news", "15.00"}} {
 		o := c.object(exitDone, "import", c.file("book.csv", header+fmt.Sprintf(row, plan[0], plan[1])))
 		if (plan[1] == "12.99") != (o["notes"] == nil) {
