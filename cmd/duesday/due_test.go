@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -33,11 +34,12 @@ func TestDue_LeavesOutTheEnding(t *testing.T) {
 // TestDue_InOrder has more rows than are read at once.
 func TestDue_InOrder(t *testing.T) {
 	c := newCLI(t)
-	book := header
+	var book strings.Builder
+	book.WriteString(header)
 	for i := range 2*dueAhead + 5 {
-		book += fmt.Sprintf("%03d,a@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
+		fmt.Fprintf(&book, "%03d,a@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
 	}
-	c.must("import", c.file("book.csv", book))
+	c.must("import", c.file("book.csv", book.String()))
 	c.must("subscription", "cancel", "070/1", "--at-period-end")
 	want := 0
 	for _, row := range c.list("due", "payments", "--date", today) {

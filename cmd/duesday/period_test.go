@@ -11,11 +11,12 @@ func names(list []any, more ...string) string {
 	var all []string
 	for _, v := range list {
 		o := v.(map[string]any)
-		text := fmt.Sprintf("%s/%s", o["account"], o["subscription"])
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s/%s", o["account"], o["subscription"])
 		for _, name := range more {
-			text += fmt.Sprintf(" %v", o[name])
+			fmt.Fprintf(&text, " %v", o[name])
 		}
-		all = append(all, text)
+		all = append(all, text.String())
 	}
 	return strings.Join(all, ", ")
 }

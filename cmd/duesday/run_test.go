@@ -64,11 +64,12 @@ func TestRun_Payments(t *testing.T) {
 // are not.
 func TestRun_NamesThePeriods(t *testing.T) {
 	c := newCLI(t)
-	book := smallBook
+	var book strings.Builder
+	book.WriteString(smallBook)
 	for i := range shownWaiting + 2 {
-		book += fmt.Sprintf("6,f@example.com,%02d,news,1.00,USD,16,pm_card_authenticationRequired\n", i)
+		fmt.Fprintf(&book, "6,f@example.com,%02d,news,1.00,USD,16,pm_card_authenticationRequired\n", i)
 	}
-	c.must("import", c.file("book.csv", book))
+	c.must("import", c.file("book.csv", book.String()))
 	r := c.run("run", "payments")
 	equal(t, "exit", r.code, exitPerson)
 	_, text, _ := strings.Cut(r.out, "\n\n")
