@@ -68,7 +68,7 @@ type importer struct {
 	told    map[string]bool             // accounts whose differences have been noted
 	row     verdict                     // of the row at hand
 	failed  error                       // of the store, at the row at hand
-	notes   []importNote                // of people, the first shownNotes
+	notes   []importNote                // of people, the first shownRows
 	more    int                         // notes that are not kept
 	sum     importSummary
 }

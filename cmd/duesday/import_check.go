@@ -75,8 +75,8 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 	return fatal, err
 }
 
-// shownRejections is how many bad rows people get; --json and FILE.rejected have all.
-const shownRejections = 50
+// shownRows is how many bad rows people get, and how many differences and warnings; --json has all.
+const shownRows = 50
 
 func (m *importer) report(line int, column, reason string) {
 	if m.p.cfg.JSON {
@@ -87,9 +87,9 @@ func (m *importer) report(line int, column, reason string) {
 		m.shown = m.p.table("LINE", "COLUMN", "REASON")
 	}
 	switch {
-	case m.shown.rows < shownRejections:
+	case m.shown.rows < shownRows:
 		m.shown.row(line, column, reason)
-	case m.shown.rows == shownRejections:
+	case m.shown.rows == shownRows:
 		m.shown.row("…", "", "there are more: all of them with --json, or in the file that --skip-bad writes")
 	}
 }

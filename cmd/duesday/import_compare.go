@@ -144,11 +144,8 @@ func (m *importer) unknownMethod(method string) string {
 	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows: every charge with it fails"
 }
 
-// shownNotes is how many differences and warnings people get; --json has all.
-const shownNotes = 50
-
 func (m *importer) note(n importNote) {
-	if len(m.notes) < shownNotes || m.p.cfg.JSON {
+	if len(m.notes) < shownRows || m.p.cfg.JSON {
 		m.notes = append(m.notes, n)
 	} else {
 		m.more++

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"slices"
 	"strings"
 
@@ -95,7 +94,14 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 		for _, a := range earlier {
 			p.warn("%s more is outstanding of months before these: give an earlier --from", a.Format())
 		}
-		return p.reportCSV(months)
+		all := func(yield func(object, error) bool) {
+			for _, m := range months {
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+		return exportRows(p.stdout, false, new(progress), monthColumns, all, func(m object) object { return m })
 	}
 	p.showReport(st, forecast, months, earlier, f.days)
 	before, mrr := object{}, object{}
@@ -145,20 +151,6 @@ func owedBefore(st *engine.Statement, outstanding []engine.Expected) (sums []mon
 		}
 	}
 	return sums, nil
-}
-
-func (p *program) reportCSV(months []object) error {
-	w := csv.NewWriter(p.stdout)
-	w.Write(monthColumns) // it keeps its first error for Error
-	for _, m := range months {
-		cells := make([]string, len(monthColumns))
-		for i, name := range monthColumns {
-			cells[i] = m.text(name)
-		}
-		w.Write(cells)
-	}
-	w.Flush()
-	return w.Error()
 }
 
 // showReport prints the report for people.

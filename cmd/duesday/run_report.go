@@ -103,13 +103,9 @@ func short(d interface{ Milliseconds() int64 }) string {
 type unsettled map[engine.Outcome][]engine.Result
 
 func (u unsettled) add(r engine.Result) {
-	switch r.Outcome {
-	case engine.OutcomeFailed, engine.OutcomeRetry, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable:
+	if r.Outcome != engine.OutcomeSent && r.Outcome != engine.OutcomeSkipped &&
+		(r.Outcome != engine.OutcomePaid || r.Reason != "") {
 		u[r.Outcome] = append(u[r.Outcome], r)
-	case engine.OutcomePaid:
-		if r.Reason != "" {
-			u[r.Outcome] = append(u[r.Outcome], r)
-		}
 	}
 }
 

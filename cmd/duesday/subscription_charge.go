@@ -14,7 +14,13 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	var c *cobra.Command
 	c = p.subscriptionLeaf("charge", "Charge one period now: the parked one, or one that did not end paid",
 		need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
-			a, err := p.charge(ctx, s, n, r, c.Flags().Changed("period"))
+			var a engine.PeriodCharged
+			var err error
+			if c.Flags().Changed("period") {
+				a, err = s.engine.ChargePeriod(ctx, n, r)
+			} else {
+				a.Results, a.Subscription, err = s.engine.ChargeParked(ctx, n)
+			}
 			p.deliver(ctx, s)
 			if err != nil {
 				return notFound(err, "subscription "+n.String())
@@ -35,15 +41,6 @@ the period has failed again. The next period is charged on its day as always.`
 		}
 		return nil
 	})
-}
-
-func (p *program) charge(ctx context.Context, s *session, n billing.Name, r engine.PeriodCharge,
-	named bool) (a engine.PeriodCharged, err error) {
-	if named {
-		return s.engine.ChargePeriod(ctx, n, r)
-	}
-	a.Results, a.Subscription, err = s.engine.ChargeParked(ctx, n)
-	return a, err
 }
 
 // showCharged shows the answer. A period that is neither paid nor parked leaves a person to act.
