@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,18 +62,15 @@ func (p *program) listPeriods(ctx context.Context, s *session, f *periodFlags) e
 	if f.of.Account != "" {
 		all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
 	}
-	return listAll(p, "period", f.those(all), viewFullPeriod,
+	return listAll(p, "period", filtered(all, f.wants), viewFullPeriod,
 		[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 		func(x *billing.EndedPeriod) []any {
 			return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
 		})
 }
 
-// those yields the periods of the flags.
-func (f *periodFlags) those(all iter.Seq2[*billing.EndedPeriod, error]) iter.Seq2[*billing.EndedPeriod, error] {
-	return filtered(all, func(x *billing.EndedPeriod) bool {
-		day := civil.Of(x.Ended)
-		return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) &&
-			!day.Before(f.from.value) && (f.to.value.IsZero() || !day.After(f.to.value))
-	})
+func (f *periodFlags) wants(x *billing.EndedPeriod) bool {
+	day := civil.Of(x.Ended)
+	return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) &&
+		!day.Before(f.from.value) && (f.to.value.IsZero() || !day.After(f.to.value))
 }
