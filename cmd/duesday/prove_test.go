@@ -150,6 +150,9 @@ func TestProve_ImportedPayment(t *testing.T) {
 		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
 	o := c.proves("1/1", "0", "waiting", "There was no charge: a payment of that time came with the data; the processor shows no success")
 	equal(t, "imported", len(o["imported"].([]any)), 1)
+	c.must("subscription", "update", "1/1", "--sku", "gold", "--from", "2026-04-01")
+	o = c.proves("1/1", "0", "waiting", "There was no charge: a payment of that time came with the data; the processor shows no success")
+	equal(t, "imported, of the plan before", len(o["imported"].([]any)), 1)
 }
 
 // TestProve_Stripe asks Stripe for the account's customer, and finds a charge that another program has

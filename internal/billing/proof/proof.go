@@ -121,7 +121,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case x.Kind == billing.Imported && (x.ID == s.ID || x.ID == "" && x.SKU == s.SKU):
+		case x.Kind == billing.Imported && (x.ID == s.ID || x.ID == "" && x.Name.SKU == s.Name.SKU):
 			if x.Due == due || dueErr == nil && !day.Before(due) && day.Before(until) {
 				p.Imported = append(p.Imported, x)
 			}
