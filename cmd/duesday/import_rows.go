@@ -43,13 +43,13 @@ type batch struct {
 	created []billing.NewSubscription
 }
 
-// load reads the file a second time and writes its good rows.
+// load reads the file a second time, with the same checks in the same order, and writes its good rows.
 func (m *importer) load(ctx context.Context, s *session) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	n := 0
 	clear(m.told)
-	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError { // the same rows as the first time
+	m.options.Check = func(sub billing.NewSubscription, given func(string) bool) *billing.FieldError {
 		n++
 		if m.row = (verdict{}); m.changes[n] { // what others have changed since the check stays
 			return cmp.Or(m.refused[n], m.judge(ctx, s, sub, given))

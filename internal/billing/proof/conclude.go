@@ -27,7 +27,8 @@ func (p *Proof) conclude(now time.Time) {
 	alone = " An intent makes at most one charge, and " + alone
 	switch {
 	case len(succeeded) > 0 && p.OpenPeriod != nil:
-		p.Why = "There was one charge: " + succeeded[0] + " has succeeded, and the next payment run writes its receipt." + alone
+		p.Why = "There was one charge: " + succeeded[0] + " has succeeded, and the next payment run writes its receipt." +
+			alone
 	case len(succeeded) > 0 && p.Expired:
 		p.Why = fmt.Sprintf("There was one charge: the receipt has expired after %d months, and the processor shows one "+
 			"success, %s.%s", p.ReceiptMonths, succeeded[0], alone)
@@ -93,7 +94,8 @@ func (p *Proof) charges() (succeeded []string, loose bool) {
 func (p *Proof) contradiction() string {
 	for _, x := range p.Intents {
 		if x.Missing {
-			return "The processor does not know " + x.Ref + ", which the store names: it was another processor, or another account of it."
+			return "The processor does not know " + x.Ref + ", which the store names: it was another processor, or another " +
+				"account of it."
 		}
 	}
 	succeeded, loose := p.charges()

@@ -101,8 +101,8 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 	}
 	due, dueErr := s.Schedule().Due(p.Period)
 	if next, err := s.Schedule().Due(s.Period); err == nil && p.Period > s.Period {
-		return fmt.Errorf("period %d of %s is ahead: it is due on %s, and nothing is known of it; the next is period %d, due on %s",
-			p.Period, s.Name, due, s.Period, next)
+		return fmt.Errorf("period %d of %s is ahead: it is due on %s, and nothing is known of it; the next is period %d, "+
+			"due on %s", p.Period, s.Name, due, s.Period, next)
 	}
 	for x, err := range r.GetEndedPeriods(ctx, s.Name) {
 		if err != nil {
@@ -130,7 +130,9 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 		}
 	}
 	all, err := billing.Gather(r.GetReversalsByAccount(ctx, s.Account))
-	p.Reversals = slices.DeleteFunc(all, func(x *billing.ReversalRecord) bool { return x.ID != s.ID || x.Period != p.Period })
+	p.Reversals = slices.DeleteFunc(all, func(x *billing.ReversalRecord) bool {
+		return x.ID != s.ID || x.Period != p.Period
+	})
 	if p.Due = due; p.SKU == "" {
 		p.SKU, _ = s.PlanOn(due)
 	}
