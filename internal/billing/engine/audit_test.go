@@ -183,7 +183,9 @@ func (a *auditor) manual() {
 		}
 		id := fmt.Sprintf("%s/%s/%d", it.Str(schema.PK), it.Str(schema.Subscription), it.Int(schema.Period))
 		sub := a.spy.subs[it.Str(schema.PK)+"/"+it.Str(schema.Subscription)]
-		if told[id]++; a.spy.outside[id] != 1 && sub.Get(schema.Manual).Map().Int(schema.Period) != it.Int(schema.Period) {
+		waits := sub.Get(schema.Manual).Map()
+		told[id]++
+		if a.spy.outside[id] != 1 && (waits == nil || waits.Int(schema.Period) != it.Int(schema.Period)) {
 			a.w.violate("%s: the manual payment of %s is recorded %d times", key, id, a.spy.outside[id])
 		}
 	}

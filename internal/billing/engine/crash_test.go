@@ -111,8 +111,11 @@ func requests() []request {
 		}},
 		{"receipt with a key, twice", func(c *crash, p *process) {
 			for range 2 {
-				_, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Key: "wire", Period: new(int)})
+				r, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Key: "wire", Period: new(int)})
 				c.refused(p, err)
+				if err == nil && r.Repeated {
+					c.w.happened(moveRepeated)
+				}
 			}
 		}},
 	}
@@ -384,6 +387,7 @@ type programme struct {
 	pairs atomic.Int64 // of crashes, without a request
 	lost  atomic.Int64 // replies and requests of the store or the processor, to a person's request
 	tools atomic.Int64 // writes of another tool
+	moves moves
 	soak  *soaktest.Programme
 	queue chan *crash
 	begin func(point int) crash // a case of the outcome under way
@@ -418,6 +422,7 @@ func (g *programme) play(c *crash) {
 		g.tools.Add(1)
 	}
 	violations := c.play()
+	g.moves.add(c.w)
 	if len(violations) == 0 {
 		return
 	}
@@ -490,6 +495,13 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
 		"another tool spoils), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
 		g.bad.Load())
+	if g.soak.Whole() {
+		var but []string
+		if !g.begin(1).past {
+			but = append(but, moveCollected)
+		}
+		g.moves.wantEach(t, but...)
+	}
 	if g.cases.Load() < int64(least) && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}

@@ -123,13 +123,15 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
 	befell := befallen{}
 	var bad atomic.Int64
+	var moves moves
 	for seed := range soaktest.Seeds(t, 20, 4000) {
 		cases++
 		s := &service{t: t, endpoint: endpoint, rates: harsh()}
 		rng := rand.New(rand.NewPCG(seed, 11))
-		c := randomCrash(rng)
+		c := sampleCrash(rng, seed)
 		c.plant.engine = s.engine(seed)
 		violations := c.play()
+		moves.add(c.w)
 		befell.add(s)
 		s.drop()
 		if len(violations) > 0 && bad.Add(1) <= 5 {
@@ -139,8 +141,9 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %v; %d with violations", cases, befell, bad.Load())
-	if cases >= 20 {
+	if cases >= sampleHasMoves {
 		befell.wantEach(t, 1)
+		moves.wantEach(t)
 	}
 }
 
@@ -162,6 +165,51 @@ func randomCrash(rng *rand.Rand) *crash {
 	return c
 }
 
+// sampleCrash draws a case of a sample: every second one has a move that chance alone would bring too
+// seldom.
+func sampleCrash(rng *rand.Rand, seed uint64) *crash {
+	c := randomCrash(rng)
+	if seed%2 == 0 {
+		return c
+	}
+	named := func(name string) {
+		list := outcomes()
+		c.outcome = list[slices.IndexFunc(list, func(o outcome) bool { return o.name == name })]
+	}
+	ask := func(name string) {
+		list := requests()
+		c.request = &list[slices.IndexFunc(list, func(r request) bool { return r.name == name })]
+		c.first, c.during = []fault{{5 + rng.IntN(4), true}}, fault{}
+	}
+	crashAt := func(point int) { c.past, c.first = false, []fault{{point, true}} }
+	const keyed = "receipt with a key, twice"
+	switch seed / 2 % 6 {
+	case 0: // it is collected, and nothing else is asked for
+		named("pays")
+		c.past, c.request = true, nil
+	case 1: // a manual payment while the intent waits
+		named(pick(rng, "soft decline", "authenticates"))
+		ask(keyed)
+		crashAt(7 + rng.IntN(2))
+	case 2: // the intent is paid, and not settled
+		named("pays")
+		ask(keyed)
+		crashAt(7)
+	case 3:
+		named("hard decline")
+		ask(keyed)
+		c.during = fault{rng.IntN(8), false}
+	case 4:
+		c.outcome = outcome{name: "unknown token, the fallback pays", method: "pm_nobody_knows", fallback: "pm_card_visa"}
+		c.past, c.request = false, nil
+	case 5:
+		named("soft decline")
+		ask("plan")
+		c.past = false
+	}
+	return c
+}
+
 // TestSimulationOnDynamoDB plays seeds of the simulation (sim_test.go) over a faulty
 // DynamoDB: overlapping processes, people and downtime. DUESDAY_SOAK=1 plays 60 of 400 days.
 func TestSimulationOnDynamoDB(t *testing.T) {
@@ -170,6 +218,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
 	befell := befallen{}
 	charges := 0
+	var moves moves
 	for seed := range soaktest.Seeds(t, 1, 60) {
 		seeds++
 		service := &service{t: t, endpoint: endpoint, rates: harsh()}
@@ -186,9 +235,10 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 			}
 		}
 		befell.add(service)
+		moves.add(s.w)
 		service.drop()
 	}
-	t.Logf("%d seeds, %d charges, %v", seeds, charges, befell)
+	t.Logf("soak: %d seeds, %d charges, %v, %v", seeds, charges, befell, moves.count)
 	befell.wantEach(t, 1)
 	if charges < 5*seeds {
 		t.Errorf("only %d charges in %d seeds", charges, seeds)

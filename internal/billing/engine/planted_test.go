@@ -54,6 +54,16 @@ func TestPlantedBugs(t *testing.T) {
 		{"past period opened under its old generation", planted{proc: keysWithoutGeneration}, "TestCollecting", collecting,
 			"was not collected"},
 		{"record kept when its period is paid", planted{store: keepsRecords}, "TestCollecting", collecting, "is paid and failed"},
+		{"manual payment recorded before its intent is cancelled", planted{proc: lyingCancel}, "TestManualPayments",
+			manualPayments, "has ended, and its intent"},
+		{"wire dropped when the intent was paid", planted{store: dropsWires}, "TestManualPayments", manualPayments,
+			"is recorded 0 times"},
+		{"repeated key taken as a new request", planted{store: forgetsKeys}, "TestRepeatedKeys", repeatedKeys,
+			"settled 2 periods|taken for a new request"},
+		{"fallback tried twice in a period", planted{store: forgetsFallback}, "TestFallbackOnce", fallbackOnce,
+			"fallback was tried twice"},
+		{"plan applied while a period is open", planted{store: plansAtOnce}, "TestPlanWaits", planWaits,
+			"the plan was changed while"},
 	}
 	for _, test := range tests {
 		t.Run(test.bug, func(t *testing.T) {
@@ -297,6 +307,108 @@ func (w *world) revive(n billing.Name) {
 
 func TestCollecting(t *testing.T) {
 	for _, v := range collecting(planted{}) {
+		t.Error(v)
+	}
+}
+
+// manualPayments has a person tell of a payment while an intent lives, or is paid, with a crash at every
+// point, and repeat it.
+func manualPayments(p planted) []string {
+	ctx, m := context.Background(), engine.ManualPayment{Key: "wire", Period: new(int)}
+	for _, l := range lives() {
+		for point := 0; point < 12 && l.meanwhile == nil && l.method != lostCard; point++ {
+			w := newWorld("2024-01-31T09:00", p)
+			n := w.create(one("2024-01-31", method(l.method)))
+			l.before(w, n)
+			_, _ = w.start(fault{point, true}).CreateReceipt(ctx, n, m)
+			_, _ = w.start().CreateReceipt(ctx, n, m)
+			w.tomorrow()
+			w.start().run(civil.Date{})
+			if v := w.audit(); len(v) > 0 {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+func TestManualPayments(t *testing.T) {
+	for _, v := range manualPayments(planted{}) {
+		t.Error(v)
+	}
+}
+
+// repeatedKeys has a person repeat a request whose reply may be lost, while two periods are due.
+func repeatedKeys(p planted) []string {
+	for point := range 4 {
+		w := newWorld("2024-01-20T09:00", p)
+		n := w.create(one("2024-01-31"))
+		w.goTo(date("2024-03-05"))
+		for _, q := range []*process{w.start(fault{point, false}), w.start()} {
+			if _, err := q.CreateReceipt(context.Background(), n, engine.ManualPayment{Key: "wire"}); err != nil {
+				w.violate("%v", err)
+			}
+		}
+		if settled := w.sub(n).Period; settled != 1 {
+			w.violate("one key settled %d periods", settled)
+		}
+		if v := w.audit(); len(v) > 0 {
+			return v
+		}
+	}
+	return nil
+}
+
+func TestRepeatedKeys(t *testing.T) {
+	for _, v := range repeatedKeys(planted{}) {
+		t.Error(v)
+	}
+}
+
+// fallbackOnce has a period that neither the first method nor the fallback can pay.
+func fallbackOnce(p planted) []string {
+	w := newWorld("2024-01-31T09:00", p)
+	w.create(one("2024-01-31", method(lostCard)))
+	if _, err := w.start().Attach(context.Background(), "a1", engine.Attachment{Fallback: new(declined)}); err != nil {
+		w.violate("%v", err)
+	}
+	for range 10 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	return w.audit()
+}
+
+func TestFallbackOnce(t *testing.T) {
+	for _, v := range fallbackOnce(planted{}) {
+		t.Error(v)
+	}
+}
+
+// planWaits has the plan changed while its period is open and declined.
+func planWaits(p planted) []string {
+	ctx := context.Background()
+	w := newWorld("2024-01-31T09:00", p)
+	n := w.create(one("2024-01-31", method(declined)))
+	w.start().run(civil.Date{})
+	for _, c := range []billing.Change{{SKU: new("platinum"), Amount: new(usd(2999))}, {Method: new("pm_card_visa")}} {
+		if _, err := w.start().UpdateSubscription(ctx, n, c); err != nil {
+			w.violate("%v", err)
+		}
+	}
+	w.amounts["ACC#a1/s1/0"], w.amounts["ACC#a1/s1/1"] = usd(1299), usd(2999)
+	for range 31 {
+		w.start().run(civil.Date{})
+		w.tomorrow()
+	}
+	if s := w.sub(n); s.Period != 2 || s.SKU != "platinum" {
+		w.violate("%s: %s", s.SKU, w.describe(n))
+	}
+	return w.audit()
+}
+
+func TestPlanWaits(t *testing.T) {
+	for _, v := range planWaits(planted{}) {
 		t.Error(v)
 	}
 }
@@ -545,4 +657,63 @@ func (k *keeping) Commit(ctx context.Context, writes ...store.Write) error {
 	return k.Store.Commit(ctx, slices.DeleteFunc(slices.Clone(writes), func(w store.Write) bool {
 		return w.Op == store.OpDelete && strings.HasPrefix(w.Key.SK, "PER#")
 	})...)
+}
+
+// dropsWires keeps no overpayment.
+func dropsWires(_ *world, s store.Store) store.Store { return &dropping{s} }
+
+type dropping struct{ store.Store }
+
+func (d *dropping) Commit(ctx context.Context, writes ...store.Write) error {
+	return d.Store.Commit(ctx, slices.DeleteFunc(slices.Clone(writes), func(w store.Write) bool {
+		return w.Op == store.OpPut && w.Item.Str(schema.Kind) == string(billing.Overpayment)
+	})...)
+}
+
+// forgetsKeys finds no request under its key.
+func forgetsKeys(_ *world, s store.Store) store.Store {
+	return &forgetful{&rewrite{s, func(w store.Write) store.Write {
+		if w.Op == store.OpPut && strings.HasPrefix(w.Item.Str(schema.SK), billing.KeyPrefix) {
+			w.If = nil
+		}
+		return w
+	}}}
+}
+
+type forgetful struct{ store.Store }
+
+func (f *forgetful) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
+	if strings.HasPrefix(key.SK, billing.KeyPrefix) {
+		return nil, store.ErrNotFound
+	}
+	return f.Store.Get(ctx, table, key)
+}
+
+// forgetsFallback goes back to the first method when the fallback is declined.
+func forgetsFallback(_ *world, s store.Store) store.Store {
+	return &rewrite{s, func(w store.Write) store.Write {
+		open := w.Item.Get(schema.OpenPeriod).Map()
+		if w.Op != store.OpPut || !isSub(w.Item) || !open.Has(schema.FallbackFor) || !open.Has(schema.RetryDate) {
+			return w
+		}
+		open = open.Clone()
+		open.Set(schema.Method, open.Get(schema.FallbackFor))
+		open.Remove(schema.FallbackFor)
+		open.Remove(schema.Attempts)
+		w.Item.Set(schema.OpenPeriod, store.M(open))
+		return w
+	}}
+}
+
+// plansAtOnce applies a plan when it is asked for.
+func plansAtOnce(_ *world, s store.Store) store.Store {
+	return &rewrite{s, func(w store.Write) store.Write {
+		plan := w.Item.Get(schema.Pending).Map()
+		if w.Op == store.OpPut && isSub(w.Item) && plan != nil {
+			w.Item.Set(schema.SKU, plan.Get(schema.SKU))
+			w.Item.Set(schema.PaymentAmount, plan.Get(schema.Amount))
+			w.Item.Remove(schema.Pending)
+		}
+		return w
+	}}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -210,7 +209,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 			s.did["fallback"]++
 		}
 	case 17, 18, 19: // perhaps of a past period, and perhaps told of before
-		period := max(0, int(s.w.rawOf(n).Int(schema.Period))-rng.IntN(3))
+		period := max(0, s.w.spy.period(n)-rng.IntN(3))
 		var r *engine.Recorded
 		r, err = p.CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Key: fmt.Sprint("wire ", period), Note: "wire"})
 		if err == nil {
@@ -258,6 +257,7 @@ func (s *simulation) note(r *engine.Recorded) {
 	switch {
 	case r.Repeated:
 		s.did["manual, repeated"]++
+		s.w.happened(moveRepeated)
 	case r.Requested:
 		s.did["manual, requested"]++
 	case r.Receipt != nil && r.Receipt.Kind == billing.Overpayment:
@@ -411,6 +411,7 @@ func TestSimulation(t *testing.T) {
 	}
 	var mu sync.Mutex
 	did := map[string]int{}
+	var moves moves
 	var failed, charges atomic.Int64
 	inParallel(runtime.GOMAXPROCS(0), soaktest.Seeds(t, usual, 3000), func(seed uint64) {
 		s := newSimulation(seed, planted{})
@@ -425,6 +426,7 @@ func TestSimulation(t *testing.T) {
 				charges.Add(1)
 			}
 		}
+		moves.add(s.w)
 		mu.Lock()
 		defer mu.Unlock()
 		seeds++
@@ -433,6 +435,13 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	t.Logf("%d seeds, %d charges, %v; %d seeds with violations", seeds, charges.Load(), did, failed.Load())
+	if seeds >= 16 {
+		var but []string
+		if !soaktest.On() { // in a few seeds, nobody need tell of a payment just when the intent is paid
+			but = append(but, moveOverpaid)
+		}
+		moves.wantEach(t, but...)
+	}
 	for _, what := range []string{"crash", "lost answer", "request", "downtime", "parked", "past period paid"} {
 		if seeds > 1 && did[what] < seeds/4 {
 			t.Errorf("%s befell only %d times in %d seeds", what, did[what], seeds)

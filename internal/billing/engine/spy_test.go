@@ -25,16 +25,17 @@ type spy struct {
 	w   *world
 	mem *memstore.Store
 
-	mu       sync.Mutex
-	subs     map[string]store.Item // guarded by mu, as are the others
-	receipts map[string][]store.Item
-	ended    map[string]store.Item
-	outside  map[string]int        // manual payments of a subscription/period, overpayments among them
-	keys     map[string]store.Item // requests with a key
-	notices  map[string]notice     // outbox rows by effect id
-	bound    map[string]string     // ref -> subscription/period
-	day      civil.Date            // business day of the run under way
-	counts   tally
+	mu        sync.Mutex
+	subs      map[string]store.Item // guarded by mu, as are the others
+	receipts  map[string][]store.Item
+	ended     map[string]store.Item
+	outside   map[string]int        // manual payments of a subscription/period, overpayments among them
+	keys      map[string]store.Item // requests with a key
+	notices   map[string]notice     // outbox rows by effect id
+	bound     map[string]string     // ref -> subscription/period
+	fallbacks map[string]int        // ref -> how often the fallback took the first method's place
+	day       civil.Date            // business day of the run under way
+	counts    tally
 }
 
 // A notice is what one effect tells of which subscription/period, and how many rows it has.
@@ -47,7 +48,8 @@ type tally struct{ receipts, failed int }
 
 func newSpy(w *world, mem *memstore.Store) *spy {
 	return &spy{Store: mem, w: w, mem: mem, subs: map[string]store.Item{}, receipts: map[string][]store.Item{},
-		ended: map[string]store.Item{}, outside: map[string]int{}, keys: map[string]store.Item{}, notices: map[string]notice{}, bound: map[string]string{}}
+		ended: map[string]store.Item{}, outside: map[string]int{}, keys: map[string]store.Item{},
+		notices: map[string]notice{}, bound: map[string]string{}, fallbacks: map[string]int{}}
 }
 
 // snapshot is a backup of the store, with what the spy remembers of it.
@@ -57,11 +59,18 @@ func (s *spy) snapshot() *spy {
 	c := newSpy(s.w, s.mem.Snapshot())
 	c.subs, c.receipts, c.ended = maps.Clone(s.subs), maps.Clone(s.receipts), maps.Clone(s.ended)
 	c.outside, c.keys = maps.Clone(s.outside), maps.Clone(s.keys)
-	c.notices, c.bound = maps.Clone(s.notices), maps.Clone(s.bound)
+	c.notices, c.bound, c.fallbacks = maps.Clone(s.notices), maps.Clone(s.bound), maps.Clone(s.fallbacks)
 	return c
 }
 
 func (s *spy) business(day civil.Date) { s.mu.Lock(); s.day = day; s.mu.Unlock() }
+
+// period is the one to be paid next, as it landed in whatever store.
+func (s *spy) period(n billing.Name) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.subs["ACC#"+n.String()].Int(schema.Period))
+}
 
 func (s *spy) tally() tally { s.mu.Lock(); defer s.mu.Unlock(); return s.counts }
 
@@ -132,13 +141,20 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 			s.outside[id]++
 		case "overpayment":
 			s.outside[id]++
+			s.w.happened(moveOverpaid)
 			return
 		}
 		s.receipts[id] = append(s.receipts[id], w.Item)
+		if was := s.ended[id]; was != nil && was.Str(schema.Status) != "parked" && w.Item.Str(schema.Kind) == "" {
+			s.w.happened(moveCollected)
+		}
 		if w.Item.Str(schema.Kind) == "" {
 			s.counts.receipts++
 		}
 	case kind == "KEY" && w.Op == store.OpPut:
+		if s.keys[key.PK+"/"+key.SK] != nil {
+			s.w.violate("%s: a key was taken for a new request again", key)
+		}
 		s.keys[key.PK+"/"+key.SK] = w.Item
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
@@ -198,6 +214,7 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 			s.w.violate("%s: NextPaymentDate %s was written in the past", name, next)
 		}
 	}
+	s.seeMoves(name, was, is)
 	n := was.Int(schema.Period)
 	switch is.Int(schema.Period) - n {
 	case 0:
@@ -210,6 +227,26 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 	}
 	if ref := open.Str(schema.Ref); ref != "" {
 		s.seeBound(name, fmt.Sprintf("%s/%d", name, open.Int(schema.Period)), ref)
+	}
+}
+
+// seeMoves: the fallback is tried once with an intent, and the plan stays while its period is open.
+func (s *spy) seeMoves(name string, was, is store.Item) {
+	before, open := was.Get(schema.OpenPeriod).Map(), is.Get(schema.OpenPeriod).Map()
+	if is.Str(schema.Requested) == string(billing.RequestManual) && was.Str(schema.Requested) != is.Str(schema.Requested) {
+		s.w.happened(moveLive)
+	}
+	if before != nil && open.Has(schema.FallbackFor) && !before.Has(schema.FallbackFor) {
+		s.w.happened(moveFallback)
+		if s.fallbacks[open.Str(schema.Ref)]++; s.fallbacks[open.Str(schema.Ref)] > 1 {
+			s.w.violate("%s: the fallback was tried twice with %s", name, open.Str(schema.Ref))
+		}
+	}
+	if was.Has(schema.SKU) && was.Str(schema.SKU) != is.Str(schema.SKU) {
+		s.w.happened(movePlan)
+		if n := is.Int(schema.Period); before != nil && open != nil && before.Int(schema.Period) == n && open.Int(schema.Period) == n {
+			s.w.violate("%s: the plan was changed while period %d was open", name, n)
+		}
 	}
 }
 

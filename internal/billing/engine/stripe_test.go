@@ -122,6 +122,11 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 		e := sandbox.Entry{Intent: billing.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount),
 			State: billing.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
 		all = append(all, e)
+		if in.Metadata["duesday_attempt"] != "" { // refused before there was a charge, or one of another method
+			e := e
+			e.State, e.Latest = billing.Declined, in.Metadata["duesday_attempt"]
+			all = append(all, e)
+		}
 		for i, c := range charges[in.ID] {
 			e := e
 			e.Attempt, e.Latest, e.Code, e.Changed, e.Amount = i+1, c.ID, c.Code, time.Unix(c.Created, 0).UTC(), usd(c.Amount)
@@ -135,11 +140,6 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 			default:
 				e.State = billing.Declined
 			}
-			all = append(all, e)
-		}
-		if in.Metadata["duesday_attempt"] != "" { // refused before there was a charge
-			e := e
-			e.State, e.Latest = billing.Declined, in.Metadata["duesday_attempt"]
 			all = append(all, e)
 		}
 		switch in.Status {
@@ -222,17 +222,18 @@ func (b *stripeBank) get(path string, into any) error {
 func TestExactlyOnceOnStripe(t *testing.T) {
 	t.Parallel()
 	var cases, bad, successes atomic.Int64
+	var moves moves
 	inParallel(8, soaktest.Seeds(t, 30, 4000), func(seed uint64) { // they wait for HTTP
 		cases.Add(1)
 		rng := rand.New(rand.NewPCG(seed, 13))
-		c := randomCrash(rng)
-		c.outcome = pick(rng, outcomes()...)
+		c := sampleCrash(rng, seed)
 		var b *stripeBank
 		c.plant.bank = func(w *world) bank {
 			b = newStripeBank(t, w, stripeFaults(seed))
 			return b
 		}
 		violations := c.play()
+		moves.add(c.w)
 		for e := range b.fake.Ledger() {
 			if e.Type == "charge" {
 				successes.Add(1)
@@ -245,7 +246,10 @@ func TestExactlyOnceOnStripe(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d cases, %d charges; %d with violations", cases.Load(), successes.Load(), bad.Load())
+	t.Logf("soak: %d cases, %d charges; %d with violations", cases.Load(), successes.Load(), bad.Load())
+	if cases.Load() >= sampleHasMoves {
+		moves.wantEach(t)
+	}
 }
 
 // TestSimulationOnStripe plays seeds of the simulation (sim_test.go) with Stripe as the
@@ -277,6 +281,7 @@ func simulateOnStripe(t *testing.T, seed uint64) (successes int) {
 	for _, v := range s.play() {
 		t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
 	}
+	t.Logf("seed %d: %v, %v", seed, s.w.befell, s.did)
 	for e := range b.fake.Ledger() {
 		if e.Type == "charge" {
 			successes++

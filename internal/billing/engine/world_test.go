@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ type world struct {
 	violations []string                // guarded by mu
 	canceled   map[string]int          // subscription -> lines in the ledger when "canceled" was answered; guarded by mu
 	amounts    map[string]money.Amount // subscription/period -> what it must be charged; guarded by mu
+	befell     map[string]int          // moves that are wanted in every sample: see theMoves; guarded by mu
 
 	ticks       bool // each look at the clock is a millisecond later, so that no two runs begin at once
 	twins       bool // answers were lost to processes that overlapped
@@ -86,7 +88,7 @@ type planted struct {
 
 func newWorld(at string, p planted) *world {
 	w := &world{tables: schema.New(schema.DefaultPrefix), cfg: engine.DefaultConfig(), plant: p,
-		canceled: map[string]int{}, amounts: map[string]money.Amount{}}
+		canceled: map[string]int{}, amounts: map[string]money.Amount{}, befell: map[string]int{}}
 	w.set(at)
 	mem, err := memstore.Open(w.tables.All(), w.now)
 	if err != nil {
@@ -137,6 +139,55 @@ func (w *world) violate(format string, args ...any) {
 	defer w.mu.Unlock()
 	if len(w.violations) < 20 {
 		w.violations = append(w.violations, w.now().Format("2006-01-02T15:04 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// The moves that a sample of the programme must have seen.
+const (
+	moveCollected  = "past period paid"
+	moveLive       = "manual payment against a live intent"
+	moveOverpaid   = "overpayment recorded"
+	moveRepeated   = "key repeated"
+	moveFallback   = "fallback tried"
+	movePlan       = "plan changed"
+	sampleHasMoves = 20 // cases, from which on a sample has them
+)
+
+func theMoves() []string {
+	return []string{moveCollected, moveLive, moveOverpaid, moveRepeated, moveFallback, movePlan}
+}
+
+func (w *world) happened(move string) { w.mu.Lock(); defer w.mu.Unlock(); w.befell[move]++ }
+
+// moves counts what befell in all worlds of a programme.
+type moves struct {
+	mu    sync.Mutex
+	count map[string]int // guarded by mu
+}
+
+func (m *moves) add(w *world) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.count == nil {
+		m.count = map[string]int{}
+	}
+	for move, n := range w.befell {
+		m.count[move] += n
+	}
+}
+
+// wantEach fails the test if one of the moves has not befallen, but for those named.
+func (m *moves) wantEach(t testing.TB, but ...string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t.Logf("soak: moves: %v", m.count)
+	for _, move := range theMoves() {
+		if m.count[move] == 0 && !slices.Contains(but, move) {
+			t.Errorf("no %s: the programme has lost its teeth", move)
+		}
 	}
 }
 
