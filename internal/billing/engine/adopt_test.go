@@ -60,7 +60,7 @@ func foreign(account, id string, changes ...any) store.Item {
 // write puts items into the table around the engine, as other tools do.
 func (w *world) write(items ...store.Item) {
 	for _, it := range items {
-		if n, ok := billing.NameOf(billing.KeyOf(it)); ok && n.SKU == it.Str("SKU") {
+		if _, ok := billing.NameOf(billing.KeyOf(it)); ok {
 			w.spy.subs[subName(billing.KeyOf(it))] = it
 		}
 		if err := w.spy.mem.Commit(context.Background(), store.Put(w.tables.RecurringPayments.Name, it)); err != nil {

@@ -160,8 +160,11 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 	case s.Requested == billing.RequestCancel:
 		others, _ = e.voidOverdue(s, today)
 		others = append(others, e.cancelled(s)...)
-	case s.PaidOff() && s.Status != billing.ParkedState && !s.Over():
-		s.Status = billing.Completed
+	case s.PaidOff() && !s.Over():
+		if s.Status == billing.ParkedState { // the next period waits for nobody any more
+			others = []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}
+		}
+		s.Status, s.Parked = billing.Completed, ""
 	case s.Requested == billing.RequestPause:
 		s.Pause(today)
 	case paid && s.Status == billing.PastDue && err == nil && !due.Before(today):

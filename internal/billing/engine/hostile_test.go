@@ -53,7 +53,7 @@ func newHostile(seed uint64) *simulation {
 // rawOf returns the subscription's item, under a key of either form.
 func (w *world) rawOf(n billing.Name) store.Item {
 	for _, form := range []string{"#SKU#", "#SKU"} {
-		it, err := w.spy.mem.Get(context.Background(), w.tables.RecurringPayments.Name,
+		it, err := w.spy.Store.Get(context.Background(), w.tables.RecurringPayments.Name,
 			store.Key{PK: "ACC#" + n.Account, SK: "SUB#" + n.ID + form + n.SKU})
 		if err == nil {
 			return it

@@ -202,6 +202,9 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store
 	case s.Status != billing.Active && s.Status != billing.ParkedState:
 		return nil, amount, fmt.Errorf("subscription %s is %s: nothing is due; a past period takes its number: %w", s.Name,
 			s.Status, billing.ErrState)
+	case s.PaidOff():
+		return nil, amount, fmt.Errorf("subscription %s: all of its %d installments are paid: %w", s.Name, s.Installments,
+			billing.ErrState)
 	case due.After(today):
 		return nil, amount, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, billing.ErrState)
 	}

@@ -84,6 +84,23 @@ func TestManual_LastInstallment(t *testing.T) {
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "the last one is being charged")
 	w.report(t)
+
+	w = newWorld("2024-01-31T09:00", planted{})
+	n = w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard"),
+		func(s *billing.NewSubscription) { s.Installments = 1 }))
+	w.daily("2024-01-31")
+	_, err = w.start().UpdateSubscription(ctx, n, billing.Change{Method: new("pm_card_visa")})
+	mustNot(t, err)
+	w.alter(t, "SUB#s1#SKU#gold", "NextPaymentDate", "2024-03-05")
+	w.daily("2024-03-05") // the next one is parked
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(int)})
+	mustNot(t, err)
+	if s := w.sub(n); s.Status != billing.Completed || s.Paid != 1 || w.ending(n, 1).Ending != "" {
+		t.Errorf("parked, and paid off: %s", w.describe(n))
+	}
+	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(1)})
+	wantErr(t, err, billing.ErrState)
+	w.report(t)
 }
 
 // TestManual_Key: the same key again is the same request, also when another period is due by then; another
