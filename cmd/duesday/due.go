@@ -119,8 +119,8 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 // dueAhead is how many subscriptions of an index's rows are read at once.
 const dueAhead = 64
 
-// withoutEnding leaves out the rows of subscriptions that will be cancelled instead of charged, and counts
-// them. An index does not tell: the base items are read.
+// withoutEnding leaves out the rows of subscriptions that will be cancelled instead of charged, and
+// counts them. An index does not tell: the base items are read.
 func withoutEnding(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {

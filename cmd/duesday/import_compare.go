@@ -38,8 +38,8 @@ type importNote struct {
 	warning string
 }
 
-// judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an error of the
-// store in m.failed. It returns the error with which the store would refuse the row.
+// judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an
+// error of the store in m.failed. It returns the error with which the store would refuse the row.
 func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscription,
 	given func(string) bool) *billing.FieldError {
 	m.row = verdict{warning: m.unknownMethod(n.Method)}

@@ -136,8 +136,8 @@ func viewMoney(m *engine.Month, outstanding []engine.Expected) object {
 	return append(o, "outstanding", owed.Decimal(), "complete", m.Missing == "")
 }
 
-// owedBefore sums by currency what is outstanding of the months before those of the statement: an imported
-// book may have periods that were due before there was a store.
+// owedBefore sums by currency what is outstanding of the months before those of the statement: an
+// imported book may have periods that were due before there was a store.
 func owedBefore(st *engine.Statement, outstanding []engine.Expected) (sums []money.Amount, err error) {
 	for _, x := range outstanding { // by date
 		if len(st.Months) > 0 && !x.Date.Before(st.Months[0].First) {

@@ -98,8 +98,8 @@ func short(d interface{ Milliseconds() int64 }) string {
 	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }
 
-// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on request, and
-// those paid twice. nil is that of a run that another process made.
+// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on
+// request, and those paid twice. nil is that of a run that another process made.
 type unsettled map[engine.Outcome][]engine.Result
 
 func (u unsettled) add(r engine.Result) {

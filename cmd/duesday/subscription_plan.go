@@ -42,8 +42,8 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 	return c, nil
 }
 
-// changePlans changes the plan of every subscription that is left to be changed, or shows what that would
-// do. What has landed stays after an error, and the same command goes on from there.
+// changePlans changes the plan of every subscription that is left to be changed, or shows what that
+// would do. What has landed stays after an error, and the same command goes on from there.
 func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanChange, yes bool) error {
 	plan, err := s.engine.Plan(ctx, c)
 	if err != nil {

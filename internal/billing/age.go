@@ -15,9 +15,9 @@ const (
 	mostForgotten = 100
 )
 
-// ForgetRuns deletes up to 100 records of each job, of runs that are too old to be kept. It returns the
-// time before which they and dead letters are; zero: none are. Their age counts to the payment run
-// before the last one, and not to now. A clock that nothing shows to be right deletes nothing.
+// ForgetRuns deletes up to 100 records of each job, of runs that are too old to be kept. It returns
+// the time before which they and dead letters are; zero: none are. Their age counts to the payment
+// run before the last one, and not to now. A clock that nothing shows to be right deletes nothing.
 func (e *Records) ForgetRuns(ctx context.Context) (before time.Time, err error) {
 	if shown, _, err := e.ClockShown(ctx); err != nil || !shown {
 		return before, err

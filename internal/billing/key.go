@@ -74,8 +74,8 @@ func NameOf(k store.Key) (n Name, ok bool) {
 	return Name{Account: account, ID: id, SKU: strings.TrimPrefix(sku, "#")}, true
 }
 
-// RowName returns the name of a row of an index. For a key of another form it is the key, and the error
-// is an IllegibleError.
+// RowName returns the name of a row of an index. For a key of another form it is the key, and the
+// error is an IllegibleError.
 func RowName(it store.Item) (Name, error) {
 	k := KeyOf(it)
 	n, ok := NameOf(k)
@@ -86,7 +86,8 @@ func RowName(it store.Item) (Name, error) {
 	return n, nil
 }
 
-// StrayRow returns the error of RowName for an item under SUB#, or in an index, that is no subscription.
+// StrayRow returns the error of RowName for an item under SUB#, or in an index, that is no
+// subscription.
 func StrayRow(it store.Item) error {
 	inIndex := it.Has(schema.NextPaymentDate) && it.Has(schema.LastPaymentDate) ||
 		it.Has(schema.NextReminderDate) && it.Has(schema.LastReminderDate)

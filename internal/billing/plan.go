@@ -93,8 +93,8 @@ func (s *Subscription) TakeEffect() {
 // SKUOf returns what the open period is for.
 func (s *Subscription) SKUOf(o *OpenPeriod) string { return cmp.Or(o.SKU, s.SKU) }
 
-// Begins returns the due date of the first period, not open, of the pending change; without one, of the
-// plan in force.
+// Begins returns the due date of the first period, not open, of the pending change; without one, of
+// the plan in force.
 func (s *Subscription) Begins() (due civil.Date, err error) {
 	for period := s.Period; ; period++ {
 		due, err = s.Schedule().Due(period)

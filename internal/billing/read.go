@@ -136,8 +136,8 @@ func scanned[T any](e *Records, ctx context.Context, is func(store.Item) bool, d
 	return decodeEach(e.Store.Scan(ctx, store.Scan{Table: e.Table}), is, decode)
 }
 
-// decodeEach yields the items of one kind; nil: of any. It yields an ItemError for an unreadable item and goes on
-// after it. It ends with the first error of the store.
+// decodeEach yields the items of one kind; nil: of any. It yields an ItemError for an unreadable
+// item and goes on after it. It ends with the first error of the store.
 func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) bool,
 	decode decoder[T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
@@ -176,7 +176,8 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 	return nil, fmt.Errorf("subscription %s: %w", n, store.ErrNotFound)
 }
 
-// Subscriptions yields all subscriptions, and an ItemError for a stray row. It scans: for operators, not for jobs.
+// Subscriptions yields all subscriptions, and an ItemError for a stray row. It scans: for
+// operators, not for jobs.
 func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
 	is := func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok || StrayRow(it) != nil }
 	return scanned(e, ctx, is, DecodeSubscription)

@@ -41,8 +41,8 @@ func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.
 // Today returns the clock's day in UTC.
 func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
-// Load returns the subscription as it stands, store.ErrNotFound, ErrMoved or an IllegibleError. Its key
-// may have either form.
+// Load returns the subscription as it stands, store.ErrNotFound, ErrMoved or an IllegibleError. Its
+// key may have either form.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if errors.Is(err, store.ErrNotFound) && n.SKU != "" {
@@ -104,8 +104,8 @@ type Meta struct {
 }
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its
-// items may mean other things. Since 2 the settings may be an item of the store, since 3 a past period may be
-// open.
+// items may mean other things. Since 2 the settings may be an item of the store, since 3 a past
+// period may be open.
 const FormatVersion = 3
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.

@@ -74,8 +74,8 @@ func (k *KeyedRequest) attributes(c *codec, key store.Key) {
 	attribute(c, schema.TTL, &expires, false, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 
-// Refuses returns an error that names the first difference if the request that is asked for is not this
-// one. AnyPeriod, a zero amount and an empty note differ from none.
+// Refuses returns an error that names the first difference if the request that is asked for is not
+// this one. AnyPeriod, a zero amount and an empty note differ from none.
 func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 	var was, is any
 	switch {

@@ -82,8 +82,8 @@ func (r *Receipt) Sums() (list []Sum) {
 	return list
 }
 
-// Sums returns what the end of the period adds to the sums; was is the record that it replaces, or nil.
-// A period that fails once more has failed then.
+// Sums returns what the end of the period adds to the sums; was is the record that it replaces, or
+// nil. A period that fails once more has failed then.
 func (p *EndedPeriod) Sums(was *EndedPeriod) (list []Sum) {
 	if was != nil && was.Ending == EndFailed {
 		list = append(list, SumAt(SumFailed, was.Ended, negative(was.Amount)))
@@ -94,8 +94,8 @@ func (p *EndedPeriod) Sums(was *EndedPeriod) (list []Sum) {
 	return list
 }
 
-// RecoveredBy returns Receipt.Recovered of a receipt for the period, which had ended failed. A manual payment
-// of another amount notes the one that had failed.
+// RecoveredBy returns Receipt.Recovered of a receipt for the period, which had ended failed. A
+// manual payment of another amount notes the one that had failed.
 func (p *EndedPeriod) RecoveredBy(r *Receipt) string {
 	if p.Amount == r.Amount {
 		return Stamp(p.Ended)

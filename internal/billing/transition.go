@@ -133,8 +133,8 @@ func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
-// WillEnd reports whether the next payment run cancels the subscription instead of charging it on its day. A
-// past period is collected first.
+// WillEnd reports whether the next payment run cancels the subscription instead of charging it on
+// its day. A past period is collected first.
 func (s *Subscription) WillEnd() bool {
 	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Collect == 0 && s.Status == Active
 }
@@ -248,8 +248,8 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	return nil
 }
 
-// dueBefore returns the due date of the period before all changes of its payment day; due is that after
-// them.
+// dueBefore returns the due date of the period before all changes of its payment day; due is that
+// after them.
 func (s *Subscription) dueBefore(period int, due civil.Date) civil.Date {
 	if s.AnchorPeriod == period && !s.DueBefore.IsZero() {
 		return s.DueBefore

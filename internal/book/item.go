@@ -41,7 +41,8 @@ func newItem(attributes map[string]attribute) *item {
 }
 
 // isOfStore reports an item of a store's own records: its identity, runs, leases and mail under
-// way, periods, which count from that store's first one, and keys of requests for them. In another store it means nothing.
+// way, periods, which count from that store's first one, and keys of requests for them. In another
+// store it means nothing.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {

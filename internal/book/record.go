@@ -44,7 +44,8 @@ type csvHeader struct {
 	separator rune
 }
 
-// Options say how to read a file, and have the facts missing from a Workbench model and its sample data.
+// Options say how to read a file, and have the facts missing from a Workbench model and its sample
+// data.
 type Options struct {
 	PaymentMethod string   // of subscriptions without one; the model's default-card is always dropped
 	Currency      string   // of amounts without one; "": USD
@@ -52,8 +53,9 @@ type Options struct {
 	Check         Check    // nil: nothing more is checked
 }
 
-// A Check returns the problem of an otherwise good subscription, such as one that does not fit the store; nil:
-// none. given reports whether the row has the column. A subscription that is yielded has passed it.
+// A Check returns the problem of an otherwise good subscription, such as one that does not fit the
+// store; nil: none. given reports whether the row has the column. A subscription that is yielded
+// has passed it.
 type Check func(n billing.NewSubscription, given func(column string) bool) *billing.FieldError
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two

@@ -80,9 +80,9 @@ func (o *Outbox) countAndSend(ctx context.Context, rows []store.Item, send func(
 // errManySums: the rows change more sums than one commit holds.
 var errManySums = errors.New("too many sums for one commit")
 
-// countBatch adds the sums of the rows in one commit, or in several if they change many sums. It returns
-// the rows to be delivered, as they now are: without those of KindSum, and without those that others
-// are changing, which wait for the next drain.
+// countBatch adds the sums of the rows in one commit, or in several if they change many sums. It
+// returns the rows to be delivered, as they now are: without those of KindSum, and without those
+// that others are changing, which wait for the next drain.
 func (o *Outbox) countBatch(ctx context.Context, rows []store.Item) (rest []store.Item, err error) {
 	again := false
 	var counted []store.Item

@@ -63,8 +63,8 @@ func (f Folders) options() pebblestore.Options {
 
 // Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,
 // while the store may be in use: then its holder makes the copy. The copy appears under its name
-// when it is complete, on disk, and every block of it has been read. It returns store.ErrDamaged if the
-// store is damaged.
+// when it is complete, on disk, and every block of it has been read. It returns store.ErrDamaged if
+// the store is damaged.
 func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	dir, to = filepath.Clean(dir), filepath.Clean(to)
 	if is, err := pebblestore.IsStore(dir); err != nil {

@@ -77,8 +77,8 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	}
 }
 
-// checkSchedule reports a schedule without due dates, and a completion before the last installment. One
-// that another tool has completed has no period of ours.
+// checkSchedule reports a schedule without due dates, and a completion before the last installment.
+// One that another tool has completed has no period of ours.
 func (a *auditor) checkSchedule(s *billing.Subscription) {
 	next := s.Period
 	if s.NextOpen() != nil {

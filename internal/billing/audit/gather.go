@@ -49,8 +49,8 @@ func (a *auditor) add(it store.Item) {
 	}
 }
 
-// addSettings checks the settings, or gathers a change of them. The shortest time by any settings after
-// which a receipt expired counts for subscriptions that do not tell.
+// addSettings checks the settings, or gathers a change of them. The shortest time by any settings
+// after which a receipt expired counts for subscriptions that do not tell.
 func (a *auditor) addSettings(key store.Key, it store.Item) {
 	if key == billing.SettingsKey {
 		if _, err := billing.DecodeSettings(it); err != nil {
@@ -161,7 +161,8 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 	s.marks = append(s.marks, m)
 }
 
-// addKeyed checks a request with a key. It may outlive its subscription's receipts, and decides nothing.
+// addKeyed checks a request with a key. It may outlive its subscription's receipts, and decides
+// nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
 	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
 		a.problem("unknown kind of a request", k.Name, k.Period, "%q: want %s or %s", k.Kind, billing.KeyedReceipt,

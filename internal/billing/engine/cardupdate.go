@@ -231,7 +231,8 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 // noMethod is the reason for parking a subscription due without a method.
 const noMethod = "no payment method"
 
-// unpark makes a parked subscription active, and removes the record. The run of its due date charges it.
+// unpark makes a parked subscription active, and removes the record. The run of its due date
+// charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	due, err := s.Due()
 	if err != nil {
@@ -242,9 +243,9 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 	return []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}, nil
 }
 
-// failedWith reports whether the period before failed, and was tried, with the choice: last, or since it
-// was made and before the account's fallback. An unauthenticated period has no attempt: then the time of
-// the choice decides.
+// failedWith reports whether the period before failed, and was tried, with the choice: last, or
+// since it was made and before the account's fallback. An unauthenticated period has no attempt:
+// then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	p, err := e.recordOf(ctx, s.Name, s.Period-1)
 	if err != nil {

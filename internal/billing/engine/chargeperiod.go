@@ -124,8 +124,8 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 	return nil
 }
 
-// mark fixes the request: it marks a past period, in memory, and returns the writes beside. The period to
-// be paid next needs no mark, but has to be due.
+// mark fixes the request: it marks a past period, in memory, and returns the writes beside. The
+// period to be paid next needs no mark, but has to be due.
 func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]store.Write, error) {
 	if s.AtHand() != r.Period && r.Period >= s.Period {
@@ -149,8 +149,8 @@ func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodChar
 // errPaid: the past period has no record of an unpaid end.
 var errPaid = errors.New("the period is paid")
 
-// markPast marks the past period, in memory, unless it is at hand. It returns the write of a record that is
-// opened again, or errPaid.
+// markPast marks the past period, in memory, unless it is at hand. It returns the write of a record
+// that is opened again, or errPaid.
 func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]store.Write, error) {
 	p, err := e.recordOf(ctx, s.Name, r.Period)

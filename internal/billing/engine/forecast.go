@@ -44,8 +44,8 @@ type forecaster struct {
 	unreadable  int
 }
 
-// Forecast reads all subscriptions, and decides about the days to come, today the first, as runs do. It
-// calls progress with the number of items read. It scans.
+// Forecast reads all subscriptions, and decides about the days to come, today the first, as runs
+// do. It calls progress with the number of items read. It scans.
 func (e *Engine) Forecast(ctx context.Context, days int, progress func(int64)) (*Forecast, error) {
 	f := forecaster{e, days, map[money.Currency]*big.Rat{}, map[dated]*Expected{}, map[dated]*Expected{}, 0}
 	read := int64(0)
@@ -136,8 +136,8 @@ func (f *forecaster) add(ctx context.Context, s *billing.Subscription) error {
 	return f.charges(ctx, s, today)
 }
 
-// unpaid notes the amounts of the periods that were due and may still be paid: open, due or parked ones,
-// one to be collected, and the failed one of a past_due subscription.
+// unpaid notes the amounts of the periods that were due and may still be paid: open, due or parked
+// ones, one to be collected, and the failed one of a past_due subscription.
 func (f *forecaster) unpaid(ctx context.Context, s *billing.Subscription, today civil.Date) error {
 	owed := func(due civil.Date, amount money.Amount) error {
 		return note(f.outstanding, due.AddDays(1-due.Day()), amount)

@@ -32,8 +32,9 @@ func (m *ManualPayment) check() error {
 	return billing.CheckText("note", m.Note, billing.MaxText)
 }
 
-// taken returns when it was taken: now, or on an earlier day. That is the subscription's; and the first
-// instant of it that is on the same day in the zone of reports, so that they have it in that month.
+// taken returns when it was taken: now, or on an earlier day. That is the subscription's; and the
+// first instant of it that is on the same day in the zone of reports, so that they have it in that
+// month.
 func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone string) (time.Time, error) {
 	switch today := s.Today(civil.Date{}, now); {
 	case m.Date.IsZero() || m.Date == today:
@@ -65,8 +66,8 @@ type Recorded struct {
 // CreateReceipt is access pattern 2 as a person's operation: a manual payment settles an unpaid period
 // without a charge. That is the due or parked one, or a past one whose record says failed, void or
 // skipped. While an intent is live, the payment is committed as the request, and then the intent is
-// cancelled. If the intent is paid meanwhile, the payment becomes an overpayment. CreateReceipt returns
-// ErrState if the period is paid or not due.
+// cancelled. If the intent is paid meanwhile, the payment becomes an overpayment. CreateReceipt
+// returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
 	if err := m.check(); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 }
 
 // MayMake returns an error if the table is no store and may not become one. A copy of another store
-// without its META would be a new installation, and charge every account again. MayMake changes nothing.
+// without its META would be a new installation, and charge every account again. MayMake changes
+// nothing.
 func MayMake(ctx context.Context, e *billing.Records, making Making) error {
 	_, err := e.Meta(ctx)
 	switch {

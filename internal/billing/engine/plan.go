@@ -56,8 +56,8 @@ func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 		amount.Decimal() == f.Data[outbox.DataAmount]
 }
 
-// A PlanChange changes the plan of every subscription of an SKU. Asked for again, it changes those that
-// are left.
+// A PlanChange changes the plan of every subscription of an SKU. Asked for again, it changes those
+// that are left.
 type PlanChange struct {
 	Of       string // the SKU that they have
 	Currency string // and the currency; "": any
@@ -67,8 +67,8 @@ type PlanChange struct {
 	Notify   bool
 }
 
-// apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or changed
-// already, and ErrState if a change of its own waits.
+// apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or
+// changed already, and ErrState if a change of its own waits.
 func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	if s.Over() || s.SKU != p.Of || p.Currency != "" && s.Amount.Currency().Code() != p.Currency {
 		return nil, billing.ErrUnchanged
@@ -162,7 +162,8 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 	return plan, wrong
 }
 
-// ChangePlan makes the change for one of its subscriptions, and reports whether it was left to be done.
+// ChangePlan makes the change for one of its subscriptions, and reports whether it was left to be
+// done.
 func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
 	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		return p.apply(e, s, today)

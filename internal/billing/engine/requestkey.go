@@ -7,8 +7,9 @@ import (
 )
 
 // keyed returns the request that was committed under the key before, or nil if there is none or no key
-// was given. It returns ErrState if that was another request. The caller commits Write of the request in
-// the commit that fixes its period: of two requests with one key, the second conflicts and finds the first.
+// was given. It returns ErrState if that was another request. The caller commits Write of the
+// request in the commit that fixes its period: of two requests with one key, the second conflicts
+// and finds the first.
 func (e *Engine) keyed(ctx context.Context, asked *billing.KeyedRequest) (*billing.KeyedRequest, error) {
 	if asked.Key == "" {
 		return nil, nil

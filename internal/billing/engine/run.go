@@ -37,9 +37,9 @@ type Report struct {
 	Missed    []error // failed maintenance, left for the next run
 }
 
-// NeedsPerson reports whether the run leaves something that is new or can be acted on: a period that has
-// failed, is parked or unreadable, or waits since this run. A wait from before it, which only the customer or
-// the processor can end, does not count.
+// NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
+// that has failed, is parked or unreadable, or waits since this run. A wait from before it, which
+// only the customer or the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }

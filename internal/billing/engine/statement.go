@@ -27,9 +27,9 @@ type Statement struct {
 	Months []Month   // by month, then by currency
 }
 
-// Statement adds up the months from one to another, both by a day in them: each month for each currency
-// that any of them or the others have. The zero dates are those of the last twelve months in which
-// there was a store.
+// Statement adds up the months from one to another, both by a day in them: each month for each
+// currency that any of them or the others have. The zero dates are those of the last twelve months
+// in which there was a store.
 func (e *Engine) Statement(ctx context.Context, from, to civil.Date, others ...money.Currency) (*Statement, error) {
 	name := cmp.Or(e.cfg.TimeZone, "UTC")
 	zone, err := civil.Zone(name)

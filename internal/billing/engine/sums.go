@@ -107,8 +107,8 @@ func (e *Engine) rewritten(ctx context.Context, s *billing.Subscription,
 	return billing.DecodePeriod(it)
 }
 
-// withSums returns the writes with the sums in one of their outbox rows, or in a row of their own, whose
-// id tells the event from others.
+// withSums returns the writes with the sums in one of their outbox rows, or in a row of their own,
+// whose id tells the event from others.
 func (e *Engine) withSums(writes []store.Write, sums []billing.Sum, id ...string) []store.Write {
 	text := billing.SumsText(sums)
 	if text == "" {

@@ -75,8 +75,8 @@ func (p *Proof) state(now time.Time) {
 	}
 }
 
-// charges returns the successful intents, and whether one that is not bound may still succeed. One that was
-// only opened moves no money: only a bound intent is confirmed.
+// charges returns the successful intents, and whether one that is not bound may still succeed. One
+// that was only opened moves no money: only a bound intent is confirmed.
 func (p *Proof) charges() (succeeded []string, loose bool) {
 	for _, x := range p.Intents {
 		switch x.State {
@@ -89,8 +89,8 @@ func (p *Proof) charges() (succeeded []string, loose bool) {
 	return succeeded, loose
 }
 
-// contradiction says why the store and the processor cannot both be right, or that there was more than one
-// charge; "" if neither is so.
+// contradiction says why the store and the processor cannot both be right, or that there was more
+// than one charge; "" if neither is so.
 func (p *Proof) contradiction() string {
 	for _, x := range p.Intents {
 		if x.Missing {

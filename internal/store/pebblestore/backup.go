@@ -70,7 +70,8 @@ func CheckTarget(dir, to string) error {
 	return nil
 }
 
-// IsStore reports whether a store is in the folder. It returns ErrDamaged if there are only parts of one.
+// IsStore reports whether a store is in the folder. It returns ErrDamaged if there are only parts
+// of one.
 func IsStore(dir string) (bool, error) { return isStore(dir, vfs.Default) }
 
 func isStore(dir string, files vfs.FS) (bool, error) {

@@ -16,7 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A damagedError is ErrDamaged with the folder, the damage and the next step for a person, in one line.
+// A damagedError is ErrDamaged with the folder, the damage and the next step for a person, in one
+// line.
 type damagedError struct {
 	dir   string
 	cause error
@@ -53,7 +54,8 @@ type Damage struct {
 }
 
 // Check reads every block of every file of the store in the folder, and returns what is damaged. It
-// changes nothing, and works in a folder that nobody can write and on an older store. The number is of the files read.
+// changes nothing, and works in a folder that nobody can write and on an older store. The number is
+// of the files read.
 func Check(ctx context.Context, dir string, o Options) (list []Damage, files int, err error) {
 	o.ReadOnly, o.Create, o.Tables = true, false, nil // nothing of the tables has to be known
 	s, err := Open(dir, o)

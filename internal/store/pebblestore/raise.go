@@ -51,8 +51,8 @@ func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, sta
 	return nil
 }
 
-// checkpointAs makes a checkpoint that has its name when it is whole. The folder unfinished is that of a
-// killed process, if it is there.
+// checkpointAs makes a checkpoint that has its name when it is whole. The folder unfinished is that
+// of a killed process, if it is there.
 func checkpointAs(db *pebble.DB, name, unfinished string) error {
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err

@@ -43,9 +43,9 @@ func checkRecords(files vfs.FS, dir string) error {
 	return nil
 }
 
-// checkChunks looks, in a file of Pebble's records, for a chunk that cannot be read before one that was
-// written after it had been synced: in a log by what the later one says, in a manifest because each
-// record is synced before the next.
+// checkChunks looks, in a file of Pebble's records, for a chunk that cannot be read before one that
+// was written after it had been synced: in a log by what the later one says, in a manifest because
+// each record is synced before the next.
 func checkChunks(files vfs.FS, path string, log bool, number uint32) error {
 	f, err := files.Open(path)
 	if err != nil {
