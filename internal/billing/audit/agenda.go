@@ -117,19 +117,8 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 		return
 	}
 	due, err := s.Due()
-	latest := g.until // that a run may look at it without harm
 	closed := s.Status == billing.Active && s.Open == nil && s.Collect == 0 && s.Ours() && err == nil
-	switch {
-	case s.NextOpen() != nil:
-		latest = civil.Later(latest, due)
-		ahead := func(t billing.Attempt) bool { return t.At.After(a.Now().AddDate(0, 0, 1)) } // by a clock that was ahead
-		if !slices.ContainsFunc(s.Open.Attempts, ahead) {
-			latest = civil.Later(latest, s.Open.Retry)
-		}
-	case s.Open != nil, s.Collect > 0: // a past period is looked at every day
-	case s.Status == billing.Active && err == nil:
-		latest = civil.Later(latest, due)
-	}
+	latest := a.latestLook(s, due, err)
 	switch {
 	case looked.After(latest):
 		problem("looked at too late", "its NextPaymentDate is %s; a run has to look at it on %s", looked, latest)
@@ -140,4 +129,21 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	case closed && s.LastCharge != "" && s.NextReminder.After(due):
 		problem("reminded too late", "its NextReminderDate is %s, and it is due on %s", s.NextReminder, due)
 	}
+}
+
+// latestLook returns the last day on which a run may look at the subscription without harm. err is that
+// of its due date.
+func (a *auditor) latestLook(s *billing.Subscription, due civil.Date, err error) civil.Date {
+	latest := a.agenda.until
+	switch {
+	case s.NextOpen() != nil:
+		ahead := func(t billing.Attempt) bool { return t.At.After(a.Now().AddDate(0, 0, 1)) } // by a clock ahead
+		if latest = civil.Later(latest, due); !slices.ContainsFunc(s.Open.Attempts, ahead) {
+			latest = civil.Later(latest, s.Open.Retry)
+		}
+	case s.Open != nil, s.Collect > 0: // a past period is looked at every day
+	case s.Status == billing.Active && err == nil:
+		latest = civil.Later(latest, due)
+	}
+	return latest
 }
