@@ -135,9 +135,6 @@ func (p *program) accountUpdate() *cobra.Command {
 			a, err := s.engine.UpdateAccount(ctx, args[0], change)
 			return p.showAccount(a, err, args[0], "updated")
 		})
-	c.Long = `Change an account's address, on its subscriptions and receipts too, or its time zone, on
-its subscriptions too: it decides what day it is for them from now on. A new address also
-takes away the mark of one that a mail server refused.`
 	f := c.Flags()
 	f.StringVar(&email, "email", "", "the new `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
@@ -161,19 +158,6 @@ func (p *program) accountAttach() *cobra.Command {
 			account, err := s.engine.Attach(ctx, args[0], a)
 			return p.showAccount(account, withoutWallet(err), args[0], "attached")
 		})
-	c.Long = `Set the payment method of an account's subscriptions, or use the default one of a customer
-at the processor; both must exist there. A subscription with a payment method of its own
-keeps it. Values without a flag stay.
-
-A new payment method takes effect at once: the next run retries a declined payment with it,
-and past_due subscriptions are active again, without a charge for the time between.
-
-A --fallback is tried once in a period whose payment method was declined for good, or on
-its last retry day, unless the bank wants no further attempt.
-
-With --connected, payments are taken at a connected account of the processor, and --fee is
-our share of each. A payment method of another account is removed, since it is not valid
-there.`
 	f := c.Flags()
 	f.StringVar(&a.Customer, "customer", "", "the processor's `ID` of the customer, cus_…")
 	f.StringVar(&a.Method, "payment-method", "",
@@ -244,10 +228,6 @@ func (p *program) accountCardLink() *cobra.Command {
 			p.say("works until %s; the next %s takes the card over", stamp(l.Expires), p.hint("run payments"))
 			return p.json(object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires})
 		})
-	c.Long = `Make a link to a page of the processor's by which the customer gives a card: for the account,
-or for one subscription alone. The account gets a customer at the processor when it has
-none. The next payment run takes the card over: for what is due, for what was declined,
-and for what is past_due. Whoever has the link can use it: give it to the customer alone.`
 	return checked(c, func(args []string) error {
 		if strings.Contains(args[0], "/") {
 			_, err := parseName(args[0])

@@ -30,10 +30,6 @@ func (p *program) capacityCommand() *cobra.Command {
 			}
 			return p.showPeak(estimate.PlanPeak(costs, o), o, costs.SubscriptionBytes())
 		})
-	c.Long = `Computes what the busiest day of a book consumes on DynamoDB, how long it takes at
-the processor's rate, and how many shards a date needs so that no index partition
-is throttled. The figures per period are measured on the engine first, over a store
-in memory. AWS is not asked.`
 	f := c.Flags()
 	f.IntVar(&o.Subscriptions, "subscriptions", 0, "`N` subscriptions in the book (required)")
 	f.Var(&share, "peak-share", "`SHARE` of them due on the busiest day, such as 0.2 or 20% (required)")

@@ -11,10 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-const connectLong = `Register the Stripe accounts of merchants, and list them. Events of an unregistered Stripe
-account are put aside until it is registered. The account of the key itself is registered
-the same way, if buyers pay there.`
-
 func (p *program) connectAdd() *cobra.Command {
 	var account string
 	c := p.trackingLeaf("add --account UUID ACCT", "Register a Stripe account for a merchant",
@@ -88,10 +84,7 @@ func (p *program) jobCommand() *cobra.Command {
 			p.say("job %s is due: a running duesday serve does it", args[0])
 			return p.json(object{"replayed", args[0]})
 		})
-	return group("job", "List the open jobs of purchases, and retry those that were given up",
-		`Look at what duesday serve has still to do for purchases: the jobs of --on-fulfil and
---on-unsubscribe. One that fails is tried ten times over three days and then given up; one
-that says that it can never be done is given up at once.`, list, replay)
+	return group("job", "List the open jobs of purchases, and retry those that were given up", list, replay)
 }
 
 func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {

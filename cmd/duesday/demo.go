@@ -28,12 +28,6 @@ func (p *program) demoCommand() *cobra.Command {
 	months := 0
 	c := leaf("demo", "Make up a book of subscriptions and run both jobs over the last months",
 		func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
-	c.Long = `Make up a realistic book of subscriptions in a fresh store, run both daily jobs day by day
-over the months that end today, and audit the result. Everything lies in ./duesday-demo,
-which the next demo replaces, unless --store says otherwise; with tables, the ledger and the
-mail lie in ./duesday-demo-sandbox.jsonl and ./duesday-demo-mail. No money moves: the payment
-processor is the built-in sandbox, or with --processor stripe a duesday stripe-fake, whose
-clock the demo moves.`
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that the book and its life follow from")

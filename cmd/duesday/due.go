@@ -13,7 +13,7 @@ import (
 )
 
 func (p *program) dueCommand() *cobra.Command {
-	index := func(kind billing.Kind, short, long string) *cobra.Command {
+	index := func(kind billing.Kind, short string) *cobra.Command {
 		on, until := dateFlag(), dateFlag()
 		c := p.storeLeaf(string(kind), short, need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 			rows, ending := dueOn(ctx, s.engine, kind, on.value), 0
@@ -29,7 +29,6 @@ func (p *program) dueCommand() *cobra.Command {
 			}
 			return err
 		})
-		c.Long = long
 		c.Flags().Var(&on, "date", "exactly this day")
 		c.Flags().Var(&until, "until", "this day and all before it")
 		return checked(c, func([]string) error {
@@ -39,11 +38,9 @@ func (p *program) dueCommand() *cobra.Command {
 			return p.walkable("until", until.value)
 		})
 	}
-	return group("due", "List the subscriptions that the daily jobs will look at", "",
-		index(billing.Payments, "List subscriptions by the day of their next payment or retry",
-			`List subscriptions by the day of their next payment or retry, without those that the payment
-run will cancel instead: they end with the period, or their cancellation is requested.`),
-		index(billing.Reminders, "List subscriptions by the day of their next reminder", ""))
+	return group("due", "List the subscriptions that the daily jobs will look at",
+		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
+		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
 }
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {

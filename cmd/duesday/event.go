@@ -17,9 +17,6 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-const eventLong = `List and show the events of Stripe. An event is kept for 30 days, and longer until it is
-applied: event list --waiting lists those, and duesday replay applies one again.`
-
 // viewEvent is an event in JSON, without its body. Its times are as Stripe has them, in whole
 // seconds where they are.
 func viewEvent(e *tracking.Event) object {
@@ -74,11 +71,7 @@ func (p *program) eventShow() *cobra.Command {
 }
 
 func (p *program) replayCommand() *cobra.Command {
-	c := p.trackingLeaf("replay EVENT...", "Apply stored events again", trackingNeed{stripe: true}, p.replayEvents)
-	c.Long = `Apply stored events again: events that were put aside or given up, or any others. An event
-is merged into the stored state, and no action is taken twice. Exits 3 if an event still
-waits.`
-	return c
+	return p.trackingLeaf("replay EVENT...", "Apply stored events again", trackingNeed{stripe: true}, p.replayEvents)
 }
 
 // replayEvents applies every event, and fails at the end if one is missing.
@@ -108,10 +101,6 @@ func (p *program) rebuildCommand() *cobra.Command {
 	var account string
 	c := p.trackingLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events",
 		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
-	c.Long = `Fold the stored events anew, and compare the results with the stored payments and
-subscriptions. It changes nothing. An object without its first events, which are kept for
-30 days, is counted and not compared. An object that was fetched from Stripe after its last
-event is counted as ahead, not as different. Exits 3 if there is a difference.`
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
 			"account that is registered)")

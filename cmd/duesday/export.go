@@ -50,15 +50,12 @@ func (p *program) exportCommand() *cobra.Command {
 	}
 	accounts, _ := kind("accounts", "Write all accounts")
 	subscriptions, f := kind("subscriptions", "Write the active subscriptions, as a book that can be imported")
-	subscriptions.Long = `Write the active subscriptions as a book that import takes. Paused, past_due, parked and
-cancelled ones are left out, since an import would charge them again; --all adds them
-and a column status, which import refuses.`
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
 		"also those that are not active, with their status; that file cannot be imported")
 	receipts, _ := kind("receipts", "Write all receipts that have not expired")
 	periods, _ := kind("periods", "Write all periods that ended unpaid or are parked")
 	refunds, _ := kind("refunds", "Write all refunds and disputes")
-	return group("export", "Write accounts, subscriptions, receipts, periods or refunds as CSV or JSON lines", "", accounts,
+	return group("export", "Write accounts, subscriptions, receipts, periods or refunds as CSV or JSON lines", accounts,
 		subscriptions, receipts, periods, refunds)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed" // of help.txt
 	"iter"
 	"strings"
 
@@ -24,9 +25,9 @@ func (p *program) groups(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(),
-		group("account", "Create, show, list and update accounts, and set their payment methods", "", p.accountCreate(),
+		group("account", "Create, show, list and update accounts, and set their payment methods", p.accountCreate(),
 			p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink()),
-		group("subscription", "Create, show, list and change subscriptions", "", p.subscriptionCreate(),
+		group("subscription", "Create, show, list and change subscriptions", p.subscriptionCreate(),
 			p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
 			p.subscriptionAction("pause", "Stop charging until resume; an open period ends first",
 				(*engine.Engine).Pause),
@@ -34,23 +35,23 @@ func (p *program) groups(root *cobra.Command) {
 				"Charge a paused or past_due subscription again, or undo cancel --at-period-end",
 				(*engine.Engine).Resume), p.subscriptionCancel(), p.subscriptionCharge(),
 			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
-		group("receipt", "List receipts, record manual payments and refund charges", "", p.receiptList(),
+		group("receipt", "List receipts, record manual payments and refund charges", p.receiptList(),
 			p.receiptCreate(), p.receiptRefund()),
-		group("period", "List periods that did not end paid", "", p.periodList()), p.reportCommand(),
+		group("period", "List periods that did not end paid", p.periodList()), p.reportCommand(),
 		p.exportCommand())
 	add("tracking", "Tracking of Stripe:", p.serveCommand(),
-		group("connect", "Register the Stripe accounts of merchants, and list them", connectLong, p.connectAdd(),
+		group("connect", "Register the Stripe accounts of merchants, and list them", p.connectAdd(),
 			p.connectList(), p.connectShow()),
-		group("purchase", "Sell through Stripe, and show the results", purchaseLong, p.purchaseCreate(),
+		group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(),
 			p.purchaseList(), p.purchaseShow()),
-		group("payment", "List and show the payments of purchases", "", p.paymentList(), p.paymentShow()),
-		group("event", "List and show the events of Stripe", eventLong, p.eventList(), p.eventShow()),
+		group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow()),
+		group("event", "List and show the events of Stripe", p.eventList(), p.eventShow()),
 		p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
-	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store", "",
+	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store",
 		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(),
 		p.storeRestore(), p.storeCheck(), p.storeMigrate()),
-		group("settings", "Show and change the settings of a store", settingsLong, p.settingsShow(), p.settingsSet()),
-		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM", "",
+		group("settings", "Show and change the settings of a store", p.settingsShow(), p.settingsSet()),
+		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM",
 			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(), p.chargingCommand(),
 		p.outboxCommand(), p.mailCommand(), p.versionCommand())
@@ -70,15 +71,39 @@ func usageTemplate(usual string) string {
 	return before + begin + "\n\nGlobal flags, such as --store and --json: {{.Root.Name}} --help" + end + after
 }
 
-// finish completes every command below c: its examples, and the completion of its arguments and
-// flags.
-func (p *program) finish(c *cobra.Command) {
-	for _, child := range c.Commands() {
-		p.finish(child)
+// help.txt has the long texts and the examples of the commands: a section begins with == and the
+// path of its command, an example with $. A command without an example has its path for one.
+//
+//go:embed help.txt
+var helpText string
+
+// helpTexts returns the lines of help.txt by the path of their command.
+func helpTexts() map[string][]string {
+	texts := map[string][]string{}
+	for section := range strings.SplitSeq("\n"+helpText, "\n== ") {
+		path, text, _ := strings.Cut(section, "\n")
+		texts[path] = strings.Split(text, "\n")
 	}
-	_, path, _ := strings.Cut(c.CommandPath(), " ")
-	if c.Example == "" && !c.HasSubCommands() {
-		c.Example = indented(cmp.Or(examples[path], path))
+	return texts
+}
+
+// finish completes c and every command below it: its texts, and the completion of its arguments and
+// flags.
+func (p *program) finish(c *cobra.Command, texts map[string][]string) {
+	for _, child := range c.Commands() {
+		p.finish(child, texts)
+	}
+	long, examples := "", ""
+	for _, line := range texts[c.CommandPath()] {
+		if example, ok := strings.CutPrefix(line, "$ "); ok {
+			examples += "\n  " + example
+		} else {
+			long += line + "\n"
+		}
+	}
+	c.Long = cmp.Or(c.Long, strings.TrimSpace(long))
+	if c.Example = strings.TrimPrefix(examples, "\n"); c.Example == "" && !c.HasSubCommands() {
+		c.Example = "  " + c.CommandPath()
 	}
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil {
 		c.ValidArgsFunction = p.completion(c.Use)
@@ -89,11 +114,6 @@ func (p *program) finish(c *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 		}
 	})
-}
-
-// indented returns the lines as the help shows examples.
-func indented(lines string) string {
-	return "  duesday " + strings.ReplaceAll(lines, "\n", "\n  duesday ")
 }
 
 // valuesOf returns the values of a flag; nil if it takes any.

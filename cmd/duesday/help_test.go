@@ -6,6 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/schema/iam"
+	"github.com/duesday/duesday/internal/server"
 )
 
 // every calls f for every command of ours below c.
@@ -47,9 +52,10 @@ func TestHelp(t *testing.T) {
 			example(t, root, c, strings.TrimSpace(line))
 		}
 	})
-	for path := range examples {
-		if c, rest, err := root.Find(strings.Fields(path)); err != nil || len(rest) > 0 || c == root {
-			t.Errorf("there are examples of %q, which is no command", path)
+	for path := range helpTexts() {
+		_, below, _ := strings.Cut(path, " ")
+		if c, rest, err := root.Find(strings.Fields(below)); err != nil || len(rest) > 0 || path != "" && c.CommandPath() != path {
+			t.Errorf("help.txt has a section of %q, which is no command", path)
 		}
 	}
 	if leaves < 50 {
@@ -127,6 +133,23 @@ func TestHelp_GlobalFlagsOnce(t *testing.T) {
 		if strings.Contains(out, "--receipt-months") {
 			t.Errorf("%v has the global flags again:\n%s", args, out)
 		}
+	}
+}
+
+// TestHelp_Names: the names that help.txt repeats are those of the code.
+func TestHelp_Names(t *testing.T) {
+	texts := helpTexts()
+	for path, names := range map[string][]string{
+		"duesday mail preview": {strings.Join(mail.Kinds(), ", ")},
+		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase},
+		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey, config.EnvAPIKey,
+			config.EnvWebhookSecrets, config.EnvConnectSecrets},
+		"duesday stripe-fake": {"http://" + stripeFakeAddress + "/v1/", useOfStripeFake("http://" + stripeFakeAddress), stripeFakeKey,
+			server.ConnectPath},
+		"duesday demo":       {demoFolder},
+		"duesday schema iam": iam.Names(),
+	} {
+		contains(t, strings.Join(texts[path], "\n"), names...)
 	}
 }
 

@@ -21,21 +21,6 @@ func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p, refused: map[int]*billing.FieldError{}, changes: map[int]bool{}, told: map[string]bool{}}
 	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
 		func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
-	c.Long = `Import a book of subscriptions: CSV with a header, JSON lines with the same names, or a
-NoSQL Workbench model with sample data. Names may be in any case, and have spaces or
-hyphens for underscores. The separator of a CSV is a comma, a semicolon, a tab or |.
-
-Columns: account, email, subscription, sku, amount, currency, payment_day; optional
-payment_method (else the account's is charged), start_date, next_payment_date, interval,
-time_zone, reminder_days, installments, address, trial_days.
-
-Every row is checked first, and one bad row refuses the whole file. With --skip-bad the
-bad rows go to FILE.rejected, card numbers masked, and the others are imported.
-Importing a file twice changes nothing the second time. Where a row differs from what is
-stored, the difference is named, and --update changes amount, payment_day, payment_method,
-reminder_days, address, email and time_zone as account update and subscription update do.
-An empty cell is no difference. Rows left out, and differences that an import cannot
-change, exit 3.`
 	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.update, "update", false, "change stored subscriptions and accounts where the file differs")
 	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and say what an import would do; write nothing")

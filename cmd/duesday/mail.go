@@ -126,8 +126,8 @@ func (p *program) mailCommand() *cobra.Command {
 			p.say("%s written to %s: use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
 			return p.json(object{"folder", args[0], "templates", names})
 		})
-	return group("mail", "Preview and test mail to customers, and export its templates", "",
-		p.mailPreview(), p.mailTest(), group("templates", "Export the templates of mail", "", export))
+	return group("mail", "Preview and test mail to customers, and export its templates",
+		p.mailPreview(), p.mailTest(), group("templates", "Export the templates of mail", export))
 }
 
 func (p *program) mailPreview() *cobra.Command {
@@ -156,8 +156,6 @@ func (p *program) mailPreview() *cobra.Command {
 		p.say("%s", strings.TrimSuffix(body, "\n"))
 		return p.json(object{"kind", kindOf(args[0]), "subject", subject, "body", body})
 	})
-	c.Long = `Print a mail with sample data, and with the merchant of the store's settings if there is a
-store. The kinds are ` + strings.Join(mail.Kinds(), ", ") + `.`
 	c.ValidArgs = mail.Kinds()
 	localeFlag(c, &locale)
 	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
@@ -205,9 +203,6 @@ func (p *program) mailTest() *cobra.Command {
 		p.say("a sample receipt for %s was taken by %s", args[0], out)
 		return p.json(object{"sent", args[0], "through", out.String()})
 	})
-	c.Long = `Send a sample receipt to an address, through the mail server of --smtp, or else into the mail
-folder. Each is a message of its own. It says nothing of what the server does next: look
-whether it arrives.`
 	localeFlag(c, &locale)
 	return checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), checkLocale(locale)) })
 }

@@ -9,6 +9,7 @@
 //
 //   - main.go, root.go, program.go: the process, the tree of commands, opening stores
 //   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
+//   - help.go, help.txt: the groups of commands, their long texts and examples
 //   - output.go, table.go, view.go, progress.go: how results look
 package main
 

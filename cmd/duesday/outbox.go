@@ -21,15 +21,7 @@ func (p *program) outboxCommand() *cobra.Command {
 	send := leaf("send", "Deliver the mail that is due, as every run does", func(ctx context.Context, _ []string) error {
 		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
 	})
-	send.Long = `Deliver the mail that is due, as every run does when it is done. Exits 3 when some of it
-could not be delivered.`
-	return group("outbox", "List and deliver the mail that has not been sent",
-		`Look at the mail that has not left, and deliver it. A mail that fails is tried ten times
-over three days and then given up; one that can never be sent is given up at once. The same
-goes for what duesday serve has to do: the actions of purchases, and the inbox of what came
-in and could not be dealt with at once. Those it takes itself; duesday job and
-duesday event list --waiting show them. What is later in the inbox is mostly purchases, each
-of which is looked for at Stripe once more some minutes after it was begun.`, list, replay, send)
+	return group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.

@@ -33,9 +33,6 @@ func (p *program) periodList() *cobra.Command {
 	c := p.storeLeaf("list", "List periods that did not end paid: all, or an account's or subscription's",
 		need{read: true}, func(ctx context.Context, s *session, _ []string) error { return p.listPeriods(ctx, s, f) })
 	c.Use, c.Args = "list [ACCOUNT[/SUBSCRIPTION]]", cobra.MaximumNArgs(1)
-	c.Long = `List the periods that ended failed, void or skipped, and those that are parked, with the
-reasons: all of the store, or those of an account or a subscription. A day is that of UTC on
-which the period ended, or was parked. A period leaves the list if it is paid after all.`
 	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
 	c.Flags().Var(&f.from, "from", "only those that ended on this day or later")
 	c.Flags().Var(&f.to, "to", "only those that ended on this day or earlier")

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
@@ -31,14 +30,6 @@ func (p *program) pollCommand() *cobra.Command {
 			}
 			return p.poll(ctx, f)
 		})
-	c.Long = `Find events whose webhook was missed and ingest them: list the events of every connected
-account at Stripe, and store the missing ones, the oldest first. It runs until it is
-interrupted, or does one round with --once. duesday serve does the same by itself, unless
---no-poll is given. It also does what purchases ask for, which duesday poll leaves to it.
-
-It needs the key at Stripe in ` + config.EnvStripeKey + ` or _FILE; for a fake of Stripe
-` + config.EnvStripeAPIBase + `, too. Exits 3 when a round could not get through to some
-account, or when events are lost that Stripe does not list any more.`
 	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
 	c.Flags().BoolVar(&f.sweep, "sweep", false,

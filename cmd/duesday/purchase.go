@@ -16,10 +16,6 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-const purchaseLong = `Sell through Stripe, and show the results: a purchase is paid by Stripe,
-by one payment or by a subscription of Stripe's, and its events say when it is to be
-fulfilled and when it has ended. What Duesday charges itself is under subscription.`
-
 type purchaseFlags struct {
 	order            tracking.Order
 	kind             valueFlag[tracking.Kind]
@@ -31,21 +27,6 @@ func (p *program) purchaseCreate() *cobra.Command {
 	c := p.trackingLeaf("create", "Sell something: make the payment, subscription or schedule at Stripe",
 		trackingNeed{stripe: true},
 		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.sell(ctx, t, f.order) })
-	c.Long = `Sell something: make the payment, subscription or schedule at Stripe.
-
-  legacy        a payment intent that the buyer's client completes, of an --amount
-  product       one payment, taken at once: of an --amount or a --price
-  subscription  a subscription of Stripe's, of a --price
-  split         a --price that is paid in a fixed number of --payments
-
-The same --key of the same account is the same purchase: repeat the command when it is not
-known whether it worked. The client secret, which the buyer's client needs to complete a
-payment, is printed and kept nowhere. Exits 3 when the payment was declined, or when the
-bank wants the buyer to confirm it.
-
-A subscription or split is fulfilled when its subscription is active. That of a split is
-active at once: Stripe takes the first payment about an hour later. In JSON amounts are whole
-numbers of minor units, as Stripe has them: 500 is 5.00 EUR.`
 	o, fs := &f.order, c.Flags()
 	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the merchant")
 	fs.Var(&f.kind, "kind", "how it is paid")

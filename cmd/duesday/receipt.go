@@ -57,12 +57,6 @@ func (p *program) receiptCreate() *cobra.Command {
 			m.Period, m.Date = given(f, "period", period), day.value
 			return p.recordPayment(ctx, s, n, m, text)
 		})
-	c.Long = `Record a manual payment, in cash or by a transfer: it settles the due period, or the one of
---period, without a charge. A past period must have ended failed, void or skipped. A live
-payment intent is cancelled first, since it could take the money a second time; while it
-cannot be, the payment is requested, and the command exits 3. If the intent was paid before,
-the payment is kept as an overpayment for a person to give back. With --key the same command
-again records nothing.`
 	f = c.Flags()
 	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show has it (default the due one)")
 	f.StringVar(&m.Key, "key", "", "`TEXT` of your own for this payment: the same one again is no second payment")
@@ -125,10 +119,6 @@ func (p *program) receiptRefund() *cobra.Command {
 			o.Name, o.Reason = n, reason.value
 			return p.refund(ctx, s, o, amount)
 		})
-	c.Long = `Refund the charge of a period, or a part of it, through the processor, and record it beside
-the receipt, which does not change. The same command again is the same refund: after a
-crash or a lost answer it continues, as the next payment run does, and otherwise it changes
-nothing. Another refund of the same amount needs another --key.`
 	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
 	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` to give back (default all that is left)")
 	c.Flags().Var(&reason, "reason", "for the processor")

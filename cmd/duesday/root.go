@@ -105,12 +105,8 @@ func (p *program) warn(format string, args ...any) {
 
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "duesday",
-		Short: "Take recurring payments and keep the record of them",
-		Long: `Duesday takes recurring payments and keeps the record of them: import a book of
-subscriptions, run the two daily jobs, and let the audit prove that every period
-was charged once. Start with: duesday demo`,
-		Example:       indented("demo\nimport book.csv\nrun payments\nverify"),
+		Use:           "duesday",
+		Short:         "Take recurring payments and keep the record of them",
 		Version:       buildVersion().text(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -136,7 +132,7 @@ was charged once. Start with: duesday demo`,
 	root.SetVersionTemplate("duesday {{.Version}}\n")
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	p.groups(root)
-	p.finish(root)
+	p.finish(root, helpTexts())
 	p.noteWork(root)
 	return root
 }
@@ -156,8 +152,8 @@ func (p *program) noteWork(cmd *cobra.Command) {
 }
 
 // group is a command with subcommands and no action.
-func group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: name, Short: short, Long: long, Args: cobra.ArbitraryArgs}
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, c := range cmd.Commands() {

@@ -31,15 +31,7 @@ func (p *program) runCommand() *cobra.Command {
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
-	return group("run", "Run one of the two daily jobs, or watch it",
-		`Run one of the two daily jobs. Both may be run at any time and any number of times,
-and straight after a crash: a period is charged once. Beside a live run on a pebble: store,
-a second one waits for its end and reports its balance, or goes on if it is killed. On a
-dynamodb: store any number of processes may run one at the same time: they share the work,
-shard by shard.
-
-Exits 3 if a period has failed, is parked, cannot be read, or begins to wait for its customer.
-A period that goes on waiting is named, and is no reason for 3.`, job(billing.Payments, "Charge every subscription that is due"),
+	return group("run", "Run one of the two daily jobs, or watch it", job(billing.Payments, "Charge every subscription that is due"),
 		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"),
 		p.runList(), p.runShow(), p.runWatch())
 }

@@ -58,11 +58,6 @@ func (p *program) runShow() *cobra.Command {
 func (p *program) runWatch() *cobra.Command {
 	c := p.storeLeaf("watch", "Watch a run until it is over", need{read: true}, p.watchRun)
 	c.Use, c.Args = "watch [ID]", cobra.MaximumNArgs(1)
-	c.Long = `Watch a run until it is over, from any process: how fast it is, the time left and the
-outcomes so far; at the end its balance. Without an ID it is the run that began last.
-
-Exits as the run does: 3 if a period has failed, is parked, cannot be read, or begins to wait
-for its customer.`
 	return c
 }
 

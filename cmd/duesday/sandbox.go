@@ -19,13 +19,6 @@ func (p *program) sandboxCommand() *cobra.Command {
 	var listen string
 	c := leaf("sandbox", "Serve the built-in processor to other users and machines",
 		func(ctx context.Context, _ []string) error { return p.serveSandbox(ctx, listen) })
-	c.Long = `Serve the built-in processor's ledger to processes of other users and machines: each
-names it with --processor sandbox:http://HOST:PORT. Processes of one user need no server:
-all of them can name the same --processor sandbox:FILE. Which ledger is served,
-and what goes wrong there on request, is said here, with --processor sandbox:FILE. It
-runs until it is interrupted, and then finishes what it has begun.
-
-It asks for no password. Whoever reaches the address can use the ledger.`
 	c.Flags().StringVar(&listen, "listen", sandboxAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	return c
 }

@@ -48,14 +48,6 @@ func (p *program) workbenchCommand() *cobra.Command {
 			}
 			return workbench.WriteCSV(p.stdout, d)
 		})
-	c.Long = `Print a NoSQL Workbench model of all tables (JSON, format version 3.0). The
-recurring-payments table has the published model's facets, aliases, indexes, capacity and
-sample data, and facets for Duesday's own items. The published table name is misspelt and
-the sample receipt's sort key has a stray 1: neither is repeated. Nor is the sample card
-number: in its place stands a payment token.
-
---csv prints one table's sample data as the CSV that Workbench takes for sample data.
-The model, and that CSV of the recurring-payments table, can be imported: duesday import.`
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&csvTable, "csv", "",
 		"print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
@@ -83,9 +75,6 @@ func (p *program) cloudformationCommand() *cobra.Command {
 			}
 			return cloudformation.Write(p.stdout, prefix, s)
 		})
-	c.Long = `Print an AWS CloudFormation template (JSON) of exactly the tables that duesday store
-create makes with the same flags. The prefix is a parameter of the stack. The tables stay
-when the stack is deleted.`
 	prefixFlag(c, &prefix)
 	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
 		"provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
@@ -103,16 +92,6 @@ func (p *program) iamCommand() *cobra.Command {
 		"Print AWS IAM policies: the published one and least-privilege ones",
 		func(_ context.Context, args []string) error { return p.printPolicies(o, args) })
 	c.Args = cobra.MaximumNArgs(1)
-	c.Long = `Print an AWS IAM policy (JSON), or all of them by name.
-
-seed            the published policy over the stripe-payments tables, as valid JSON; with
-                --prefix, over those of this prefix alone
-runtime         what run and the commands about one account need: no scan of a table and
-                nothing about the table itself
-operator        runtime, and what reads a whole table: import, export, verify, store
-                adopt, store copy, and lists of all accounts or subscriptions
-administration  what store create, describe and drop need, which scans the
-                recurring-payments table to see that it is empty`
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
 	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")

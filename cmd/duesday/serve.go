@@ -55,46 +55,6 @@ func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
 	c := leaf("serve", "Run the daily jobs, deliver mail, and serve webhooks and the API",
 		func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
-	c.Long = `Run everything in one process: both daily jobs at the times of --daily, the mail, and what
-Stripe sends. It runs until it is interrupted; then it stops a job at its next row, and finishes
-the requests that it has begun. Make the store before, with duesday store create, or give
---create: a mistyped name is no new installation, which would know nothing of what was charged.
-
-A job runs at each time of the day, and at once if it has missed one: while serve did not run,
-or on a store without any run. A failed run is tried again after 1, 5 and then every 15
-minutes. The times and their zone are settings of the store: the flags set them at first, and
-duesday settings set changes them, also while serve runs. A time that the clocks skip is the
-next valid minute, one that they show twice is the first.
-
-With a key of Stripe's it follows what Stripe runs, too: it takes webhooks, sells, and has
-purchases fulfilled.
-
-  ` + server.HookPath + `          webhooks for events of our own account
-  ` + server.ConnectPath + `  webhooks for events of connected accounts
-  /v1                    purchases and payments, for programs
-  /healthz, /readyz      whether it runs, and whether it can work, or what it lacks
-  /metrics               the checks of duesday status as metrics, for Prometheus
-
-Secrets are in the environment, or in files that nobody else can read, and never on the
-command line. Of an endpoint there may be several, separated by commas, spaces or lines:
-
-  ` + config.EnvStripeKey + ` or _FILE              the API key at Stripe
-  ` + config.EnvWebhookSecrets + ` or _FILE  of ` + server.HookPath + `
-  ` + config.EnvConnectSecrets + ` or _FILE  of ` + server.ConnectPath + `
-  ` + config.EnvAPIKey + ` or _FILE                 for /v1
-
-A command of yours for --on-fulfil or --on-unsubscribe is run by sh. The job is its standard
-input, as a line of JSON; DUESDAY_ACTION, DUESDAY_PURCHASE, DUESDAY_KEY (the order's, by whoever
-made the purchase), DUESDAY_ACCOUNT, DUESDAY_STRIPE_ACCOUNT and DUESDAY_JOB_ID are in its
-environment, and of ours PATH and HOME alone. It may be run before purchase create has
-answered, and more than once for one job, which DUESDAY_JOB_ID tells. Exit 0 is done, 100 can
-never be done, and everything else is tried again, as is what takes longer than 30 seconds.
-What it leaves running is not waited for. What waits or was given up is listed by duesday job.
-
-Requests to Stripe are held to 20 a second on each endpoint, sales and the search for missing
-events together: --processor 'stripe:?rate=NUMBER' says otherwise.
-
-It speaks plain HTTP: a proxy in front of it speaks TLS.`
 	f := c.Flags()
 	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
 	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")

@@ -11,28 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-const settingsLong = `Show and change the settings of a store. They are in the store, the same for every process:
-
-  receipt-months   months until a receipt expires; 0: never
-  retry-days       days after the first decline on which a payment is tried again, or none
-  catch-up         missed periods charged in one run before a person is asked
-  action-days      days that a customer has to authenticate a payment; 0: no end
-  after-failure    what a new payment method does about the latest failed period: forgive or collect
-  collect-days     days after a failure in which a new payment method collects it
-  merchant-name    the name that customers read
-  postal-address   the merchant's, in one line
-  sender           of mail: Ada's Gym <billing@example.com>
-  reply-to         address for answers to mail
-  daily            times of the daily jobs: 06:10,18:10
-  time-zone        of these times: Europe/Berlin
-  alarm-at         time by which a day has to be finished
-  operator         address for alarms
-
-A new store has those of the command that makes it. The first run or serve on a store of an
-older Duesday takes its flags into the settings, and says so. Afterwards a flag or variable
-that differs from the store's setting is an error. A run keeps to the settings that it
-began with.`
-
 func (p *program) settingsShow() *cobra.Command {
 	var history bool
 	c := p.storeLeaf("show", "Show the settings, or their changes", need{read: true, settings: true},

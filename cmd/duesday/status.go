@@ -13,15 +13,8 @@ import (
 )
 
 func (p *program) statusCommand() *cobra.Command {
-	c := p.storeLeaf("status", "Tell whether everything is all right, and what to do if not",
+	return p.storeLeaf("status", "Tell whether everything is all right, and what to do if not",
 		need{read: true, settings: true}, p.showStatus)
-	c.Long = `Tell whether everything is all right: the last runs, days that are not finished, what waits
-for a person, mail that does not leave, connected accounts, and this machine. Each check that
-is wrong comes with its next step. Nothing is changed, and no subscription is read. It works
-beside a running serve and without it.
-
-Exits 3 when something is wrong.`
-	return c
 }
 
 // installation is what is known of the session's store.

@@ -39,16 +39,6 @@ func (p *program) storeCreate() *cobra.Command {
 	var f *pflag.FlagSet
 	c := leaf("create", "Make the store: DynamoDB's tables, or a folder",
 		func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
-	c.Long = `Make the store in --store. On DynamoDB it makes the missing tables, waits until they are
-active, and switches TTL on. Capacity is on demand, or with --provisioned the published
-model's, fixed; schema cloudformation --provisioned has its autoscaling too.
-
-A table with other keys, or without an index or a part of one, is refused, and nothing is
-made. More indexes, and indexes with more attributes, are fine. The same command completes
-an interrupted one. Settings are switched on for existing tables too, and never off.
-
---shards is the number of partitions of an index for each date, and is set once: one is
-right up to about 1,000 writes a second.`
 	f = c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
@@ -172,10 +162,6 @@ func (p *program) storeDrop() *cobra.Command {
 	var confirm string
 	c := leaf("drop", "Delete the tables of a store on DynamoDB, with everything in them",
 		func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })
-	c.Long = `Delete the tables of a dynamodb: store with everything in them, and wait until they are
-gone. The prefix of their names has to be typed. A table with deletion protection, or with
-other keys or indexes than Duesday's, is refused, and then nothing is dropped. A table under
-a name of its own (recurring_table) was made by somebody else and stays.`
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
 }

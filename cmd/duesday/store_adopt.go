@@ -31,19 +31,6 @@ func (p *program) storeAdopt() *cobra.Command {
 	var dry bool
 	c := leaf("adopt", "Take over a table of the published model that other tools filled",
 		func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
-	c.Long = `Take over a table of the published model Recurring payments schema design in DynamoDB that
-other tools have filled: --store 'dynamodb:?recurring_table=NAME'. Stop those tools first.
-
-The table is compared with the model and scanned once: what cannot be read, and what would
-never be charged, is reported. Then the jobs are told how far back to look, and every
-account gets its item. No subscription is changed: each is completed by its first reminder
-or payment, and loses its card number then. Adopting twice changes nothing more.
-
---methods names a CSV with the header account,payment_method (or JSON lines with the same
-names): the processor's token for each account, since a card number is of no use here.
-A subscription without a method is parked when it falls due.
-
-Exits 3 when something needs a person.`
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "look and report, and write nothing")
 	return c

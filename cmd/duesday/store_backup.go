@@ -17,12 +17,6 @@ func (p *program) storeBackup() *cobra.Command {
 	var within time.Duration
 	c := leaf("backup", "Copy a pebble: store to a folder while it is in use",
 		func(ctx context.Context, _ []string) error { return p.backupStore(ctx, to, within) })
-	c.Long = `Make a consistent copy of a pebble: store in a new folder. A command that has the store
-open goes on working, and is asked to make the copy. It takes little time: files that never
-change are shared with the store by hard links where the file system allows. So copy the
-folder to another machine afterwards. duesday store restore puts it back.
-
-DynamoDB makes its own backups: switch point-in-time recovery on.`
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` of the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
 	required(c, "to")
@@ -87,12 +81,6 @@ func (p *program) storeRestore() *cobra.Command {
 	var replace bool
 	c := leaf("restore", "Put a backup back as a pebble: store",
 		func(ctx context.Context, _ []string) error { return p.restoreStore(ctx, from, replace) })
-	c.Long = `Copy a backup to the folder that --store names, where there is nothing yet; with --replace
-a store that is there is moved aside, and never deleted. The backup stays as it is.
-
-What was charged after the backup was made is not in it, nor what people asked for since. So
-charging is off in it: duesday reconcile adopts the processor's successful charges, and
-duesday charging on lets the next run charge.`
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup has made")
 	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside")
 	required(c, "from")

@@ -9,12 +9,8 @@ import (
 )
 
 func (p *program) storeCheck() *cobra.Command {
-	c := leaf("check", "Read every block of a pebble: store, and name what is damaged",
+	return leaf("check", "Read every block of a pebble: store, and name what is damaged",
 		func(ctx context.Context, _ []string) error { return p.checkStore(ctx) })
-	c.Long = `Read and check every block of a pebble: store, and name each damaged file. It changes nothing,
-and works on a full or read-only disk; no other process may have the store. Exits 4 when
-something is damaged. It knows files and blocks: duesday verify knows accounts and charges.`
-	return c
 }
 
 func (p *program) checkStore(ctx context.Context) error {

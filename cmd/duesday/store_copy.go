@@ -28,12 +28,6 @@ func (p *program) storeCopy() *cobra.Command {
 	cancel := false
 	c := leaf("copy", "Move everything to another store, which then charges",
 		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
-	c.Long = `Copy a store to a new and empty place, of the same or another kind, compare both item by
-item, and make the copy the one that charges. The source is switched off before the first
-item is copied, and stays so: at no moment can both charge. Interrupted, the same command
-goes on from where it was; --cancel gives up a copy that is not live yet, and switches the
-source on again. When the comparison finds differences they are named, and nobody charges;
-the same command then copies those once more and compares again.`
 	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&to, "to", "", "`URL` of the place to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+

@@ -19,13 +19,8 @@ import (
 )
 
 func (p *program) storeDescribe() *cobra.Command {
-	c := leaf("describe", "Show the tables or the folder of the store, and its settings",
+	return leaf("describe", "Show the tables or the folder of the store, and its settings",
 		func(ctx context.Context, _ []string) error { return p.describeStore(ctx) })
-	c.Long = `Show what is there of the store: on DynamoDB its tables with their indexes and settings,
-otherwise its folder; and what the store says of itself. Nothing is changed. Exits 1 when
-something is missing or is not as Duesday needs it, and names it; what a table has beyond
-that is named too, and does no harm.`
-	return c
 }
 
 func (p *program) describeStore(ctx context.Context) error {

@@ -12,13 +12,8 @@ import (
 )
 
 func (p *program) storeMigrate() *cobra.Command {
-	c := leaf("migrate", "Give a dynamodb: store of an older Duesday the present format",
+	return leaf("migrate", "Give a dynamodb: store of an older Duesday the present format",
 		func(ctx context.Context, _ []string) error { return p.migrateStore(ctx) })
-	c.Long = `Give a dynamodb: store of an older Duesday the present format. Every process stops charging
-first; when the runs under way have ended, the format is raised and charging goes on as it
-was. From then on older versions refuse the store, and name the version to use. Interrupted,
-the same command goes on. A pebble: store is raised by the first command that opens it.`
-	return c
 }
 
 func (p *program) migrateStore(ctx context.Context) error {

@@ -16,7 +16,6 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -60,31 +59,6 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
 	c := leaf("stripe-fake", "Serve a fake of Stripe's API, for trying out and for tests",
 		func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
-	c.Long = `Serve Stripe's API with a memory, test cards and test clocks, and with faults on
-request. It moves no money, keeps nothing on disk, and runs until it is interrupted.
-
-What it answers is held against Stripe's specification of the API, which has the newest
-shapes alone. Those of versions before 2025-03-31.basil follow the changes that Stripe
-documents, and are checked against fixed examples only.
-
-Its keys are fixed, and no secrets: sk_test_duesday, sk_live_duesday and the restricted
-rk_test_duesday. Cards are Stripe's own test ids, such as pm_card_visa, and for declines
-pm_card_chargeCustomerFail; none has to be typed in. Webhook endpoints are made as at
-Stripe, or by --webhook-url and --connect-webhook-url. Where Stripe has a page of its own, such as for a checkout
-session of mode setup, the link that the API returns leads to a page of this fake.
-
-Its clock, faults, connected accounts and ledger are under /_fake/ at the same address,
-with JSON: GET /_fake/ lists them, and what there is of Stripe's API.
-
-It asks for no password. Whoever reaches the address can use it and control it.
-
-A rate is a probability from 0 to 1.`
-	c.Example = `  duesday stripe-fake
-  duesday stripe-fake --connect acct_shop --connect-webhook-url http://127.0.0.1:8080` + server.ConnectPath + `
-  duesday stripe-fake --latency 200ms --rate 25 --lost-replies 0.01 --late-errors 0.01 --seed 7
-  ` + useOfStripeFake("http://"+stripeFakeAddress) + `
-  curl http://` + stripeFakeAddress + `/v1/customers -u ` + stripeFakeKey + `: -d payment_method=pm_card_visa
-  curl http://` + stripeFakeAddress + `/_fake/clock -H 'Content-Type: application/json' -d '{"advance":"745h"}'`
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,

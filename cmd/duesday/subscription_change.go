@@ -98,7 +98,6 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 				return p.updateSubscription(ctx, s, old, change)
 			})
 		})
-	c.Long = updateLong
 	u.add(c.Flags())
 	one, none := c.Args, want()
 	c.Args = func(cmd *cobra.Command, args []string) error {
@@ -112,22 +111,6 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 
 // businessDay describes the flag of the day of a request.
 const businessDay = "the business day, as of a run (default today)"
-
-const updateLong = `Change a subscription. A new amount applies from the next period that is not open yet,
-a new payment method at once: a period that was declined is tried again with it.
-
-A new plan (--sku, with its --amount) begins with the first period due after today; one that
-is due or open is charged as it was agreed. With --from it begins with the first period due on
-that day or later, and so does a new amount. Until then it is pending, and a second such change
-takes its place; the plan that is in force takes it back. --notify tells the customer.
-
---where sku=SKU in place of a name changes all subscriptions of an SKU in this way. Without
---yes it shows what it would do. After an interruption, the same command does the rest: nobody
-is changed or told twice. A subscription with a change to another SKU of its own is left.
-
-A new payment day applies from the first such day on or after the next due date. Of several
-new days before one due date the last one counts, as if it were the only one. A date that has
-passed by then is due at once.`
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment
 // method, unless charging is off: then the next run does.

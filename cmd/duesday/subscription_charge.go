@@ -27,10 +27,6 @@ func (p *program) subscriptionCharge() *cobra.Command {
 			}
 			return p.showCharged(s, n, r.Period, a)
 		})
-	c.Long = `Charge one period now. Without --period it is the parked one. With --period it is the next
-one, if it is due or parked, or a past one that did not end paid: its amount is that of
-then, the payment method the present one. A past period has one attempt; if it is declined,
-the period has failed again. The next period is charged on its day as always.`
 	f := c.Flags()
 	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")

@@ -12,16 +12,11 @@ import (
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	c := leaf("verify", "Audit the whole store against the processor's ledger", func(ctx context.Context, _ []string) error {
+	return leaf("verify", "Audit the whole store against the processor's ledger", func(ctx context.Context, _ []string) error {
 		p.cache = min(auditCache, p.cfg.CacheBytes)
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
 		return p.with(ctx, need{processor: true, read: true}, func(s *session) error { return p.verify(ctx, s) })
 	})
-	c.Long = `Audit the whole store against the processor's ledger: no period charged twice, none
-skipped, every receipt has its charge and every charge its receipt, and every run
-balances. Every subscription must be where a run finds it in time: its dates, and its rows
-in the indexes, are compared. It changes nothing. Exits 1 when something is wrong.`
-	return c
 }
 
 func viewAudit(a *audit.Report) object {
@@ -89,7 +84,7 @@ func (p *program) verdict(a *audit.Report) string {
 }
 
 func (p *program) reconcileCommand() *cobra.Command {
-	c := p.storeLeaf("reconcile", "Adopt charges of the processor that the store does not know", need{processor: true},
+	return p.storeLeaf("reconcile", "Adopt charges of the processor that the store does not know", need{processor: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			n, err := s.engine.Reconcile(ctx)
 			p.deliver(ctx, s)
@@ -106,10 +101,6 @@ func (p *program) reconcileCommand() *cobra.Command {
 			}
 			return p.json(object{"adopted", n, "charging", meta.Charging})
 		})
-	c.Long = `Adopt the processor's successful charges that the store does not know: after a restored
-backup, say. Each settles its period as if its answer had come late. A run that finds
-such charges switches charging off; switch it on again with duesday charging on.`
-	return c
 }
 
 func (p *program) chargingCommand() *cobra.Command {
@@ -121,13 +112,7 @@ func (p *program) chargingCommand() *cobra.Command {
 		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
 		"`ID` of another installation whose charges of subscriptions in this store are right")
-	on.Long = `Let runs charge again.
-
-The first run of a new store refuses to charge if the processor shows charges of the last 40
-days for its subscriptions that have another installation's id: the store was lost and made
-again, and everybody would be charged twice. Put the backup back. Only where nobody would be
-charged twice, accept the other installation by its id.`
-	return group("charging", "Switch charging off or on for the whole store", "", off, on)
+	return group("charging", "Switch charging off or on for the whole store", off, on)
 }
 
 func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
