@@ -153,7 +153,7 @@ type EndedPeriod struct {
 	Period   int
 	Ending   Ending
 	Due      civil.Date
-	Ended    time.Time
+	Ended    time.Time // for the first time, which a later failure leaves; of one void by a cancellation, its request's
 	Reason   string
 	Amount   money.Amount
 	Ref      string // of its cancelled intent; "" when none was bound

@@ -83,7 +83,7 @@ func (r *Receipt) Sums() (list []Sum) {
 }
 
 // Sums returns what the end of the period adds to the sums; was is the record that it replaces, or
-// nil. A period that fails once more has failed then.
+// nil.
 func (p *EndedPeriod) Sums(was *EndedPeriod) (list []Sum) {
 	if was != nil && was.Ending == EndFailed {
 		list = append(list, SumAt(SumFailed, was.Ended, negative(was.Amount)))

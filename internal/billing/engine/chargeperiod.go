@@ -178,7 +178,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 			s.Name, p.Period, p.Ending, p.Reason, billing.ErrState)
 	default:
 		p.Reason = fmt.Sprintf("%s (%s); reopened: %s", p.Ending, p.Reason, r.Reopen)
-		p.Ending = billing.EndFailed
+		p.Ending, p.Ended = billing.EndFailed, e.Now()
 		writes = append(writes, p.Write(e.Table))
 	}
 	s.MarkCollect(r.Period, today)

@@ -108,7 +108,7 @@ func (t *turn) reportPast(ctx context.Context, reason string) (step, error) {
 // giveUp ends the collecting before an intent is bound. The record says why.
 func (t *turn) giveUp(ctx context.Context, reason string) (step, error) {
 	e, s, p := t.e, t.s, t.record
-	p.Ended, p.Reason = e.Now(), "not collected: "+reason
+	p.Reason = "not collected: " + reason
 	others := append(e.closePast(s, t.today, false), p.Write(e.Table))
 	return step{result: t.result(OutcomeFailed, p.Reason), again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
 }
@@ -200,7 +200,7 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 			}
 			others = e.failed(s, o, promised)
 		}
-		p.Ended, p.Reason = e.Now(), reason
+		p.Reason = reason
 	}
 	p.Ref, p.Generation, p.Attempts = o.Ref, o.Generation, o.Attempts
 	r := resultOf(s, outcome, reason)

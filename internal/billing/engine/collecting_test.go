@@ -106,8 +106,8 @@ func TestChargePeriod_DeclinedAgain(t *testing.T) {
 	equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"failed"})
 	again := w.ending(n, 0)
 	if again.Ending != billing.EndFailed || again.Generation != 1 || again.Ref == first.Ref || len(again.Attempts) != 2 ||
-		again.Attempts[1].Number != 2 {
-		t.Errorf("%+v", again)
+		again.Attempts[1].Number != 2 || !again.Ended.Equal(first.Ended) {
+		t.Errorf("%+v, first %+v", again, first)
 	}
 	if s := w.sub(n); s.Status != billing.Active || s.Period != 1 || s.NextPayment != date("2024-02-29") {
 		t.Error(w.describe(n))

@@ -158,7 +158,9 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 		s.keys[key.PK+"/"+key.SK] = w.Item
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
-		again := s.ended[id].Str(schema.EndedDate) == w.Item.Str(schema.EndedDate) // it has not failed anew
+		was := s.ended[id]
+		again := was.Str(schema.Reason) == w.Item.Str(schema.Reason) &&
+			len(was.Get(schema.Attempts).List()) == len(w.Item.Get(schema.Attempts).List()) // it has not failed anew
 		s.ended[id] = w.Item
 		if w.Item.Str(schema.Status) == "failed" && !again {
 			s.counts.failed++
