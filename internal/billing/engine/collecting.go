@@ -146,12 +146,13 @@ func (e *Engine) paidPast(s *billing.Subscription, rec *billing.Receipt, today c
 	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil { // another period, which goes on
 		return others
 	}
-	return append(others, e.closePast(s, today, rec.Kind == billing.Charged)...)
+	return append(others, e.closePast(s, today, rec.Kind == billing.Charged || rec.Period == s.Period-1)...)
 }
 
 // closePast ends the collecting of a past period, in memory: it carries out the request, and sets the
-// dates of the period to be paid next, which stays the same. A payment makes a past_due subscription
-// active, unless a due date has passed meanwhile. It returns the notice of a cancellation.
+// dates of the period to be paid next, which stays the same. paid makes a past_due subscription active,
+// unless a due date has passed meanwhile: its card or its latest failed period was paid. It returns
+// the other writes of a cancellation.
 func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool) (others []store.Write) {
 	altered, status, reminder := s.Altered() != "", s.Status, s.NextReminder
 	s.Open, s.Collect = nil, 0

@@ -52,6 +52,33 @@ func TestManual_PastPeriod(t *testing.T) {
 	w.report(t)
 }
 
+// TestManual_LatestFailed: a manual payment of the latest failed period makes a past_due subscription
+// active, as a charge does, unless a due date has passed. That of an older period does not.
+func TestManual_LatestFailed(t *testing.T) {
+	for _, test := range []struct {
+		on     string
+		period int
+		want   billing.Status
+	}{
+		{"2024-03-02", 1, billing.Active}, {"2024-03-31", 1, billing.Active}, {"2024-04-01", 1, billing.PastDue},
+		{"2024-03-02", 0, billing.PastDue},
+	} {
+		w, n := failed(t)
+		_, err := w.start().Resume(context.Background(), n)
+		mustNot(t, err)
+		w.goTo(date("2024-02-29")) // 1 fails too
+		w.start().run(civil.Date{})
+		w.goTo(date(test.on))
+		_, err = w.start().CreateReceipt(context.Background(), n, engine.ManualPayment{Period: &test.period})
+		mustNot(t, err)
+		s := w.sub(n)
+		if s.Status != test.want || s.Period != 2 || s.Paid != 1 || test.want == billing.Active && s.NextPayment != date("2024-03-31") {
+			t.Errorf("period %d on %s: %s", test.period, test.on, w.describe(n))
+		}
+		w.report(t)
+	}
+}
+
 // TestManual_LastInstallment: the payment of a past period may be the last one, and none follows it.
 func TestManual_LastInstallment(t *testing.T) {
 	ctx := context.Background()
