@@ -117,6 +117,25 @@ func TestChargePeriod_DeclinedAgain(t *testing.T) {
 	w.report(t)
 }
 
+// TestChargePeriod_MovedMeanwhile: another tool moves the row after a period was marked. The marked period
+// is collected all the same, and then the next one is parked.
+func TestChargePeriod_MovedMeanwhile(t *testing.T) {
+	w, n := failed(t)
+	w.newMethod(n, "pm_card_visa")
+	_, err := w.start(fault{2, true}).ChargePeriod(context.Background(), n, engine.PeriodCharge{})
+	if err == nil || w.sub(n).Collect != 1 {
+		t.Fatalf("%v; %s", err, w.describe(n))
+	}
+	w.alter(t, "SUB#s1#SKU#gold", "NextPaymentDate", "2024-03-05")
+	w.goTo(date("2024-03-05"))
+	rep := w.start().run(civil.Date{})
+	if s := w.sub(n); s.Paid != 1 || s.Status != billing.ParkedState || s.Period != 1 || s.Collect != 0 ||
+		rep.Counts[engine.OutcomePaid] != 1 || rep.Counts[engine.OutcomeParked] != 1 {
+		t.Errorf("%v; %s", rep.Counts, w.describe(n))
+	}
+	w.report(t)
+}
+
 // TestChargePeriod_Void: a void period is charged for a reason alone.
 func TestChargePeriod_Void(t *testing.T) {
 	w, n := failed(t)

@@ -147,7 +147,7 @@ func nextClosed(x situation) action {
 	switch {
 	case x.trigger.finishes():
 		return doNothing
-	case x.marked && (x.trigger == byPerson || !x.altered):
+	case x.marked: // also if the next one is to be parked after it
 		return doReopen
 	case x.parked():
 		return doReportParked
