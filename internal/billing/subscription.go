@@ -78,6 +78,7 @@ type Subscription struct {
 	Kept         string // for how many months receipts are kept; see KeptMonths
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
+	RequestedAt  time.Time      // when it was; zero without Requested, or by an older Duesday
 	Manual       *ManualRequest // with RequestManual
 	CancelAtEnd  bool
 	Collect      int    // the past period to be collected, plus one; 0: none, or it is open
@@ -216,6 +217,10 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.count(schema.Period, &s.Period, 0)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
+	if s.Requested == RequestNone {
+		s.RequestedAt = time.Time{}
+	}
+	attribute(c, schema.RequestedDate, &s.RequestedAt, s.RequestedAt.IsZero(), readTime, writeTime)
 	c.only(schema.SK, t.key.SK)
 	s.sku(c)
 	text(c, schema.Status, &s.Status)

@@ -138,6 +138,8 @@ const (
 	FallbackFor  = "FallbackFor"  // of an open period: the method whose place the second one has taken
 	FallbackCard = "FallbackCard" // of an open period: the second one's card, for people
 
+	RequestedDate = "RequestedDate" // of a subscription: when Requested was
+
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
 )
@@ -181,5 +183,6 @@ func Names() []string {
 		Pending, TrialEnds,
 		Sums, SumsDate, Recovered,
 		Note, Manual, Fallback, FallbackFor, FallbackCard, "fallback",
+		RequestedDate,
 	}
 }

@@ -193,7 +193,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered, Note, Fallback))
+		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }

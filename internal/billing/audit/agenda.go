@@ -103,7 +103,7 @@ func (a *auditor) checkSchedule(s *billing.Subscription) {
 func (a *auditor) checkAgenda(s *billing.Subscription) {
 	g := &a.agenda
 	looked, charged := s.NextPayment, s.Status == billing.Active || s.Status == billing.ParkedState ||
-		s.Open != nil || s.Collect > 0
+		s.Open != nil || s.Collect > 0 || s.Requested == billing.RequestCancel
 	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
 	switch {
 	case !charged:

@@ -101,6 +101,49 @@ func TestCancel_ManyOverdue(t *testing.T) {
 	}
 }
 
+// TestCancel_ManyOverdueBesideOpen: a cancellation is requested beside an open period, with more periods
+// overdue than a commit takes. Each is void with the time of the request, whoever goes on with it, after a crash too.
+func TestCancel_ManyOverdueBesideOpen(t *testing.T) {
+	for point := 0; ; point++ {
+		w := newWorld("2022-01-03T09:00", planted{})
+		n := w.create(one("2022-01-03", func(n *billing.NewSubscription) {
+			n.Interval, n.PaymentDay, n.Method = civil.Interval{N: 1, Unit: civil.Week}, 1, "pm_sandbox_processing"
+		}))
+		w.start().run(civil.Date{})
+		w.goTo(date("2026-01-05"))
+		asked := w.now()
+		_, err := w.start(fault{2, true}).Cancel(context.Background(), n, false)
+		if err == nil || w.sub(n).Requested != billing.RequestCancel {
+			t.Fatalf("%v; %s", err, w.describe(n))
+		}
+		w.goTo(date("2026-01-07"))
+		p := w.start(fault{point, true})
+		p.run(civil.Date{})
+		for _, refused := range []func(context.Context, billing.Name) (*billing.Subscription, error){w.start().Resume, w.start().Pause} {
+			if _, err := refused(context.Background(), n); err == nil {
+				t.Errorf("point %d: not refused: %s", point, w.describe(n))
+			}
+		}
+		w.tomorrow()
+		s, err := w.start().Cancel(context.Background(), n, false)
+		if w.sub(n).Status != billing.CanceledSub {
+			t.Errorf("point %d: %v, %v", point, s, err)
+		}
+		for i, period := range w.unpaid(n) {
+			if x := w.ending(n, i); !x.Ended.Equal(asked) || x.Ending != billing.EndVoid {
+				t.Fatalf("point %d: %s at %s, want %s", point, period, x.Ended, asked)
+			}
+		}
+		if got := len(w.unpaid(n)); got != 210 || w.sub(n).Period != 210 {
+			t.Errorf("point %d: %d records; %s", point, got, w.describe(n))
+		}
+		w.report(t)
+		if point > 0 && !p.faults.struck() {
+			break
+		}
+	}
+}
+
 // TestResume_Overdue: a period that was overdue before the pause is not called due in it.
 func TestResume_Overdue(t *testing.T) {
 	w := newWorld("2024-01-20T09:00", planted{})

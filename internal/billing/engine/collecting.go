@@ -159,8 +159,7 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 	due, err := s.Due()
 	switch {
 	case s.Requested == billing.RequestCancel:
-		others, _ = e.voidOverdue(s, today)
-		others = append(others, e.cancelled(s)...)
+		return e.cancel(s, today)
 	case s.PaidOff() && !s.Over():
 		if s.Status == billing.ParkedState { // the next period waits for nobody any more
 			others = []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}

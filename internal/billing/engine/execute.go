@@ -215,6 +215,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.CancelAtEnd, s.Collect > 0
+		x.cancelling = s.Requested == billing.RequestCancel
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
@@ -259,6 +260,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
+		if s.Requested == billing.RequestCancel {
+			return step{again: true}, e.Put(ctx, s, e.cancel(s, t.today)...)
+		}
 		var parked []store.Write
 		if s.Status == billing.ParkedState { // its period is not charged, and waits for nobody any more
 			parked = append(parked, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))

@@ -47,6 +47,7 @@ type situation struct {
 	open    bool // a period is open
 
 	// With no period open.
+	cancelling  bool // its cancellation has begun, and more overdue periods are to be voided
 	marked      bool // a past period is to be collected
 	due         bool // the due date of the next period has come
 	paidOff     bool // all installments are paid
@@ -97,7 +98,7 @@ const (
 	// With no period open. A run's look at the subscription ends with each but doOpen.
 	doReportParked // report the wait for a person; with a period open, too
 	doRealign      // move the row to its due date
-	doLapse        // cancel the subscription: its last period has ended
+	doLapse        // cancel the subscription: its last period has ended, or its overdue ones are void
 	doParkOverload // park: too many periods are due at once
 	doParkAltered  // park: another tool may have taken the payment; with a period open, too
 	doOpen         // OPEN and BIND
@@ -145,6 +146,8 @@ func next(x situation) action {
 // nextClosed decides where no period is open. The dry run decides by it, too.
 func nextClosed(x situation) action {
 	switch {
+	case x.cancelling:
+		return doLapse
 	case x.trigger.finishes():
 		return doNothing
 	case x.marked: // also if the next one is to be parked after it

@@ -46,7 +46,8 @@ func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked}, func() { do(x) })
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.cancelling},
+				func() { do(x) })
 		}
 	}
 }
@@ -141,7 +142,7 @@ func TestNext_Promise(t *testing.T) {
 				t.Fatalf("reopened: %+v", x)
 			}
 		case doOpen:
-			if x.marked && (x.trigger == byPerson || !x.altered) {
+			if x.marked || x.cancelling {
 				t.Fatalf("opened beside a past one: %+v", x)
 			}
 			if x.trigger == byRun && (x.overload || x.altered) || x.trigger == byPerson && x.charged {

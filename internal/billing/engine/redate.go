@@ -68,7 +68,7 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 			return err
 		}
 		return e.Put(ctx, s, others...)
-	case o == nil && s.Status != billing.ParkedState && s.Collect == 0:
+	case o == nil && s.Status != billing.ParkedState && s.Collect == 0 && s.Requested == billing.RequestNone:
 		return nil
 	case o != nil:
 		for _, d := range [...]*civil.Date{&o.First, &o.Asked} {

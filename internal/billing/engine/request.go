@@ -172,25 +172,14 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			return nil, nil
 		})
 	}
-	for {
-		left := false // more overdue periods than one commit takes
-		s, err := e.request(ctx, n, billing.RequestCancel,
-			func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-				if s.Status != billing.ParkedState {
-					var writes []store.Write
-					if writes, left = e.voidOverdue(s, today); left {
-						return writes, nil
-					}
-					return append(writes, e.cancelled(s)...), nil
-				}
-				void := e.ended(s, billing.EndVoid, cancelledVoid, nil)
-				s.Requested = billing.RequestCancel
-				return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
-			}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
-		if err != nil || !left || s.Over() {
-			return s, err
+	return e.request(ctx, n, billing.RequestCancel, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		s.Requested, s.RequestedAt = billing.RequestCancel, cmp.Or(s.RequestedAt, e.Now())
+		if s.Status != billing.ParkedState {
+			return e.cancel(s, today), nil
 		}
-	}
+		void := e.ended(s, billing.EndVoid, cancelledVoid, nil)
+		return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
+	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 
 // request commits the decision if no period is open. With a period open it commits the request,
@@ -210,19 +199,21 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case r == billing.RequestPause && s.Altered() != "":
 			return nil, fmt.Errorf("subscription %s was %s; the next run parks it: charge or skip the period then: %w", s.Name,
 				s.Altered(), billing.ErrState)
+		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
+			return nil, beingCancelled(s)
 		case s.Open == nil:
 			return closed(s, today)
-		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
-			return nil, fmt.Errorf("subscription %s is being cancelled: %w", s.Name, billing.ErrState)
 		case s.Requested == billing.RequestManual:
 			return nil, fmt.Errorf("subscription %s: a manual payment of period %d is being recorded: wait until it is: %w",
 				s.Name, s.Open.Period, billing.ErrState)
 		}
-		s.Requested = r
+		if s.Requested != r {
+			s.Requested, s.RequestedAt = r, e.Now()
+		}
 		s.NextPayment = today // recovery is the next run
 		return nil, nil
 	})
-	if err != nil || s.Open == nil {
+	if err != nil || s.Requested == billing.RequestNone {
 		return s, err
 	}
 	name := s.Name
@@ -246,6 +237,8 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 	for {
 		s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 			switch {
+			case s.Requested == billing.RequestCancel:
+				return nil, beingCancelled(s)
 			case s.Requested == billing.RequestPause:
 				s.Requested = billing.RequestNone
 				return nil, nil
@@ -297,16 +290,28 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 // cancelledVoid is the reason of a period void by a cancellation.
 const cancelledVoid = "the subscription was cancelled"
 
-// voidOverdue is voidBefore of a subscription that is cancelled: also today's period is void. left
-// reports whether there are more.
-func (e *Engine) voidOverdue(s *billing.Subscription, today civil.Date) (writes []store.Write, left bool) {
+// cancel carries out the requested cancellation, in memory, with no period open: the periods due by
+// today are void, and the subscription is cancelled. If there are more of them than one commit takes,
+// the request stays, and the next step goes on with it. It returns the other writes.
+func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write {
 	writes, due, err := e.voidBefore(s, today.AddDays(1), func(due civil.Date) string {
 		if s.Status == billing.Paused && !due.Before(s.PausedOn) {
 			return "due while paused"
 		}
 		return cancelledVoid
 	})
-	return writes, err == nil && !s.PaidOff() && !due.After(today)
+	if err != nil || s.PaidOff() || due.After(today) {
+		return append(writes, e.cancelled(s)...)
+	}
+	if s.Manual, s.Collect = nil, 0; s.Status == billing.ParkedState {
+		s.Status, s.Parked = billing.Active, ""
+	}
+	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
+	return writes
+}
+
+func beingCancelled(s *billing.Subscription) error {
+	return fmt.Errorf("subscription %s is being cancelled: %w", s.Name, billing.ErrState)
 }
 
 // voidBefore records the periods due before the day as void, in memory, as many as one commit takes.

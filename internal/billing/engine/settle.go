@@ -34,7 +34,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
 func goesOn(s *billing.Subscription, today civil.Date) bool {
-	return s.Status == billing.Active && !s.NextPayment.After(today)
+	return s.Requested == billing.RequestCancel || s.Status == billing.Active && !s.NextPayment.After(today)
 }
 
 // paid moves the subscription on, in memory, after the payment of the period to be paid next. It
@@ -61,8 +61,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	due, err := s.Schedule().Due(s.Period)
 	switch {
 	case s.Requested == billing.RequestCancel:
-		others, _ = e.voidOverdue(s, today)
-		others = append(others, e.cancelled(s)...)
+		return e.cancel(s, today)
 	case err != nil || s.PaidOff():
 		s.Status, s.Collect = billing.Completed, 0
 	case s.Requested == billing.RequestPause:
@@ -119,7 +118,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	if given && s.Status == billing.Active && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
-	return step{result: r}, e.Put(ctx, s, others...)
+	return step{result: r, again: s.Requested == billing.RequestCancel}, e.Put(ctx, s, others...)
 }
 
 // failure returns why the open period fails. A missing authentication is noted as an attempt.
@@ -152,6 +151,9 @@ func (e *Engine) ended(s *billing.Subscription, ending billing.Ending, reason st
 	o *billing.OpenPeriod) *billing.EndedPeriod {
 	p := &billing.EndedPeriod{Name: s.Name, SKU: s.SKU, Period: s.Period, Ending: ending, Ended: e.Now(),
 		Reason: reason, Amount: s.Amount}
+	if s.Requested == billing.RequestCancel && ending == billing.EndVoid {
+		p.Ended = cmp.Or(s.RequestedAt, p.Ended)
+	}
 	p.Due, _ = s.Due()
 	if o != nil {
 		p.Amount, p.Ref, p.Generation, p.Attempts, p.Due = o.Amount, o.Ref, o.Generation, o.Attempts, o.Due
