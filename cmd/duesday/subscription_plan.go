@@ -46,6 +46,9 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 // would do. What has landed stays after an error, and the same command goes on from there.
 func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanChange, yes bool) error {
 	plan, err := s.engine.Plan(ctx, c)
+	if errors.Is(err, engine.ErrCurrencies) {
+		return usagef("--where sku=%s: %w: add --where currency=CODE", c.Of, err)
+	}
 	if err != nil {
 		return err
 	}

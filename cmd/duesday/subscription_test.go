@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,12 +166,16 @@ func TestSubscription_NewPrice(t *testing.T) {
 		"month_before": "25.98", "month": "30.00", "mail": 2}
 	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
 		"month_before": "1.08", "month": "1.25", "mail": 1}
+	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, and an amount is in one: "+
+		"1/1 is in USD, and 4/1 in EUR: add --where currency=CODE")
+	euros := append(slices.Clone(change), "--where", "currency=eur")
+	change = append(change, "--where", "currency=usd")
 	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
-	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 3, "changed": 0, "left": left,
-		"plans": []any{eur, usd}})
-	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "3 subscriptions to be changed; nothing is yet: give --yes")
-	equal(t, "in dollars", c.object(exitPerson, append(change, "--where", "currency=usd")...)["plans"], []any{usd})
-	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{3, 3})
+	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 2, "changed": 0, "left": left,
+		"plans": []any{usd}})
+	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "2 subscriptions to be changed; nothing is yet: give --yes")
+	equal(t, "in euros", c.object(exitDone, append(euros, "--yes")...)["plans"], []any{eur})
+	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{2, 2})
 	equal(t, "again", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{0, 0})
 	mails, err := filepath.Glob("duesday-mail/*/price-change-*.eml")
 	if err != nil || len(mails) != 3 {
@@ -180,6 +185,9 @@ func TestSubscription_NewPrice(t *testing.T) {
 	equal(t, "pending", o["pending"], map[string]any{"sku": "news", "amount": "15.00", "from": "2026-05-01"})
 	contains(t, c.run("subscription", "update", "--where", "sku=news", "--where", "currency=USD", "--amount", "12.99").out,
 		"$15.00  $12.99  2 ") // the pending price is taken back
+	c.create("5/1", "pm_card_visa", "--currency", "JPY", "--amount", "1300")
+	contains(t, c.refused("subscription", "update", "--where", "sku=news", "--where", "currency=JPY", "--amount", "13.50"),
+		"subscription 5/1, in JPY: --amount: amount \"13.50\": want digits with no decimals")
 	for _, line := range []string{"1/1 --where sku=news --amount 1", "--where news --amount 1", "--where sku=news --address x",
 		"--where sku=news", "--where sku=news --amount 0", "--where sku=news --amount 1.005", "1/1 --amount 1 --yes",
 		"1/1 --address x --notify", "--where currency=USD --amount 2"} {

@@ -56,21 +56,29 @@ func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 		amount.Decimal() == f.Data[outbox.DataAmount]
 }
 
+// ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
+var ErrCurrencies = errors.New("the subscriptions are in several currencies, and an amount is in one")
+
 // A PlanChange changes the plan of every subscription of an SKU. Asked for again, it changes those
 // that are left.
 type PlanChange struct {
 	Of       string // the SKU that they have
-	Currency string // and the currency; "": any
+	Currency string // and the currency; "": any, and with an amount the only one
 	SKU      *string
 	Amount   func(money.Currency) (money.Amount, error) // nil: as it is
 	From     civil.Date
 	Notify   bool
 }
 
+// concerns reports whether the subscription is one of those to be changed, or changed already.
+func (p *PlanChange) concerns(s *billing.Subscription) bool {
+	return !s.Over() && s.SKU == p.Of && (p.Currency == "" || s.Amount.Currency().Code() == p.Currency)
+}
+
 // apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or
 // changed already, and ErrState if a change of its own waits.
 func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-	if s.Over() || s.SKU != p.Of || p.Currency != "" && s.Amount.Currency().Code() != p.Currency {
+	if !p.concerns(s) {
 		return nil, billing.ErrUnchanged
 	}
 	was, own := *s, s.Pending != nil && s.Pending.SKU != s.SKU
@@ -81,7 +89,7 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 	if p.Amount != nil {
 		amount, err := p.Amount(s.Amount.Currency())
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("subscription %s, in %s: %w", s.Name, s.Amount.Currency().Code(), err)
 		}
 		c.Amount = &amount
 	}
@@ -113,14 +121,22 @@ type PlanSum struct {
 	months *big.Rat // periods in a month, of all
 }
 
-// Plan tells what the change would do. It scans, and changes nothing.
+// Plan tells what the change would do. It scans, and changes nothing. A new amount is of one
+// currency: Plan notes it in the change, and returns ErrCurrencies if there are several.
 func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 	plan, sums := &Planned{Left: []string{}}, map[[2]money.Amount]*PlanSum{}
+	var first *billing.Subscription // with an amount: that the change concerns
 	for s, err := range e.Subscriptions(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		was := *s
+		if p.Amount != nil && p.concerns(s) {
+			if first = cmp.Or(first, &was); first.Amount.Currency() != s.Amount.Currency() {
+				return nil, fmt.Errorf("%w: %s is in %s, and %s in %s", ErrCurrencies, first.Name,
+					first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
+			}
+		}
 		writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
 		switch {
 		case errors.Is(err, billing.ErrUnchanged):
@@ -145,6 +161,9 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 		}
 		g.Count, g.Mail, plan.Names = g.Count+1, g.Mail+len(writes), append(plan.Names, s.Name)
 		g.months.Add(g.months, perMonth(s.Interval))
+	}
+	if first != nil {
+		p.Currency = first.Amount.Currency().Code()
 	}
 	slices.SortFunc(plan.Sums, func(a, b *PlanSum) int {
 		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
