@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
@@ -146,7 +148,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	if kind == billing.Reminders {
 		run = d.s.engine.RunReminders
 	}
-	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers})
+	named, began := unsettled{}, civil.Of(d.p.now().UTC())
+	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers, Each: named.add})
 	if busy, ok := errors.AsType[*engine.BusyError](err); ok {
 		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
 	}
@@ -171,7 +174,26 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(),
 		prefixed(": ", strings.Join(parts, ", ")))
 	d.p.stdout.Flush() // its error is reported at the end: the writer keeps it
+	if kind == billing.Payments {
+		d.logUnsettled(began, named)
+	}
 	return err
+}
+
+// logUnsettled names the periods that a person may have to know of: those that have failed or are tried
+// again, and those that wait since this run. The log has the first of them.
+func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
+	all := slices.DeleteFunc(u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
+		func(r engine.Result) bool { return !r.New })
+	all = slices.Concat(u.of(engine.OutcomeFailed), all, u.of(engine.OutcomeRetry))
+	for _, r := range all[:min(len(all), shownWaiting)] {
+		d.s.log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", date(r.Due),
+			"amount", cell(r.Amount), "reason", r.Reason, "again_on", date(r.Retry))
+	}
+	if more := len(all) - shownWaiting; more > 0 {
+		d.s.log.Warn("more payments have failed or wait", "number", more,
+			"see", d.p.hint("period list --from "+began.String()))
+	}
 }
 
 // Mails implements day.Jobs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -181,6 +182,31 @@ func TestServe_SettingsMeanwhile(t *testing.T) {
 	c.until("charged", func() bool { return receipts() == 1 })
 	contains(t, c.must("receipt", "list", "1"), "2026-03-2")
 	equal(t, "stopped", stop().code, exitDone)
+}
+
+// TestServe_NamesFailures: the log of serve names the periods that have failed or are tried again, the first of
+// them.
+func TestServe_NamesFailures(t *testing.T) {
+	c := newCLI(t)
+	var book strings.Builder
+	book.WriteString(header + "a,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclined\n" +
+		"b,b@example.com,1,news,12.99,USD,15,pm_card_visa\n")
+	for i := range shownWaiting + 1 {
+		fmt.Fprintf(&book, "%02d,x@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n", i)
+	}
+	c.must("import", c.file("book.csv", book.String()))
+	_, stop := c.serveBy(c.clock.Now, "--daily", "06:10")
+	c.until("run", func() bool {
+		runs := c.list("run", "list", "--kind", "payments")
+		return len(runs) == 1 && runs[0].(map[string]any)["ended_at"] != nil
+	})
+	said := stop().errors
+	equal(t, "named", strings.Count(said, "payment: failed"), shownWaiting)
+	contains(t, said, `msg="payment: failed" subscription=00/1 period=0 due=2026-03-15 amount=$12.99 reason="declined: lost_card"`,
+		"number=2 ", "period list --from 2026-03-15")
+	if strings.Contains(said, "b/1") {
+		t.Errorf("names what was paid: %s", said)
+	}
 }
 
 // TestServe_SettlesByEvent: with Stripe, serve charges by its own schedule, and a customer who
