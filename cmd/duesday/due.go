@@ -21,7 +21,7 @@ func (p *program) dueCommand() *cobra.Command {
 				rows = dueUntil(ctx, s.engine, kind, until.value)
 			}
 			if kind == billing.Payments { // nobody who is to be cancelled is reminded
-				rows = withoutEnding(ctx, s.engine, rows, &ending)
+				rows = toBeCharged(ctx, s.engine, rows, &ending)
 			}
 			err := p.listDue(kind, rows)
 			if err == nil && ending > 0 {
@@ -116,21 +116,35 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 // dueAhead is how many subscriptions of an index's rows are read at once.
 const dueAhead = 64
 
-// withoutEnding leaves out the rows of subscriptions that will be cancelled instead of charged, and
-// counts them. An index does not tell: the base items are read.
-func withoutEnding(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
+// toBeCharged leaves out the rows of subscriptions that will be cancelled instead of charged, and
+// counts them. The others get the SKU and the amount of the period that is charged first. An index
+// has neither: the base items are read.
+func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		ahead := make([]billing.DueRow, 0, dueAhead)
 		flush := func() bool {
-			ends := billing.AskEach(ahead, func(r billing.DueRow) (bool, error) {
-				s, err := e.Load(ctx, r.Name) // after an error, the row is all that is known
-				return err == nil && s.WillEnd(), nil
+			charged := billing.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
+				s, err := e.Load(ctx, r.Name)
+				switch {
+				case err != nil: // the row is all that is known
+				case s.WillEnd():
+					return nil, nil
+				case s.Open != nil:
+					r.SKU, r.Amount = s.SKUOf(s.Open), s.Open.Amount
+				case s.Collect > 0:
+					for past, err := range e.GetEndedPeriods(ctx, r.Name) {
+						if err == nil && past.Period == s.AtHand() {
+							r.SKU, r.Amount = past.SKU, past.Amount
+						}
+					}
+				}
+				return &r, nil
 			})
-			for i, r := range ahead {
-				if ends[i].Value {
+			for _, answer := range charged {
+				if answer.Value == nil {
 					*ending++
-				} else if !yield(r, nil) {
+				} else if !yield(*answer.Value, nil) {
 					return false
 				}
 			}

@@ -31,6 +31,26 @@ func TestDue_LeavesOutTheEnding(t *testing.T) {
 	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "3 payments\n2 subscriptions to be cancelled instead: left out")
 }
 
+// TestDue_PastPeriod: a failed period that is to be collected is shown with its own plan, and not with that
+// of the next period.
+func TestDue_PastPeriod(t *testing.T) {
+	c := newCLI(t)
+	c.must("account", "create", "1", "--email", "a@example.com")
+	c.must("settings", "set", "after-failure=collect")
+	c.create("1/1", "pm_card_visa_chargeDeclinedLostCard")
+	c.run("run", "payments")
+	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20")
+	c.must("charging", "off")
+	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa")
+	row := c.list("due", "payments", "--until", "2026-04-30")[0].(map[string]any)
+	equal(t, "collected", members(row, "subscription", "sku", "amount"), []any{"1", "news", "12.99"})
+	c.must("charging", "on")
+	equal(t, "run", members(c.object(exitDone, "run", "payments"), "paid", "amounts"),
+		[]any{1, map[string]any{"USD": "12.99"}})
+	row = c.list("due", "payments", "--until", "2026-04-30")[0].(map[string]any)
+	equal(t, "next", members(row, "next_payment_date", "sku", "amount"), []any{"2026-04-15", "gold", "20.00"})
+}
+
 // TestDue_InOrder has more rows than are read at once.
 func TestDue_InOrder(t *testing.T) {
 	c := newCLI(t)
