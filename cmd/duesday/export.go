@@ -31,6 +31,7 @@ type exportFlags struct {
 	format valueFlag[string]
 	out    string
 	all    bool
+	days   daySpan
 }
 
 func (p *program) exportCommand() *cobra.Command {
@@ -45,16 +46,19 @@ func (p *program) exportCommand() *cobra.Command {
 			if p.cfg.JSON && !c.Flags().Changed("format") {
 				f.format.value = "jsonl"
 			}
-			return nil
+			return f.days.check()
 		}), f
 	}
 	accounts, _ := kind("accounts", "Write all accounts")
 	subscriptions, f := kind("subscriptions", "Write the active subscriptions, as a book that can be imported")
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
 		"also those that are not active, with their status; that file cannot be imported")
-	receipts, _ := kind("receipts", "Write all receipts that have not expired")
-	periods, _ := kind("periods", "Write all periods that ended unpaid or are parked")
-	refunds, _ := kind("refunds", "Write all refunds and disputes")
+	receipts, f := kind("receipts", "Write receipts that have not expired: all, or those of some days")
+	f.days.flags(receipts, "were paid")
+	periods, f := kind("periods", "Write periods that ended unpaid or are parked: all, or those of some days")
+	f.days.flags(periods, "ended")
+	refunds, f := kind("refunds", "Write refunds and disputes: all, or those of some days")
+	f.days.flags(refunds, "were begun")
 	return group("export", "Write accounts, subscriptions, receipts, periods or refunds as CSV or JSON lines", accounts,
 		subscriptions, receipts, periods, refunds)
 }
@@ -85,11 +89,14 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	case "accounts":
 		return exportRows(w, asJSON, bar, accountColumns, readable(p, s.engine.Accounts(ctx)), viewAccount)
 	case "receipts":
-		return exportRows(w, asJSON, bar, receiptColumns, readable(p, s.engine.Receipts(ctx)), viewReceipt)
+		return exportRows(w, asJSON, bar, receiptColumns, filtered(readable(p, s.engine.Receipts(ctx)),
+			func(r *billing.Receipt) bool { return f.days.has(r.Processed) }), viewReceipt)
 	case "periods":
-		return exportRows(w, asJSON, bar, periodColumns, readable(p, s.engine.EndedPeriods(ctx)), viewFullPeriod)
+		return exportRows(w, asJSON, bar, periodColumns, filtered(readable(p, s.engine.EndedPeriods(ctx)),
+			func(x *billing.EndedPeriod) bool { return f.days.has(x.Ended) }), viewFullPeriod)
 	case "refunds":
-		return exportRows(w, asJSON, bar, reversalColumns, readable(p, s.engine.ReversalRecords(ctx)), viewReversal)
+		return exportRows(w, asJSON, bar, reversalColumns, filtered(readable(p, s.engine.ReversalRecords(ctx)),
+			func(r *billing.ReversalRecord) bool { return f.days.has(r.Created) }), viewReversal)
 	}
 	left, pending := 0, 0
 	columns, view := book.Columns(), viewBookRow

@@ -4,11 +4,55 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 )
+
+// A daySpan has the flags of the days of a list, both inclusive, in UTC.
+type daySpan struct{ from, to valueFlag[civil.Date] }
+
+// flags adds the flags to a list of what has happened so.
+func (d *daySpan) flags(c *cobra.Command, happened string) {
+	d.from, d.to = dateFlag(), dateFlag()
+	c.Flags().Var(&d.from, "from", "only those that "+happened+" on this day or later")
+	c.Flags().Var(&d.to, "to", "only those that "+happened+" on this day or earlier")
+}
+
+func (d *daySpan) check() error {
+	if !d.to.value.IsZero() && d.to.value.Before(d.from.value) {
+		return usagef("--to %s is before --from %s", d.to.value, d.from.value)
+	}
+	return nil
+}
+
+func (d *daySpan) has(at time.Time) bool {
+	day := civil.Of(at)
+	return !day.Before(d.from.value) && (d.to.value.IsZero() || !day.After(d.to.value))
+}
+
+// accountFlag adds --account, in the place of the argument of a list.
+func accountFlag(c *cobra.Command, account *string) {
+	c.Args = cobra.MaximumNArgs(1)
+	c.Flags().StringVar(account, "account", "", "the `ACCOUNT`, instead of the argument")
+}
+
+// accountArgument takes the account from the argument, unless --account has it.
+func accountArgument(account *string, args []string) error {
+	if len(args) == 1 {
+		if *account != "" && *account != args[0] {
+			return usagef("two accounts: %q and %q", args[0], *account)
+		}
+		*account = args[0]
+	}
+	if *account == "" {
+		return nil
+	}
+	return billing.CheckID("account", *account)
+}
 
 // A listFilter has the flags that narrow a list of subscriptions or accounts.
 type listFilter struct {

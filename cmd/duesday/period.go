@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -22,30 +22,25 @@ func viewFullPeriod(p *billing.EndedPeriod) object {
 }
 
 type periodFlags struct {
-	of       billing.Name // the account, or one subscription of it; zero: the whole store
-	ending   valueFlag[billing.Ending]
-	from, to valueFlag[civil.Date]
+	of     billing.Name // the account, or one subscription of it; zero: the whole store
+	ending valueFlag[billing.Ending]
+	days   daySpan
 }
 
 func (p *program) periodList() *cobra.Command {
-	f := &periodFlags{from: dateFlag(), to: dateFlag(),
-		ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
+	f := &periodFlags{ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
 	c := p.storeLeaf("list", "List periods that did not end paid: all, or an account's or subscription's",
 		need{read: true}, func(ctx context.Context, s *session, _ []string) error { return p.listPeriods(ctx, s, f) })
-	c.Use, c.Args = "list [ACCOUNT[/SUBSCRIPTION]]", cobra.MaximumNArgs(1)
+	c.Use = "list [ACCOUNT[/SUBSCRIPTION]]"
+	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
-	c.Flags().Var(&f.from, "from", "only those that ended on this day or later")
-	c.Flags().Var(&f.to, "to", "only those that ended on this day or earlier")
+	f.days.flags(c, "ended")
 	return checked(c, func(args []string) (err error) {
-		switch {
-		case !f.to.value.IsZero() && f.to.value.Before(f.from.value):
-			return usagef("--to %s is before --from %s", f.to.value, f.from.value)
-		case len(args) == 1 && strings.Contains(args[0], "/"):
+		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {
 			f.of, err = parseName(args[0])
-		case len(args) == 1:
-			f.of.Account, err = args[0], billing.CheckID("account", args[0])
+			return cmp.Or(err, f.days.check())
 		}
-		return err
+		return cmp.Or(accountArgument(&f.of.Account, args), f.days.check())
 	})
 }
 
@@ -67,7 +62,5 @@ func (p *program) listPeriods(ctx context.Context, s *session, f *periodFlags) e
 }
 
 func (f *periodFlags) wants(x *billing.EndedPeriod) bool {
-	day := civil.Of(x.Ended)
-	return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) &&
-		!day.Before(f.from.value) && (f.to.value.IsZero() || !day.After(f.to.value))
+	return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) && f.days.has(x.Ended)
 }

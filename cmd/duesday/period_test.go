@@ -43,6 +43,7 @@ func TestPeriodList(t *testing.T) {
 		"1":                                                 "1/1 3 skipped, 1/1 4 parked, 1/2 0 failed",
 		"1/2":                                               "1/2 0 failed",
 		"2 --ending parked":                                 "",
+		"--account 1 --ending failed":                       "1/2 0 failed",
 	} {
 		equal(t, line, names(c.list(append([]string{"period", "list"}, strings.Fields(line)...)...), "period", "ending"), want)
 	}
@@ -60,6 +61,11 @@ func TestPeriodList(t *testing.T) {
 	equal(t, "rows", len(rows), 6)
 	equal(t, "lines", strings.Count(c.must("export", "periods", "--json"), `{"account":"`), 4)
 
+	equal(t, "of a day", strings.Count(c.must("export", "periods", "--from", "2026-03-20", "--to", "2026-03-20"), "\n2,1,news,"), 1)
+	for line, rows := range map[string]int{"--from 2026-03-15 --to 2026-03-15": 4, "--from 2026-03-16": 1, "--to 2026-03-14": 1} {
+		equal(t, "receipts "+line, strings.Count(c.must(append([]string{"export", "receipts"}, strings.Fields(line)...)...), "\n"), rows)
+	}
+	contains(t, c.refused("export", "refunds", "--from", "2026-03-02", "--to", "2026-03-01"), "--to 2026-03-01 is before")
 	for line, want := range map[string]string{
 		"--from 2026-03-02 --to 2026-03-01": "--to 2026-03-01 is before --from 2026-03-02",
 		"--ending paid":                     "want failed, void, skipped, parked",
@@ -89,6 +95,7 @@ func TestList_Filters(t *testing.T) {
 		"--account 1 --sku gym":             "1/2",
 		"--email c@example.com --sku gym":   "",
 		"--account 2 --email b@example.com": "2/1",
+		"2":                                 "2/1",
 	} {
 		equal(t, line, names(c.list(append([]string{"subscription", "list"}, strings.Fields(line)...)...)), want)
 	}

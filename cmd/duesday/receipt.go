@@ -31,18 +31,12 @@ func (p *program) receiptList() *cobra.Command {
 						number(r)}
 				})
 		})
-	c.Args = cobra.MaximumNArgs(1)
-	c.Flags().StringVar(&account, "account", "", "the `ACCOUNT`, instead of the argument")
+	accountFlag(c, &account)
 	return checked(c, func(args []string) error {
-		switch {
-		case len(args) == 1 && account != "" && args[0] != account:
-			return usagef("two accounts: %q and %q", args[0], account)
-		case len(args) == 1:
-			account = args[0]
-		case account == "":
+		if len(args) == 0 && account == "" {
 			return usagef("%s: ACCOUNT is missing", p.command)
 		}
-		return billing.CheckID("account", account)
+		return accountArgument(&account, args)
 	})
 }
 

@@ -124,9 +124,6 @@ func (p *program) subscriptionList() *cobra.Command {
 		func(ctx context.Context, s *session, _ []string) error {
 			all := s.engine.Subscriptions(ctx)
 			if account != "" {
-				if err := billing.CheckID("account", account); err != nil {
-					return err
-				}
 				all = s.engine.GetSubscriptionsByAccount(ctx, account)
 			}
 			n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
@@ -137,9 +134,10 @@ func (p *program) subscriptionList() *cobra.Command {
 			}
 			return err
 		})
-	c.Flags().StringVar(&account, "account", "", "only those of the `ACCOUNT`")
+	c.Use = "list [ACCOUNT]"
+	accountFlag(c, &account)
 	f.flags(c, "those of")
-	return c
+	return checked(c, func(args []string) error { return accountArgument(&account, args) })
 }
 
 func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {
