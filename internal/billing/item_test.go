@@ -64,7 +64,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, ended, period, err)
 
 	keyed := &billing.KeyedRequest{Name: name, Key: "wire", Kind: billing.KeyedReceipt, Period: 3, Amount: amount, Note: "bank",
-		Created: at(1)}
+		Taken: day(1), Created: at(1)}
 	request, err := billing.DecodeKeyed(keyed.Write("t")[0].Item)
 	same(t, keyed, request, err, "Key")
 

@@ -3,8 +3,10 @@ package billing
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -34,6 +36,7 @@ type KeyedRequest struct {
 	Period  int
 	Amount  money.Amount
 	Note    string
+	Taken   civil.Date // when a manual payment was taken, in the subscription's time zone; zero: not known
 	Created time.Time
 }
 
@@ -71,25 +74,29 @@ func (k *KeyedRequest) attributes(c *codec, key store.Key) {
 	c.only(schema.SK, key.SK)
 	always(c, schema.SKU, &k.SKU)
 	always(c, schema.Subscription, &k.ID)
+	c.date(schema.TakenDate, &k.Taken)
 	attribute(c, schema.TTL, &expires, false, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 
 // Refuses returns an error that names the first difference if the request that is asked for is not
-// this one. AnyPeriod, a zero amount and an empty note differ from none.
+// this one. AnyPeriod, a zero amount or date and an empty note differ from none.
 func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
+	var field string
 	var was, is any
 	switch {
 	case asked.Kind != k.Kind:
-		was, is = k.Kind, asked.Kind
+		field, was, is = "kind", k.Kind, asked.Kind
 	case asked.Period != AnyPeriod && asked.Period != k.Period:
-		was, is = fmt.Sprintf("period %d", k.Period), fmt.Sprintf("period %d", asked.Period)
-	case asked.Amount != money.Amount{} && asked.Amount != k.Amount:
-		was, is = k.Amount, asked.Amount
+		field, was, is = "period", k.Period, asked.Period
+	case cmp.Or(asked.Amount, k.Amount) != k.Amount:
+		field, was, is = "amount", k.Amount, asked.Amount
+	case !k.Taken.IsZero() && cmp.Or(asked.Taken, k.Taken) != k.Taken:
+		field, was, is = "date", k.Taken, asked.Taken
 	case cmp.Or(asked.Note, k.Note) != k.Note:
-		was, is = fmt.Sprintf("note %q", k.Note), fmt.Sprintf("note %q", asked.Note)
+		field, was, is = "note", strconv.Quote(k.Note), strconv.Quote(asked.Note)
 	default:
 		return nil
 	}
-	return fmt.Errorf("subscription %s: the key was given to another request on %s: %v, not %v; a new request takes a "+
-		"new key: %w", k.Name, k.Created.Format(time.DateOnly), was, is, ErrState)
+	return fmt.Errorf("subscription %s: the key was used on %s for a request with %s %v, not %v; a new request takes a new "+
+		"key: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
 }

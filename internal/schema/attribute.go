@@ -142,6 +142,8 @@ const (
 
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
+
+	TakenDate = "TakenDate" // of a request with a key: when the manual payment was taken
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -183,6 +185,6 @@ func Names() []string {
 		Pending, TrialEnds,
 		Sums, SumsDate, Recovered,
 		Note, Manual, Fallback, FallbackFor, FallbackCard, "fallback",
-		RequestedDate,
+		RequestedDate, TakenDate,
 	}
 }

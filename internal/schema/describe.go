@@ -193,7 +193,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate))
+		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -224,10 +224,10 @@ func recordFacets() []Facet {
 			DueDate, "2023-05-28", Status, "void", Reason, "cancelled", Amount, "4.99", Currency, "USD",
 			EndedDate, "2023-05-28T14:15:39.247Z"),
 		facet("RequestKeys", "AccountId", "SubId#SKU#KeyHash",
-			[]string{Subscription, SKU, Kind, Period, Amount, Currency, Note, CreatedDate, TTL},
+			[]string{Subscription, SKU, Kind, Period, Amount, Currency, Note, TakenDate, CreatedDate, TTL},
 			PK, "ACC#123", SK, "KEY#122#SKU#998#0123456789abcdef0123456789abcdef", Subscription, "122", SKU, "998",
 			Kind, "receipt", Period, 3, Amount, "4.99", Currency, "USD", Note, "transfer 4711",
-			CreatedDate, "2023-05-28T14:15:39.247Z", TTL, 1719843339),
+			TakenDate, "2023-05-27", CreatedDate, "2023-05-28T14:15:39.247Z", TTL, 1719843339),
 	}
 }
 

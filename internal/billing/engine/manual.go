@@ -85,7 +85,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPaym
 	}
 	t := manualRequest{once: once{Engine: e}, ManualPayment: m, period: full.Period, at: at}
 	t.asked = billing.KeyedRequest{Name: full.Name, Key: m.Key, Kind: billing.KeyedReceipt, Period: billing.AnyPeriod,
-		Amount: m.Amount, Note: m.Note}
+		Amount: m.Amount, Note: m.Note, Taken: m.Date}
 	if m.Period != nil {
 		t.period, t.asked.Period = *m.Period, *m.Period
 	}
@@ -133,12 +133,40 @@ func (t *manualRequest) commit(ctx context.Context) error {
 		}
 		k := t.asked
 		writes, amount, err := decide(ctx, s)
+		if err == nil && !t.repeated {
+			err = t.onlyOne(ctx, s, amount)
+		}
 		if err != nil || t.repeated {
 			return err
 		}
 		k.Period, k.Amount, k.Created = t.period, amount, t.Now()
+		k.Taken = billing.TodayIn(s.TimeZone, t.at)
 		return t.put(ctx, s, append(writes, k.Write(t.Table)...)...)
 	})
+}
+
+// onlyOne returns a FieldError for a request without period and key that may be of another period than
+// the one it would settle: the following one is due as well, or the one before was settled by a like
+// payment. A repetition would settle both.
+func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription, amount money.Amount) error {
+	if t.ManualPayment.Period != nil || t.Key != "" {
+		return nil
+	}
+	day := billing.TodayIn(s.TimeZone, t.at)
+	due, err := s.Schedule().Due(t.period + 1)
+	last := s.Over() || s.Open != nil && s.Installments > 0 && s.Paid+1 >= s.Installments
+	if err == nil && !last && !due.After(billing.TodayIn(s.TimeZone, t.Now())) {
+		return billing.Invalid("period", fmt.Sprintf("periods %d and %d are both due: want the number of the one that was paid, "+
+			"or a key for the payment", t.period, t.period+1))
+	}
+	before, err := t.ReceiptsOf(ctx, s.Name, t.period-1)
+	for _, r := range before {
+		if r.Kind == billing.External && r.Amount == amount && r.Charge == t.Note && billing.TodayIn(s.TimeZone, r.Processed) == day {
+			return billing.Invalid("period", fmt.Sprintf("a payment of %s with this date and note is recorded for period %d: for "+
+				"another one, want its period or a key", amount, t.period-1))
+		}
+	}
+	return err
 }
 
 // carryOn cancels the intent of a request, and returns what has become of the request.

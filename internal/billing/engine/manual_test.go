@@ -140,7 +140,7 @@ func TestManual_Key(t *testing.T) {
 	m := engine.ManualPayment{Key: "wire 4711", Amount: usd(1000), Note: "bank"}
 	r, err := w.start().CreateReceipt(ctx, n, m)
 	mustNot(t, err)
-	for _, same := range []engine.ManualPayment{m, {Key: m.Key}, {Key: m.Key, Period: new(int)}} {
+	for _, same := range []engine.ManualPayment{m, {Key: m.Key}, {Key: m.Key, Period: new(int)}, {Key: m.Key, Date: w.today()}} {
 		again, err := w.start().CreateReceipt(ctx, n, same)
 		mustNot(t, err)
 		if !again.Repeated || again.Receipt.Period != 0 || r.Receipt.Period != 0 || r.Repeated {
@@ -152,9 +152,11 @@ func TestManual_Key(t *testing.T) {
 		engine.ManualPayment
 		text string
 	}{
-		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "10.00 USD, not 12.99 USD"},
-		{engine.ManualPayment{Key: m.Key, Period: new(1)}, "period 0, not period 1"},
-		{engine.ManualPayment{Key: m.Key, Note: "cash"}, `note "bank", not note "cash"`},
+		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "with amount 10.00 USD, not 12.99 USD"},
+		{engine.ManualPayment{Key: m.Key, Period: new(1)}, "with period 0, not 1"},
+		{engine.ManualPayment{Key: m.Key, Note: "cash"}, `with note "bank", not "cash"`},
+		{engine.ManualPayment{Key: m.Key, Date: date("2024-03-04")}, "the key was used on 2024-03-05 for a request with date " +
+			"2024-03-05, not 2024-03-04"},
 	} {
 		_, err := w.start().CreateReceipt(ctx, n, other.ManualPayment)
 		wantErr(t, err, billing.ErrState)
@@ -178,6 +180,36 @@ func TestManual_Key(t *testing.T) {
 	if keys := w.inAccount(billing.KeyPrefix); len(keys) != 0 {
 		t.Errorf("keys after 400 days: %v", keys)
 	}
+}
+
+// TestManual_OneOfMany: a request that names neither period nor key is refused if a repetition of it could
+// settle a second period.
+func TestManual_OneOfMany(t *testing.T) {
+	w := newWorld("2024-01-20T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	record := func(m engine.ManualPayment, refused string) {
+		t.Helper()
+		_, err := w.start().CreateReceipt(t.Context(), n, m)
+		switch wrong, is := errors.AsType[*billing.FieldError](err); {
+		case refused == "":
+			mustNot(t, err)
+		case !is || wrong.Field != "period":
+			t.Errorf("error %v", err)
+		default:
+			wantText(t, err, refused)
+		}
+	}
+	wire := engine.ManualPayment{Note: "wire", Date: date("2024-02-28")}
+	w.goTo(date("2024-02-29"))
+	record(wire, "periods 0 and 1 are both due")
+	w.goTo(date("2024-02-28"))
+	record(wire, "")
+	w.goTo(date("2024-02-29")) // repeated after midnight, when the next one is due
+	record(wire, "is recorded for period 0")
+	equal(t, w.dues(n), []string{"2024-01-31"})
+	record(engine.ManualPayment{Note: "another", Date: wire.Date}, "")
+	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29"})
+	w.report(t)
 }
 
 // TestManual_WrongInput names the field.

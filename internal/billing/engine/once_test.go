@@ -77,11 +77,11 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 			return err
 		}, func(w *world, n billing.Name) int { return w.count(n, "skipped") }},
 		{"receipt", false, func(p *process, n billing.Name) error {
-			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
+			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Period: new(int), Note: "cash"})
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
 		{"receipt of a parked period", true, func(p *process, n billing.Name) error {
-			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
+			_, err := p.CreateReceipt(ctx, n, engine.ManualPayment{Period: new(p.w.sub(n).Period), Note: "cash"})
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
 		{"receipt with a key, twice", false, func(p *process, n billing.Name) error {
@@ -101,7 +101,7 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 		"nothing": func(*world, billing.Name) int { return 0 },
 		"a receipt": func(w *world, n billing.Name) int {
 			before := len(w.dues(n))
-			_, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Note: "another's"})
+			_, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: new(w.sub(n).Period), Note: "another's"})
 			if err != nil && !errors.Is(err, billing.ErrState) {
 				t.Error(err)
 			}
