@@ -24,6 +24,9 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 		}
 		p.say("  %s: %s -> %s", strings.ReplaceAll(d.name, "_", " "), printable(before), printable(after))
 	}
+	if old != nil {
+		p.sayReplaced(s.Replaced(old.Pending), "")
+	}
 	for i, d := range s.Upcoming(shownDues) {
 		p.say("  %s %s: %s for %s", [...]string{"next due on", "then on", "then on"}[i], d.Due, d.Amount.Format(), d.SKU)
 	}
@@ -40,7 +43,18 @@ func viewChanged(old, s *billing.Subscription) object {
 	for _, d := range differences(old, s) {
 		changed = append(changed, d.name, object{"before", d.before, "after", d.after})
 	}
-	return append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), viewUpcoming))
+	v := append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), viewUpcoming))
+	if old != nil {
+		v = append(v, "replaces?", viewPending(s.Replaced(old.Pending)))
+	}
+	return v
+}
+
+// sayReplaced names a pending plan that a change of the plan has dropped, or would drop; nil: none.
+func (p *program) sayReplaced(was *billing.Plan, of string) {
+	if was != nil {
+		p.say("  replaces: sku %s %s from %s%s", was.SKU, was.Amount.Decimal(), was.From, of)
+	}
 }
 
 func viewUpcoming(u billing.Upcoming) object {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -56,6 +59,12 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		func(g *engine.PlanSum) []any {
 			return []any{g.Before, g.After, g.Count, g.MonthBefore, g.MonthAfter, g.Mail}
 		})
+	replaces := slices.SortedFunc(maps.Keys(plan.Replaces), func(a, b billing.Plan) int {
+		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Amount.String(), b.Amount.String()))
+	})
+	for _, was := range replaces {
+		p.sayReplaced(&was, " of "+plural(plan.Replaces[was], "subscription"))
+	}
 	what, changed, left := "to be changed; nothing is yet: give --yes", 0, plan.Left
 	for _, n := range plan.Names {
 		if !yes {
@@ -84,7 +93,9 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	}
 	p.say("%s %s%s", plural(shown, "subscription"), what, prefixed(", left as they are: ", positive(len(left))))
 	return p.json(object{"to_change", len(plan.Names), "changed", changed, "left", left,
-		"plans", views(plan.Sums, viewPlanSum)})
+		"plans", views(plan.Sums, viewPlanSum), "replaces", views(replaces, func(was billing.Plan) object {
+			return append(viewPending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
+		})})
 }
 
 func viewPlanSum(g *engine.PlanSum) object {

@@ -172,7 +172,7 @@ func TestSubscription_NewPrice(t *testing.T) {
 	change = append(change, "--where", "currency=usd")
 	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
 	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 2, "changed": 0, "left": left,
-		"plans": []any{usd}})
+		"plans": []any{usd}, "replaces": []any{}})
 	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "2 subscriptions to be changed; nothing is yet: give --yes")
 	equal(t, "in euros", c.object(exitDone, append(euros, "--yes")...)["plans"], []any{eur})
 	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{2, 2})
@@ -188,6 +188,14 @@ func TestSubscription_NewPrice(t *testing.T) {
 	c.create("5/1", "pm_card_visa", "--currency", "JPY", "--amount", "1300")
 	contains(t, c.refused("subscription", "update", "--where", "sku=news", "--where", "currency=JPY", "--amount", "13.50"),
 		"subscription 5/1, in JPY: --amount: amount \"13.50\": want digits with no decimals")
+	again := []string{"subscription", "update", "--where", "sku=news", "--where", "currency=USD", "--amount", "16", "--from", "2026-07-01"}
+	contains(t, c.run(again...).out, "  replaces: sku news 15.00 from 2026-05-01 of 2 subscriptions")
+	equal(t, "replaces", c.object(exitPerson, again...)["replaces"], []any{map[string]any{"sku": "news", "amount": "15.00",
+		"from": "2026-05-01", "currency": "USD", "subscriptions": 2}})
+	contains(t, c.must("subscription", "update", "3/1", "--amount", "16", "--from", "2026-07-01"),
+		"  replaces: sku silver 12.99 from 2026-06-01")
+	equal(t, "replaces", c.object(exitDone, "subscription", "update", "3/1", "--amount", "17", "--from", "2026-07-01")["replaces"],
+		map[string]any{"sku": "news", "amount": "16.00", "from": "2026-07-01"})
 	for _, line := range []string{"1/1 --where sku=news --amount 1", "--where news --amount 1", "--where sku=news --address x",
 		"--where sku=news", "--where sku=news --amount 0", "--where sku=news --amount 1.005", "1/1 --amount 1 --yes",
 		"1/1 --address x --notify", "--where currency=USD --amount 2"} {

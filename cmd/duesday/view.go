@@ -34,7 +34,7 @@ func viewAccount(a *billing.Account) object {
 
 func viewSubscription(s *billing.Subscription) object {
 	return object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
-		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s),
+		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s.Pending),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
@@ -55,11 +55,11 @@ func collects(s *billing.Subscription) *int {
 }
 
 // viewPending is the change of the plan that is not in force yet.
-func viewPending(s *billing.Subscription) object {
-	if s.Pending == nil {
+func viewPending(p *billing.Plan) object {
+	if p == nil {
 		return nil
 	}
-	return object{"sku", s.Pending.SKU, "amount", s.Pending.Amount.Decimal(), "from", s.Pending.From}
+	return object{"sku", p.SKU, "amount", p.Amount.Decimal(), "from", p.From}
 }
 
 // pendingText is viewPending for people.

@@ -110,6 +110,8 @@ type Planned struct {
 	Names []billing.Name // of those to be changed
 	Left  []string       // why others stay as they are
 	Sums  []*PlanSum     // by currency and amount before
+
+	Replaces map[billing.Plan]int // the pending plans that it would drop, with the number of subscriptions
 }
 
 // A PlanSum sums the subscriptions that paid one amount.
@@ -124,7 +126,7 @@ type PlanSum struct {
 // Plan tells what the change would do. It scans, and changes nothing. A new amount is of one
 // currency: Plan notes it in the change, and returns ErrCurrencies if there are several.
 func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
-	plan, sums := &Planned{Left: []string{}}, map[[2]money.Amount]*PlanSum{}
+	plan, sums := &Planned{Left: []string{}, Replaces: map[billing.Plan]int{}}, map[[2]money.Amount]*PlanSum{}
 	var first *billing.Subscription // with an amount: that the change concerns
 	for s, err := range e.Subscriptions(ctx) {
 		if err != nil {
@@ -151,6 +153,9 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 		}
 		if was.Pending != nil && s.Pending == nil { // it is taken back
 			due = civil.Later(due, was.Pending.From)
+		}
+		if r := s.Replaced(was.Pending); r != nil {
+			plan.Replaces[*r]++
 		}
 		_, before := was.PlanOn(due)
 		_, after := s.PlanOn(due)

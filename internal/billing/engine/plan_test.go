@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -320,6 +321,13 @@ func TestPlanChange_Concerns(t *testing.T) {
 			if len(plan.Names) != one[x.changed] || len(plan.Left) != one[x.own] || len(plan.Sums) != one[x.changed] ||
 				x.changed && (plan.Sums[0].Count != 1 || plan.Sums[0].Mail != one[x.told] || plan.Sums[0].After != usd(1500)) {
 				t.Errorf("planned: %+v", plan)
+			}
+			replaces := map[billing.Plan]int{}
+			if strings.HasPrefix(name, "with an earlier") {
+				replaces[billing.Plan{SKU: "gold", Amount: usd(1400), From: date("2024-04-01")}] = 1
+			}
+			if !maps.Equal(plan.Replaces, replaces) {
+				t.Errorf("replaces %v", plan.Replaces)
 			}
 			changed, err := w.start().ChangePlan(ctx, n, p)
 			if changed != x.changed || errors.Is(err, billing.ErrState) != x.own || !x.own && err != nil {
