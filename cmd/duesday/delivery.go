@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -23,7 +24,7 @@ const (
 
 // outbox returns the session's outbox. Without a deliverer it can only be looked at.
 func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted).Counting(s.engine.Tally)
+	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted).Counting(report.Tally(s.engine.Records))
 	if s.shared { // every serve drains it
 		o = o.Claiming(mailClaim)
 	}

@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -61,37 +59,19 @@ so that verify can no longer tell that its sums are right.`
 
 func (p *program) report(ctx context.Context, s *session, f *reportFlags) error {
 	bar := p.progress("items", 0, nil)
-	forecast, err := s.engine.Forecast(ctx, f.days, bar.done.Store)
+	r, err := s.engine.Report(ctx, report.Query{From: f.from.value, To: f.to.value, Days: f.days, Progress: bar.done.Store})
 	bar.end()
 	if err != nil {
 		return err
 	}
-	var currencies []money.Currency
-	for _, x := range forecast.Outstanding {
-		currencies = append(currencies, x.Amount.Currency())
-	}
-	for _, x := range forecast.MRR {
-		currencies = append(currencies, x.Currency())
-	}
-	st, err := s.engine.Statement(ctx, f.from.value, f.to.value, currencies...)
-	if err != nil {
-		return err
-	}
-	if forecast.Unreadable > 0 {
+	if r.Unreadable > 0 {
 		p.code = exitPerson
 		p.warn("%s cannot be read and is not among the amounts to come: another tool has written it",
-			plural(forecast.Unreadable, "subscription"))
+			plural(r.Unreadable, "subscription"))
 	}
-	months := make([]object, len(st.Months))
-	for i := range st.Months {
-		months[i] = viewMoney(&st.Months[i], forecast.Outstanding)
-	}
-	earlier, err := owedBefore(st, forecast.Outstanding)
-	if err != nil {
-		return err
-	}
+	months := views(r.Months, viewRevenue)
 	if f.csv {
-		for _, a := range earlier {
+		for _, a := range r.Before {
 			p.warn("%s more is outstanding of months before these: give an earlier --from", a.Format())
 		}
 		all := func(yield func(object, error) bool) {
@@ -103,60 +83,37 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 		}
 		return exportRows(p.stdout, false, new(progress), monthColumns, all, func(m object) object { return m })
 	}
-	p.showReport(st, forecast, months, earlier, f.days)
-	before, mrr := object{}, object{}
-	for _, a := range earlier {
-		before = append(before, a.Currency().Code(), a.Decimal())
-	}
-	for _, a := range forecast.MRR {
-		mrr = append(mrr, a.Currency().Code(), a.Decimal())
-	}
-	return p.json(object{"as_of", st.AsOf, "time_zone", st.Zone, "months", months, "outstanding_before", before, "mrr", mrr,
-		"expected", views(forecast.Expected, func(x engine.Expected) object {
+	p.showReport(r, months, f.days)
+	return p.json(object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),
+		"mrr", viewAmounts(r.MRR), "expected", views(r.Expected, func(x report.Expected) object {
 			return object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
-		}), "unreadable?", forecast.Unreadable})
+		}), "unreadable?", r.Unreadable})
+}
+
+// viewAmounts has an amount of each currency.
+func viewAmounts(list []money.Amount) object {
+	o := object{}
+	for _, a := range list {
+		o = append(o, a.Currency().Code(), a.Decimal())
+	}
+	return o
 }
 
 // monthColumns are the members of a month, and the columns of tables.
 var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
 	"complete"}
 
-func viewMoney(m *engine.Month, outstanding []engine.Expected) object {
-	o := object{"month", m.First.String()[:len("2026-01")], "currency", m.Currency.Code()}
-	for _, kind := range []billing.SumKind{billing.SumCollected, billing.SumOutside, billing.SumRefunded, billing.SumFailed,
-		billing.SumRecovered} {
-		o = append(o, string(kind), money.New(m.Sums[kind].Minor(), m.Currency).Decimal())
+func viewRevenue(m report.Month) object {
+	o := object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
+	for _, kind := range report.Kinds {
+		o = append(o, string(kind), m.Sums[kind].Decimal())
 	}
-	owed := money.New(0, m.Currency)
-	if i := slices.IndexFunc(outstanding, func(x engine.Expected) bool {
-		return x.Date == m.First && x.Amount.Currency() == m.Currency
-	}); i >= 0 {
-		owed = outstanding[i].Amount
-	}
-	return append(o, "outstanding", owed.Decimal(), "complete", m.Missing == "")
-}
-
-// owedBefore sums by currency what is outstanding of the months before those of the statement: an
-// imported book may have periods that were due before there was a store.
-func owedBefore(st *engine.Statement, outstanding []engine.Expected) (sums []money.Amount, err error) {
-	for _, x := range outstanding { // by date
-		if len(st.Months) > 0 && !x.Date.Before(st.Months[0].First) {
-			break
-		}
-		i := slices.IndexFunc(sums, func(a money.Amount) bool { return a.Currency() == x.Amount.Currency() })
-		if i < 0 {
-			sums = append(sums, x.Amount)
-		} else if sums[i], err = sums[i].Add(x.Amount); err != nil {
-			return nil, err
-		}
-	}
-	return sums, nil
+	return append(o, "outstanding", m.Outstanding.Decimal(), "complete", m.Missing == "")
 }
 
 // showReport prints the report for people.
-func (p *program) showReport(st *engine.Statement, forecast *engine.Forecast, months []object, earlier []money.Amount,
-	days int) {
-	p.say("As of %s, by the days of %s\n", stamp(st.AsOf), st.Zone)
+func (p *program) showReport(r *report.Report, months []object, days int) {
+	p.say("As of %s, by the days of %s\n", stamp(r.AsOf), r.Zone)
 	t := p.table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
 	for _, m := range months {
 		cells := make([]any, len(monthColumns))
@@ -167,23 +124,23 @@ func (p *program) showReport(st *engine.Statement, forecast *engine.Forecast, mo
 	}
 	t.flush()
 	told := ""
-	for _, m := range st.Months {
+	for _, m := range r.Months {
 		if text := m.First.String()[:len("2026-01")] + ": " + m.Missing; m.Missing != "" && text != told {
 			p.say("%s", text)
 			told = text
 		}
 	}
-	for _, a := range earlier {
+	for _, a := range r.Before {
 		p.say("outstanding of earlier months: %s", a.Format())
 	}
 	if len(months) == 0 {
 		p.say("no money has been taken yet, and no subscription is active")
 	}
-	mrr := make([]string, len(forecast.MRR))
-	for i, a := range forecast.MRR {
+	mrr := make([]string, len(r.MRR))
+	for i, a := range r.MRR {
 		mrr[i] = a.Format()
 	}
 	p.say("\nMonthly recurring revenue: %s\n", cmp.Or(strings.Join(mrr, "; "), "none"))
 	section(p, "Expected in "+plural(days, "day")+", today the first:", []string{"DATE", "AMOUNT", "PERIODS"},
-		forecast.Expected, func(x engine.Expected) []any { return []any{x.Date, x.Amount, x.Count} })
+		r.Expected, func(x report.Expected) []any { return []any{x.Date, x.Amount, x.Count} })
 }

@@ -112,7 +112,7 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 			store.Attribute{Name: movedCharging, Value: store.Bool(st.Charging)},
 			store.Attribute{Name: movedReason, Value: st.item.Get(schema.Reason)})
 		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
-			unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
+			Unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
 			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
 	})
 }

@@ -153,7 +153,7 @@ type EndedPeriod struct {
 	Period   int
 	Ending   Ending
 	Due      civil.Date
-	Ended    time.Time // for the first time, which a later failure leaves; of one void by a cancellation, its request's
+	Ended    time.Time // of a failed one, when it first failed; of one void by a cancellation, its request's
 	Reason   string
 	Amount   money.Amount
 	Ref      string // of its cancelled intent; "" when none was bound
@@ -163,6 +163,13 @@ type EndedPeriod struct {
 	Generation int
 	// CollectUntil is the last day on which a new payment method collects it; zero: it is forgiven.
 	CollectUntil civil.Date
+}
+
+// Fail has the period end failed at the time, or once more: the time of the first failure stays.
+func (p *EndedPeriod) Fail(at time.Time, reason string) {
+	if p.Reason = reason; p.Ending != EndFailed {
+		p.Ending, p.Ended = EndFailed, at
+	}
 }
 
 // Write returns the put of the record.

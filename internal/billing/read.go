@@ -106,6 +106,15 @@ func (e *Records) GetEndedPeriodsByAccount(ctx context.Context, account string) 
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: PerPrefix}, DecodePeriod)
 }
 
+// RecordOf returns the record of a period that did not end paid, or store.ErrNotFound.
+func (e *Records) RecordOf(ctx context.Context, n Name, period int) (*EndedPeriod, error) {
+	it, err := e.Store.Get(ctx, e.Table, PeriodKey(n, period))
+	if err != nil {
+		return nil, err
+	}
+	return DecodePeriod(it)
+}
+
 // EndedPeriods yields those of all subscriptions. It scans.
 func (e *Records) EndedPeriods(ctx context.Context) iter.Seq2[*EndedPeriod, error] {
 	return scanned(e, ctx, func(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), PerPrefix) }, DecodePeriod)

@@ -226,7 +226,7 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 		ref = store.S(was.Ref)
 	}
 	writes := []store.Write{store.Update(table, r.Key(), set, remove,
-		is(schema.State, string(was.State)), unchanged(schema.Refund, ref))}
+		is(schema.State, string(was.State)), Unchanged(schema.Refund, ref))}
 	if was.State == ReversalRequested && r.State != ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}

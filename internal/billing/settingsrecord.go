@@ -125,7 +125,7 @@ func (e *Records) FirstSettings(s Settings) []store.Write {
 func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
 	it, condition := ItemAt(SettingsKey), store.Absent()
 	if was.raw != nil {
-		it, condition = was.raw.Clone(), unchanged(schema.Version, was.raw.Get(schema.Version))
+		it, condition = was.raw.Clone(), Unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
 	data, before, after := it.Get(schema.Data).Map().Clone(), store.Item{}, store.Item{}
 	for _, f := range settings() {

@@ -47,13 +47,13 @@ func asRead(it store.Item) []store.Condition {
 	for _, name := range [...]string{schema.Version, schema.Moved,
 		schema.NextPaymentDate, schema.NextReminderDate, schema.LastPaymentDate,
 		schema.PaymentAmount, schema.PaymentDay, schema.Status} {
-		was = append(was, unchanged(name, it.Get(name)))
+		was = append(was, Unchanged(name, it.Get(name)))
 	}
 	return was
 }
 
-// unchanged holds while the attribute is as it was read; the zero value is an absent one.
-func unchanged(name string, was store.Value) store.Condition {
+// Unchanged holds while the attribute is as it was read; the zero value is an absent one.
+func Unchanged(name string, was store.Value) store.Condition {
 	if was.IsZero() {
 		return store.AttributeAbsent(name)
 	}
@@ -70,7 +70,7 @@ func nextVersion(it store.Item) store.Item {
 
 // Unchanged holds while the account is as it was read.
 func (a *Account) Unchanged() store.Condition {
-	return unchanged(schema.Version, a.Raw.Get(schema.Version))
+	return Unchanged(schema.Version, a.Raw.Get(schema.Version))
 }
 
 // UnchangedCheck holds a commit to the account as it was read.

@@ -3,6 +3,7 @@ package civil
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -121,4 +122,16 @@ func unitNamed(word string) Unit {
 		}
 	}
 	return 0
+}
+
+// PerMonth returns how many of the interval a month has: a year has 12 months and 52 weeks.
+func (i Interval) PerMonth() *big.Rat {
+	switch n := int64(i.N); i.Unit {
+	case Week:
+		return big.NewRat(52, 12*n)
+	case Year:
+		return big.NewRat(1, 12*n)
+	default:
+		return big.NewRat(1, n)
+	}
 }

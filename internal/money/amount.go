@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,16 @@ func (a Amount) Add(b Amount) (Amount, error) {
 		return Amount{}, fmt.Errorf("adding %s and %s: %w", a, b, ErrOverflow)
 	}
 	return Amount{minor: sum, currency: a.currency}, nil
+}
+
+// Round returns the amount of so many minor units, rounded half up, or ErrOverflow.
+func Round(minor *big.Rat, c Currency) (Amount, error) {
+	two := big.NewInt(2)
+	n := new(big.Int).Add(new(big.Int).Mul(minor.Num(), two), minor.Denom())
+	if n.Quo(n, two.Mul(two, minor.Denom())); !n.IsInt64() {
+		return Amount{}, ErrOverflow
+	}
+	return New(n.Int64(), c), nil
 }
 
 // Parse reads a decimal number such as "12.99", "12.9" or "-12" as an amount of c. It takes ASCII

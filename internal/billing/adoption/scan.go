@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -109,7 +110,7 @@ func (v *scan) add(it store.Item) {
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
-		if key == billing.MetaKey || key.PK == billing.SettingsKey.PK || run || lease || billing.IsSum(key) {
+		if key == billing.MetaKey || key.PK == billing.SettingsKey.PK || run || lease || report.IsSum(key) {
 			v.report.Own++
 			return
 		}

@@ -47,9 +47,7 @@ type Problem struct {
 type Options struct {
 	// ReceiptMonths is for how many months receipts are kept whose subscription does not tell.
 	ReceiptMonths int
-	// Uncounted yields the texts of sums that wait in the outbox; nil: the sums are not compared.
-	Uncounted func(context.Context) iter.Seq2[string, error]
-	Progress  func(n int64) // is called with the number of items, rows and charges read; may be nil
+	Progress      func(n int64) // is called with the number of items, rows and charges read; may be nil
 }
 
 // An auditor gathers store and ledger, then compares them. It keeps hashes and numbers in the place of
@@ -74,7 +72,8 @@ type auditor struct {
 	amounts   map[string]*money.Amount // of the charges with a reversal, by reference
 	others    map[otherName]otherCharges
 	reversals reversals
-	sums      sums
+	sums      sums // the records add up to them
+	kept      int  // the least months for which a subscription's receipts are kept; 0: for ever, or not known
 	result    Report
 }
 
@@ -150,7 +149,7 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		sums: sums{of: map[sumKey]int64{}}, reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
+		sums: sums{}, reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -30,8 +31,8 @@ func (a *auditor) add(it store.Item) {
 	case stray != nil:
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
-	case billing.IsSum(key):
-		if _, err := billing.DecodeSums(it); err != nil {
+	case report.IsSum(key):
+		if _, err := report.Decode(it); err != nil {
 			a.unreadable("sums", key, err)
 		}
 	case key.SK == billing.AccountSK:
@@ -94,8 +95,8 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k.next, k.email, k.created = int32(max(0, s.Period)), uint32(a.hash(s.Email)), civil.Of(s.Created)
 	k.status, k.sku, k.kept = a.once(string(s.Status)), a.once(s.Name.SKU), a.once(s.Kept)
 	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
-	if months := billing.LeastKept(s.Kept); months > 0 && (a.sums.months == 0 || months < a.sums.months) {
-		a.sums.months = months
+	if months := billing.LeastKept(s.Kept); months > 0 && (a.kept == 0 || months < a.kept) {
+		a.kept = months
 	}
 	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
 	a.noteRows(k, s.Raw)
@@ -119,8 +120,8 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 }
 
 func (a *auditor) addReceipt(r *billing.Receipt) {
-	a.sums.add(r.Sums()...)
-	a.sums.add(r.Failed()...)
+	a.sums.add(report.OfReceipt(r)...)
+	a.sums.add(report.BeforeReceipt(r)...)
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
 		period: int32(r.Period), due: r.Due}
 	switch r.Kind {
@@ -147,7 +148,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 }
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
-	a.sums.add(p.Sums(nil)...)
+	a.sums.add(report.OfPeriod(p)...)
 	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due}
 	switch p.Ending {
 	case billing.EndParked:

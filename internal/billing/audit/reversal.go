@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -24,7 +25,7 @@ type reversals struct {
 
 // addReversal gathers one item REF#….
 func (a *auditor) addReversal(r *billing.ReversalRecord) {
-	a.sums.add(r.Sums(nil)...)
+	a.sums.add(report.OfReversal(r, nil)...)
 	all := &a.reversals
 	if all.byID[r.ReversalID] != nil || r.Ref != "" && all.byRef[r.Ref] != nil {
 		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)

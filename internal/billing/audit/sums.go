@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
 )
 
@@ -16,48 +18,40 @@ import (
 // A sumKey is a quarter, kind and currency.
 type sumKey struct {
 	at       int64 // Unix seconds
-	kind     billing.SumKind
+	kind     report.Kind
 	currency money.Currency
 }
 
-// sums are the amounts that the items add up to, in minor units.
-type sums struct {
-	of     map[sumKey]int64
-	months int // the least for which a subscription's receipts are kept; 0: for ever, or not known
-}
+// sums are amounts in minor units.
+type sums map[sumKey]int64
 
-func (s *sums) add(list ...billing.Sum) {
-	if s.of == nil {
-		s.of = map[sumKey]int64{}
-	}
+func (s sums) add(list ...report.Sum) {
 	for _, x := range list {
-		s.of[sumKey{x.At.Unix(), x.Kind, x.Amount.Currency()}] += x.Amount.Minor()
+		s[sumKey{x.At.Unix(), x.Kind, x.Amount.Currency()}] += x.Amount.Minor()
 	}
 }
 
 // readSums reads the sums of the store, and those that wait to be added. Between the two reads a drain
 // may add some: reading the store's sums first misses them, and last has them twice.
-func (a *auditor) readSums(ctx context.Context, storeFirst bool) (now sums, err error) {
-	if a.o.Uncounted == nil || a.Opened.Summed.IsZero() {
-		return now, nil
-	}
+func (a *auditor) readSums(ctx context.Context, storeFirst bool) (sums, error) {
+	now := sums{}
 	stored := func() error {
-		for it, err := range a.SumItems(ctx, a.oldestSum(), a.now.AddDate(0, 1, 0)) {
+		for it, err := range report.Items(ctx, a.Records, a.oldestSum(), a.now.AddDate(0, 1, 0)) {
 			if err != nil {
 				return err
 			}
-			if list, err := billing.DecodeSums(it); err == nil { // else gather tells
+			if list, err := report.Decode(it); err == nil { // else gather tells
 				now.add(list...)
 			}
 		}
 		return nil
 	}
 	waiting := func() error {
-		for text, err := range a.o.Uncounted(ctx) {
+		for row, err := range report.Uncounted(ctx, a.Records) {
 			if err != nil {
 				return err
 			}
-			if list, err := billing.ParseSums(text); err == nil {
+			if list, err := report.Parse(row.Sums); err == nil {
 				now.add(list...)
 			}
 		}
@@ -66,26 +60,21 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (now sums, err 
 	if !storeFirst {
 		stored, waiting = waiting, stored
 	}
-	if err = stored(); err == nil {
-		err = waiting()
-	}
-	return now, err
+	return now, cmp.Or(stored(), waiting())
 }
 
-// compareSums compares the sums of every quarter whose records are all there.
+// compareSums compares the sums of every quarter whose records are all there. least are those from
+// before the records were read.
 func (a *auditor) compareSums(ctx context.Context, least sums) error {
-	if a.o.Uncounted == nil || a.Opened.Summed.IsZero() {
-		return nil
-	}
 	most, err := a.readSums(ctx, false)
-	if err != nil {
+	if err != nil || a.Opened.Summed.IsZero() {
 		return err
 	}
 	from := a.sumsFrom().Unix()
-	all := maps.Clone(a.sums.of)
-	maps.Copy(all, most.of)
+	all := maps.Clone(a.sums)
+	maps.Copy(all, most)
 	for k := range all {
-		got, low, high := a.sums.of[k], least.of[k], most.of[k]
+		got, low, high := a.sums[k], least[k], most[k]
 		if k.at < from || min(low, high) <= got && got <= max(low, high) {
 			continue
 		}
@@ -110,8 +99,8 @@ func (a *auditor) sumsFrom() time.Time {
 		from = a.Opened.Summed.Add(sumsMargin)
 	}
 	months := a.o.ReceiptMonths
-	if months == 0 || a.sums.months > 0 && a.sums.months < months {
-		months = a.sums.months
+	if months == 0 || a.kept > 0 && a.kept < months {
+		months = a.kept
 	}
 	if kept := a.now.AddDate(0, -months, 1); months > 0 && kept.After(from) {
 		from = kept

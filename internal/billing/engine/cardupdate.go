@@ -247,7 +247,7 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Writ
 // since it was made and before the account's fallback. An unauthenticated period has no attempt:
 // then the time of the choice decides.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
-	p, err := e.recordOf(ctx, s.Name, s.Period-1)
+	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if err != nil {
 		return false, billing.IgnoreNotFound(err)
 	}

@@ -88,7 +88,7 @@ func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int)
 	if s.AtHand() == period && s.NextOpen() == nil {
 		return nil
 	}
-	_, err := e.recordOf(ctx, s.Name, period)
+	_, err := e.RecordOf(ctx, s.Name, period)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && period < s.Period:
 		return errPaid
@@ -153,7 +153,7 @@ var errPaid = errors.New("the period is paid")
 // that is opened again, or errPaid.
 func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]store.Write, error) {
-	p, err := e.recordOf(ctx, s.Name, r.Period)
+	p, err := e.RecordOf(ctx, s.Name, r.Period)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, errPaid
@@ -178,7 +178,6 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 			s.Name, p.Period, p.Ending, p.Reason, billing.ErrState)
 	default:
 		p.Reason = fmt.Sprintf("%s (%s); reopened: %s", p.Ending, p.Reason, r.Reopen)
-		p.Ending, p.Ended = billing.EndFailed, e.Now()
 		writes = append(writes, p.Write(e.Table))
 	}
 	s.MarkCollect(r.Period, today)

@@ -23,7 +23,7 @@ import (
 // period.
 func (t *turn) reopen(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
-	p, err := e.recordOf(ctx, s.Name, s.Collect-1)
+	p, err := e.RecordOf(ctx, s.Name, s.Collect-1)
 	if errors.Is(err, store.ErrNotFound) { // a person has recorded a payment of it
 		e.closePast(s, t.today, false)
 		return step{again: goesOn(s, t.today)}, e.Put(ctx, s)
@@ -58,15 +58,6 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		return t.giveUp(ctx, noMethod)
 	}
 	return t.bind(ctx, o, store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))
-}
-
-// recordOf returns the record of a period that did not end paid, or store.ErrNotFound.
-func (e *Engine) recordOf(ctx context.Context, n billing.Name, period int) (*billing.EndedPeriod, error) {
-	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(n, period))
-	if err != nil {
-		return nil, err
-	}
-	return billing.DecodePeriod(it)
 }
 
 // lastOf returns the intent of the record as it is now. If it is neither cancelled nor paid, it is
@@ -108,7 +99,7 @@ func (t *turn) reportPast(ctx context.Context, reason string) (step, error) {
 // giveUp ends the collecting before an intent is bound. The record says why.
 func (t *turn) giveUp(ctx context.Context, reason string) (step, error) {
 	e, s, p := t.e, t.s, t.record
-	p.Reason = "not collected: " + reason
+	p.Fail(e.Now(), "not collected: "+reason)
 	others := append(e.closePast(s, t.today, false), p.Write(e.Table))
 	return step{result: t.result(OutcomeFailed, p.Reason), again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
 }
@@ -183,7 +174,7 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 // person's request it stays as it ended before. why is the reason if the customer has no part in it.
 func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civil.Date, why string) (step, error) {
 	o := s.Open
-	p, err := e.recordOf(ctx, s.Name, o.Period)
+	p, err := e.RecordOf(ctx, s.Name, o.Period)
 	if err != nil {
 		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is collected: %w", s.Name, o.Period, err)
 	}
@@ -200,7 +191,7 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 			}
 			others = e.failed(s, o, promised)
 		}
-		p.Reason = reason
+		p.Fail(e.Now(), reason)
 	}
 	p.Ref, p.Generation, p.Attempts = o.Ref, o.Generation, o.Attempts
 	r := resultOf(s, outcome, reason)

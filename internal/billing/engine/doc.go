@@ -12,7 +12,7 @@
 //     a dry run of the payment job
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
-//   - statement.go, forecast.go: reports: what came in, and what is to come
+//   - forecast.go: the charges to come, for reports
 //   - request.go, accountchange.go: the requests of people; manual.go: payments taken outside;
 //     requestkey.go: the keys by which a repeated request is known
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off

@@ -39,7 +39,7 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 			report(*resultOf(s, OutcomeParked, s.Parked))
 			return nil
 		case doReopen:
-			if p, err := e.recordOf(ctx, s.Name, s.Collect-1); err == nil {
+			if p, err := e.RecordOf(ctx, s.Name, s.Collect-1); err == nil {
 				t := turn{s: s, record: p}
 				report(*t.result(OutcomeSkipped, "would be charged"))
 			} else if billing.IgnoreNotFound(err) != nil {

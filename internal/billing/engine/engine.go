@@ -156,8 +156,7 @@ func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) { return e.A
 
 // Audit is Verify. It calls progress with the number of items, rows and charges read; nil: not.
 func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report, error) {
-	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress,
-		Uncounted: e.uncountedSums})
+	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress})
 }
 
 // Refunds returns the refund service.

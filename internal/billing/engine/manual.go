@@ -265,7 +265,7 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) (_ []
 	if t.ManualPayment.Period == nil { // it was the due one at the first read
 		return nil, amount, passed(s, t.period)
 	}
-	p, err := t.recordOf(ctx, s.Name, t.period)
+	p, err := t.RecordOf(ctx, s.Name, t.period)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, amount, t.isPaid(ctx, s)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -71,7 +72,7 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 	if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
 		writes, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
 	}
-	return e.withSums(writes, r.Sums(was), r.ReversalID, string(r.State)), err
+	return e.withSums(writes, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
 }
 
 // refunded returns the outbox row of the notice of a refund: none if there is no subscription with

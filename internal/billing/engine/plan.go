@@ -165,7 +165,7 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 			sums[[2]money.Amount{before, after}], plan.Sums = g, append(plan.Sums, g)
 		}
 		g.Count, g.Mail, plan.Names = g.Count+1, g.Mail+len(writes), append(plan.Names, s.Name)
-		g.months.Add(g.months, perMonth(s.Interval))
+		g.months.Add(g.months, s.Interval.PerMonth())
 	}
 	if first != nil {
 		p.Currency = first.Amount.Currency().Code()
@@ -176,7 +176,7 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 	})
 	var wrong error
 	monthly := func(g *PlanSum, each money.Amount) money.Amount {
-		sum, err := rounded(new(big.Rat).Mul(g.months, big.NewRat(each.Minor(), 1)), each.Currency())
+		sum, err := money.Round(new(big.Rat).Mul(g.months, big.NewRat(each.Minor(), 1)), each.Currency())
 		wrong = cmp.Or(wrong, err)
 		return sum
 	}

@@ -35,7 +35,7 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 // revive is reactivate for a new payment method, which collects the period that failed before if its
 // record says so on the day on which the method was given: a run may meet it later.
 func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]store.Write, error) {
-	p, err := e.recordOf(ctx, s.Name, s.Period-1)
+	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if billing.IgnoreNotFound(err) != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 
 // adoptEnded turns the record of an unpaid ended period into a receipt.
 func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
-	p, err := e.recordOf(ctx, s.Name, in.Tag.Period)
+	p, err := e.RecordOf(ctx, s.Name, in.Tag.Period)
 	if err != nil {
 		return billing.IgnoreNotFound(err) // it is known by now
 	}

@@ -4,19 +4,20 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // Every receipt and every failed end of a period is put through here, and adds to the sums of money
-// that reports show: package outbox says how each is added once. The outbox row of its mail carries
-// the sums; only an account without an address costs a row more.
+// that reports show. The outbox row of its mail carries the sums; only an account without an address
+// costs a row more.
 
 // Put is billing.Records.Put. The commit also says what it adds to the sums.
 func (e *Engine) Put(ctx context.Context, s *billing.Subscription, others ...store.Write) error {
@@ -30,87 +31,78 @@ func (e *Engine) Put(ctx context.Context, s *billing.Subscription, others ...sto
 // summed returns the writes of one commit with their sums. A receipt among them notes whether it is of
 // a declined payment, or of a period that had ended failed.
 func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []store.Write) ([]store.Write, error) {
-	var sums []billing.Sum
+	var sums []report.Sum
 	first := "" // sort key of the first item
 	for i := range writes {
 		w := &writes[i]
-		if w.Op != store.OpPut || w.Table != e.Table {
+		sk := w.Item.Str(schema.SK)
+		isReceipt := strings.HasPrefix(sk, billing.RecPrefix)
+		if w.Op != store.OpPut || w.Table != e.Table || !isReceipt && !strings.HasPrefix(sk, billing.PerPrefix) {
 			continue
 		}
-		switch sk := w.Item.Str(schema.SK); {
-		case strings.HasPrefix(sk, billing.RecPrefix):
-			r, err := billing.DecodePayment(w.Item)
-			if err != nil {
-				return nil, err
-			}
-			if r.Recovered, err = e.recovered(ctx, s, r, writes); err != nil {
-				return nil, err
-			}
-			if r.Recovered != "" {
-				w.Item.Set(schema.Recovered, store.S(r.Recovered))
-			}
-			sums, first = append(sums, r.Sums()...), cmp.Or(first, sk)
-		case strings.HasPrefix(sk, billing.PerPrefix):
-			p, err := billing.DecodePeriod(w.Item)
-			if err != nil {
-				return nil, err
-			}
-			was, err := e.rewritten(ctx, s, p)
-			if err != nil {
-				return nil, err
-			}
-			sums, first = append(sums, p.Sums(was)...), cmp.Or(first, sk)
+		var more []report.Sum
+		var err error
+		if isReceipt {
+			more, err = e.sumsOfReceipt(ctx, s, w, writes)
+		} else {
+			more, err = e.sumsOfPeriod(ctx, s, w)
 		}
+		if err != nil {
+			return nil, err
+		}
+		sums, first = append(sums, more...), cmp.Or(first, sk)
 	}
 	return e.withSums(writes, sums, s.Account, first, strconv.FormatInt(s.Version, 10)), nil
 }
 
-// recovered returns Receipt.Recovered for a receipt that is among the writes. A record of the period
-// among their deletes tells how it had ended; of an open one, the subscription as it was read.
-func (e *Engine) recovered(ctx context.Context, s *billing.Subscription, r *billing.Receipt,
-	writes []store.Write) (string, error) {
-	if r.Kind != billing.Charged && r.Kind != billing.External {
-		return "", nil // such as a second payment of the period
-	}
-	for _, w := range writes {
-		if w.Op != store.OpDelete || w.Key != billing.PeriodKey(s.Name, r.Period) {
-			continue
-		}
-		it, err := e.Store.Get(ctx, e.Table, w.Key)
-		if errors.Is(err, store.ErrNotFound) {
-			return "", store.ErrConflict
-		} else if err != nil {
-			return "", err
-		}
-		p, err := billing.DecodePeriod(it)
-		if err == nil && p.Ending == billing.EndFailed {
-			return p.RecoveredBy(r), nil
-		}
+// sumsOfReceipt sets Recovered of the receipt. A record of the period among the deletes tells how it had
+// ended; of an open one, the subscription as it was read.
+func (e *Engine) sumsOfReceipt(ctx context.Context, s *billing.Subscription, w *store.Write,
+	writes []store.Write) ([]report.Sum, error) {
+	r, err := billing.DecodePayment(w.Item)
+	if err != nil || r.Kind != billing.Charged && r.Kind != billing.External { // a second payment recovers nothing
+		return report.OfReceipt(r), err
 	}
 	open := s.Raw.Get(schema.OpenPeriod).Map()
 	if int(open.Int(schema.Period)) == r.Period && len(open.Get(schema.Attempts).List()) > 0 {
-		return billing.RecoveredDecline, nil
+		r.Recovered = billing.RecoveredDecline
 	}
-	return "", nil
+	if slices.ContainsFunc(writes, func(w store.Write) bool {
+		return w.Op == store.OpDelete && w.Key == billing.PeriodKey(s.Name, r.Period)
+	}) {
+		p, err := e.RecordOf(ctx, s.Name, r.Period)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil, store.ErrConflict
+		case err == nil:
+			r.Recovered = cmp.Or(report.Recovery(p, r), r.Recovered)
+		case !errors.As(err, new(*billing.IllegibleError)):
+			return nil, err
+		}
+	}
+	if r.Recovered != "" {
+		w.Item.Set(schema.Recovered, store.S(r.Recovered))
+	}
+	return report.OfReceipt(r), nil
 }
 
-// rewritten returns the record that is replaced by a new one of a past period, or nil.
-func (e *Engine) rewritten(ctx context.Context, s *billing.Subscription,
-	p *billing.EndedPeriod) (*billing.EndedPeriod, error) {
-	if p.Period >= int(s.Raw.Int(schema.Period)) {
-		return nil, nil
+// sumsOfPeriod returns what the record adds. A past period that has failed before adds nothing.
+func (e *Engine) sumsOfPeriod(ctx context.Context, s *billing.Subscription, w *store.Write) ([]report.Sum, error) {
+	p, err := billing.DecodePeriod(w.Item)
+	if err == nil && p.Period < int(s.Raw.Int(schema.Period)) {
+		var was *billing.EndedPeriod
+		if was, err = e.RecordOf(ctx, s.Name, p.Period); err == nil && was.Ending == billing.EndFailed {
+			return nil, nil
+		}
+		err = billing.IgnoreNotFound(err)
 	}
-	it, err := e.Store.Get(ctx, e.Table, billing.PeriodKey(p.Name, p.Period))
-	if err != nil {
-		return nil, billing.IgnoreNotFound(err)
-	}
-	return billing.DecodePeriod(it)
+	return report.OfPeriod(p), err
 }
 
 // withSums returns the writes with the sums in one of their outbox rows, or in a row of their own,
 // whose id tells the event from others.
-func (e *Engine) withSums(writes []store.Write, sums []billing.Sum, id ...string) []store.Write {
-	text := billing.SumsText(sums)
+func (e *Engine) withSums(writes []store.Write, sums []report.Sum, id ...string) []store.Write {
+	text := report.Text(sums)
 	if text == "" {
 		return writes
 	}
@@ -141,20 +133,4 @@ func (e *Engine) beginSums(ctx context.Context, readOnly bool) error {
 		}
 		return err
 	})
-}
-
-// uncounted yields the outbox's rows whose sums no drain has added yet.
-func (e *Engine) uncounted(ctx context.Context) iter.Seq2[outbox.Effect, error] {
-	return outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil).Uncounted(ctx)
-}
-
-// uncountedSums yields the sums of those rows.
-func (e *Engine) uncountedSums(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for row, err := range e.uncounted(ctx) {
-			if !yield(row.Sums, err) {
-				return
-			}
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -24,7 +25,7 @@ func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
 func (w *world) drain(t *testing.T) {
 	t.Helper()
 	p := w.start()
-	o := outbox.New(p.Store, w.tables.Outbox, w.now, nowhere{}, nil).Counting(p.Tally)
+	o := outbox.New(p.Store, w.tables.Outbox, w.now, nowhere{}, nil).Counting(report.Tally(p.Records))
 	_, err := o.Drain(t.Context(), 2)
 	mustNot(t, err)
 	for e, err := range o.Uncounted(t.Context()) {
@@ -35,10 +36,10 @@ func (w *world) drain(t *testing.T) {
 // sums returns the sums of the store by day and kind.
 func (w *world) sums(t *testing.T) map[string]string {
 	t.Helper()
-	sums := map[string]billing.Sum{}
-	for it, err := range w.start().SumItems(t.Context(), date("2023-01-01").In(time.UTC), date("2026-01-01").In(time.UTC)) {
+	sums := map[string]report.Sum{}
+	for it, err := range report.Items(t.Context(), w.start().Records, date("2023-01-01").In(time.UTC), date("2026-01-01").In(time.UTC)) {
 		mustNot(t, err)
-		list, err := billing.DecodeSums(it)
+		list, err := report.Decode(it)
 		mustNot(t, err)
 		for _, s := range list {
 			day := s.At.Format(time.DateOnly) + " " + string(s.Kind)
@@ -126,10 +127,10 @@ func TestSums_ARefundThatIsSentBack(t *testing.T) {
 		Processed: date("2024-02-02").In(time.UTC)}
 	now := *was
 	now.State = billing.ReversalFailed
-	if got := billing.SumsText(now.Sums(was)); got != "refunded -2.99 USD 2024-02-02T00:00" {
+	if got := report.Text(report.OfReversal(&now, was)); got != "refunded -2.99 USD 2024-02-02T00:00" {
 		t.Errorf("%q", got)
 	}
-	if got := billing.SumsText(was.Sums(nil)) + billing.SumsText(was.Sums(was)); got != "refunded 2.99 USD 2024-02-02T00:00" {
+	if got := report.Text(report.OfReversal(was, nil)) + report.Text(report.OfReversal(was, was)); got != "refunded 2.99 USD 2024-02-02T00:00" {
 		t.Errorf("%q", got)
 	}
 }
@@ -160,7 +161,7 @@ func TestSums_OfAnOlderStore(t *testing.T) {
 func TestVerify_Sums(t *testing.T) {
 	tables := schema.New(schema.DefaultPrefix)
 	item := func(h *hand, day string) store.Item {
-		for it, err := range h.start().SumItems(h.t.Context(), date(day).In(time.UTC), date(day).AddDays(1).In(time.UTC)) {
+		for it, err := range report.Items(h.t.Context(), h.start().Records, date(day).In(time.UTC), date(day).AddDays(1).In(time.UTC)) {
 			mustNot(h.t, err)
 			if strings.HasPrefix(it.Str(schema.SK), day) {
 				return it.Clone()
@@ -179,7 +180,7 @@ func TestVerify_Sums(t *testing.T) {
 		},
 		"a sum that is gone": func(h *hand) { h.commit(store.Delete(table, billing.KeyOf(item(h, "2024-02-29")))) },
 		"a sum of nothing": func(h *hand) {
-			w, err := h.start().Tally(h.t.Context(), []string{"outside 1.00 EUR 2024-02-10T12:30"})
+			w, err := report.Tally(h.start().Records)(h.t.Context(), []string{"outside 1.00 EUR 2024-02-10T12:30"})
 			mustNot(h.t, err)
 			h.commit(w[0])
 		},

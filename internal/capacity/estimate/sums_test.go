@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
 )
@@ -22,7 +23,7 @@ func TestSumsRideWithTheClaims(t *testing.T) {
 		}
 		w.mail = w.mail.Claiming(time.Hour)
 		if counting {
-			w.mail = w.mail.Counting(w.engine.Tally)
+			w.mail = w.mail.Counting(report.Tally(w.engine.Records))
 		}
 		d, err := w.day(t.Context())
 		if err != nil || d.paid != paid {

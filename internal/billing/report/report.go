@@ -1,0 +1,211 @@
+// Package report keeps the sums of a store's money, and makes its report: what came in by month, what
+// is owed, and what is to come.
+//
+// Receipts expire, and a store of a million of them is slow to add up. Therefore the money of each
+// quarter of an hour is kept as sums, in items SUM#<month>/<quarter>#<currency>. Every time zone is
+// whole quarters from UTC: the days and months of any zone are sums of quarters, and a changed setting
+// of the zone changes no sum. The commit of each event puts its sums into a row of the outbox; package
+// outbox says how each is added once.
+//
+// It does not decide what is charged: the engine tells it what its runs would charge.
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Query says what a report is to show.
+type Query struct {
+	// From and To are days of the first and the last month. The zero dates are those of the last twelve
+	// months in which there was a store.
+	From, To civil.Date
+	Days     int // for which charges are expected, today the first
+	// Expect calls note with each charge that the runs of these days would make, if every one succeeds.
+	// It may change s.
+	Expect   func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) error
+	Settings billing.Settings
+	Progress func(items int64) // is called with the number of items read
+}
+
+// A Report is the money of a store.
+type Report struct {
+	Zone       string         // of the days: the setting
+	AsOf       time.Time      // nothing from before is missing
+	Months     []Month        // by month, then by currency: each month has every currency
+	Before     []money.Amount // outstanding of the months before, by currency
+	MRR        []money.Amount // monthly recurring revenue, by currency
+	Expected   []Expected     // by date, then by currency
+	Unreadable int            // subscriptions left out: another tool has made their items unreadable
+}
+
+// A Month is the money of a month in one currency.
+type Month struct {
+	First       civil.Date
+	Sums        map[Kind]money.Amount // of every kind
+	Outstanding money.Amount          // unpaid periods that were due in it
+	Missing     string                // why the sums may be too small, or can be held against no receipts; "": they are complete
+}
+
+// An Expected is what the runs of a day are expected to charge in a currency.
+type Expected struct {
+	Date   civil.Date
+	Amount money.Amount
+	Count  int // periods
+}
+
+// A table adds up amounts by date and currency.
+type table map[dated]*Expected
+
+type dated struct {
+	date     civil.Date
+	currency money.Currency
+}
+
+func (t table) add(d civil.Date, amount money.Amount) (err error) {
+	key := dated{d, amount.Currency()}
+	x := t[key]
+	if x == nil {
+		x = &Expected{Date: d, Amount: money.New(0, key.currency)}
+		t[key] = x
+	}
+	x.Count++
+	x.Amount, err = x.Amount.Add(amount)
+	return err
+}
+
+// at returns the amount of the date and currency.
+func (t table) at(d civil.Date, c money.Currency) money.Amount {
+	if x := t[dated{d, c}]; x != nil {
+		return x.Amount
+	}
+	return money.New(0, c)
+}
+
+// list returns the amounts by date, then by currency.
+func (t table) list() (list []Expected) {
+	for _, x := range t {
+		list = append(list, *x)
+	}
+	slices.SortFunc(list, func(a, b Expected) int {
+		return cmp.Or(a.Date.Compare(b.Date), cmp.Compare(a.Amount.Currency().Code(), b.Amount.Currency().Code()))
+	})
+	return list
+}
+
+// A maker makes one report.
+type maker struct {
+	*billing.Records
+	q                     Query
+	zone                  *time.Location
+	monthly               map[money.Currency]*big.Rat
+	expected, outstanding table // the second by the first day of the month
+	Report
+}
+
+// Make returns the report. It scans, and changes nothing.
+func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
+	m := maker{Records: e, q: q, monthly: map[money.Currency]*big.Rat{}, expected: table{}, outstanding: table{}}
+	m.Zone = cmp.Or(q.Settings.TimeZone, "UTC")
+	var err error
+	if m.zone, err = civil.Zone(m.Zone); err != nil {
+		return nil, err
+	}
+	read := int64(0)
+	for it, err := range e.Store.Scan(ctx, store.Scan{Table: e.Table}) {
+		if err != nil {
+			return nil, err
+		}
+		read++
+		q.Progress(read)
+		if err := m.add(ctx, it); err != nil {
+			return nil, err
+		}
+	}
+	for currency, exact := range m.monthly {
+		amount, err := money.Round(exact, currency)
+		if err != nil {
+			return nil, err
+		}
+		m.MRR = append(m.MRR, amount)
+	}
+	slices.SortFunc(m.MRR, func(a, b money.Amount) int { return cmp.Compare(a.Currency().Code(), b.Currency().Code()) })
+	m.Expected = m.expected.list()
+	return &m.Report, m.months(ctx)
+}
+
+// add adds what an item tells.
+func (m *maker) add(ctx context.Context, it store.Item) error {
+	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
+		return nil
+	}
+	s, err := billing.DecodeSubscription(it)
+	if err != nil {
+		m.Unreadable++
+		return nil
+	}
+	today := s.Today(civil.Date{}, m.Now())
+	if s.Status == billing.Active && !s.CancelAtEnd && s.Requested == billing.RequestNone && !s.PaidOff() && !s.InTrial() {
+		c := s.Amount.Currency()
+		if m.monthly[c] == nil {
+			m.monthly[c] = new(big.Rat)
+		}
+		m.monthly[c].Add(m.monthly[c], new(big.Rat).Mul(big.NewRat(s.Amount.Minor(), 1), s.Interval.PerMonth()))
+	}
+	if err = m.unpaid(ctx, s, today); err == nil {
+		err = m.q.Expect(ctx, s, m.q.Days, m.expected.add)
+	}
+	if err != nil {
+		return fmt.Errorf("subscription %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// unpaid notes the amounts of the periods that were due and may still be paid: open, due or parked
+// ones, one to be collected, and the failed one of a past_due subscription.
+func (m *maker) unpaid(ctx context.Context, s *billing.Subscription, today civil.Date) error {
+	owed := func(due civil.Date, amount money.Amount) error { return m.outstanding.add(monthOf(due), amount) }
+	next := s.Period
+	if s.Open != nil {
+		if err := owed(s.Open.Due, s.Open.Amount); err != nil {
+			return err
+		}
+		next = max(next, s.Open.Period+1)
+	}
+	past := s.Collect - 1
+	if s.Status == billing.PastDue && s.Open == nil && past < 0 {
+		past = s.Period - 1
+	}
+	if past >= 0 {
+		p, err := m.RecordOf(ctx, s.Name, past)
+		if err == nil && (p.Ending == billing.EndFailed || s.Collect > 0) {
+			err = owed(p.Due, p.Amount)
+		}
+		if billing.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if s.Status != billing.Active && s.Status != billing.ParkedState || s.CancelAtEnd {
+		return nil
+	}
+	for ; s.Installments == 0 || s.Paid+next-s.Period < s.Installments; next++ {
+		due, err := s.Schedule().Due(next)
+		if err != nil || due.After(today) {
+			return nil
+		}
+		_, amount := s.PlanOn(due)
+		if err := owed(due, amount); err != nil {
+			return err
+		}
+	}
+	return nil
+}

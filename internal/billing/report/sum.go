@@ -1,0 +1,247 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Kind tells the sums of one quarter and currency apart.
+type Kind string
+
+// The kinds of sums. Recovered is a part of the first two.
+const (
+	Collected Kind = "collected" // charges
+	Outside   Kind = "outside"   // manual payments
+	Refunded  Kind = "refunded"  // refunds, and lost disputes
+	Failed    Kind = "failed"    // periods, when they first ended failed, also if they were paid later
+	Recovered Kind = "recovered" // paid after a decline, or after the period had ended failed
+)
+
+// Kinds has all of them, in the order of the columns of a report.
+var Kinds = [...]Kind{Collected, Outside, Refunded, Failed, Recovered}
+
+// A Sum is the money of one event, or of all events of one kind in a quarter. The amount of a refund
+// that was sent back is negative.
+type Sum struct {
+	Kind   Kind
+	At     time.Time // the beginning of the quarter, UTC
+	Amount money.Amount
+}
+
+const (
+	prefix        = "SUM#"
+	quarter       = 15 * time.Minute
+	quarterLayout = "2006-01-02T15:04"
+	monthLayout   = "2006-01"
+)
+
+// SumAt returns the sum of one event.
+func SumAt(kind Kind, at time.Time, amount money.Amount) Sum {
+	return Sum{kind, at.UTC().Truncate(quarter), amount}
+}
+
+// OfReceipt returns what the receipt adds to the sums. An imported one was no event of this store.
+func OfReceipt(r *billing.Receipt) []Sum {
+	kind := Outside
+	switch r.Kind {
+	case billing.Imported:
+		return nil
+	case billing.Charged:
+		kind = Collected
+	}
+	list := []Sum{SumAt(kind, r.Processed, r.Amount)}
+	if r.Recovered != "" {
+		list = append(list, SumAt(Recovered, r.Processed, r.Amount))
+	}
+	return list
+}
+
+// OfPeriod returns what the end of the period has added to the sums.
+func OfPeriod(p *billing.EndedPeriod) []Sum {
+	if p.Ending != billing.EndFailed {
+		return nil
+	}
+	return []Sum{SumAt(Failed, p.Ended, p.Amount)}
+}
+
+// Recovery returns Receipt.Recovered of a receipt for the period: when it had ended failed. A manual
+// payment of another amount notes the one that had failed.
+func Recovery(p *billing.EndedPeriod, r *billing.Receipt) string {
+	switch {
+	case p.Ending != billing.EndFailed:
+		return ""
+	case p.Amount == r.Amount:
+		return billing.Stamp(p.Ended)
+	}
+	return billing.Stamp(p.Ended) + " " + p.Amount.Decimal()
+}
+
+// BeforeReceipt returns what the end of the receipt's period had added to the sums, if it had ended failed.
+func BeforeReceipt(r *billing.Receipt) []Sum {
+	text, other, _ := strings.Cut(r.Recovered, " ")
+	at, amount := billing.ParseStamp(text), r.Amount
+	if failed, err := money.Parse(other, amount.Currency()); err == nil {
+		amount = failed
+	}
+	if at.IsZero() {
+		return nil
+	}
+	return []Sum{SumAt(Failed, at, amount)}
+}
+
+// OfReversal returns what the change of the record from was adds to the sums; was is nil for a new one.
+func OfReversal(r, was *billing.ReversalRecord) []Sum {
+	now, before := r.State == billing.ReversalSucceeded, was != nil && was.State == billing.ReversalSucceeded
+	switch {
+	case now && !before:
+		return []Sum{SumAt(Refunded, r.Processed, r.Amount)}
+	case before && !now:
+		return []Sum{SumAt(Refunded, was.Processed, money.New(-was.Amount.Minor(), was.Amount.Currency()))}
+	}
+	return nil
+}
+
+// Text returns the sums as a text; "" of none.
+func Text(list []Sum) string {
+	b := make([]byte, 0, 96)
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = s.Amount.AppendDecimal(append(append(b, s.Kind...), ' '))
+		b = s.At.AppendFormat(append(append(append(b, ' '), s.Amount.Currency().Code()...), ' '), quarterLayout)
+	}
+	return string(b)
+}
+
+// Parse reads such a text.
+func Parse(text string) (list []Sum, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		f := strings.Fields(one)
+		if len(f) != 4 {
+			return nil, fmt.Errorf("sum %.60q: want a kind, an amount, a currency and a time", one)
+		}
+		at, err := time.Parse(quarterLayout, f[3])
+		if err != nil {
+			return nil, err
+		}
+		c, err := money.ParseCurrency(f[2])
+		if err != nil {
+			return nil, err
+		}
+		amount, err := money.Parse(f[1], c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, SumAt(Kind(f[0]), at, amount))
+	}
+	return list, nil
+}
+
+func (s Sum) key() store.Key {
+	return store.Key{PK: prefix + s.At.Format(monthLayout), SK: s.At.Format(quarterLayout) + "#" + s.Amount.Currency().Code()}
+}
+
+// IsSum reports whether the key is of an item with sums.
+func IsSum(k store.Key) bool { return strings.HasPrefix(k.PK, prefix) }
+
+// Decode reads such an item.
+func Decode(it store.Item) (list []Sum, err error) {
+	at, currency, _ := strings.Cut(it.Str(schema.SK), "#")
+	for _, a := range it.Get(schema.Amounts).Map() {
+		one, err := Parse(a.Name + " " + a.Value.Str() + " " + currency + " " + at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", schema.Amounts, err)
+		}
+		list = append(list, one...)
+	}
+	return list, nil
+}
+
+// Tally returns the writes that add the sums of the texts to those of the store. They hold only while
+// the changed ones are as they were read, and the store has not been moved: its copy has the texts or
+// the sums. A text that is none adds nothing: the audit shows it.
+func Tally(e *billing.Records) outbox.Tally {
+	return func(ctx context.Context, texts []string) (writes []store.Write, err error) {
+		changed := map[store.Key][]Sum{}
+		var keys []store.Key
+		for _, text := range texts {
+			list, err := Parse(text)
+			if err != nil {
+				e.Log.WarnContext(ctx, "a sum of money cannot be read, and is missing in reports", "error", err)
+			}
+			for _, s := range list {
+				if changed[s.key()] == nil {
+					keys = append(keys, s.key())
+				}
+				changed[s.key()] = append(changed[s.key()], s)
+			}
+		}
+		for _, key := range keys {
+			w, err := add(ctx, e, key, changed[key])
+			if err != nil {
+				return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
+			}
+			writes = append(writes, w)
+		}
+		return append(writes, store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved))), nil
+	}
+}
+
+// add returns the put of an item with the sums added. They are of its quarter and currency.
+func add(ctx context.Context, e *billing.Records, key store.Key, more []Sum) (w store.Write, err error) {
+	it, err := e.Store.Get(ctx, e.Table, key)
+	still := billing.Unchanged(schema.Version, it.Get(schema.Version))
+	if errors.Is(err, store.ErrNotFound) {
+		it, still = billing.ItemAt(key), store.Absent()
+	} else if err != nil {
+		return w, err
+	}
+	amounts := it.Get(schema.Amounts).Map().Clone()
+	for _, s := range more {
+		now := money.New(0, s.Amount.Currency())
+		if text := amounts.Str(string(s.Kind)); text != "" {
+			if now, err = money.Parse(text, now.Currency()); err != nil {
+				return w, err
+			}
+		}
+		if now, err = now.Add(s.Amount); err != nil {
+			return w, err
+		}
+		amounts.Set(string(s.Kind), store.S(now.Decimal()))
+	}
+	it = it.Clone()
+	it.Set(schema.Amounts, store.M(amounts))
+	it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
+	return store.Put(e.Table, it, still), nil
+}
+
+// Items yields the items with sums of the months, in UTC, from one time to another.
+func Items(ctx context.Context, e *billing.Records, from, until time.Time) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		from = from.UTC()
+		for m := time.Date(from.Year(), from.Month(), 1, 0, 0, 0, 0, time.UTC); m.Before(until); m = m.AddDate(0, 1, 0) {
+			q := store.Query{Table: e.Table, Partition: prefix + m.Format(monthLayout)}
+			for it, err := range e.Store.Query(ctx, q) {
+				if !yield(it, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Uncounted yields the outbox's rows whose sums no drain has added yet.
+func Uncounted(ctx context.Context, e *billing.Records) iter.Seq2[outbox.Effect, error] {
+	return outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil).Uncounted(ctx)
+}
