@@ -27,6 +27,7 @@ type spy struct {
 
 	mu        sync.Mutex
 	subs      map[string]store.Item // guarded by mu, as are the others
+	before    store.Item            // the subscription that the last commit changed, as it was
 	receipts  map[string][]store.Item
 	ended     map[string]store.Item
 	outside   map[string]int        // manual payments of a subscription/period, overpayments among them
@@ -159,8 +160,9 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
 		was := s.ended[id]
-		again := was.Str(schema.Reason) == w.Item.Str(schema.Reason) &&
-			len(was.Get(schema.Attempts).List()) == len(w.Item.Get(schema.Attempts).List()) // it has not failed anew
+		again := was.Str(schema.Status) == "failed" && s.before.Str(schema.Requested) != "" ||
+			was.Str(schema.Reason) == w.Item.Str(schema.Reason) &&
+				len(was.Get(schema.Attempts).List()) == len(w.Item.Get(schema.Attempts).List()) // it has not failed anew
 		s.ended[id] = w.Item
 		if w.Item.Str(schema.Status) == "failed" && !again {
 			s.counts.failed++
@@ -189,6 +191,7 @@ func subName(key store.Key) string {
 func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 	name := subName(key)
 	was, existed := s.subs[name]
+	s.before = was
 	s.subs[name] = is
 	next, open := is.Str(schema.NextPaymentDate), is.Get(schema.OpenPeriod).Map()
 	if open != nil && next == "" {
