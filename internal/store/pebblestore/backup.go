@@ -83,15 +83,12 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 		return err == nil, damaged(dir, err)
 	}
 	list, err := files.List(dir)
-	if part := slices.IndexFunc(list, isData); part >= 0 {
-		return false, &damagedError{dir, fmt.Errorf("%s is there, and the marker of the manifest is not", list[part])}
+	for _, name := range list { // the creation of a store makes the marker first
+		if slices.Contains([]string{".sst", ".log", ".blob"}, filepath.Ext(name)) {
+			return false, &damagedError{dir, fmt.Errorf("%s is there, and the marker of the manifest is not", name)}
+		}
 	}
 	return false, err
-}
-
-// isData reports whether the file has data of a store. The creation of a store makes the marker first.
-func isData(name string) bool {
-	return slices.Contains([]string{".sst", ".log", ".blob"}, filepath.Ext(name))
 }
 
 // placeOf returns the one name of a path whose last parts may not exist yet. Pebble's lock goes by

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -108,15 +109,12 @@ func (s *Store) dueRows(l *layout, from []byte) ([]expiredRow, error) {
 	}
 	var rows []expiredRow
 	for ok := it.First(); ok && len(rows) < expiryBatch; ok = it.Next() {
-		_, tail, err := cutExpiry(it.Key()[2:])
-		if err == nil {
-			var id store.Key
-			id, err = decodeKeyTail(tail)
-			rows = append(rows, expiredRow{l, append([]byte(nil), it.Key()...), id})
-		}
+		entry := bytes.Clone(it.Key())
+		id, err := decodeKeyTail(entry[min(expiryHead, len(entry)):])
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("table %s: %w", l.Name, err), it.Close())
 		}
+		rows = append(rows, expiredRow{l, entry, id})
 	}
 	return rows, it.Close()
 }

@@ -134,6 +134,7 @@ func (l *layout) decodeIndex(x *indexLayout, tail, value []byte, pk string) (sto
 const (
 	kindBase   = 0x00
 	kindExpiry = 0xFF
+	expiryHead = 2 + 8 // bytes of a TTL entry's key before those of the item's: table, kind, seconds
 
 	maxTables  = 0xFF // ids 1 to 255; 0 begins the store's own keys
 	maxIndexes = 0xFE
@@ -160,8 +161,6 @@ var (
 func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, strings.ReplaceAll(s, "\x00", "\x00\xFF")...)
 }
-
-func appendPlain(dst []byte, s string) []byte { return append(dst, s...) }
 
 func appendComponent(dst []byte, s string) []byte {
 	return append(appendEscaped(dst, s), escape, ended)
@@ -211,14 +210,6 @@ func appendIndexKey(dst []byte, table, index byte, ik, k store.Key) []byte {
 func appendExpiryKey(dst []byte, table byte, expiry int64, k store.Key) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, table, kindExpiry), uint64(expiry))
 	return appendKeyTail(dst, k)
-}
-
-// cutExpiry splits a TTL entry's key, less its two leading bytes.
-func cutExpiry(key []byte) (expiry int64, baseTail []byte, err error) {
-	if len(key) < 8 {
-		return 0, nil, errKey
-	}
-	return int64(binary.BigEndian.Uint64(key)), key[8:], nil
 }
 
 // decodeKeyTail is the reverse of appendKeyTail.

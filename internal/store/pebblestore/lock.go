@@ -17,43 +17,43 @@ import (
 // holderFile names the holder of the store. It is for people; the lock decides.
 const holderFile = "HOLDER"
 
-// A lock keeps other processes, and other Opens in this one, out of a folder.
+// A lock keeps other processes, and other Opens in this one, out of a folder. It is the kernel's lock
+// on the folder, which decides, and Pebble's on the file LOCK.
 type lock struct {
-	held   *folderLock
+	folder *os.File     // nil: not on a disk, or on one without such locks
+	file   *pebble.Lock // nil: of a reader
 	fs     vfs.FS
 	holder string // path of the holder file; "": none
 }
 
 // acquireLock locks the folder at path. shown is how the user names the folder.
 func acquireLock(path, shown string, o *Options) (*lock, error) {
-	held, err := lockFolder(o.FS, path, shown, o.ReadOnly)
+	l, err := lockFolder(o.FS, path, shown, o.ReadOnly)
+	if err != nil || o.ReadOnly {
+		return l, err
+	}
+	name := o.FS.PathJoin(path, holderFile)
+	f, err := o.FS.Create(name, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		l.holder = name
+		err = errors.Join(socket.WriteHolder(f, o.Holder, o.Socket), f.Close())
+	}
 	if err != nil {
-		return nil, err
-	}
-	l := &lock{held, o.FS, ""}
-	if o.ReadOnly {
-		return l, nil
-	}
-	l.holder = o.FS.PathJoin(path, holderFile)
-	if err := l.writeHolder(o.Holder, o.Socket); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), held.Close())
+		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
 	}
 	return l, nil
-}
-
-// A folderLock is the kernel's lock on the folder, which decides, and Pebble's on the file LOCK.
-type folderLock struct {
-	file   *pebble.Lock // nil: of a reader
-	folder *os.File     // nil: not on a disk, or on one without such locks
 }
 
 // errFlocked: another process, or another Open of this one, has the folder.
 var errFlocked = errors.New("the folder is locked")
 
-// Close gives the folder back.
-func (l *folderLock) Close() (err error) {
+// release gives the folder back.
+func (l *lock) release() (err error) {
+	if l.holder != "" {
+		err = l.fs.Remove(l.holder)
+	}
 	if l.file != nil {
-		err = l.file.Close()
+		err = errors.Join(err, l.file.Close())
 	}
 	return errors.Join(err, unflock(l.folder))
 }
@@ -89,8 +89,8 @@ func flock(path string, shared bool) (*os.File, error) {
 }
 
 // lockFolder locks the folder at path, of which readers share the lock.
-func lockFolder(files vfs.FS, path, shown string, reader bool) (*folderLock, error) {
-	l, err := new(folderLock), error(nil)
+func lockFolder(files vfs.FS, path, shown string, reader bool) (*lock, error) {
+	l, err := &lock{fs: files}, error(nil)
 	if files == vfs.Default {
 		if os.Geteuid() == 0 { // others are kept out by the system
 			if err := socket.CheckOwner(path); err != nil {
@@ -121,11 +121,11 @@ func LockFolder(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := lockFolder(vfs.Default, path, dir, false)
+	l, err := lockFolder(vfs.Default, path, dir, false)
 	if err != nil {
 		return nil, err
 	}
-	return held.Close, nil
+	return l.release, nil
 }
 
 // lockedError is ErrLocked with the holder and the next step for a person.
@@ -140,14 +140,6 @@ func (e *lockedError) Error() string {
 }
 
 func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause} }
-
-func (l *lock) writeHolder(holder, path string) error {
-	f, err := l.fs.Create(l.holder, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	return errors.Join(socket.WriteHolder(f, holder, path), f.Close())
-}
 
 // readHolder returns how the holder of the store in the folder names itself, and its socket or "".
 func readHolder(files vfs.FS, path string) (holder, at string) {
@@ -168,12 +160,4 @@ func HolderOf(dir string) (holder, at string) {
 		return socket.Unnamed, ""
 	}
 	return readHolder(vfs.Default, path)
-}
-
-// release gives the folder back.
-func (l *lock) release() (err error) {
-	if l.holder != "" {
-		err = l.fs.Remove(l.holder)
-	}
-	return errors.Join(err, l.held.Close())
 }

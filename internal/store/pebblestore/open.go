@@ -72,7 +72,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	}
 	po := pebbleOptions(o, disk, log)
 	po.EventListener = log.events()
-	po.Lock, po.ReadOnly = l.held.file, o.ReadOnly
+	po.Lock, po.ReadOnly = l.file, o.ReadOnly
 	compactions := newScheduler()
 	po.Experimental.CompactionScheduler = compactions
 	db, err := openDatabase(path, po, failure)
@@ -120,20 +120,19 @@ const Restoring = ".restoring"
 // the folder has data without the files that make it a store: nobody may fill it anew.
 func prepareFolder(dir string, o *Options) error {
 	is, err := isStore(dir, o.FS)
-	switch {
+	switch restoring := filepath.Clean(dir) + Restoring; {
 	case err != nil:
 		return fmt.Errorf("open store %s: %w", dir, err)
-	case o.Create && !is:
-		restoring := filepath.Clean(dir) + Restoring
+	case !o.Create && !is:
+		return fmt.Errorf("%w: %s", store.ErrMissing, dir)
+	case !is:
 		if _, err := o.FS.Stat(restoring); err == nil {
 			return fmt.Errorf("%w: %s: a restore to it is under way or was cut off: say it again, or remove %s",
 				store.ErrMissing, dir, restoring)
 		}
+	}
+	if o.Create {
 		return makeFolder(o.FS, dir)
-	case o.Create:
-		return makeFolder(o.FS, dir)
-	case !is:
-		return fmt.Errorf("%w: %s", store.ErrMissing, dir)
 	}
 	return nil
 }
@@ -141,30 +140,19 @@ func prepareFolder(dir string, o *Options) error {
 // makeFolder makes dir and its parents, readable by the owner alone, and syncs them, so that a
 // power cut cannot take the name of the folder away.
 func makeFolder(files vfs.FS, dir string) error {
-	var parents []string // of the missing folders, nearest first
-	for d := dir; ; {
-		_, err := files.Stat(d)
-		if err == nil {
-			break
-		}
-		parent := files.PathDir(d)
-		if !errors.Is(err, fs.ErrNotExist) || parent == d {
-			return err
-		}
-		parents = append(parents, parent)
-		d = parent
+	parent := files.PathDir(dir)
+	if _, err := files.Stat(dir); !errors.Is(err, fs.ErrNotExist) || parent == dir {
+		return err
+	}
+	if err := makeFolder(files, parent); err != nil {
+		return err
 	}
 	if err := files.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, d := range parents {
-		f, err := files.OpenDir(d)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
+	d, err := files.OpenDir(parent)
+	if err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,6 +1,7 @@
 package pebblestore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +10,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/duesday/duesday/internal/store"
 )
 
 // raiseBatch is the size of a commit of rebuilt rows, in bytes.
@@ -79,27 +78,20 @@ func (l *layout) rebuild(db *pebble.DB) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := it.Close(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, it.Close()) }()
 	b := db.NewBatch()
 	for ok := it.First(); ok; ok = it.Next() {
 		id, err := decodeKeyTail(it.Key()[2:])
 		if err != nil {
 			return err
 		}
-		var item store.Item
-		if item, err = l.decodeBase(it.Key()[2:], it.Value(), id.PK); err != nil {
+		item, err := l.decodeBase(it.Key()[2:], it.Value(), id.PK)
+		if err != nil {
 			return err
 		}
 		for _, r := range l.marks(id, item) {
-			if r.key == nil {
-				continue
-			}
-			if err := b.Set(r.key, r.value, nil); err != nil {
-				return err
+			if r.key != nil {
+				_ = b.Set(r.key, r.value, nil) // it fails only while the batch is being committed
 			}
 		}
 		if b.Len() >= raiseBatch {

@@ -2,10 +2,12 @@ package pebblestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -69,13 +71,14 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 		w := walk{store: s, reverse: q.Reverse}
 		var after []byte
 		if x == nil {
-			w.bounds(q, appendBaseKey(nil, l.id, store.Key{PK: q.Partition}), appendPlain, 0)
+			plain := func(dst []byte, s string) []byte { return append(dst, s...) }
+			w.bounds(q, appendBaseKey(nil, l.id, store.Key{PK: q.Partition}), plain, 0)
 			after = appendBaseKey(nil, l.id, q.After.Key)
 			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
 				return l.visible(tail, value, q.Partition, now)
 			}
 		} else {
-			xl := l.index(q.Index)
+			xl := &l.indexes[slices.IndexFunc(l.indexes, func(xl indexLayout) bool { return xl.Name == x.Name })]
 			w.bounds(q, appendComponent([]byte{l.id, xl.number}, q.Partition), appendEscaped, escape, afterEnd)
 			after = appendIndexKey(nil, l.id, xl.number, q.After.Index, q.After.Key)
 			w.decode = func(tail, value []byte, now int64) (store.Item, error) {
@@ -121,15 +124,6 @@ type walk struct {
 	// decode returns the item of a row, or nil to leave it out. tail is the key without its
 	// first two bytes; now is in Unix seconds.
 	decode func(tail, value []byte, now int64) (store.Item, error)
-}
-
-func (l *layout) index(name string) *indexLayout {
-	for i := range l.indexes {
-		if l.indexes[i].Name == name {
-			return &l.indexes[i]
-		}
-	}
-	return nil
 }
 
 // visible decodes a base row, or returns nil when the item has expired.
@@ -182,12 +176,7 @@ func (w *walk) page(n int) (items []store.Item, more bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() {
-		if closeErr := it.Close(); err == nil {
-			err = closeErr
-		}
-		err = damaged(s.dir, err)
-	}()
+	defer func() { err = damaged(s.dir, cmp.Or(err, it.Close())) }()
 	first, next := it.First, it.Next
 	if w.reverse {
 		first, next = it.Last, it.Prev

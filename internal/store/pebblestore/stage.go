@@ -12,7 +12,7 @@ import (
 // A stage is the committer's work on a group. It resolves each request against the items as the
 // earlier ones leave them, and collects the accepted writes in a batch.
 type stage struct {
-	store  *Store
+	*Store
 	recent *recent
 	iter   *pebble.Iterator // over the state before the group; made when first needed
 	batch  *pebble.Batch    // made when first needed
@@ -26,20 +26,11 @@ type outcome struct {
 	new store.Item // nil for none
 }
 
-// decide gives the request its decision and stages its changes.
-func (st *stage) decide(r *request, now int64) {
-	if r.expired != nil {
-		r.dropped, r.err = st.dropExpired(r.expired, now)
-	} else {
-		r.err = st.add(r, now)
-	}
-}
-
 // apply applies the staged changes of the group, without waiting for the sync. An error is fatal.
 func (st *stage) apply(g *group) error {
 	if st.iter != nil {
 		if err := st.iter.Close(); err != nil { // also what load has met
-			return fmt.Errorf("read: %w", damaged(st.store.dir, err))
+			return fmt.Errorf("read: %w", damaged(st.dir, err))
 		}
 		st.iter = nil
 	}
@@ -47,20 +38,16 @@ func (st *stage) apply(g *group) error {
 		return nil
 	}
 	g.batch, st.batch = st.batch, nil
-	if err := st.store.apply(g.batch); err != nil {
+	apply := st.db.ApplyNoSyncWait
+	if !st.sync.Sync { // a test's planted bug
+		apply = st.db.Apply
+	}
+	if err := apply(g.batch, st.sync); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	g.view = newView(st.store.db)
+	g.view = newView(st.db)
 	st.recent.rotate()
 	return nil
-}
-
-// apply makes the batch visible to the committer and starts its sync.
-func (s *Store) apply(b *pebble.Batch) error {
-	if !s.sync.Sync { // a test's planted bug
-		return s.db.Apply(b, s.sync)
-	}
-	return s.db.ApplyNoSyncWait(b, s.sync)
 }
 
 // add stages the request's writes. It resolves every one before it stages any, so that a conflict
@@ -116,9 +103,9 @@ func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 		return e, nil
 	}
 	if st.iter == nil {
-		it, err := st.store.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
+		it, err := st.db.NewIter(&pebble.IterOptions{UseL6Filters: true})
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
+			return nil, fmt.Errorf("read: %w", damaged(st.dir, err))
 		}
 		st.iter = it
 	}
@@ -126,21 +113,21 @@ func (st *stage) load(l *layout, id store.Key, key []byte) (*entry, error) {
 	if st.iter.SeekPrefixGE(key) && bytes.Equal(st.iter.Key(), key) {
 		value, err := st.iter.ValueAndErr()
 		if err != nil {
-			return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
+			return nil, fmt.Errorf("read: %w", damaged(st.dir, err))
 		}
 		if e.item, err = l.decodeBase(key[2:], value, id.PK); err != nil {
 			return nil, fmt.Errorf("table %s: %w", l.Name, err)
 		}
 		e.marks, e.size = l.marks(id, e.item), len(value)
 	} else if err := st.iter.Error(); err != nil {
-		return nil, fmt.Errorf("read: %w", damaged(st.store.dir, err))
+		return nil, fmt.Errorf("read: %w", damaged(st.dir, err))
 	}
 	return e, nil
 }
 
 func (st *stage) writes() *pebble.Batch {
 	if st.batch == nil {
-		st.batch = st.store.db.NewBatch()
+		st.batch = st.db.NewBatch()
 	}
 	return st.batch
 }
