@@ -61,7 +61,9 @@ func BenchmarkReopen(b *testing.B) {
 	}
 	enc := json.NewEncoder(&text)
 	for number := range memory.ledger.lines.n {
-		if err := enc.Encode(memory.ledger.record(number, fmt.Sprint("key", number))); err != nil {
+		line := recordOf(memory.ledger.entry(number))
+		line.Key = fmt.Sprint("key", number)
+		if err := enc.Encode(line); err != nil {
 			b.Fatal(err)
 		}
 	}

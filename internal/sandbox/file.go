@@ -59,7 +59,19 @@ func load(f lockedFile, l *ledger) error {
 	if err != nil {
 		return err
 	}
-	return mend(f, good, whole)
+	info, err := f.Stat()
+	if err != nil || info.Size() == good && whole {
+		return err
+	}
+	if err := f.Truncate(good); err != nil { // a torn end would spoil the next line
+		return err
+	}
+	if !whole {
+		if _, err := f.Write([]byte("\n")); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }
 
 // read adds the file's lines to the ledger. good is the number of their bytes. whole is false if
@@ -90,26 +102,6 @@ func read(f lockedFile, l *ledger) (good int64, whole bool, err error) {
 			return good, false, nil
 		}
 	}
-}
-
-// mend cuts off a torn end, which would spoil the next line.
-func mend(f lockedFile, good int64, whole bool) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() == good && whole {
-		return nil
-	}
-	if err := f.Truncate(good); err != nil {
-		return err
-	}
-	if !whole {
-		if _, err := f.Write([]byte("\n")); err != nil {
-			return err
-		}
-	}
-	return f.Sync()
 }
 
 // syncDir makes the name of a new file durable.
@@ -197,8 +189,13 @@ func (w *writer) run() {
 	var text bytes.Buffer
 	var batch []record
 	for {
-		var more bool
-		if batch, more = w.next(batch[:0]); !more {
+		w.mu.Lock()
+		for len(w.pending) == 0 && !w.closing {
+			w.work.Wait()
+		}
+		batch, w.pending = w.pending, batch[:0]
+		w.mu.Unlock()
+		if len(batch) == 0 {
 			break
 		}
 		text.Reset()
@@ -224,18 +221,6 @@ func (w *writer) run() {
 	w.err = cmp.Or(w.err, err)
 	w.mu.Unlock()
 	close(w.stopped)
-}
-
-// next waits for lines, takes them all and leaves the empty slice in their place. more is false if
-// there are none and the writer is closing.
-func (w *writer) next(empty []record) (batch []record, more bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.pending) == 0 && !w.closing {
-		w.work.Wait()
-	}
-	batch, w.pending = w.pending, empty
-	return batch, len(batch) > 0
 }
 
 func flush(f file, text *bytes.Buffer, batch []record) error {

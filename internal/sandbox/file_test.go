@@ -272,7 +272,7 @@ func FuzzRestore(f *testing.F) {
 		if l.restore(text) != nil {
 			return
 		}
-		again, err := json.Marshal(l.record(0, ""))
+		again, err := json.Marshal(recordOf(l.entry(0)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,11 +16,11 @@ import (
 // numbers for strings.
 type ledger struct {
 	view
-	refs      map[string]uint32  // intents by ref
-	keys      map[keyHash]uint32 // the line of the key's answer
-	names     map[string]uint32  // places in text, of repeated strings
-	successes []uint32           // succeeded lines by (at, line)
-	flaky     map[flakyKey]bool  // periods in which the flaky method has had its decline
+	refs      map[string]uint32    // intents by ref
+	keys      map[keyHash]uint32   // the line of the key's answer
+	names     map[string]uint32    // places in text, of repeated strings
+	successes []uint32             // succeeded lines by (at, line)
+	flaky     map[billing.Tag]bool // periods in which the flaky method has had its decline
 	reversals reversals
 }
 
@@ -70,12 +70,8 @@ type intent struct {
 }
 
 type (
-	state    uint8
-	keyHash  [16]byte
-	flakyKey struct {
-		install, account, subscription string
-		period                         int
-	}
+	state   uint8
+	keyHash [16]byte
 )
 
 // states gives each state a number: the index.
@@ -103,7 +99,7 @@ func hashKey(key string) keyHash {
 
 func newLedger() *ledger {
 	return &ledger{view: view{text: []string{""}}, refs: map[string]uint32{}, keys: map[keyHash]uint32{},
-		names: map[string]uint32{"": 0}, flaky: map[flakyKey]bool{}}
+		names: map[string]uint32{"": 0}, flaky: map[billing.Tag]bool{}}
 }
 
 // add appends the line and moves its intent. key is "" when there is none.
@@ -190,9 +186,11 @@ func (l *ledger) intern(s string) uint32 {
 	return i
 }
 
-func (l *ledger) flakyKey(t uint32) flakyKey {
+// flakyKey names the period of the terms.
+func (l *ledger) flakyKey(t uint32) billing.Tag {
 	tag := l.tag(l.terms.at(t))
-	return flakyKey{tag.Installation, tag.Account, tag.Subscription, tag.Period}
+	tag.SKU, tag.Generation = "", 0
+	return tag
 }
 
 func (v *view) name(i uint32) string { return v.text[i] }

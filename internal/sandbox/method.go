@@ -45,16 +45,3 @@ func Knows(method string) bool {
 	_, ok := byMethods[method]
 	return ok
 }
-
-// outcomeOf decides an attempt. To the processor an unknown token is no payment method: a definite
-// decline, and another attempt is pointless.
-func outcomeOf(method string, firstFlaky bool) outcome {
-	o, ok := byMethods[method]
-	switch {
-	case !ok:
-		return noMethod
-	case method == methodFlaky && firstFlaky:
-		return generic
-	}
-	return o
-}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -73,26 +74,17 @@ func Parse(text string) (file string, o Options, err error) {
 			"sandbox:http://HOST:PORT", text)
 	}
 	file, query, _ := strings.Cut(rest, "?")
-	if err := o.parse(query); err != nil {
+	values, err := url.ParseQuery(query)
+	for name, list := range values {
+		if len(list) > 1 {
+			err = cmp.Or(err, fmt.Errorf("parameter %s is given %d times", name, len(list)))
+		}
+		err = cmp.Or(err, o.set(name, list[0]))
+	}
+	if err = cmp.Or(err, o.check()); err != nil {
 		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
 	}
 	return file, o, nil
-}
-
-func (o *Options) parse(query string) error {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return err
-	}
-	for name, list := range values {
-		if len(list) > 1 {
-			return fmt.Errorf("parameter %s is given %d times", name, len(list))
-		}
-		if err := o.set(name, list[0]); err != nil {
-			return err
-		}
-	}
-	return o.check()
 }
 
 // ParseServer reads sandbox:http://HOST:PORT. ok reports whether the text names a server at

@@ -42,13 +42,6 @@ type record struct {
 
 const atLayout = "2006-01-02T15:04:05.000Z"
 
-// record returns the line for the file; the key is not kept in memory.
-func (l *ledger) record(number uint32, key string) record {
-	r := recordOf(l.entry(number))
-	r.Key = key
-	return r
-}
-
 func recordOf(e Entry) record {
 	return record{Ref: e.Ref, Account: e.Tag.Account, Subscription: e.Tag.Subscription, SKU: e.Tag.SKU,
 		Period: e.Tag.Period, Generation: e.Tag.Generation, Attempt: e.Attempt, Amount: e.Amount.Decimal(),

@@ -53,7 +53,9 @@ func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
 func (s *Sandbox) write(n line, key string) uint32 {
 	number := s.ledger.add(n, key)
 	if s.out != nil {
-		s.out.add(s.ledger.record(number, key))
+		line := recordOf(s.ledger.entry(number))
+		line.Key = key // it is not kept in memory
+		s.out.add(line)
 	}
 	return number
 }
@@ -142,11 +144,17 @@ func (s *Sandbox) confirm(r billing.ConfirmRequest) (billing.Intent, error) {
 	return in, err
 }
 
-// attempt tries to take the money. mu is held.
+// attempt tries to take the money. To the processor an unknown token is no payment method: a definite
+// decline, and another attempt is pointless. mu is held.
 func (s *Sandbox) attempt(last line, charge uint32, r billing.ConfirmRequest, now int64) uint32 {
 	l := s.ledger
-	first := r.Method == methodFlaky && !l.flaky[l.flakyKey(last.terms)]
-	o := outcomeOf(r.Method, first)
+	o, known := byMethods[r.Method]
+	switch {
+	case !known:
+		o = noMethod
+	case r.Method == methodFlaky && !l.flaky[l.flakyKey(last.terms)]:
+		o = generic
+	}
 	last.at, last.attempt, last.charge, last.hard = now, int32(r.Attempt), charge, o.hard
 	last.method, last.code = l.intern(r.Method), l.intern(o.code)
 	last.state, _ = stateOf(o.state)

@@ -100,16 +100,14 @@ var codes = [...]struct {
 	{billing.ErrNoIntent, "no_intent", http.StatusNotFound},
 }
 
-// codeFailed is the code of every other error, after which the outcome is unknown.
-const codeFailed = "failed"
-
+// formOfError gives every other error the code "failed", after which the outcome is unknown.
 func formOfError(err error) (*errorForm, int) {
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
 			return &errorForm{Code: c.code, Message: err.Error()}, c.status
 		}
 	}
-	return &errorForm{Code: codeFailed, Message: err.Error()}, http.StatusInternalServerError
+	return &errorForm{Code: "failed", Message: err.Error()}, http.StatusInternalServerError
 }
 
 // err returns the error of the code, nil for no form. An unknown code is ErrUnknown.
