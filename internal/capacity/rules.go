@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -32,8 +31,6 @@ func (u Units) Minus(v Units) Units { return Units{u.Read - v.Read, u.Write - v.
 
 // Times returns the units of n such calls.
 func (u Units) Times(n float64) Units { return Units{u.Read * n, u.Write * n} }
-
-func (u Units) String() string { return fmt.Sprintf("%g read, %g write", u.Read, u.Write) }
 
 // A Consistency is the promise of a read, as its cost.
 type Consistency float64

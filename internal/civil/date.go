@@ -197,20 +197,5 @@ func (d Date) MarshalText() ([]byte, error) {
 	return []byte(d.String()), nil
 }
 
-// UnmarshalText is the inverse of [Date.MarshalText]: empty text is the zero
-// Date, and other text is read by [Parse]. On an error d is unchanged.
-func (d *Date) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*d = Date{}
-		return nil
-	}
-	parsed, err := Parse(string(text))
-	if err != nil {
-		return err
-	}
-	*d = parsed
-	return nil
-}
-
 // digit returns the last decimal digit of a non-negative n.
 func digit(n int) byte { return '0' + byte(n%10) }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -73,10 +74,7 @@ func (f form) amount(a money.Amount) string {
 		whole += f.decimal + decimals
 	}
 	code := a.Currency().Code()
-	text, space := f.signs[code], f.space
-	if text == "" {
-		text = signs[code]
-	}
+	text, space := cmp.Or(f.signs[code], signs[code]), f.space
 	if text == "" {
 		text, space = code, "\u00a0"
 	}

@@ -82,10 +82,10 @@ func NewTemplates(dir string) (*Templates, error) {
 	if err != nil || dir == "" {
 		return t, err
 	}
-	if err := t.override(os.DirFS(dir)); err != nil {
-		return nil, fmt.Errorf("mail templates in %s: %w", dir, err)
+	if err = t.override(os.DirFS(dir)); err == nil {
+		err = t.check()
 	}
-	if err := t.check(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("mail templates in %s: %w", dir, err)
 	}
 	return t, nil

@@ -56,9 +56,11 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		text := d[key]
 		return f.rewrite(text[:min(len(text), len(time.DateOnly))], time.DateOnly, f.day, text)
 	}
+	amount := func(key, usual string) string { return f.amountIn(d[outbox.DataCurrency], d[key], d[usual]) }
 	v := &view{Kind: e.Kind, Language: language, Merchant: clean(s.MerchantName), Address: clean(s.PostalAddress),
 		Account: d[outbox.DataAccount], Email: d[outbox.DataEmail], Subscription: d[outbox.DataSubscription],
-		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]), Amount: f.amountIn(d), Before: f.before(d),
+		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]),
+		Amount:  amount(outbox.DataAmount, outbox.DataAmountText), Before: amount(outbox.DataBefore, outbox.DataBefore),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
 		CollectUntil: day(outbox.DataCollect),
 		Receipt:      d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
@@ -104,27 +106,17 @@ func (v *view) facts() []fact {
 	})
 }
 
-// amountIn writes out the data's amount. Without an amount that can be read it returns the text of
-// whoever wrote the effect.
-func (f form) amountIn(data map[string]string) string {
-	c, err := money.ParseCurrency(data[outbox.DataCurrency])
+// amountIn writes out an amount. It returns usual for one that cannot be read.
+func (f form) amountIn(currency, amount, usual string) string {
+	c, err := money.ParseCurrency(currency)
 	if err != nil {
-		return data[outbox.DataAmountText]
+		return usual
 	}
-	a, err := money.Parse(data[outbox.DataAmount], c)
+	a, err := money.Parse(amount, c)
 	if err != nil {
-		return data[outbox.DataAmountText]
+		return usual
 	}
 	return f.amount(a)
-}
-
-// before writes out the amount until a change of the price; "" if it is not known.
-func (f form) before(data map[string]string) string {
-	if data[outbox.DataBefore] == "" {
-		return ""
-	}
-	return f.amountIn(map[string]string{outbox.DataCurrency: data[outbox.DataCurrency],
-		outbox.DataAmount: data[outbox.DataBefore], outbox.DataAmountText: data[outbox.DataBefore]})
 }
 
 // rewrite writes out the date of the layout by another one. It returns usual for any other text.
@@ -136,9 +128,12 @@ func (f form) rewrite(text, layout, by, usual string) string {
 	return f.date(t, by)
 }
 
+// link returns the effect's link if it is a web address in one line, or nil.
 func (f form) link(e outbox.Effect) *link {
 	address := e.Data[outbox.DataLink]
-	if !usable(address) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
+		strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil
 	}
 	l := &link{URL: address}
@@ -146,13 +141,6 @@ func (f form) link(e outbox.Effect) *link {
 		l.Until = f.date(t.UTC(), f.moment)
 	}
 	return l
-}
-
-// usable reports whether the link is a web address in one line.
-func usable(link string) bool {
-	u, err := url.Parse(link)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil &&
-		!strings.ContainsFunc(link, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // reason returns the decline code if a customer may be told of it, or "". A reader of the mail must

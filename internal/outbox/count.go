@@ -52,14 +52,6 @@ const (
 	claimRows = 20
 )
 
-// batch is how many rows are counted together.
-func (o *Outbox) batch() int {
-	if o.lease > 0 {
-		return claimRows
-	}
-	return countRows
-}
-
 // A row is one that is due. One that was counted is claimed already, where effects are claimed.
 type row struct {
 	store.Item

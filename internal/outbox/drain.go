@@ -102,6 +102,10 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 		}
 	}
 	var held []store.Item // rows with sums
+	batch := countRows
+	if o.lease > 0 {
+		batch = claimRows
+	}
 	for n, last := 0, lastDue(o.now()); n < shards; n++ {
 		q := store.Query{Partition: o.queue.shard(n), To: last, Limit: pageRows}
 		for more := true; more; {
@@ -119,7 +123,7 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 				var err error
 				if o.tally == nil || it.Str(schema.Sums) == "" {
 					err = send(row{Item: it})
-				} else if held = append(held, it); len(held) == o.batch() {
+				} else if held = append(held, it); len(held) == batch {
 					err, held = o.countAndSend(ctx, held, send), nil
 				}
 				if err != nil {

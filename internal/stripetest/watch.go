@@ -24,16 +24,22 @@ import (
 // (http.ErrAbortHandler), and a hijacked connection. The check comes when the handler returns, so
 // a test must close its server before it ends.
 func (s *Spec) Watch(t testing.TB, next http.Handler) http.Handler {
-	return newReporter(t, s, true).around(next)
+	return s.watch(t, next, true)
 }
 
 // WatchRequests is Watch for requests alone. It reports a wrong request whatever the answer is. It
 // is for stripe-mock, whose samples have fields beyond the specification.
 func (s *Spec) WatchRequests(t testing.TB, next http.Handler) http.Handler {
-	return newReporter(t, s, false).around(next)
+	return s.watch(t, next, false)
 }
 
-func (r *reporter) around(next http.Handler) http.Handler {
+func (s *Spec) watch(t testing.TB, next http.Handler, answers bool) http.Handler {
+	r := &reporter{spec: s, answers: answers, t: t, seen: map[string]bool{}}
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.t = nil
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		e, q, err := exchangeOf(q)
 		if !e.judged() {
@@ -91,16 +97,6 @@ type reporter struct {
 	mu   sync.Mutex
 	t    testing.TB // nil after the end
 	seen map[string]bool
-}
-
-func newReporter(t testing.TB, spec *Spec, answers bool) *reporter {
-	r := &reporter{spec: spec, answers: answers, t: t, seen: map[string]bool{}}
-	t.Cleanup(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.t = nil
-	})
-	return r
 }
 
 func (r *reporter) judge(e exchange) {

@@ -87,25 +87,23 @@ const (
 
 // send hands one message over, and returns the step of an error.
 func (s *Sender) send(ctx context.Context, c *conn, m *mail.Message) (step string, err error) {
-	err = within(ctx, s.command, c.net, func() error { return c.client.Mail(m.From) })
-	if err != nil {
+	if err = within(ctx, s.command, c.net, func() error { return c.client.Mail(m.From) }); err != nil {
 		return stepSender, err
 	}
 	c.used = true
-	err = within(ctx, s.command, c.net, func() error { return c.client.Rcpt(m.To) })
-	if err != nil {
+	if err = within(ctx, s.command, c.net, func() error { return c.client.Rcpt(m.To) }); err != nil {
 		return stepRecipient, err
 	}
 	s.taken.Store(true)
 	return stepMessage, within(ctx, s.message, c.net, func() error {
 		w, err := c.client.Data()
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = w.Write(m.Bytes)
 		}
-		if _, err = w.Write(m.Bytes); err != nil {
-			return err
+		if err == nil {
+			err = w.Close()
 		}
-		return w.Close()
+		return err
 	})
 }
 

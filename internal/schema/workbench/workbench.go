@@ -175,15 +175,10 @@ func names(d *schema.Description) []string {
 }
 
 func cell(v store.Value) (string, error) {
-	switch v.Kind() {
-	case store.KindNone:
-		return "", nil
-	case store.KindString:
-		return v.Str(), nil
-	case store.KindNumber:
-		return v.Num(), nil
-	}
 	kind, inner := typed(v)
+	if text, ok := inner.(string); ok || v.IsZero() {
+		return text, nil
+	}
 	if kind == "" {
 		return "", fmt.Errorf("a value of kind %d has no form here", v.Kind())
 	}

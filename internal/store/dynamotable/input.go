@@ -1,7 +1,6 @@
 package dynamotable
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -41,27 +40,20 @@ func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
 		in.BillingMode = types.BillingModeProvisioned
 		in.ProvisionedThroughput = s.Provisioned.throughput()
 	}
-	names := map[string]bool{}
-	note := func(partition, sort string) {
-		names[partition] = true
-		if sort != "" {
-			names[sort] = true
-		}
-	}
-	note(table.PartitionKey, table.SortKey)
+	names := []string{table.PartitionKey, table.SortKey}
 	for i := range table.Indexes {
 		x := &table.Indexes[i]
-		note(x.PartitionKey, x.SortKey)
-		index := types.GlobalSecondaryIndex{IndexName: &x.Name, KeySchema: keySchema(x.PartitionKey, x.SortKey),
-			Projection: projection(x)}
-		if s.Provisioned != nil {
-			index.ProvisionedThroughput = s.Provisioned.throughput()
-		}
-		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, index)
+		names = append(names, x.PartitionKey, x.SortKey)
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{IndexName: &x.Name,
+			KeySchema: keySchema(x.PartitionKey, x.SortKey), Projection: projection(x),
+			ProvisionedThroughput: in.ProvisionedThroughput})
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		in.AttributeDefinitions = append(in.AttributeDefinitions,
-			types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if name != "" {
+			in.AttributeDefinitions = append(in.AttributeDefinitions,
+				types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+		}
 	}
 	return in
 }

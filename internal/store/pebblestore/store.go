@@ -96,16 +96,6 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.db.Close(), s.lock.release())
 }
 
-// Metrics returns Pebble's figures as a table for people.
-func (s *Store) Metrics() string {
-	s.gate.RLock()
-	defer s.gate.RUnlock()
-	if s.closed {
-		return ""
-	}
-	return s.db.Metrics().String()
-}
-
 // A view is a durable state of the database. It is closed when the finisher and the last reader
 // have released it: an open view keeps old versions from being compacted away.
 type view struct {
