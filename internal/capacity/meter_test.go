@@ -216,10 +216,7 @@ func TestLinesAndPartitions(t *testing.T) {
 		t.Errorf("partitions %v, want %v", got, want)
 	}
 	used := m.Usage()
-	var lines []capacity.Line
-	for l := range used.Sorted() {
-		lines = append(lines, l)
-	}
+	lines := used.Sorted()
 	wantLines := []capacity.Line{
 		{Op: capacity.OpQuery, Table: table.Name, Index: "by-day"},
 		{Op: capacity.OpPut, Table: table.Name, Item: "SUB#1"},

@@ -2,7 +2,7 @@ package capacity
 
 import (
 	"cmp"
-	"iter"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -67,24 +67,10 @@ func (u Usage) Plus(v Usage) Usage {
 	return sum
 }
 
-// Sorted yields the lines by table, item, index and kind.
-func (u Usage) Sorted() iter.Seq2[Line, Count] {
-	lines := slices.SortedFunc(maps.Keys(u), func(a, b Line) int {
-		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Index, b.Index),
-			cmp.Compare(a.Op, b.Op), flag(a.Transaction)-flag(b.Transaction), flag(a.Failed)-flag(b.Failed))
-	})
-	return func(yield func(Line, Count) bool) {
-		for _, l := range lines {
-			if !yield(l, u[l]) {
-				return
-			}
-		}
+// Sorted returns the lines by table, item, index and kind.
+func (u Usage) Sorted() []Line {
+	place := func(l Line) string {
+		return fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%t %t", l.Table, l.Item, l.Index, l.Op, l.Transaction, l.Failed)
 	}
-}
-
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return slices.SortedFunc(maps.Keys(u), func(a, b Line) int { return cmp.Compare(place(a), place(b)) })
 }

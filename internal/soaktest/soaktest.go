@@ -80,18 +80,6 @@ func Long(t testing.TB) {
 	}
 }
 
-// Raced reports whether the race detector is on. It makes everything five times slower.
-func Raced() bool { return raced }
-
-// Alone skips a test of many cases on one goroutine if the race detector is on: it has nothing to
-// find there.
-func Alone(t testing.TB) {
-	t.Helper()
-	if raced {
-		t.Skip("one goroutine: go test without -race plays it")
-	}
-}
-
 // Cases returns how many cases of a test are played: few under -short, usual without it, or all in
 // a soak. A smaller number than all is logged.
 func Cases(t testing.TB, few, usual, all int) int {

@@ -463,7 +463,7 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 	g := newProgramme(t)
 	rng := rand.New(rand.NewPCG(1, 1))
 	share := func(percent int) bool {
-		if soaktest.Raced() {
+		if engine.Raced {
 			percent /= 4
 		}
 		return soaktest.On() || rng.IntN(10000) < percent*part

@@ -187,7 +187,7 @@ func (s *simulation) refused() bool {
 func TestSimulation_Hostile(t *testing.T) {
 	t.Parallel()
 	usual := 6
-	if soaktest.Raced() {
+	if engine.Raced {
 		usual = 2
 	}
 	var mu sync.Mutex

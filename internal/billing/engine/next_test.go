@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/soaktest"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -84,7 +83,7 @@ func eachOpen(do func(situation)) {
 // TestNext_Table holds the number of situations of each row, and a sum over the actions of all
 // situations, against testdata/next.golden: a change of any situation's action shows there.
 func TestNext_Table(t *testing.T) {
-	soaktest.Alone(t)
+	alone(t)
 	type row struct {
 		open  bool
 		act   action
@@ -133,7 +132,7 @@ func TestNext_Table(t *testing.T) {
 // TestNext_Promise holds every situation to the promise: no combination charges twice, ends a
 // period that could still be paid, or moves money against a person's decision.
 func TestNext_Promise(t *testing.T) {
-	soaktest.Alone(t)
+	alone(t)
 	eachClosed(func(x situation) {
 		switch a := next(x); a {
 		case doNothing, doReportParked, doRealign, doLapse, doParkOverload, doParkAltered:
@@ -221,7 +220,7 @@ func TestNext_Promise(t *testing.T) {
 // TestNext_EndsInACommit: whatever the processor answers to each request, a step asks at most
 // four times and then commits, so that no subscription keeps a worker.
 func TestNext_EndsInACommit(t *testing.T) {
-	soaktest.Alone(t)
+	alone(t)
 	var asks func(x situation, depth int)
 	asks = func(x situation, depth int) {
 		if depth > 5 {
@@ -259,4 +258,13 @@ func TestNext_EndsInACommit(t *testing.T) {
 			asks(x, 0)
 		}
 	})
+}
+
+// alone skips a test of many cases on one goroutine if the race detector is on: it has nothing to find
+// there.
+func alone(t *testing.T) {
+	t.Helper()
+	if Raced {
+		t.Skip("one goroutine: go test without -race plays it")
+	}
 }

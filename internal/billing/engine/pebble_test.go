@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
@@ -162,7 +163,7 @@ func (s *spy) compare(t *testing.T) {
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
 	usual, seeds, cuts := 12, 0, 0
-	if soaktest.Raced() {
+	if engine.Raced {
 		usual = 4
 	}
 	for seed := range soaktest.Seeds(t, usual, 3000) {

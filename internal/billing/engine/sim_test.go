@@ -406,7 +406,7 @@ func inParallel(workers int, seeds iter.Seq[uint64], play func(seed uint64)) {
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	usual, seeds := 16, 0
-	if soaktest.Raced() {
+	if engine.Raced {
 		usual = 8
 	}
 	var mu sync.Mutex

@@ -205,8 +205,8 @@ func cost(name string, n float64, parts ...part) Cost {
 	c := Cost{Name: name}
 	for _, p := range parts {
 		first := len(c.Lines)
-		for l, count := range p.usage.Sorted() {
-			step := p.step(l)
+		for _, l := range p.usage.Sorted() {
+			step, count := p.step(l), p.usage[l]
 			if step == "" {
 				continue
 			}

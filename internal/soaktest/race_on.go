@@ -1,5 +1,0 @@
-//go:build race
-
-package soaktest
-
-const raced = true
