@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -36,6 +37,7 @@ type work struct {
 	refused map[string]bool // connected accounts at which nothing may be opened
 
 	charging *chargingSwitch // of the run
+	since    time.Time       // end of the last run that has ended; zero: it is no run's work
 
 	paid int  // charged periods, but for past ones
 	sent sent // the attempt confirmed last
@@ -99,7 +101,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		if st.result == nil {
 			moved = true // if it is looked at again
 		} else {
-			st.result.New = moved || !st.known
+			st.result.New = moved || !st.known || e.waitsSince(ctx, s, w.since)
 			moved = false
 			report(*st.result)
 			w.count(st.result, past)
@@ -110,6 +112,27 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 	}
 	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run",
 		n, store.MaxTries)
+}
+
+// waitsSince reports whether the wait of the subscription's period began after that time: a webhook, a
+// person or a run that was killed has made it, and no run has told of it. A customer who was asked to
+// authenticate counts from the next day.
+func (e *Engine) waitsSince(ctx context.Context, s *billing.Subscription, since time.Time) bool {
+	o := s.Open
+	switch {
+	case since.IsZero():
+		return false
+	case s.Status == billing.ParkedState && !s.Collecting():
+		p, err := e.RecordOf(ctx, s.Name, s.Period)
+		return err == nil && p.Ended.After(since)
+	case o == nil:
+		return false
+	}
+	began := o.Opened
+	if n := len(o.Attempts); n > 0 {
+		began = o.Attempts[n-1].At
+	}
+	return began.After(since) || s.RequestedAt.After(since) || o.Asked.After(billing.TodayIn(s.TimeZone, since))
 }
 
 // count counts a charged period. A past one is none of those that a run catches up with.

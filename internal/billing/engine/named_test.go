@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
 )
 
 // TestRun_MarksTheNew: each result that a run has made is marked as new, and a wait from before it is not. Only
@@ -51,4 +52,38 @@ func TestRun_MarksTheNew(t *testing.T) {
 	mustNot(t, err)
 	w.goTo(date("2024-02-14"))
 	run(true, "2 failed new", "4 failed new", "5 parked")
+}
+
+// TestRun_MarksTheNewOfAKilledRun: no run has told of a wait that a killed run has made, whatever its point of
+// death; the next one marks it as new, and those after that do not.
+func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
+	for point := 1; ; point++ {
+		w := newWorld("2024-01-30T09:00", planted{})
+		w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
+		w.create(one("2023-09-28", func(n *billing.NewSubscription) { n.ID = "2"; n.Method = "" }))
+		w.tomorrow()
+		p := w.start(fault{point, true})
+		p.run(civil.Date{})
+		if !p.faults.struck() {
+			break
+		}
+		if ended, err := w.start().LastRunEnded(t.Context()); err != nil || !ended.IsZero() {
+			mustNot(t, err)
+			continue // it has told of them, and died in its maintenance
+		}
+		for _, isNew := range []bool{true, false} {
+			w.tomorrow()
+			var got []string
+			report, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+				got = append(got, fmt.Sprintf("%s %s %v", r.ID, r.Outcome, r.New))
+			}})
+			mustNot(t, err)
+			slices.Sort(got)
+			if want := []string{fmt.Sprintf("2 parked %v", isNew), fmt.Sprintf("s1 pending %v", isNew)}; !slices.Equal(got, want) ||
+				report.Waits > 0 != isNew {
+				t.Errorf("point %d: %q, want %q; %d wait", point, got, want, report.Waits)
+			}
+		}
+		w.report(t)
+	}
 }

@@ -37,7 +37,7 @@ type Result struct {
 	Due     civil.Date
 	Reason  string
 	Retry   civil.Date // the next attempt's day, of OutcomeRetry
-	New     bool       // this run has made it; else it repeats a wait from before the run
+	New     bool       // made since the last run that has ended; else it repeats a wait of which that one has told
 }
 
 // resultOf describes the subscription's open period, or else the one to be paid next.

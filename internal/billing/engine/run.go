@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +39,8 @@ type Report struct {
 }
 
 // NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
-// that has failed, is parked or unreadable, or waits since this run. A wait from before it, which
-// only the customer or the processor can end, does not count.
+// that has failed, is parked or unreadable, or waits since the last run ended. A wait from before that,
+// which only the customer or the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
@@ -113,7 +114,8 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.isLeft(n) {
 			return nil
 		}
-		return e.collect(ctx, n, work{day: o.Date, refused: j.refused, charging: j.charging}, j.add)
+		return e.collect(ctx, n, work{day: o.Date, refused: j.refused, charging: j.charging,
+			since: cmp.Or(meta.RunEnded, e.Opened.Created)}, j.add)
 	})
 	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || report.Off || ctx.Err() != nil ||
 		errors.Is(err, store.ErrClosed) {
