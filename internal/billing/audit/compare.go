@@ -67,7 +67,7 @@ func (a *auditor) ours(in *billing.Intent) bool {
 
 // addCharge looks for the receipt of a success. A list may show it twice.
 func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
-	n, period, ref := in.Tag.Name(), in.Tag.Period, a.hash(in.Ref)
+	n, period := in.Tag.Name(), in.Tag.Period
 	s := a.find(n)
 	known := s != nil
 	switch {
@@ -77,21 +77,8 @@ func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
 	case !known:
 		s = a.sub(n)
 	}
-	ended, before := false, false
-	var found *mark
-	for i := range s.marks {
-		switch m := &s.marks[i]; {
-		case int(m.period) != period:
-		case m.ref == ref && (m.kind == receiptOfCharge || m.kind == chargeAlone):
-			found = m
-		default:
-			ended, before = ended || m.kind == recordOfEnd, before || m.seen
-		}
-	}
-	if found == nil {
-		s.marks = append(s.marks, mark{kind: chargeAlone, ref: ref, sku: a.once(in.Tag.SKU), period: int32(period)})
-		found = &s.marks[len(s.marks)-1]
-	} else if found.seen {
+	found, ended, before := a.markOf(s, &in)
+	if found.seen {
 		return
 	}
 	found.seen = true
@@ -102,19 +89,50 @@ func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
 	if before {
 		a.problem("charged twice", n, period, "%s of %s succeeded beside another one", in.Ref, in.Amount)
 	}
-	switch receipt := money.New(found.minor, found.currency); {
-	case found.kind == receiptOfCharge && receipt != in.Amount:
+	receipt := money.New(found.minor, found.currency)
+	switch {
+	case found.kind != receiptOfCharge:
+		a.addUnsettled(ctx, s, &in, known, ended)
+	case receipt != in.Amount:
 		a.problem("amounts differ", n, period, "charged %s, receipt says %s", in.Amount, receipt)
-	case found.kind == receiptOfCharge:
+	}
+}
+
+// markOf returns the mark of the charge, and makes it if there is none. ended: the period has a record
+// that it ended unpaid; before: it has another success.
+func (a *auditor) markOf(s *audited, in *billing.Intent) (found *mark, ended, before bool) {
+	ref := a.hash(in.Ref)
+	for i := range s.marks {
+		switch m := &s.marks[i]; {
+		case int(m.period) != in.Tag.Period:
+		case m.ref == ref && (m.kind == receiptOfCharge || m.kind == chargeAlone):
+			found = m
+		default:
+			ended, before = ended || m.kind == recordOfEnd, before || m.seen
+		}
+	}
+	if found == nil {
+		s.marks = append(s.marks, mark{kind: chargeAlone, ref: ref, sku: a.once(in.Tag.SKU), period: int32(in.Tag.Period)})
+		found = &s.marks[len(s.marks)-1]
+	}
+	return found, ended, before
+}
+
+// addUnsettled reports a success without a receipt, unless something explains it. known: its subscription
+// is in the store.
+func (a *auditor) addUnsettled(ctx context.Context, s *audited, in *billing.Intent, known, ended bool) {
+	n, period := in.Tag.Name(), in.Tag.Period
+	past := period < int(s.next)
+	switch {
 	case a.opens[s] == opening{in.Ref, period}:
 		// The next run settles it.
-	case (!known || period >= int(s.next)) && a.hasMoved(ctx, &in):
+	case (!known || !past) && a.hasMoved(ctx, in):
 		// A run has charged it since its item was read.
-	case ended && period < int(s.next) && a.isCollected(ctx, &in):
+	case ended && past && a.isCollected(ctx, in):
 		a.opens[s] = opening{in.Ref, period} // since its record was read
 	case !known:
 		a.problem("charge without a subscription", n, period, "%s", in.Ref)
-	case period < int(s.next) && a.expired(s, period, in.Changed) && !ended:
+	case past && !ended && a.expired(s, period, in.Changed):
 		// Its receipt has expired.
 	default:
 		a.problem("charge without a receipt", n, period, "%s of %s", in.Ref, in.Amount)
