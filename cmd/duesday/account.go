@@ -19,7 +19,7 @@ import (
 
 func (p *program) accountCreate() *cobra.Command {
 	var email, zone, locale string
-	c := p.storeLeaf("create ACCOUNT --email ADDRESS", "Create an account without a subscription", need{create: true},
+	c := p.storeLeaf("create ACCOUNT --email ADDRESS", need{create: true},
 		func(ctx context.Context, s *session, args []string) error {
 			a, err := s.engine.CreateAccount(ctx, args[0], email, zone, locale)
 			return p.showAccount(a, err, args[0], "created")
@@ -57,7 +57,7 @@ func checkLocale(locale string) error {
 
 func (p *program) accountShow() *cobra.Command {
 	card := false
-	c := leaf("show ACCOUNT", "Show an account and its subscriptions", func(ctx context.Context, args []string) error {
+	c := leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
 		return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
 			a, err := s.engine.Account(ctx, args[0])
 			if err != nil {
@@ -116,13 +116,12 @@ func (p *program) showAccount(a *billing.Account, err error, id, what string) er
 
 func (p *program) accountList() *cobra.Command {
 	f := &listFilter{}
-	c := p.storeLeaf("list", "List accounts: all, or those of an address, SKU or status", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error {
-			return listAll(p, "account", f.accounts(ctx, p, s), viewAccount,
-				[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
-					return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
-				})
-		})
+	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		return listAll(p, "account", f.accounts(ctx, p, s), viewAccount,
+			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
+				return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
+			})
+	})
 	f.flags(c, "those with a subscription of")
 	return c
 }
@@ -130,11 +129,10 @@ func (p *program) accountList() *cobra.Command {
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale string
 	var change engine.AccountChange
-	c := p.storeLeaf("update ACCOUNT", "Change an account's address, time zone or language, and every copy of it", need{},
-		func(ctx context.Context, s *session, args []string) error {
-			a, err := s.engine.UpdateAccount(ctx, args[0], change)
-			return p.showAccount(a, err, args[0], "updated")
-		})
+	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
+		a, err := s.engine.UpdateAccount(ctx, args[0], change)
+		return p.showAccount(a, err, args[0], "updated")
+	})
 	f := c.Flags()
 	f.StringVar(&email, "email", "", "the new `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
@@ -152,8 +150,7 @@ func (p *program) accountUpdate() *cobra.Command {
 func (p *program) accountAttach() *cobra.Command {
 	var a engine.Attachment
 	var connected, fee, fallback string
-	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN",
-		"Set the payment method, customer or connected account of an account", need{processor: true},
+	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", need{processor: true},
 		func(ctx context.Context, s *session, args []string) error {
 			account, err := s.engine.Attach(ctx, args[0], a)
 			return p.showAccount(account, withoutWallet(err), args[0], "attached")
@@ -211,7 +208,7 @@ func withoutWallet(err error) error {
 }
 
 func (p *program) accountCardLink() *cobra.Command {
-	c := p.storeLeaf("card-link ACCOUNT[/SUBSCRIPTION]", "Make a link to a page where the customer enters a card",
+	c := p.storeLeaf("card-link ACCOUNT[/SUBSCRIPTION]",
 		need{processor: true}, func(ctx context.Context, s *session, args []string) error {
 			account, subscription, _ := strings.Cut(args[0], "/")
 			l, err := s.engine.CardLink(ctx, account, subscription)

@@ -26,8 +26,7 @@ import (
 func (p *program) demoCommand() *cobra.Command {
 	var o demo.Options
 	months := 0
-	c := leaf("demo", "Make up a book of subscriptions and run both jobs over the last months",
-		func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
+	c := leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that the book and its life follow from")

@@ -13,9 +13,9 @@ import (
 )
 
 func (p *program) dueCommand() *cobra.Command {
-	index := func(kind billing.Kind, short string) *cobra.Command {
+	index := func(kind billing.Kind) *cobra.Command {
 		on, until := dateFlag(), dateFlag()
-		c := p.storeLeaf(string(kind), short, need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		c := p.storeLeaf(string(kind), need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 			rows, ending := dueOn(ctx, s.engine, kind, on.value), 0
 			if on.value.IsZero() {
 				rows = dueUntil(ctx, s.engine, kind, until.value)
@@ -38,9 +38,7 @@ func (p *program) dueCommand() *cobra.Command {
 			return p.walkable("until", until.value)
 		})
 	}
-	return group("due", "List the subscriptions that the daily jobs will look at",
-		index(billing.Payments, "List subscriptions by the day of their next payment or retry"),
-		index(billing.Reminders, "List subscriptions by the day of their next reminder"))
+	return group("due", index(billing.Payments), index(billing.Reminders))
 }
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {

@@ -40,7 +40,7 @@ func asIs(t time.Time) *time.Time {
 
 func (p *program) eventShow() *cobra.Command {
 	body := false
-	c := p.trackingLeaf("show EVENT", "Show an event and its result", trackingNeed{},
+	c := p.trackingLeaf("show EVENT", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			e, err := t.Event(ctx, args[0])
 			if err != nil {
@@ -70,10 +70,6 @@ func (p *program) eventShow() *cobra.Command {
 	return c
 }
 
-func (p *program) replayCommand() *cobra.Command {
-	return p.trackingLeaf("replay EVENT...", "Apply stored events again", trackingNeed{stripe: true}, p.replayEvents)
-}
-
 // replayEvents applies every event, and fails at the end if one is missing.
 func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []string) error {
 	var missing []error
@@ -99,7 +95,7 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
-	c := p.trackingLeaf("rebuild", "Compare the stored payments and subscriptions with their stored events",
+	c := p.trackingLeaf("rebuild",
 		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
@@ -151,16 +147,15 @@ type eventFlags struct {
 
 func (p *program) eventList() *cobra.Command {
 	f := &eventFlags{from: instantFlag(), to: instantFlag()}
-	c := p.trackingLeaf("list", "List events, the oldest first: all, or those of an account or a subscription",
-		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
-			if f.waiting {
-				return listAll(p, "event", t.Waiting(ctx), viewEvent,
-					[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []any {
-						return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
-					})
-			}
-			return p.listEvents(ctx, t, f)
-		})
+	c := p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
+		if f.waiting {
+			return listAll(p, "event", t.Waiting(ctx), viewEvent,
+				[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []any {
+					return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
+				})
+		}
+		return p.listEvents(ctx, t, f)
+	})
 	fs := c.Flags()
 	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
 	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")

@@ -35,10 +35,10 @@ type exportFlags struct {
 }
 
 func (p *program) exportCommand() *cobra.Command {
-	kind := func(name, short string) (*cobra.Command, *exportFlags) {
+	kind := func(name string) (*cobra.Command, *exportFlags) {
 		f := &exportFlags{format: choiceFlag("csv", "jsonl")}
 		f.format.value, f.format.text = "csv", "csv"
-		c := p.storeLeaf(name, short, need{read: true},
+		c := p.storeLeaf(name, need{read: true},
 			func(ctx context.Context, s *session, _ []string) error { return p.export(ctx, s, name, f) })
 		c.Flags().Var(&f.format, "format", "of the lines")
 		c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to (default standard output)")
@@ -49,18 +49,17 @@ func (p *program) exportCommand() *cobra.Command {
 			return f.days.check()
 		}), f
 	}
-	accounts, _ := kind("accounts", "Write all accounts")
-	subscriptions, f := kind("subscriptions", "Write the active subscriptions, as a book that can be imported")
+	accounts, _ := kind("accounts")
+	subscriptions, f := kind("subscriptions")
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
 		"also those that are not active, with their status; that file cannot be imported")
-	receipts, f := kind("receipts", "Write receipts that have not expired: all, or those of some days")
+	receipts, f := kind("receipts")
 	f.days.flags(receipts, "were paid")
-	periods, f := kind("periods", "Write periods that ended unpaid or are parked: all, or those of some days")
+	periods, f := kind("periods")
 	f.days.flags(periods, "ended")
-	refunds, f := kind("refunds", "Write refunds and disputes: all, or those of some days")
+	refunds, f := kind("refunds")
 	f.days.flags(refunds, "were begun")
-	return group("export", "Write accounts, subscriptions, receipts, periods or refunds as CSV or JSON lines", accounts,
-		subscriptions, receipts, periods, refunds)
+	return group("export", accounts, subscriptions, receipts, periods, refunds)
 }
 
 func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {

@@ -25,36 +25,26 @@ func (p *program) groups(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(),
-		group("account", "Create, show, list and update accounts, and set their payment methods", p.accountCreate(),
-			p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(), p.accountCardLink()),
-		group("subscription", "Create, show, list and change subscriptions", p.subscriptionCreate(),
-			p.subscriptionShow(), p.subscriptionList(), p.subscriptionUpdate(),
-			p.subscriptionAction("pause", "Stop charging until resume; an open period ends first",
-				(*engine.Engine).Pause),
-			p.subscriptionAction("resume",
-				"Charge a paused or past_due subscription again, or undo cancel --at-period-end",
-				(*engine.Engine).Resume), p.subscriptionCancel(), p.subscriptionCharge(),
-			p.subscriptionAction("skip", "End a parked period without a charge", (*engine.Engine).SkipParked)),
-		group("receipt", "List receipts, record manual payments and refund charges", p.receiptList(),
-			p.receiptCreate(), p.receiptRefund()),
-		group("period", "List periods that did not end paid", p.periodList()), p.reportCommand(),
-		p.exportCommand())
+		group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
+			p.accountCardLink()),
+		group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
+			p.subscriptionCharge(), p.subscriptionLeaf("show", need{read: true}, p.showSubscription),
+			p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
+			p.subscriptionAction("skip", (*engine.Engine).SkipParked)),
+		group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), group("period", p.periodList()),
+		p.reportCommand(), p.exportCommand())
 	add("tracking", "Tracking of Stripe:", p.serveCommand(),
-		group("connect", "Register the Stripe accounts of merchants, and list them", p.connectAdd(),
-			p.connectList(), p.connectShow()),
-		group("purchase", "Sell through Stripe, and show the results", p.purchaseCreate(),
-			p.purchaseList(), p.purchaseShow()),
-		group("payment", "List and show the payments of purchases", p.paymentList(), p.paymentShow()),
-		group("event", "List and show the events of Stripe", p.eventList(), p.eventShow()),
-		p.replayCommand(), p.jobCommand(), p.rebuildCommand(), p.pollCommand())
-	add("store", "Store:", group("store", "Make, describe, adopt, copy, back up and restore a store",
-		p.storeCreate(), p.storeDescribe(), p.storeDrop(), p.storeAdopt(), p.storeCopy(), p.storeBackup(),
-		p.storeRestore(), p.storeCheck(), p.storeMigrate()),
-		group("settings", "Show and change the settings of a store", p.settingsShow(), p.settingsSet()),
-		group("schema", "Print the tables as files for other tools: NoSQL Workbench, CloudFormation, IAM",
-			p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
-	add("operating", "Operating:", p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(), p.chargingCommand(),
-		p.outboxCommand(), p.mailCommand(), p.versionCommand())
+		group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
+		group("payment", p.paymentList(), p.paymentShow()), group("event", p.eventList(), p.eventShow()),
+		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
+		p.pollCommand())
+	add("store", "Store:", group("store", p.storeCreate(), leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+		p.storeCopy(), p.storeBackup(), p.storeRestore(), leaf("check", p.checkStore), leaf("migrate", p.migrateStore)),
+		group("settings", p.settingsShow(), p.settingsSet()),
+		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
+	add("operating", "Operating:", p.storeLeaf("status", need{read: true, settings: true}, p.showStatus), p.verifyCommand(),
+		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), p.versionCommand())
 	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
 	root.SetCompletionCommandGroupID("operating")
@@ -71,37 +61,38 @@ func usageTemplate(usual string) string {
 	return before + begin + "\n\nGlobal flags, such as --store and --json: {{.Root.Name}} --help" + end + after
 }
 
-// help.txt has the long texts and the examples of the commands: a section begins with == and the
-// path of its command, an example with $. A command without an example has its path for one.
+// help.txt has the texts of the commands: a section begins with == and the path of its command,
+// followed by its short text; an example begins with $. A command without one has its path for it.
 //
 //go:embed help.txt
 var helpText string
 
-// helpTexts returns the lines of help.txt by the path of their command.
-func helpTexts() map[string][]string {
-	texts := map[string][]string{}
+// helpTexts returns the sections of help.txt by the path of their command.
+func helpTexts() map[string]string {
+	texts := map[string]string{}
 	for section := range strings.SplitSeq("\n"+helpText, "\n== ") {
 		path, text, _ := strings.Cut(section, "\n")
-		texts[path] = strings.Split(text, "\n")
+		texts[path] = text
 	}
 	return texts
 }
 
 // finish completes c and every command below it: its texts, and the completion of its arguments and
 // flags.
-func (p *program) finish(c *cobra.Command, texts map[string][]string) {
+func (p *program) finish(c *cobra.Command, texts map[string]string) {
 	for _, child := range c.Commands() {
 		p.finish(child, texts)
 	}
+	short, text, _ := strings.Cut(texts[c.CommandPath()], "\n")
 	long, examples := "", ""
-	for _, line := range texts[c.CommandPath()] {
+	for line := range strings.SplitSeq(text, "\n") {
 		if example, ok := strings.CutPrefix(line, "$ "); ok {
 			examples += "\n  " + example
 		} else {
 			long += line + "\n"
 		}
 	}
-	c.Long = cmp.Or(c.Long, strings.TrimSpace(long))
+	c.Short, c.Long = short, cmp.Or(c.Long, strings.TrimSpace(long))
 	if c.Example = strings.TrimPrefix(examples, "\n"); c.Example == "" && !c.HasSubCommands() {
 		c.Example = "  " + c.CommandPath()
 	}

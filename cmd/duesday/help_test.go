@@ -149,7 +149,7 @@ func TestHelp_Names(t *testing.T) {
 		"duesday demo":       {demoFolder},
 		"duesday schema iam": iam.Names(),
 	} {
-		contains(t, strings.Join(texts[path], "\n"), names...)
+		contains(t, texts[path], names...)
 	}
 }
 

@@ -19,8 +19,7 @@ import (
 
 func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p, refused: map[int]*billing.FieldError{}, changes: map[int]bool{}, told: map[string]bool{}}
-	c := leaf("import FILE", "Import a book of subscriptions: CSV, JSON lines or a NoSQL Workbench model",
-		func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
+	c := leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.update, "update", false, "change stored subscriptions and accounts where the file differs")
 	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and say what an import would do; write nothing")

@@ -114,26 +114,24 @@ func (p *post) open(s billing.Settings) (d outbox.Deliverer, done func(), err er
 }
 
 func (p *program) mailCommand() *cobra.Command {
-	export := leaf("export DIR", "Write the built-in templates into a folder, to be changed there",
-		func(_ context.Context, args []string) error {
-			names, err := mail.Export(args[0])
-			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%w; export replaces nothing: name another folder", err)
-			}
-			if err != nil {
-				return err
-			}
-			p.say("%s written to %s: use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
-			return p.json(object{"folder", args[0], "templates", names})
-		})
-	return group("mail", "Preview and test mail to customers, and export its templates",
-		p.mailPreview(), p.mailTest(), group("templates", "Export the templates of mail", export))
+	export := leaf("export DIR", func(_ context.Context, args []string) error {
+		names, err := mail.Export(args[0])
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%w; export replaces nothing: name another folder", err)
+		}
+		if err != nil {
+			return err
+		}
+		p.say("%s written to %s: use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
+		return p.json(object{"folder", args[0], "templates", names})
+	})
+	return group("mail", p.mailPreview(), p.mailTest(), group("templates", export))
 }
 
 func (p *program) mailPreview() *cobra.Command {
 	var locale string
 	html := false
-	c := leaf("preview KIND", "Print a mail with sample data", func(ctx context.Context, args []string) error {
+	c := leaf("preview KIND", func(ctx context.Context, args []string) error {
 		out, settings, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
@@ -187,7 +185,7 @@ func (p *program) postBesideStore(ctx context.Context) (out *post, settings bill
 
 func (p *program) mailTest() *cobra.Command {
 	var locale string
-	c := leaf("test ADDRESS", "Send a sample receipt to an address", func(ctx context.Context, args []string) error {
+	c := leaf("test ADDRESS", func(ctx context.Context, args []string) error {
 		out, settings, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err

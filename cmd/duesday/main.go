@@ -9,8 +9,8 @@
 //
 //   - main.go, root.go, program.go: the process, the tree of commands, opening stores
 //   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
-//   - help.go, help.txt: the groups of commands, their long texts and examples
-//   - output.go, table.go, view.go, progress.go: how results look
+//   - help.go, help.txt: the groups of commands, and all texts of their help
+//   - output.go, table.go, view.go: how results look
 package main
 
 import (
@@ -64,7 +64,7 @@ type version struct {
 }
 
 func (p *program) versionCommand() *cobra.Command {
-	return leaf("version", "Print the version", func(context.Context, []string) error {
+	return leaf("version", func(context.Context, []string) error {
 		v := buildVersion()
 		p.say("duesday %s", v.text())
 		return p.json(object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,

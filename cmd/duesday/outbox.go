@@ -14,14 +14,14 @@ import (
 )
 
 func (p *program) outboxCommand() *cobra.Command {
-	list := p.storeLeaf("list", "Count the rows that wait, and list those that were given up", need{read: true},
+	list := p.storeLeaf("list", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error { return p.listOutbox(ctx, s) })
-	replay := p.storeLeaf("replay ID", "Make a row that was given up due again, with all its tries", need{},
+	replay := p.storeLeaf("replay ID", need{},
 		func(ctx context.Context, s *session, args []string) error { return p.replay(ctx, s, args[0]) })
-	send := leaf("send", "Deliver the mail that is due, as every run does", func(ctx context.Context, _ []string) error {
+	send := leaf("send", func(ctx context.Context, _ []string) error {
 		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
 	})
-	return group("outbox", "List and deliver the mail that has not been sent", list, replay, send)
+	return group("outbox", list, replay, send)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.

@@ -12,10 +12,9 @@ import (
 )
 
 // merchantList is a leaf that lists what a merchant has, the newest first.
-func (p *program) merchantList(what string,
-	do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
+func (p *program) merchantList(do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
 	var account string
-	c := p.trackingLeaf("list --account UUID", "List an account's "+what+", the newest first", trackingNeed{},
+	c := p.trackingLeaf("list --account UUID", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, _ []string) error {
 			return do(ctx, t, strings.ToLower(account))
 		})
@@ -25,7 +24,7 @@ func (p *program) merchantList(what string,
 }
 
 func (p *program) paymentList() *cobra.Command {
-	return p.merchantList("payments", func(ctx context.Context, t *tracking.Service, account string) error {
+	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
 		return listAll(p, "payment", t.Payments(ctx, account), as[*tracking.Payment],
 			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 			func(x *tracking.Payment) []any {
@@ -37,7 +36,7 @@ func (p *program) paymentList() *cobra.Command {
 
 func (p *program) paymentShow() *cobra.Command {
 	var at, id string
-	c := p.trackingLeaf("show STRIPE_ACCOUNT/PAYMENT", "Show a payment, its refunds, disputes and timeline", trackingNeed{},
+	c := p.trackingLeaf("show STRIPE_ACCOUNT/PAYMENT", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			x, err := t.Payment(ctx, at, id)
 			if err != nil {

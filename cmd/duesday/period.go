@@ -29,7 +29,7 @@ type periodFlags struct {
 
 func (p *program) periodList() *cobra.Command {
 	f := &periodFlags{ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
-	c := p.storeLeaf("list", "List periods that did not end paid: all, or an account's or subscription's",
+	c := p.storeLeaf("list",
 		need{read: true}, func(ctx context.Context, s *session, _ []string) error { return p.listPeriods(ctx, s, f) })
 	c.Use = "list [ACCOUNT[/SUBSCRIPTION]]"
 	accountFlag(c, &f.of.Account)

@@ -13,7 +13,7 @@ import (
 
 func (p *program) proveCommand() *cobra.Command {
 	var period int
-	c := p.subscriptionLeaf("prove", "Show why a period was charged at most once", need{processor: true, read: true},
+	c := p.subscriptionLeaf("prove", need{processor: true, read: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
 			x, err := s.engine.Prove(ctx, n, period)
 			if err != nil {

@@ -24,8 +24,7 @@ type purchaseFlags struct {
 
 func (p *program) purchaseCreate() *cobra.Command {
 	f := &purchaseFlags{kind: choiceFlag(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
-	c := p.trackingLeaf("create", "Sell something: make the payment, subscription or schedule at Stripe",
-		trackingNeed{stripe: true},
+	c := p.trackingLeaf("create", trackingNeed{stripe: true},
 		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.sell(ctx, t, f.order) })
 	o, fs := &f.order, c.Flags()
 	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the merchant")
@@ -90,7 +89,7 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 }
 
 func (p *program) purchaseList() *cobra.Command {
-	return p.merchantList("purchases", func(ctx context.Context, t *tracking.Service, account string) error {
+	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
 		return listAll(p, "purchase", t.Purchases(ctx, account), as[*tracking.Purchase],
 			[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 			func(x *tracking.Purchase) []any {
@@ -100,7 +99,7 @@ func (p *program) purchaseList() *cobra.Command {
 }
 
 func (p *program) purchaseShow() *cobra.Command {
-	return p.trackingLeaf("show PURCHASE", "Show a purchase, its payments, subscriptions and timeline", trackingNeed{},
+	return p.trackingLeaf("show PURCHASE", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			timeline, err := t.Timeline(ctx, args[0])
 			if err != nil {

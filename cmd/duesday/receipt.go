@@ -16,21 +16,20 @@ import (
 
 func (p *program) receiptList() *cobra.Command {
 	var account string
-	c := p.storeLeaf("list ACCOUNT", "List an account's receipts, oldest first", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error {
-			reversals, err := p.reversalsOf(ctx, s, account)
-			if err != nil {
-				return err
-			}
-			number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
-			view := func(r *billing.Receipt) object { return append(reversals.view(r), "number", number(r)) }
-			return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
-				[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
-				func(r *billing.Receipt) []any {
-					return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
-						number(r)}
-				})
-		})
+	c := p.storeLeaf("list ACCOUNT", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		reversals, err := p.reversalsOf(ctx, s, account)
+		if err != nil {
+			return err
+		}
+		number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
+		view := func(r *billing.Receipt) object { return append(reversals.view(r), "number", number(r)) }
+		return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
+			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
+			func(r *billing.Receipt) []any {
+				return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
+					number(r)}
+			})
+	})
 	accountFlag(c, &account)
 	return checked(c, func(args []string) error {
 		if len(args) == 0 && account == "" {
@@ -46,7 +45,7 @@ func (p *program) receiptCreate() *cobra.Command {
 	var period int
 	day := dateFlag()
 	var f *pflag.FlagSet
-	c := p.subscriptionLeaf("create", "Record a manual payment of a period", need{processor: true},
+	c := p.subscriptionLeaf("create", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
 			m.Period, m.Date = given(f, "period", period), day.value
 			return p.recordPayment(ctx, s, n, m, text)
@@ -108,7 +107,7 @@ func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
 	reason := choiceFlag(billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer)
-	c := p.subscriptionLeaf("refund", "Refund the charge of a period, or a part of it", need{processor: true},
+	c := p.subscriptionLeaf("refund", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
 			o.Name, o.Reason = n, reason.value
 			return p.refund(ctx, s, o, amount)

@@ -23,7 +23,7 @@ const mostReportDays = 366
 
 func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: monthFlag(), to: monthFlag()}
-	c := p.storeLeaf("report", "Show what came in by month, what is outstanding, and what is expected", need{read: true},
+	c := p.storeLeaf("report", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error { return p.report(ctx, s, &f) })
 	c.Long = `Show for each month and currency what was collected (charges), taken outside (manual
 payments), refunded and lost in disputes, what failed, what was recovered (the part of the

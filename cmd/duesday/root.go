@@ -106,7 +106,6 @@ func (p *program) warn(format string, args ...any) {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "duesday",
-		Short:         "Take recurring payments and keep the record of them",
 		Version:       buildVersion().text(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -152,8 +151,8 @@ func (p *program) noteWork(cmd *cobra.Command) {
 }
 
 // group is a command with subcommands and no action.
-func group(name, short string, commands ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
+func group(name string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: name, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, c := range cmd.Commands() {
@@ -169,7 +168,7 @@ func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 }
 
 // leaf is a command with an action. It takes the arguments that its usage names outside of flags.
-func leaf(use, short string, do func(ctx context.Context, args []string) error) *cobra.Command {
+func leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
 	var names []string
 	words := strings.Fields(use)[1:]
 	for i := 0; i < len(words); i++ {
@@ -180,14 +179,14 @@ func leaf(use, short string, do func(ctx context.Context, args []string) error) 
 			names = append(names, words[i])
 		}
 	}
-	return &cobra.Command{Use: use, Short: short, Args: want(names...),
+	return &cobra.Command{Use: use, Args: want(names...),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 }
 
 // storeLeaf is a leaf that works on the open store.
-func (p *program) storeLeaf(use, short string, n need,
+func (p *program) storeLeaf(use string, n need,
 	do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
-	return leaf(use, short, func(ctx context.Context, args []string) error {
+	return leaf(use, func(ctx context.Context, args []string) error {
 		return p.with(ctx, n, func(s *session) error { return do(ctx, s, args) })
 	})
 }

@@ -16,11 +16,11 @@ import (
 )
 
 func (p *program) runCommand() *cobra.Command {
-	job := func(kind billing.Kind, short string) *cobra.Command {
+	job := func(kind billing.Kind) *cobra.Command {
 		var o engine.RunOptions
 		var lease time.Duration
 		date := dateFlag()
-		c := leaf(string(kind), short, func(ctx context.Context, _ []string) error {
+		c := leaf(string(kind), func(ctx context.Context, _ []string) error {
 			o.Date = date.value
 			return p.runJob(ctx, kind, o, lease)
 		})
@@ -31,9 +31,7 @@ func (p *program) runCommand() *cobra.Command {
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be done, and do nothing")
 		return c
 	}
-	return group("run", "Run one of the two daily jobs, or watch it", job(billing.Payments, "Charge every subscription that is due"),
-		job(billing.Reminders, "Send the reminders of payments that are a few days ahead"),
-		p.runList(), p.runShow(), p.runWatch())
+	return group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration) error {
@@ -50,8 +48,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 		return usagef("--date %s has not come yet, and the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease,
-		take: !o.DryRun},
+	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease, take: !o.DryRun},
 		func(s *session) error {
 			if o.DryRun {
 				return p.dryRun(ctx, s, kind, o)

@@ -23,40 +23,38 @@ import (
 func (p *program) runList() *cobra.Command {
 	kind := choiceFlag(billing.Payments, billing.Reminders)
 	var limit int
-	c := p.storeLeaf("list", "List runs, the latest first", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error {
-			runs, err := s.engine.LatestRunsOf(ctx, kind.value, limit)
-			if err != nil {
-				return err
-			}
-			t := p.table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
-			for _, r := range runs {
-				t.row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
-					r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], short(r.Elapsed))
-			}
-			return errors.Join(t.flush(), p.json(views(runs, viewRun)))
-		})
+	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		runs, err := s.engine.LatestRunsOf(ctx, kind.value, limit)
+		if err != nil {
+			return err
+		}
+		t := p.table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
+		for _, r := range runs {
+			t.row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
+				r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], short(r.Elapsed))
+		}
+		return errors.Join(t.flush(), p.json(views(runs, viewRun)))
+	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "how many, of the latest business days")
 	return checked(c, func([]string) error { return between("limit", limit, 1, 1000) })
 }
 
 func (p *program) runShow() *cobra.Command {
-	return p.storeLeaf("show ID", "Show a run, its balance and its settings", need{read: true},
-		func(ctx context.Context, s *session, args []string) error {
-			r, err := s.engine.FindRun(ctx, "", args[0])
-			if err != nil {
-				return notFound(err, "run "+args[0])
-			}
-			p.sayReport(r)
-			p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
-				"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
-			return p.json(viewRun(r))
-		})
+	return p.storeLeaf("show ID", need{read: true}, func(ctx context.Context, s *session, args []string) error {
+		r, err := s.engine.FindRun(ctx, "", args[0])
+		if err != nil {
+			return notFound(err, "run "+args[0])
+		}
+		p.sayReport(r)
+		p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
+			"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
+		return p.json(viewRun(r))
+	})
 }
 
 func (p *program) runWatch() *cobra.Command {
-	c := p.storeLeaf("watch", "Watch a run until it is over", need{read: true}, p.watchRun)
+	c := p.storeLeaf("watch", need{read: true}, p.watchRun)
 	c.Use, c.Args = "watch [ID]", cobra.MaximumNArgs(1)
 	return c
 }

@@ -53,8 +53,7 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := leaf("serve", "Run the daily jobs, deliver mail, and serve webhooks and the API",
-		func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
+	c := leaf("serve", func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
 	f := c.Flags()
 	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
 	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")

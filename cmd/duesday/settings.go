@@ -13,7 +13,7 @@ import (
 
 func (p *program) settingsShow() *cobra.Command {
 	var history bool
-	c := p.storeLeaf("show", "Show the settings, or their changes", need{read: true, settings: true},
+	c := p.storeLeaf("show", need{read: true, settings: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			if history {
 				_, err := list(p, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) object {
@@ -49,7 +49,7 @@ func viewSettings(s *billing.Settings) object {
 }
 
 func (p *program) settingsSet() *cobra.Command {
-	c := p.storeLeaf("set NAME=VALUE...", "Change settings, all of them or none; an empty value sets the default",
+	c := p.storeLeaf("set NAME=VALUE...",
 		need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
 			now, err := p.changeSettings(ctx, s, args)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/transfer"
 )
 
 // The flags of store create for DynamoDB alone, and those among them for provisioned capacity
@@ -37,8 +38,7 @@ type storeCreation struct {
 func (p *program) storeCreate() *cobra.Command {
 	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
 	var f *pflag.FlagSet
-	c := leaf("create", "Make the store: DynamoDB's tables, or a folder",
-		func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
+	c := leaf("create", func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
 	f = c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
@@ -160,8 +160,7 @@ func (p *program) tell(table, step string) {
 
 func (p *program) storeDrop() *cobra.Command {
 	var confirm string
-	c := leaf("drop", "Delete the tables of a store on DynamoDB, with everything in them",
-		func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })
+	c := leaf("drop", func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
 }
@@ -206,4 +205,36 @@ func (p *program) dropStore(ctx context.Context, confirm string) error {
 	}
 	p.say("%s dropped", plural(len(dropped), "table"))
 	return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
+}
+
+func (p *program) migrateStore(ctx context.Context, _ []string) error {
+	place, err := p.place()
+	switch {
+	case err != nil:
+		return err
+	case !place.Shared():
+		return usagef("store migrate is for a dynamodb: store; the first command that opens a pebble: store raises it")
+	}
+	c := &transfer.Copy{Now: p.now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
+		p.tell("runs under way", plural(int(n), "lease"))
+	}}
+	var had int
+	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
+		c.From = side
+		had, err = c.Migrate(ctx, buildVersion().text())
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
+		return &missingStore{p.cfg.Store}
+	}
+	if err != nil {
+		return err
+	}
+	if had == billing.FormatVersion {
+		p.say("%s has format %d already", p.cfg.Store, had)
+	} else {
+		p.say("%s had format %d, and has format %d now: older versions of Duesday refuse it", p.cfg.Store, had,
+			billing.FormatVersion)
+	}
+	return p.json(object{"store", p.cfg.Store, "had", had, "format", billing.FormatVersion})
 }

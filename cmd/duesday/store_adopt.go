@@ -29,8 +29,7 @@ import (
 func (p *program) storeAdopt() *cobra.Command {
 	var file string
 	var dry bool
-	c := leaf("adopt", "Take over a table of the published model that other tools filled",
-		func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
+	c := leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "look and report, and write nothing")
 	return c

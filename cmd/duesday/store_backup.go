@@ -15,8 +15,7 @@ import (
 func (p *program) storeBackup() *cobra.Command {
 	var to string
 	var within time.Duration
-	c := leaf("backup", "Copy a pebble: store to a folder while it is in use",
-		func(ctx context.Context, _ []string) error { return p.backupStore(ctx, to, within) })
+	c := leaf("backup", func(ctx context.Context, _ []string) error { return p.backupStore(ctx, to, within) })
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` of the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
 	required(c, "to")
@@ -79,8 +78,7 @@ func (p *program) embedded() (string, error) {
 func (p *program) storeRestore() *cobra.Command {
 	var from string
 	var replace bool
-	c := leaf("restore", "Put a backup back as a pebble: store",
-		func(ctx context.Context, _ []string) error { return p.restoreStore(ctx, from, replace) })
+	c := leaf("restore", func(ctx context.Context, _ []string) error { return p.restoreStore(ctx, from, replace) })
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup has made")
 	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside")
 	required(c, "from")
@@ -112,4 +110,25 @@ func (p *program) restoreStore(ctx context.Context, from string, replace bool) e
 		"installation", r.Installation, "aside?", r.Aside, // the store that was there before
 		"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 		"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
+}
+
+func (p *program) checkStore(ctx context.Context, _ []string) error {
+	dir, err := p.embedded()
+	if err != nil {
+		return err
+	}
+	found, files, err := p.folders().Check(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		p.code = exitDamage
+		p.say("%s is damaged. Put a backup back, which keeps the folder aside: %s", p.cfg.Store,
+			p.hint("store restore --replace --from FOLDER"))
+	} else {
+		p.say("%s is whole: every block of its files was read.", p.cfg.Store)
+	}
+	section(p, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
+	return p.json(object{"store", p.cfg.Store, "ok", len(found) == 0, "files", files,
+		"damages", views(found, func(d transfer.Damage) object { return object{"file?", d.File, "detail", d.Detail} })})
 }

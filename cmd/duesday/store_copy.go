@@ -26,8 +26,7 @@ func (p *program) storeCopy() *cobra.Command {
 	m := &transfer.Copy{Now: p.now}
 	var from, to string
 	cancel := false
-	c := leaf("copy", "Move everything to another store, which then charges",
-		func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
+	c := leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
 	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&to, "to", "", "`URL` of the place to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -18,12 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-func (p *program) storeDescribe() *cobra.Command {
-	return leaf("describe", "Show the tables or the folder of the store, and its settings",
-		func(ctx context.Context, _ []string) error { return p.describeStore(ctx) })
-}
-
-func (p *program) describeStore(ctx context.Context) error {
+func (p *program) describeStore(ctx context.Context, _ []string) error {
 	place, err := p.place()
 	if err != nil {
 		return err

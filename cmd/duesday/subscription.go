@@ -23,10 +23,10 @@ func parseName(text string) (billing.Name, error) {
 }
 
 // subscriptionLeaf is a leaf about one subscription in the open store.
-func (p *program) subscriptionLeaf(verb, short string, n need,
+func (p *program) subscriptionLeaf(verb string, n need,
 	do func(context.Context, *session, billing.Name) error) *cobra.Command {
 	var name billing.Name
-	c := p.storeLeaf(verb+" "+subscriptionName, short, n,
+	c := p.storeLeaf(verb+" "+subscriptionName, n,
 		func(ctx context.Context, s *session, _ []string) error { return do(ctx, s, name) })
 	return checked(c, func(args []string) (err error) {
 		name, err = parseName(args[0])
@@ -43,7 +43,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	var n billing.NewSubscription
 	var amount, currency, interval string
 	start, next := dateFlag(), dateFlag()
-	c := p.storeLeaf("create "+subscriptionName, "Create a subscription, and its account when there is none yet",
+	c := p.storeLeaf("create "+subscriptionName,
 		need{create: true}, func(ctx context.Context, s *session, _ []string) error {
 			sub, err := s.engine.CreateSubscription(ctx, n)
 			if err != nil {
@@ -120,20 +120,19 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
 	f := &listFilter{}
-	c := p.storeLeaf("list", "List subscriptions: all, or those of an account, address, SKU or status", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error {
-			all := s.engine.Subscriptions(ctx)
-			if account != "" {
-				all = s.engine.GetSubscriptionsByAccount(ctx, account)
-			}
-			n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
-				return f.hasEmail(s.Email) && f.subscription(s)
-			}))
-			if err == nil {
-				p.say("\n%s", plural(n, "subscription"))
-			}
-			return err
-		})
+	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		all := s.engine.Subscriptions(ctx)
+		if account != "" {
+			all = s.engine.GetSubscriptionsByAccount(ctx, account)
+		}
+		n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
+			return f.hasEmail(s.Email) && f.subscription(s)
+		}))
+		if err == nil {
+			p.say("\n%s", plural(n, "subscription"))
+		}
+		return err
+	})
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
 	f.flags(c, "those of")
@@ -145,11 +144,6 @@ func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error])
 	return list(p, all, viewSubscription, columns, func(s *billing.Subscription) []any {
 		return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, s.Method}
 	})
-}
-
-func (p *program) subscriptionShow() *cobra.Command {
-	return p.subscriptionLeaf("show", "Show a subscription, its open and unpaid periods, and its last receipts",
-		need{read: true}, p.showSubscription)
 }
 
 // lookForLink asks the processor where the customer can authenticate the open period's payment;

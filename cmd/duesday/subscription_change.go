@@ -65,39 +65,38 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var u updateFlags
-	c := leaf("update "+subscriptionName, "Change plan, amount, payment day, payment method, reminder or address",
-		func(ctx context.Context, args []string) error {
-			change, err := u.change(p)
+	c := leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
+		change, err := u.change(p)
+		if err != nil {
+			return err
+		}
+		if u.set.Changed("where") {
+			all, err := planOf(u.set, u.where, change, u.amount)
 			if err != nil {
 				return err
 			}
-			if u.set.Changed("where") {
-				all, err := planOf(u.set, u.where, change, u.amount)
-				if err != nil {
-					return err
-				}
-				return p.with(ctx, need{}, func(s *session) error {
-					s.engine = s.engine.On(u.on.value)
-					return p.changePlans(ctx, s, all, u.yes)
-				})
-			}
-			n, err := parseName(args[0])
-			if err != nil {
-				return err
-			}
-			return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
+			return p.with(ctx, need{}, func(s *session) error {
 				s.engine = s.engine.On(u.on.value)
-				old, err := s.subscription(ctx, n)
-				if err == nil && u.set.Changed("amount") {
-					change.Amount = new(money.Amount)
-					*change.Amount, err = parseMoney(u.amount, old.Amount.Currency())
-				}
-				if err != nil {
-					return err
-				}
-				return p.updateSubscription(ctx, s, old, change)
+				return p.changePlans(ctx, s, all, u.yes)
 			})
+		}
+		n, err := parseName(args[0])
+		if err != nil {
+			return err
+		}
+		return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
+			s.engine = s.engine.On(u.on.value)
+			old, err := s.subscription(ctx, n)
+			if err == nil && u.set.Changed("amount") {
+				change.Amount = new(money.Amount)
+				*change.Amount, err = parseMoney(u.amount, old.Amount.Currency())
+			}
+			if err != nil {
+				return err
+			}
+			return p.updateSubscription(ctx, s, old, change)
 		})
+	})
 	u.add(c.Flags())
 	one, none := c.Args, want()
 	c.Args = func(cmd *cobra.Command, args []string) error {
@@ -158,29 +157,28 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 
 // subscriptionAction is a command with one action on a subscription, on a business day. It has the
 // processor: the action may end an open period.
-func (p *program) subscriptionAction(name, short string,
+func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
 	on := dateFlag()
-	c := p.subscriptionLeaf(name, short, need{processor: true},
-		func(ctx context.Context, s *session, n billing.Name) error {
-			old, err := s.subscription(ctx, n)
-			if err != nil {
-				return err
-			}
-			sub, err := do(s.engine.On(on.value), ctx, n)
-			p.deliver(ctx, s)
-			if err != nil {
-				return notFound(err, "subscription "+n.String())
-			}
-			return p.showChanged(old, sub, "is "+string(sub.Status))
-		})
+	c := p.subscriptionLeaf(name, need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
+		old, err := s.subscription(ctx, n)
+		if err != nil {
+			return err
+		}
+		sub, err := do(s.engine.On(on.value), ctx, n)
+		p.deliver(ctx, s)
+		if err != nil {
+			return notFound(err, "subscription "+n.String())
+		}
+		return p.showChanged(old, sub, "is "+string(sub.Status))
+	})
 	c.Flags().Var(&on, "date", businessDay)
 	return checked(c, func([]string) error { return p.walkable("date", on.value) })
 }
 
 func (p *program) subscriptionCancel() *cobra.Command {
 	var atEnd bool
-	c := p.subscriptionAction("cancel", "End a subscription, now or instead of its next payment",
+	c := p.subscriptionAction("cancel",
 		func(e *engine.Engine, ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 			return e.Cancel(ctx, n, atEnd)
 		})

@@ -26,9 +26,9 @@ type trackingNeed struct {
 }
 
 // trackingLeaf is a leaf that works on the tracking service of the open store.
-func (p *program) trackingLeaf(use, short string, n trackingNeed,
+func (p *program) trackingLeaf(use string, n trackingNeed,
 	do func(ctx context.Context, t *tracking.Service, args []string) error) *cobra.Command {
-	return leaf(use, short, func(ctx context.Context, args []string) error {
+	return leaf(use, func(ctx context.Context, args []string) error {
 		return p.withTracking(ctx, n, func(f followed) error { return do(ctx, f.service, args) })
 	})
 }

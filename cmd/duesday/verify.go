@@ -2,17 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/status"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	return leaf("verify", "Audit the whole store against the processor's ledger", func(ctx context.Context, _ []string) error {
+	return leaf("verify", func(ctx context.Context, _ []string) error {
 		p.cache = min(auditCache, p.cfg.CacheBytes)
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
 		return p.with(ctx, need{processor: true, read: true}, func(s *session) error { return p.verify(ctx, s) })
@@ -84,35 +89,32 @@ func (p *program) verdict(a *audit.Report) string {
 }
 
 func (p *program) reconcileCommand() *cobra.Command {
-	return p.storeLeaf("reconcile", "Adopt charges of the processor that the store does not know", need{processor: true},
-		func(ctx context.Context, s *session, _ []string) error {
-			n, err := s.engine.Reconcile(ctx)
-			p.deliver(ctx, s)
-			if err != nil {
-				return err
-			}
-			meta, err := s.engine.Meta(ctx)
-			if err != nil {
-				return err
-			}
-			p.say("%s adopted", plural(n, "charge"))
-			if !meta.Charging {
-				p.say("charging is still off: %s", p.hint("charging on"))
-			}
-			return p.json(object{"adopted", n, "charging", meta.Charging})
-		})
+	return p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
+		n, err := s.engine.Reconcile(ctx)
+		p.deliver(ctx, s)
+		if err != nil {
+			return err
+		}
+		meta, err := s.engine.Meta(ctx)
+		if err != nil {
+			return err
+		}
+		p.say("%s adopted", plural(n, "charge"))
+		if !meta.Charging {
+			p.say("charging is still off: %s", p.hint("charging on"))
+		}
+		return p.json(object{"adopted", n, "charging", meta.Charging})
+	})
 }
 
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
-	off := leaf("off", "Stop all charges until charging is switched on again",
-		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
+	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
-	on := leaf("on", "Let runs charge again",
-		func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
+	on := leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
 		"`ID` of another installation whose charges of subscriptions in this store are right")
-	return group("charging", "Switch charging off or on for the whole store", off, on)
+	return group("charging", off, on)
 }
 
 func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
@@ -135,4 +137,64 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 		}
 		return p.json(object{"charging", on, "reason?", reason, "accepted_installation?", other})
 	})
+}
+
+// installation is what is known of the session's store.
+func (p *program) installation(s *session) *status.Installation {
+	in := &status.Installation{Engine: s.engine, Version: buildVersion().number, Hint: p.hint, Disk: status.Disk}
+	if place, err := p.place(); err == nil { // it was opened
+		in.Folder = place.Folder
+	}
+	return in
+}
+
+// leastWait is the shortest time of the machine's clock from one look to the next: a test clock may be
+// fast.
+const leastWait = time.Second
+
+// watch looks at the session's store while this process serves.
+func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
+	in := p.installation(s)
+	in.Serving = true
+	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
+		After: func() <-chan time.Time { return time.After(max(leastWait, c.Real(time.Minute))) }}
+}
+
+func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {
+	checks := p.installation(s).Look(ctx)
+	wrong := status.Wrong(checks)
+	if len(wrong) > 0 {
+		p.code = exitPerson
+	}
+	p.say("%s", summary(wrong))
+	t := p.table("CHECK", "STATE", "FOUND")
+	for _, c := range checks {
+		state := "ok"
+		if c.Wrong {
+			state = "WRONG"
+		}
+		t.row(c.Name, state, c.Text)
+	}
+	err := t.flush()
+	if len(wrong) > 0 {
+		p.say("\nWhat to do:")
+	}
+	for _, c := range wrong {
+		p.say("  %s: %s", c.Name, c.Next)
+	}
+	return errors.Join(err, p.json(object{"ok", len(wrong) == 0, "checks", views(checks, viewCheck)}))
+}
+
+func summary(wrong []status.Check) string {
+	if len(wrong) == 0 {
+		return "All is well."
+	}
+	return plural(len(wrong), "check") + " wrong:"
+}
+
+func viewCheck(c status.Check) object {
+	return object{"check", c.Name, "ok", !c.Wrong, "found", c.Text, "next?", c.Next,
+		"values?", views(c.Values, func(v status.Value) object {
+			return object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
+		})}
 }
