@@ -69,6 +69,23 @@ func TestReport_DayOfAManualPayment(t *testing.T) {
 	}
 }
 
+// TestReport_ImportedReceipts: they are in no sum, so their month is not complete; another one is. A sum
+// that is lost is named by verify, and corrected.
+func TestReport_ImportedReceipts(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("model.json", `{"ModelName":"m","DataModel":[{"TableName":"t","TableData":[`+
+		`{"PK":{"S":"ACC#1"},"SK":{"S":"SUB#1#SKU#news"},"Email":{"S":"a@example.com"},"PaymentDay":{"N":"15"},"NextPaymentDate":{"S":"2026-03-15"},`+
+		`"PaymentAmount":{"N":"12"},"PaymentDetails":{"M":{"PaymentMethod":{"S":"pm_card_visa"}}}},`+
+		`{"PK":{"S":"ACC#1"},"SK":{"S":"REC#2026-03-02T10:00:00.000Z#SKU#news"},"ProcessedDate":{"S":"2026-03-02T10:00:00.000Z"},`+
+		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
+	c.must("run", "payments")
+	contains(t, c.must("report"), "2026-03  USD       12.00      0.00     0.00      0.00    0.00       0.00         no",
+		"2026-03: imported receipts of it are in no sum")
+	equal(t, "corrected", c.object(exitDone, "verify", "--repair-sums")["corrected"], nil)
+	c.at("2026-04-15")
+	contains(t, c.must("report"), "2026-04  USD       0.00       0.00     0.00      0.00    0.00       12.00        yes")
+}
+
 func TestReport_Usage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{

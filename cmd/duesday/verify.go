@@ -12,16 +12,20 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/status"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
-	return leaf("verify", func(ctx context.Context, _ []string) error {
+	var repair bool
+	c := leaf("verify", func(ctx context.Context, _ []string) error {
 		p.cache = min(auditCache, p.cfg.CacheBytes)
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
-		return p.with(ctx, need{processor: true, read: true}, func(s *session) error { return p.verify(ctx, s) })
+		return p.with(ctx, need{processor: true, read: !repair}, func(s *session) error { return p.verify(ctx, s, repair) })
 	})
+	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the sums of the report, if nothing else is wrong")
+	return c
 }
 
 func viewAudit(a *audit.Report) object {
@@ -48,24 +52,38 @@ const (
 // shownProblems is how many problems people get; --json has all.
 const shownProblems = 100
 
-func (p *program) verify(ctx context.Context, s *session) error {
-	bar := p.progress("items, rows and charges", 0, nil)
-	report, err := s.engine.Audit(ctx, bar.done.Store)
-	bar.end()
+func (p *program) verify(ctx context.Context, s *session, repair bool) error {
+	audited := func() (*audit.Report, error) {
+		bar := p.progress("items, rows and charges", 0, nil)
+		defer bar.end()
+		return s.engine.Audit(ctx, bar.done.Store)
+	}
+	a, err := audited()
 	if err != nil {
 		return err
 	}
-	if !report.OK {
+	corrected := 0
+	if repair && len(a.Corrections) > 0 {
+		if err := report.Correct(ctx, s.engine.Records, a.Corrections); err != nil {
+			return err
+		}
+		corrected = len(a.Corrections)
+		if a, err = audited(); err != nil {
+			return err
+		}
+	}
+	if !a.OK {
 		p.code = exitFailed
 	}
-	p.say("%s", p.verdict(report))
-	p.fields("  subscriptions", report.Subscriptions, "  receipts", report.Receipts, "  charges", report.Charges,
-		"  imported receipts", positive(report.Imported), "  paid outside", positive(report.External),
-		"  periods open", positive(report.Open), "  parked", positive(report.Parked), "  refunds", positive(report.Refunds),
-		"  disputes", positive(report.Disputes), "  charges of other stores", positive(report.Others))
-	p.sayProblems("PROBLEM", report.Problems)
-	p.sayProblems("NOTE", report.Notes)
-	return p.json(viewAudit(report))
+	p.say("%s", p.verdict(a))
+	p.fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
+		"  imported receipts", positive(a.Imported), "  paid outside", positive(a.External),
+		"  periods open", positive(a.Open), "  parked", positive(a.Parked), "  refunds", positive(a.Refunds),
+		"  disputes", positive(a.Disputes), "  charges of other stores", positive(a.Others),
+		"  sums corrected", positive(corrected))
+	p.sayProblems("PROBLEM", a.Problems)
+	p.sayProblems("NOTE", a.Notes)
+	return p.json(append(viewAudit(a), "corrected?", corrected))
 }
 
 func (p *program) sayProblems(head string, all []audit.Problem) {

@@ -137,4 +137,10 @@ func keySKU(sk string) string {
 	return sku
 }
 
+// IsImported reports whether the item is an imported receipt, or one that another tool has written.
+func IsImported(it store.Item) bool {
+	kind := it.Str(schema.Kind)
+	return isReceipt(it) && (kind == string(Imported) || kind == "" && it.Str(schema.Charge) == "")
+}
+
 func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), RecPrefix) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -32,6 +33,8 @@ type Report struct {
 	Disputes      int // records of disputes, in any state
 	Problems      []Problem
 	Notes         []Problem // that are none, and that a person should know
+	// Corrections bring the sums to what the records add up to; none if anything else is wrong, too.
+	Corrections []report.Sum
 }
 
 // A Problem is one disagreement, or one record that contradicts another.
@@ -188,6 +191,9 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 	}
 	slices.SortFunc(a.result.Problems, func(x, y Problem) int { return strings.Compare(x.sortKey(), y.sortKey()) })
 	a.result.OK = len(a.result.Problems) == 0
+	if slices.ContainsFunc(a.result.Problems, func(p Problem) bool { return p.Kind != sumDiffers && p.Kind != "unreadable sums" }) {
+		a.result.Corrections = nil
+	}
 	return &a.result, nil
 }
 

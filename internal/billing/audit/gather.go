@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -32,8 +33,11 @@ func (a *auditor) add(it store.Item) {
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
 	case report.IsSum(key):
-		if _, err := report.Decode(it); err != nil {
+		if list, err := report.Decode(it); err != nil {
 			a.unreadable("sums", key, err)
+			for _, s := range list {
+				a.result.Corrections = append(a.result.Corrections, report.SumAt(s.Kind, s.At, money.New(0, s.Amount.Currency())))
+			}
 		}
 	case key.SK == billing.AccountSK:
 		a.addAccount(billing.DecodeAccount(it))

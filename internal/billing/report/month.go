@@ -65,7 +65,7 @@ func (m *maker) months(ctx context.Context) error {
 		}
 	}
 	for d := first; d.Before(end); d = nextMonth(d) {
-		missing := m.missing(d.In(m.zone), nextMonth(d).In(m.zone), late)
+		missing := m.missing(d, late)
 		for _, code := range codes {
 			c := currencies[code]
 			x := Month{First: d, Sums: map[Kind]money.Amount{}, Outstanding: before.at(d, c), Missing: missing}
@@ -80,7 +80,8 @@ func (m *maker) months(ctx context.Context) error {
 
 // missing returns why the sums of a month may be too small. Sums never expire; but where receipts may
 // have, the audit can no longer tell that they are right.
-func (m *maker) missing(begins, ends time.Time, late bool) string {
+func (m *maker) missing(first civil.Date, late bool) string {
+	begins, ends := first.In(m.zone), nextMonth(first).In(m.zone)
 	kept, months := m.Opened.Summed, m.q.Settings.ReceiptMonths
 	switch {
 	case kept.IsZero():
@@ -92,16 +93,16 @@ func (m *maker) missing(begins, ends time.Time, late bool) string {
 	case late && m.AsOf.Before(ends):
 		return "mail is being sent, and the sums of its rows are still being added"
 	}
-	return ""
+	return m.gaps[first]
 }
 
 // sums returns the sums from one time to another, those that wait in the outbox among them, and sets
 // AsOf. It is late if drains add sums so busily that those that wait cannot be told from those that
 // are added.
 func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, late bool, err error) {
-	add := func(some []Sum, err error) {
+	add := func(some []Sum, _ error) {
 		for _, s := range some {
-			if err == nil && !s.At.Before(from) && s.At.Before(until) {
+			if !s.At.Before(from) && s.At.Before(until) {
 				list = append(list, s)
 			}
 		}
@@ -131,7 +132,10 @@ func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, la
 		list = nil
 	}
 	for _, it := range items {
-		add(Decode(it))
+		some, err := Decode(it)
+		if add(some, nil); err != nil {
+			m.gaps[monthOf(civil.Today(timeOf(it), m.zone))] = "a sum of it cannot be read: verify names it"
+		}
 	}
 	return list, late, nil
 }

@@ -108,13 +108,15 @@ type maker struct {
 	q                     Query
 	zone                  *time.Location
 	monthly               map[money.Currency]*big.Rat
-	expected, outstanding table // the second by the first day of the month
+	expected, outstanding table                 // the second by the first day of the month
+	gaps                  map[civil.Date]string // why sums of the month are missing, by its first day
 	Report
 }
 
 // Make returns the report. It scans, and changes nothing.
 func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
-	m := maker{Records: e, q: q, monthly: map[money.Currency]*big.Rat{}, expected: table{}, outstanding: table{}}
+	m := maker{Records: e, q: q, monthly: map[money.Currency]*big.Rat{}, expected: table{}, outstanding: table{},
+		gaps: map[civil.Date]string{}}
 	m.Zone = cmp.Or(q.Settings.TimeZone, "UTC")
 	var err error
 	if m.zone, err = civil.Zone(m.Zone); err != nil {
@@ -145,6 +147,12 @@ func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 
 // add adds what an item tells.
 func (m *maker) add(ctx context.Context, it store.Item) error {
+	if billing.IsImported(it) {
+		if r, err := billing.DecodeReceipt(it); err == nil {
+			m.gaps[monthOf(civil.Today(r.Processed, m.zone))] = "imported receipts of it are in no sum: another system took them"
+		}
+		return nil
+	}
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
 		return nil
 	}

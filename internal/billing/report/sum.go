@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,75 +157,117 @@ func (s Sum) key() store.Key {
 // IsSum reports whether the key is of an item with sums.
 func IsSum(k store.Key) bool { return strings.HasPrefix(k.PK, prefix) }
 
-// Decode reads such an item.
+// timeOf returns the quarter of such an item; of an illegible one, the beginning of its month, if there is one.
+func timeOf(it store.Item) time.Time {
+	at, _, _ := strings.Cut(it.Str(schema.SK), "#")
+	t, err := time.Parse(quarterLayout, at)
+	if err != nil {
+		t, _ = time.Parse(prefix+monthLayout, it.Str(schema.PK))
+	}
+	return t
+}
+
+// Decode reads such an item. With an error the illegible sums are zero, if their kind can be read.
 func Decode(it store.Item) (list []Sum, err error) {
 	at, currency, _ := strings.Cut(it.Str(schema.SK), "#")
-	for _, a := range it.Get(schema.Amounts).Map() {
-		one, err := Parse(a.Name + " " + a.Value.Str() + " " + currency + " " + at)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", schema.Amounts, err)
+	amounts := it.Get(schema.Amounts)
+	if amounts.Kind() != store.KindMap {
+		err = fmt.Errorf("%s is no map", schema.Amounts)
+	}
+	for _, a := range amounts.Map() {
+		one, wrong := Parse(a.Name + " " + a.Value.Str() + " " + currency + " " + at)
+		if wrong != nil {
+			one, _ = Parse(a.Name + " 0 " + currency + " " + at)
+			err = cmp.Or(err, fmt.Errorf("%s: %w", schema.Amounts, wrong))
 		}
 		list = append(list, one...)
 	}
-	return list, nil
+	return list, err
 }
 
 // Tally returns the writes that add the sums of the texts to those of the store. They hold only while
 // the changed ones are as they were read, and the store has not been moved: its copy has the texts or
-// the sums. A text that is none adds nothing: the audit shows it.
+// the sums. A text that is none adds nothing, and nothing is added to an illegible sum: the audit shows both.
 func Tally(e *billing.Records) outbox.Tally {
-	return func(ctx context.Context, texts []string) (writes []store.Write, err error) {
-		changed := map[store.Key][]Sum{}
-		var keys []store.Key
+	return func(ctx context.Context, texts []string) ([]store.Write, error) {
+		var all []Sum
 		for _, text := range texts {
 			list, err := Parse(text)
 			if err != nil {
-				e.Log.WarnContext(ctx, "a sum of money cannot be read, and is missing in reports", "error", err)
+				e.Log.WarnContext(ctx, missed, "error", err)
 			}
-			for _, s := range list {
-				if changed[s.key()] == nil {
-					keys = append(keys, s.key())
-				}
-				changed[s.key()] = append(changed[s.key()], s)
-			}
+			all = append(all, list...)
 		}
-		for _, key := range keys {
-			w, err := add(ctx, e, key, changed[key])
-			if err != nil {
-				return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
-			}
-			writes = append(writes, w)
-		}
-		return append(writes, store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved))), nil
+		return add(ctx, e, all, false)
 	}
 }
 
-// add returns the put of an item with the sums added. They are of its quarter and currency.
-func add(ctx context.Context, e *billing.Records, key store.Key, more []Sum) (w store.Write, err error) {
-	it, err := e.Store.Get(ctx, e.Table, key)
-	still := billing.Unchanged(schema.Version, it.Get(schema.Version))
-	if errors.Is(err, store.ErrNotFound) {
-		it, still = billing.ItemAt(key), store.Absent()
-	} else if err != nil {
-		return w, err
-	}
-	amounts := it.Get(schema.Amounts).Map().Clone()
-	for _, s := range more {
-		now := money.New(0, s.Amount.Currency())
-		if text := amounts.Str(string(s.Kind)); text != "" {
-			if now, err = money.Parse(text, now.Currency()); err != nil {
-				return w, err
+const missed = "a sum of money cannot be read, and is missing in reports: verify --repair-sums mends it"
+
+// Correct adds corrections, which an audit has found, to the sums. An illegible one is written anew.
+// After an error some may have been added: another audit tells.
+func Correct(ctx context.Context, e *billing.Records, all []Sum) error {
+	for part := range slices.Chunk(all, store.MaxWrites/2) {
+		err := store.Retry(ctx, "correcting the sums", func() error {
+			writes, err := add(ctx, e, part, true)
+			if err == nil {
+				err = e.Store.Commit(ctx, writes...)
 			}
+			if errors.Is(err, store.ErrUnknown) { // again, it might be added twice
+				err = fmt.Errorf("correcting the sums: %v", err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		if now, err = now.Add(s.Amount); err != nil {
-			return w, err
-		}
-		amounts.Set(string(s.Kind), store.S(now.Decimal()))
 	}
-	it = it.Clone()
-	it.Set(schema.Amounts, store.M(amounts))
-	it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
-	return store.Put(e.Table, it, still), nil
+	return nil
+}
+
+// add returns the writes that add the sums to those of the store. To an illegible one it adds nothing,
+// or writes it anew.
+func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes []store.Write, err error) {
+	changed := map[store.Key][]Sum{}
+	var keys []store.Key
+	for _, s := range all {
+		key := s.key()
+		if changed[key] == nil {
+			keys = append(keys, key)
+		}
+		changed[key] = append(changed[key], s)
+	}
+	for _, key := range keys {
+		it, err := e.Store.Get(ctx, e.Table, key)
+		still := billing.Unchanged(schema.Version, it.Get(schema.Version))
+		if errors.Is(err, store.ErrNotFound) {
+			it, still = billing.ItemAt(key), store.Absent()
+		} else if err != nil {
+			return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
+		}
+		amounts := it.Get(schema.Amounts).Map().Clone()
+		for _, s := range changed[key] {
+			now := s.Amount
+			if v := amounts.Get(string(s.Kind)); !v.IsZero() {
+				was, err := money.Parse(v.Str(), now.Currency())
+				if err == nil {
+					was, err = was.Add(now)
+				}
+				if err == nil {
+					now = was
+				} else if !anew {
+					e.Log.WarnContext(ctx, missed, "error", err)
+					continue
+				}
+			}
+			amounts.Set(string(s.Kind), store.S(now.Decimal()))
+		}
+		it = it.Clone()
+		it.Set(schema.Amounts, store.M(amounts))
+		it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
+		writes = append(writes, store.Put(e.Table, it, still))
+	}
+	return append(writes, store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved))), nil
 }
 
 // Items yields the items with sums of the months, in UTC, from one time to another.
