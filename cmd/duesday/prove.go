@@ -35,7 +35,7 @@ one, or if the store and the processor contradict each other.`
 }
 
 func (p *program) sayProof(s *session, x *proof.Proof) {
-	p.say("Period %d of %s, %s: %s", x.Period, x.Name, x.SKU, x.State)
+	p.say("Period %d of %s, %s: %s", x.Period, x.Name, cmp.Or(x.SKU, "SKU not known"), x.State)
 	reminder, receipt, ended, colour := "none", "none", "", goodColour
 	switch {
 	case !x.Reminded.IsZero():
@@ -88,7 +88,7 @@ func viewProof(s *session, x *proof.Proof) object {
 	if x.Ended != nil {
 		ended = viewPeriod(x.Ended)
 	}
-	return object{"account", x.Account, "subscription", x.ID, "sku", x.SKU, "period", x.Period, "state", x.State,
+	return object{"account", x.Account, "subscription", x.ID, "sku?", x.SKU, "period", x.Period, "state", x.State,
 		"due_date?", x.Due, "reminder_date?", x.ReminderDay, "reminded_at?", x.Reminded, "open?", viewOpen(x.OpenPeriod),
 		"ended?", ended, "receipts", views(x.Receipts, func(r *billing.Receipt) object {
 			return append(viewFullReceipt(r), "number", r.Number(s.engine.Opened.Installation))

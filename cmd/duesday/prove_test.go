@@ -104,7 +104,8 @@ func TestProve_ExpiredReceipt(t *testing.T) {
 	}
 	o := c.proves("1/1", "0", "paid", "There was one charge: the receipt has expired after 6 months, and the processor shows one success, pi_")
 	equal(t, "expired", members(o, "receipt_expired", "receipts"), []any{true, []any{}})
-	contains(t, c.must("prove", "1/1", "--period", "0"), "receipt   expired; receipts of this period are kept for 6 months", "listed")
+	equal(t, "what it was for", o["sku"], nil)
+	contains(t, c.must("prove", "1/1", "--period", "0"), "Period 0 of 1/1, SKU not known: paid", "receipt   expired; receipts of this period are kept for 6 months", "listed")
 	c.proves("2/1", "0", "paid", "There was no charge: the processor shows no success. The receipt, which has expired after 6 months, was of a manual")
 }
 

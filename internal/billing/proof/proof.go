@@ -28,7 +28,7 @@ const (
 // A Proof is what is known of one period.
 type Proof struct {
 	billing.Name
-	SKU           string // what the period is for; that of the Name is the key's
+	SKU           string // what the period is for, not the key's; "": its receipt has expired
 	Period        int
 	State         State
 	Due           civil.Date // zero: the calendar has changed since, and no record tells
@@ -133,7 +133,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 	p.Reversals = slices.DeleteFunc(all, func(x *billing.ReversalRecord) bool {
 		return x.ID != s.ID || x.Period != p.Period
 	})
-	if p.Due = due; p.SKU == "" {
+	if p.Due = due; p.SKU == "" && p.Period >= s.Period {
 		p.SKU, _ = s.PlanOn(due)
 	}
 	if s.ReminderDays > 0 {
