@@ -21,10 +21,9 @@ type Tally func(ctx context.Context, sums []string) ([]store.Write, error)
 
 // Counting returns the outbox with a drain that adds the sums of rows. Without a tally a drain
 // deletes a delivered row uncounted, as an older Duesday does.
-func (o *Outbox) Counting(t Tally) *Outbox {
-	other := *o
-	other.tally = t
-	return &other
+func (o Outbox) Counting(t Tally) *Outbox {
+	o.tally = t
+	return &o
 }
 
 // SetSums gives the put of an effect its Sums.

@@ -47,20 +47,18 @@ func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guar
 }
 
 // On returns the outbox of another queue, in the same table and with the same deliverer.
-func (o *Outbox) On(q Queue) *Outbox {
-	other := *o
-	other.queue = q
-	return &other
+func (o Outbox) On(q Queue) *Outbox {
+	o.queue = q
+	return &o
 }
 
 // Claiming returns the outbox with a claim before each delivery: one process puts the effect
 // off for the lease and delivers it, and the others pass it over. Without claims, processes
 // that drain the table at the same time deliver the same effects. A claim costs a commit, and
 // an effect whose process has died waits until its lease is over.
-func (o *Outbox) Claiming(lease time.Duration) *Outbox {
-	other := *o
-	other.lease = lease
-	return &other
+func (o Outbox) Claiming(lease time.Duration) *Outbox {
+	o.lease = lease
+	return &o
 }
 
 // A Backlog is the undelivered rows of a queue, but for those of KindSum.

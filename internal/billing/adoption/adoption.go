@@ -3,6 +3,7 @@
 package adoption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,9 @@ func (v *scan) writeAccount(ctx context.Context, s *scannedAccount) error {
 		overtaken = true
 		w := s.completion(v.Table)
 		if s.account == nil {
-			w = store.Put(v.Table, s.made(v.Now()).Item(), store.Absent())
+			made := &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: cmp.Or(s.created, v.Now()),
+				Mixed: s.mixed, Version: 1}
+			w = store.Put(v.Table, made.Item(), store.Absent())
 		} else if len(w.Set) == 0 {
 			return nil
 		}

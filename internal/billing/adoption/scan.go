@@ -183,7 +183,13 @@ func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) 
 	if sub.Method == "" {
 		s.bare = append(s.bare, key.SK)
 	}
-	v.due(sub)
+	today := sub.Today(civil.Date{}, v.Now())
+	if due, err := sub.Due(); err == nil && !due.After(today) {
+		r.Due++
+		if sub.Arrears(v.catchUp, today) {
+			r.Arrears++
+		}
+	}
 }
 
 // oldest notes the dates at which the jobs must find the item, also if it cannot be read yet.
@@ -216,17 +222,6 @@ func (v *scan) noteHidden(key store.Key, it store.Item, sub *billing.Subscriptio
 	}
 	if len(missing) > 0 {
 		v.report.NotIndexed.add(label(key), "%s", strings.Join(missing, "; "))
-	}
-}
-
-func (v *scan) due(sub *billing.Subscription) {
-	today := sub.Today(civil.Date{}, v.Now())
-	if due, err := sub.Due(); err != nil || due.After(today) {
-		return
-	}
-	v.report.Due++
-	if sub.Arrears(v.catchUp, today) {
-		v.report.Arrears++
 	}
 }
 
@@ -266,12 +261,6 @@ func (v *scan) sum(s *scannedAccount) {
 		return
 	}
 	v.unfinished = append(v.unfinished, s)
-}
-
-// made returns the account to be made.
-func (s *scannedAccount) made(now time.Time) *billing.Account {
-	return &billing.Account{ID: s.id, Email: s.email, Method: s.method, Created: cmp.Or(s.created, now), Mixed: s.mixed,
-		Version: 1}
 }
 
 // completion returns the update to give the account its method and, if other tools have made it,

@@ -166,7 +166,8 @@ func (c *commit) transact(ctx context.Context) error {
 		request, sent := watch(ctx)
 		out, err := c.client.TransactWriteItems(request, in)
 		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-			if unknown && slices.ContainsFunc(cancelled.CancellationReasons, c.marks) {
+			ours := func(r types.CancellationReason) bool { return c.ours(r.Item) }
+			if unknown && slices.ContainsFunc(cancelled.CancellationReasons, ours) {
 				return final, nil
 			}
 			return c.cancelled(a, cancelled.CancellationReasons)
@@ -211,9 +212,6 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 	}
 	return final, fmt.Errorf("%s: cancelled without a reason", a)
 }
-
-// marks reports whether the returned item carries the token of the commit.
-func (c *commit) marks(reason types.CancellationReason) bool { return c.ours(reason.Item) }
 
 // item is a write of the commit in DynamoDB's words, with the token in a put or update, if there is
 // one.

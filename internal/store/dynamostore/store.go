@@ -133,12 +133,11 @@ func (u *usage) reads(c *types.ConsumedCapacity) { u.add(&u.read, c) }
 func (u *usage) writes(c *types.ConsumedCapacity) { u.add(&u.write, c) }
 
 func (u *usage) add(sum *float64, c *types.ConsumedCapacity) {
-	if c == nil || c.CapacityUnits == nil {
-		return
+	if c != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		*sum += aws.ToFloat64(c.CapacityUnits)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	*sum += *c.CapacityUnits
 }
 
 const (

@@ -181,29 +181,12 @@ func (p *Proxy) page(x *exchange) (empty reply, ok bool) {
 		}
 		return reply{status: http.StatusOK, text: p.encode(body)}, true
 	}
-	if small && x.body != nil && int64(size) < limitOf(x.body) {
+	limit, _ := x.body["Limit"].(json.Number)
+	if n, err := limit.Int64(); small && x.body != nil && (err != nil || int64(size) < n) {
 		p.fired(x.operation, SmallPage)
 		changed := maps.Clone(x.body) // the client's own Limit stays in x.body
 		changed["Limit"] = size
 		x.sent = p.encode(changed)
 	}
 	return reply{}, false
-}
-
-const unlimited = 1 << 40
-
-// limitOf is the Limit in the request.
-func limitOf(body map[string]any) int64 {
-	if number, ok := body["Limit"].(json.Number); ok {
-		if n, err := number.Int64(); err == nil {
-			return n
-		}
-	}
-	return unlimited
-}
-
-// actions are the actions of a transaction, in their order.
-func (x *exchange) actions() []any {
-	list, _ := x.body["TransactItems"].([]any)
-	return list
 }

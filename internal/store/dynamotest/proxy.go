@@ -2,7 +2,6 @@ package dynamotest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"hash/crc32"
 	"io"
@@ -124,24 +123,21 @@ func (p *Proxy) Forbid(operations ...string) {
 
 // Count returns how often a fault has happened to an operation; "" is any operation. The
 // fault "" counts the requests.
-func (p *Proxy) Count(operation string, fault Fault) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c, times := range p.counts {
-		if c.fault == fault && (operation == "" || c.operation == operation) {
-			n += times
-		}
-	}
-	return n
-}
+func (p *Proxy) Count(operation string, fault Fault) (n int) { return p.countsOf(operation)[fault] }
 
 // Counts returns how often each fault has happened, for a report.
 func (p *Proxy) Counts() map[Fault]int {
+	all := p.countsOf("")
+	delete(all, "")
+	return all
+}
+
+func (p *Proxy) countsOf(operation string) map[Fault]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := map[Fault]int{}
 	for c, times := range p.counts {
-		if c.fault != "" {
+		if operation == "" || c.operation == operation {
 			all[c.fault] += times
 		}
 	}
@@ -179,7 +175,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		met = Forbidden
 	}
 	abrupt := x.draws.IntN(2) == 0
-	failed := x.failure(met, len(x.actions()))
+	actions, _ := x.body["TransactItems"].([]any)
+	failed := x.failure(met, len(actions))
 	if met != "" {
 		p.fired(operation, met)
 	}
@@ -223,19 +220,15 @@ func (p *Proxy) meet(operation string, sent []byte) (x *exchange, forbidden bool
 }
 
 // pass is the request's way to DynamoDB and back.
-func (p *Proxy) pass(r *http.Request, x *exchange) (reply, error) {
+func (p *Proxy) pass(r *http.Request, x *exchange) (got reply, err error) {
 	if empty, ok := p.page(x); ok {
 		return empty, nil
 	}
-	return p.send(r.Context(), r.Header, x.sent)
-}
-
-func (p *Proxy) send(ctx context.Context, header http.Header, body []byte) (got reply, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.endpoint, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, p.endpoint, bytes.NewReader(x.sent))
 	if err != nil {
 		return got, err
 	}
-	request.Header = header.Clone()
+	request.Header = r.Header.Clone()
 	response, err := p.upstream.Do(request)
 	if err != nil {
 		return got, err
