@@ -46,7 +46,6 @@ func (b *benchmark) importOnce(ctx context.Context, file string) error {
 	return os.RemoveAll(dir)
 }
 
-// build makes the product, unless one is given.
 func (b *benchmark) build(ctx context.Context) error {
 	if b.product != "" {
 		return nil

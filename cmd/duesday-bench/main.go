@@ -52,7 +52,6 @@ type benchmark struct {
 	stderr        io.Writer
 }
 
-// command returns the tree of commands.
 func command(stdout, stderr io.Writer) *cobra.Command {
 	b := &benchmark{stdout: stdout, stderr: stderr}
 	root := &cobra.Command{Use: "duesday-bench", Short: "Measure Duesday on this machine", SilenceErrors: true,
@@ -167,7 +166,6 @@ func (b *benchmark) note(format string, args ...any) {
 	fmt.Fprintf(b.stderr, "bench: "+format+"\n", args...)
 }
 
-// object prints one value as JSON.
 func (b *benchmark) object(v any) error {
 	enc := json.NewEncoder(b.stdout)
 	enc.SetEscapeHTML(false)

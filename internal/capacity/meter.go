@@ -134,7 +134,6 @@ func (m *Meter) Commit(ctx context.Context, writes ...store.Write) error {
 	return err
 }
 
-// write counts one write of a commit.
 func (m *Meter) write(w *store.Write, before store.Item, transaction, failed bool) {
 	t := m.schema[w.Table]
 	ops := [...]Op{store.OpPut: OpPut, store.OpUpdate: OpUpdate, store.OpDelete: OpDelete, store.OpCheck: OpCheck}

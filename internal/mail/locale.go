@@ -51,7 +51,6 @@ func formOf(language string) form {
 // signs are the signs of currencies that mean one currency in every language.
 var signs = map[string]string{"BRL": "R$", "CNY": "CN¥", "EUR": "€", "GBP": "£", "JPY": "JP¥", "KRW": "₩", "USD": "US$"}
 
-// date writes out a time by one of the form's layouts.
 func (f form) date(t time.Time, layout string) string {
 	text := t.Format(layout)
 	if f.months == nil {

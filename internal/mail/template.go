@@ -52,7 +52,6 @@ type forms struct {
 	labels sync.Map // of facts, by key: to choose one by "label" each time was half of the work
 }
 
-// label sets the fact's label.
 func (f *forms) label(fact *fact) error {
 	if known, ok := f.labels.Load(fact.Key); ok {
 		fact.Label = known.(string)

@@ -88,7 +88,6 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 	return v, nil
 }
 
-// facts returns the values to be listed.
 func (v *view) facts() []fact {
 	email, amount := "", v.Amount
 	switch v.Kind {

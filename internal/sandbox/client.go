@@ -175,7 +175,6 @@ func ask[T any](ctx context.Context, c *Client, refusal error, path string, form
 	return v, asUnknown(err)
 }
 
-// send posts the form, or gets the path if there is none.
 func (c *Client) send(ctx context.Context, path string, form any) (*http.Response, error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if form != nil {
@@ -241,7 +240,6 @@ func readReply(response *http.Response) (*reply, error) {
 	return &a, a.Error.err()
 }
 
-// read returns the intent of the reply.
 func (a *reply) read() (billing.Intent, error) {
 	if a.Intent == nil {
 		return billing.Intent{}, errors.New("the answer has no intent")
@@ -249,7 +247,6 @@ func (a *reply) read() (billing.Intent, error) {
 	return a.Intent.readIntent()
 }
 
-// readReversal returns the refund or dispute of the reply.
 func (a *reply) readReversal() (billing.Reversal, error) {
 	if a.Return == nil {
 		return billing.Reversal{}, errors.New("the answer has no refund or dispute")

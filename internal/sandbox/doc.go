@@ -8,19 +8,11 @@
 //
 // # The ledger
 //
-// With a file, the ledger is append-only JSON lines, one for every answer to something new. A
-// replay by idempotency key, a lookup, a list, and a confirm or cancel without effect write no
-// line. A line is synced to disk before its answer is given, and no answer shows a state without
-// its line on disk. The fields are ref, account, subscription, sku, period, generation, attempt,
-// amount, currency, outcome and at. Lines written here also carry install, key, method, charge,
-// code and hard, from which the state is rebuilt. Lines with the eleven fields alone may be added
-// by hand while the file is closed.
-//
-// A refund or dispute has a line for each state it comes into: ref is its own id, and of the
-// intent's. Its outcome is refunded, refund_pending, refund_failed, refund_canceled, disputed,
-// dispute_lost, dispute_won or dispute_closed; request and reason say more. It does not change the
-// intent's own lines, and Entries leaves it out. A program older than refunds refuses a file with
-// such a line, and names it.
+// With a file, the ledger is append-only JSON lines, in the form of section 15 of docs/design.md. A
+// line is synced to disk before its answer is given, and no answer shows a state without its line on
+// disk. Lines written here also carry install, key, method, charge, code and hard, from which the
+// state is rebuilt. Lines with the documented fields alone may be added by hand while the file is
+// closed. Entries leaves out the lines of refunds and disputes.
 //
 // Without a file the ledger is in memory and ends with the process.
 //

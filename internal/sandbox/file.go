@@ -33,7 +33,6 @@ func (f lockedFile) Close() (err error) {
 	return errors.Join(err, syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }
 
-// openFile opens and locks the file, and makes it if there is none.
 func openFile(name string) (f lockedFile, err error) {
 	f.File, err = os.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -147,7 +146,6 @@ func newWriter(f file, lines uint32) *writer {
 	return w
 }
 
-// add queues the next line of the ledger.
 func (w *writer) add(r record) {
 	w.mu.Lock()
 	if w.err == nil {

@@ -89,7 +89,6 @@ func (s *shared) holder() (who, at string) {
 	return socket.ReadHolder(f)
 }
 
-// hold takes the file, or returns ErrLocked.
 func (s *shared) hold() (*session, error) {
 	f, err := openFile(s.file)
 	if errors.Is(err, ErrLocked) {
@@ -129,7 +128,6 @@ func (s *shared) hold() (*session, error) {
 	return &session{Shared: box, End: func() error { return errors.Join(end(), box.Close()) }}, nil
 }
 
-// listen makes the socket and the holder's file beside the ledger.
 func (s *shared) listen(f *lockedFile) (net.Listener, error) {
 	file, err := s.place()
 	if err != nil {

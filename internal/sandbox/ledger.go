@@ -135,7 +135,6 @@ func (l *ledger) addSuccess(number uint32, at int64) {
 	l.successes = slices.Insert(l.successes, i, number)
 }
 
-// since returns the index of the first success at or after at.
 func (l *ledger) since(at int64) int {
 	i, _ := slices.BinarySearchFunc(l.successes, at, func(n uint32, at int64) int {
 		if l.lines.at(n).at < at {
@@ -174,7 +173,6 @@ func (l *ledger) addTerms(tag billing.Tag, amount money.Amount) uint32 {
 	})
 }
 
-// intern numbers a repeated string.
 func (l *ledger) intern(s string) uint32 {
 	if i, ok := l.names[s]; ok {
 		return i
@@ -205,7 +203,6 @@ const (
 	chargePrefix = "ch_sandbox_"
 )
 
-// chargeID names the intent's n-th attempt.
 func chargeID(ref string, n uint32) string {
 	return chargePrefix + strings.TrimPrefix(ref, refPrefix) + "_" + strconv.FormatUint(uint64(n), 10)
 }

@@ -28,7 +28,6 @@ type reversalOutcome struct {
 	state billing.ReversalState
 }
 
-// wordOf returns the outcome, or "" if there is none.
 func wordOf(kind billing.ReversalKind, state billing.ReversalState) string {
 	for word, c := range reversalWords {
 		if c == (reversalOutcome{kind, state}) {
@@ -83,7 +82,6 @@ func (l *reversals) since(t time.Time) (found []billing.Reversal) {
 	return found
 }
 
-// left returns the part of the charge that was not reversed.
 func (l *reversals) left(ref string, charged money.Amount) money.Amount {
 	minor := charged.Minor()
 	for _, i := range l.of[ref] {
@@ -126,7 +124,6 @@ func (r *record) readReversal() (billing.Reversal, error) {
 		State: c.state, Reason: r.Reason, Created: time.UnixMilli(n.at).UTC()}, nil
 }
 
-// restoreReversal adds a line of the file.
 func (l *ledger) restoreReversal(line *record) error {
 	r, err := line.readReversal()
 	if err != nil {

@@ -73,7 +73,6 @@ func ReadFile(file string, o Options) (*Sandbox, error) {
 	return s, errors.Join(err, f.Close())
 }
 
-// newSandbox reads the file, if there is one.
 func newSandbox(f lockedFile, o Options) (*Sandbox, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -71,7 +71,6 @@ func (d *Description) Samples() []store.Item {
 	return items
 }
 
-// typed returns the names as attributes of one type.
 func typed(kind string, names ...string) []Attribute {
 	list := make([]Attribute, len(names))
 	for i, name := range names {

@@ -147,7 +147,6 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// number returns the number in the variable, or 0.
 func number(t testing.TB, variable string) float64 {
 	t.Helper()
 	text := os.Getenv(variable)

@@ -39,7 +39,6 @@ func (s Schema) CheckCommit(ctx context.Context, writes []Write) error {
 	return s.checkDistinct(writes)
 }
 
-// checkDistinct refuses two writes on one key.
 func (s Schema) checkDistinct(writes []Write) error {
 	type place struct {
 		table string

@@ -52,7 +52,6 @@ func (c *checker) problem(at, format string, args ...any) {
 	}
 }
 
-// inside names a member.
 func (c *checker) inside(at, name string) string {
 	switch {
 	case at == "":

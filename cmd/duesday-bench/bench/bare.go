@@ -170,7 +170,6 @@ func (b *Bare) pay(i int) error {
 	return b.commit(batch)
 }
 
-// guard is a read of a key that must be free.
 func (b *Bare) guard(key []byte) error {
 	_, closer, err := b.db.Get(key)
 	if err != nil {

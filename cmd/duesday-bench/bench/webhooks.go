@@ -121,7 +121,6 @@ func (w *Webhooks) Prepare(ctx context.Context, subscriptions, events int) error
 	return w.sign(events)
 }
 
-// sell makes purchases of the kind until there are n.
 func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string, n int) error {
 	first := len(*list)
 	for len(*list) < n {

@@ -36,7 +36,6 @@ func (w *Webhooks) event(i int) hookEvent {
 	return e
 }
 
-// fill writes the event into a copy of its template.
 func (e *hookEvent) fill(t *template, body []byte) {
 	t.text(body, slotPurchase, e.purchase)
 	t.number(body, slotCreated, int(e.created))
@@ -52,7 +51,6 @@ func (e *hookEvent) fill(t *template, body []byte) {
 // of bodies would spare the collector its work.
 type mac [32]byte
 
-// sign signs the next events.
 func (w *Webhooks) sign(events int) error {
 	w.ready, w.signed = w.ready[:0], time.Now()
 	for i := range events {
@@ -68,5 +66,4 @@ func (w *Webhooks) sign(events int) error {
 	return nil
 }
 
-// head begins a signature.
 func (w *Webhooks) head() string { return fmt.Sprintf("t=%d,v1=", w.signed.Unix()) }

@@ -109,7 +109,6 @@ func Scan(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	return &v.report, err
 }
 
-// writeAccounts completes the accounts of the scan.
 func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -130,7 +129,6 @@ func (v *scan) writeAccounts(ctx context.Context, workers int) error {
 	return context.Cause(ctx)
 }
 
-// writeAccount makes or completes the account's item.
 func (v *scan) writeAccount(ctx context.Context, s *scannedAccount) error {
 	overtaken := false
 	return store.Retry(ctx, "account "+s.id, func() (err error) {

@@ -99,7 +99,6 @@ func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error
 	return v, nil
 }
 
-// add adds one item.
 func (v *scan) add(it store.Item) {
 	key := billing.KeyOf(it)
 	stray := billing.StrayRow(it)
@@ -225,7 +224,6 @@ func (v *scan) noteHidden(key store.Key, it store.Item, sub *billing.Subscriptio
 	}
 }
 
-// address adds the address of one of the account's items.
 func (s *scannedAccount) address(email string, from source) {
 	if s.from.subscription && from.subscription && email != s.email {
 		s.mixed = true
@@ -286,7 +284,6 @@ func (s *scannedAccount) completion(table string) store.Write {
 	return store.Update(table, billing.AccountKey(s.id), set, nil, now.Unchanged())
 }
 
-// cardsIn counts the card numbers in an item's attributes.
 func cardsIn(it store.Item) int {
 	n := 0
 	for _, a := range it {

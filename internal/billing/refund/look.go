@@ -102,7 +102,6 @@ type task struct {
 	denied bool
 }
 
-// record returns the refund's record, or nil.
 func (t *task) record() *billing.ReversalRecord { return billing.FindReversal(t.now.reversals, t.id) }
 
 // heard is the processor's word on the task.

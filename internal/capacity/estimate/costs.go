@@ -200,7 +200,6 @@ type part struct {
 	step  func(capacity.Line) string
 }
 
-// cost divides the consumption of the parts by n.
 func cost(name string, n float64, parts ...part) Cost {
 	c := Cost{Name: name}
 	for _, p := range parts {

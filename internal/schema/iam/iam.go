@@ -81,7 +81,6 @@ func (o Options) tables() schema.Tables {
 	return schema.Named(cmp.Or(o.Prefix, schema.DefaultPrefix), o.RecurringTable)
 }
 
-// arn names a resource of a service in the account.
 func (o Options) arn(service, resource string) string {
 	return "arn:" + o.partition() + ":" + service + ":" + o.Region + ":" + o.Account + ":" + resource
 }
@@ -120,7 +119,6 @@ func New(name string, o Options) (Policy, error) {
 	return p, nil
 }
 
-// allow is a statement about DynamoDB actions.
 func allow(sid string, actions []string, resources ...string) Statement {
 	s := Statement{Sid: sid, Effect: "Allow", Resource: resources}
 	for _, action := range actions {

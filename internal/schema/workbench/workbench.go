@@ -121,7 +121,6 @@ type scaling struct {
 	ScalingPolicyConfiguration struct{ TargetValue int }
 }
 
-// publishedCapacity is the published model's, with the numbers of package schema.
 func publishedCapacity() capacity {
 	var s scaling
 	s.ScalableTargetRequest.MinCapacity, s.ScalableTargetRequest.MaxCapacity = schema.LeastUnits, schema.MostUnits
@@ -192,7 +191,6 @@ func cell(v store.Value) (string, error) {
 // An object is an item, or a map in one, in DynamoDB JSON, its members in order.
 type object []store.Attribute
 
-// objects gives the items' attributes the declared order.
 func objects(d *schema.Description, items []store.Item) []object {
 	var list []object
 	for _, it := range items {

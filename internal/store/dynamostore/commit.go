@@ -95,7 +95,6 @@ func (c *commit) fits() bool {
 	return total <= store.MaxCommitBytes
 }
 
-// checkReserved refuses writes and conditions with the token's name.
 func checkReserved(writes []store.Write) error {
 	for i := range writes {
 		w := &writes[i]
@@ -118,7 +117,6 @@ func (c *commit) check(ctx context.Context) error {
 	return err
 }
 
-// ours reports whether the stored item carries the token of this commit.
 func (c *commit) ours(item attributes) bool {
 	b, ok := item[tokenName].(*types.AttributeValueMemberB)
 	return ok && c.token != nil && slices.Equal(b.Value, c.token)
@@ -172,7 +170,6 @@ func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) 
 	return err
 }
 
-// names lists the tables of the commit, each once.
 func (c *commit) names() []string {
 	var names []string
 	for _, t := range c.tables {

@@ -53,7 +53,6 @@ func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now i
 	return it, nil
 }
 
-// getItem is one strong read.
 func (s *Store) getItem(ctx context.Context, t *store.Table, key store.Key) (attributes, error) {
 	sent := s.now()
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: encodeKey(t, key),

@@ -21,7 +21,6 @@ type Pace struct {
 	told func(error)      // hears why an attempt failed when the waits have come to Longest; may be nil
 }
 
-// defaultPace returns the pace of a store without one of its own.
 func defaultPace() Pace {
 	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
 }

@@ -77,7 +77,6 @@ func (c *comparison) differ(part, want, got string) {
 	}
 }
 
-// more notes a part beyond the declaration.
 func (c *comparison) more(part, want, got string) {
 	c.found = append(c.found, Difference{Table: c.table, Part: part, Want: want, Got: got, Harmless: true})
 }
@@ -124,7 +123,6 @@ func Projection(t *store.Table, x *store.Index) string {
 	return "KEYS_ONLY"
 }
 
-// projected returns the sorted attributes of an index's list, without keys.
 func projected(t *store.Table, x *store.Index) (list []string) {
 	for _, name := range x.Include {
 		if !t.IsKey(name) && name != x.PartitionKey && name != x.SortKey {
@@ -135,7 +133,6 @@ func projected(t *store.Table, x *store.Index) (list []string) {
 	return slices.Compact(list)
 }
 
-// isKey reports whether the attribute is a key of the table or of one of its indexes.
 func isKey(t *store.Table, name string) bool {
 	return t.IsKey(name) || slices.ContainsFunc(t.Indexes,
 		func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })

@@ -73,7 +73,6 @@ func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) 
 	return len(names) > 0, err
 }
 
-// check refuses units below 1.
 func (s Settings) check() error {
 	if p := s.Provisioned; p != nil && (p.ReadUnits < 1 || p.WriteUnits < 1) {
 		return fmt.Errorf("provisioned capacity of %d read and %d write units: want 1 or more", p.ReadUnits, p.WriteUnits)
@@ -211,7 +210,6 @@ func (m *maker) update(ctx context.Context, in *dynamodb.UpdateTableInput) error
 	return err
 }
 
-// recovery switches point-in-time recovery on.
 func (m *maker) recovery(ctx context.Context, t store.Table, _ Description) error {
 	if !m.settings.PointInTimeRecovery {
 		return nil

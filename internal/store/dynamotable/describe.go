@@ -100,7 +100,6 @@ func lookAt(ctx context.Context, client *dynamodb.Client, name string) (Descript
 	return d, nil
 }
 
-// describe turns the service's description into ours.
 func describe(name string, t *types.TableDescription) Description {
 	d := Description{Table: store.Table{Name: name}, Status: string(t.TableStatus), Items: aws.ToInt64(t.ItemCount),
 		Bytes: aws.ToInt64(t.TableSizeBytes), Created: aws.ToTime(t.CreationDateTime).UTC(),
@@ -165,7 +164,6 @@ const (
 	accessDenied     = "AccessDeniedException"
 )
 
-// code returns the service's name of the error, or "".
 func code(err error) string {
 	if e, ok := errors.AsType[coded](err); ok {
 		return e.ErrorCode()

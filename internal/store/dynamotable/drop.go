@@ -93,7 +93,6 @@ func waitsFor(d *Description) string {
 	return ""
 }
 
-// gone waits until there is no such table.
 func gone(ctx context.Context, client *dynamodb.Client, name string) error {
 	for n := 0; ; n++ {
 		d, err := lookAt(ctx, client, name)

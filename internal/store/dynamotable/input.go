@@ -70,7 +70,6 @@ func keySchema(partition, sort string) []types.KeySchemaElement {
 	return keys
 }
 
-// projection returns the projection of the create request.
 func projection(x *store.Index) *types.Projection {
 	if x.All {
 		return &types.Projection{ProjectionType: types.ProjectionTypeAll}

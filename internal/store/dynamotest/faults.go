@@ -58,7 +58,6 @@ func onData(operation string) bool {
 		operation == "Scan"
 }
 
-// applies reports whether the fault can happen to the operation.
 func (f Fault) applies(operation string) bool {
 	switch f {
 	case Conflict:

@@ -81,7 +81,6 @@ var local = sync.OnceValues(func() (string, error) {
 	return "", err
 })
 
-// findFolder returns the folder with DynamoDBLocal.jar.
 func findFolder() (string, error) {
 	if folder := os.Getenv(folderVariable); folder != "" {
 		if _, err := os.Stat(filepath.Join(folder, "DynamoDBLocal.jar")); err != nil {

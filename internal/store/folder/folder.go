@@ -137,7 +137,6 @@ func (s *Store) take() (*session, error) {
 	return &session{Shared: &holding{Store: held, dir: s.dir}, End: held.Close}, nil
 }
 
-// hold takes the folder, and serves it.
 func (s *Store) hold() (*session, error) {
 	o, err := s.o.Options, error(nil)
 	if o.Socket, err = socket.Path(s.dir, "duesday.sock"); err != nil {

@@ -59,7 +59,6 @@ func (h *holder) release(name string) {
 	delete(h.claims, name)
 }
 
-// releaseAll ends the client's claims.
 func (h *holder) releaseAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

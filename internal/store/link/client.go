@@ -36,7 +36,6 @@ func (o Options) greeting() string {
 		o.Lasting)
 }
 
-// refusal returns the refusal of a client with the greeting, or nil.
 func (o Options) refusal(greeting string) error {
 	theirs, ours := strings.Split(greeting, "\n"), strings.Split(o.greeting(), "\n")
 	switch {
@@ -100,7 +99,6 @@ func Connect(ctx context.Context, conn net.Conn, o Options) (*Client, error) {
 	return c, nil
 }
 
-// welcomed reads the answer to the greeting.
 func (c *Client) welcomed(r *reader) error {
 	place, text := r.number(), r.text()
 	switch {
@@ -142,7 +140,6 @@ func (c *Client) read() {
 // errUnsent: the request has not left, or the holder has not carried it out.
 var errUnsent = fmt.Errorf("%w; nothing was sent", ErrLost)
 
-// ask sends a request and waits for its answer.
 func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
 	answer := make(chan frame, 1)
 	c.mu.Lock()
@@ -176,7 +173,6 @@ func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error
 	return nil, fmt.Errorf("%w: %w", ErrLost, c.cause)
 }
 
-// open returns ErrClosed after Close.
 func (c *Client) open() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +182,6 @@ func (c *Client) open() error {
 	return nil
 }
 
-// call sends a request and returns the reader of its answer.
 func (c *Client) call(ctx context.Context, kind byte, request func(*writer)) (*reader, error) {
 	if err := c.open(); err != nil {
 		return nil, err

@@ -60,7 +60,6 @@ func newWire(conn net.Conn) *wire {
 		done: make(chan struct{})}
 }
 
-// fail breaks the wire.
 func (w *wire) fail(err error) {
 	w.once.Do(func() {
 		w.cause = err
@@ -138,7 +137,6 @@ func (w *wire) put(out *bufio.Writer, f frame) error {
 	return err
 }
 
-// silence returns the deadline of an operation that begins now.
 func silence() time.Time { return time.Now().Add(Silence) }
 
 var (

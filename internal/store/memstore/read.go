@@ -84,7 +84,6 @@ type walk struct {
 	skip     func(store.Cursor) bool // nil for no row
 }
 
-// resume makes the walk go on after the row at the place.
 func (w *walk) resume(at store.Cursor) {
 	if w.reverse {
 		if compare(at, w.end) < 0 {

@@ -87,7 +87,6 @@ func Check(ctx context.Context, dir string, o Options) (list []Damage, files int
 	return list, len(seen), nil
 }
 
-// readWhole reads and checks every block of a file.
 func readWhole(ctx context.Context, path string) error {
 	f, err := vfs.Default.Open(path)
 	if err != nil {

@@ -93,7 +93,6 @@ func (s *Store) DeleteExpired(ctx context.Context) (int, error) {
 	return deleted, nil
 }
 
-// dueRows returns the first due TTL entries of a table from a key on.
 func (s *Store) dueRows(l *layout, from []byte) ([]expiredRow, error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()

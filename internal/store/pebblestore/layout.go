@@ -46,7 +46,6 @@ func newLayout(t *store.Table, id byte, names *Dictionary) *layout {
 	return l
 }
 
-// holds reports whether the key of a row holds the attribute.
 func (x *indexLayout) holds(name string) bool {
 	return slices.ContainsFunc(x.key, func(p keyPart) bool { return p.name == name })
 }
@@ -200,7 +199,6 @@ func appendKeyTail(dst []byte, k store.Key) []byte {
 	return append(appendComponent(dst, k.PK), k.SK...)
 }
 
-// appendIndexKey appends the key of an index row.
 func appendIndexKey(dst []byte, table, index byte, ik, k store.Key) []byte {
 	dst = appendComponent(append(dst, table, index), ik.PK)
 	return appendKeyTail(appendComponent(dst, ik.SK), k)

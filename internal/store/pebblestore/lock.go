@@ -47,7 +47,6 @@ func acquireLock(path, shown string, o *Options) (*lock, error) {
 // errFlocked: another process, or another Open of this one, has the folder.
 var errFlocked = errors.New("the folder is locked")
 
-// release gives the folder back.
 func (l *lock) release() (err error) {
 	if l.holder != "" {
 		err = l.fs.Remove(l.holder)

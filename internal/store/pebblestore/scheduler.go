@@ -37,7 +37,6 @@ func (s *scheduler) grant() {
 	}
 }
 
-// open lets compactions begin from now on.
 func (s *scheduler) open() {
 	s.opened.Store(true)
 	s.grant()

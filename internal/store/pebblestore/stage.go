@@ -155,7 +155,6 @@ func (st *stage) replace(p *plan, old *entry) {
 	st.recent.put(p.key, &entry{item: p.item, marks: p.marks, size: len(p.value)})
 }
 
-// remove stages the deletion of an item and its marks.
 func (st *stage) remove(key []byte, old *entry) {
 	b := st.writes()
 	_ = b.Delete(key, nil)

@@ -211,7 +211,6 @@ func testLimitOfTheLiving(r *rig) {
 	}
 }
 
-// testExpiredWrites has commits on expired items.
 func testExpiredWrites(t *testing.T, open Opener) {
 	key, all := at("a", "1"), in("a")
 	play(t, open,

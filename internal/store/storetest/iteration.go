@@ -166,7 +166,6 @@ func testScanResume(t *testing.T, open Opener) {
 		scenario{"cursors of deleted items", cursors(2, true)})
 }
 
-// wantSegments checks that the segments of a table have these items, each once.
 func (r *rig) wantSegments(table string, segments int, want []store.Item) {
 	r.Helper()
 	var got []store.Item

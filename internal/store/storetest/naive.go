@@ -21,13 +21,11 @@ func (n *naive) expired(table string, it store.Item) bool {
 	return table == ledger && ok && at > 0 && at <= n.now()
 }
 
-// get returns the living item at the key.
 func (n *naive) get(table string, k store.Key) (store.Item, bool) {
 	it, ok := n.tables[table][k]
 	return it, ok && !n.expired(table, it)
 }
 
-// keyOf returns the key of the item that the write is about.
 func (n *naive) keyOf(w store.Write) store.Key {
 	if w.Op != store.OpPut {
 		return w.Key

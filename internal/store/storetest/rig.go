@@ -81,7 +81,6 @@ func (r *rig) table(name string) *store.Table {
 	return nil
 }
 
-// commit commits writes that must succeed.
 func (r *rig) commit(writes ...store.Write) {
 	r.Helper()
 	if err := r.Commit(r.Context(), writes...); err != nil {
@@ -89,7 +88,6 @@ func (r *rig) commit(writes ...store.Write) {
 	}
 }
 
-// put puts items of the ledger table, one commit each.
 func (r *rig) put(items ...store.Item) {
 	r.Helper()
 	for _, it := range items {
@@ -97,7 +95,6 @@ func (r *rig) put(items ...store.Item) {
 	}
 }
 
-// fill puts items of the ledger table in few commits.
 func (r *rig) fill(items []store.Item) {
 	r.Helper()
 	for part := range slices.Chunk(items, store.MaxWrites) {
@@ -157,7 +154,6 @@ func (r *rig) conflictAt(i int, condition string, writes ...store.Write) {
 	})
 }
 
-// unchanged runs fail, which must write nothing.
 func (r *rig) unchanged(fail func()) {
 	r.Helper()
 	before := r.dump()
@@ -195,7 +191,6 @@ func (r *rig) dump() []string {
 	return lines
 }
 
-// want checks the results of Get for the keys of the items.
 func (r *rig) want(table string, items ...store.Item) {
 	r.Helper()
 	for _, want := range items {
@@ -207,13 +202,11 @@ func (r *rig) want(table string, items ...store.Item) {
 	}
 }
 
-// wantNone checks that Get returns ErrNotFound.
 func (r *rig) wantNone(table string, keys ...store.Key) {
 	r.Helper()
 	r.refuseGet(store.ErrNotFound, table, keys...)
 }
 
-// refuseGet checks that Get returns the error and no item.
 func (r *rig) refuseGet(want error, table string, keys ...store.Key) {
 	r.Helper()
 	for _, key := range keys {
@@ -258,7 +251,6 @@ func (r *rig) scan(s store.Scan) []store.Item {
 	return items
 }
 
-// good returns the items of an iteration, and fails the test at an error.
 func (r *rig) good(rows iter.Seq2[store.Item, error]) iter.Seq[store.Item] {
 	return func(yield func(store.Item) bool) {
 		for it, err := range rows {
@@ -272,7 +264,6 @@ func (r *rig) good(rows iter.Seq2[store.Item, error]) iter.Seq[store.Item] {
 	}
 }
 
-// wantRows checks a query's rows, whole.
 func (r *rig) wantRows(q store.Query, want ...store.Item) {
 	r.Helper()
 	if got := r.rows(q); !slices.EqualFunc(got, want, store.Item.Equal) {
@@ -289,7 +280,6 @@ func (r *rig) wantSorts(q store.Query, want ...string) {
 	}
 }
 
-// both checks the order forwards and backwards.
 func (r *rig) both(q store.Query, want ...string) {
 	r.Helper()
 	r.wantSorts(q, want...)

@@ -89,7 +89,6 @@ type AnswerLoser interface {
 	LoseAnswers(done bool) (restore func())
 }
 
-// classes are the classes of errors of Commit.
 func classes() []error {
 	return []error{store.ErrNotFound, store.ErrConflict, store.ErrTooLarge, store.ErrInvalid, store.ErrThrottled,
 		store.ErrUnknown, store.ErrClosed, store.ErrLocked, store.ErrMissing, store.ErrFormat, store.ErrOvertaken,
@@ -237,7 +236,6 @@ func testClosing(r *rig) {
 	}
 }
 
-// lostWrites are commits of one write and of several.
 func lostWrites() map[string][]store.Write {
 	it := item("a", "1", number("version", 2), text("owner", "o"))
 	return map[string][]store.Write{

@@ -119,7 +119,6 @@ func testValues(t *testing.T, open Opener) {
 	)
 }
 
-// notUTF8 are byte strings that are not UTF-8.
 func notUTF8() []string {
 	return []string{"\x80", "\xc2", "\xff", "a\x00\xff", "\xed\xa0\x80", "\xf4\x90\x80\x80"}
 }
