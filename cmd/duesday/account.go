@@ -63,34 +63,31 @@ func (p *program) accountShow() *cobra.Command {
 			if err != nil {
 				return notFound(err, "account "+args[0])
 			}
-			var shown *billing.Card
+			var shown *billing.Card // nil: not asked for, or there is none
 			if card {
-				if shown, err = cardOf(ctx, s, a); err != nil {
-					return err
+				found, err := s.engine.AccountCard(ctx, a.ID)
+				if billing.IgnoreNotFound(err) != nil {
+					return fmt.Errorf("the card of account %s: %w", a.ID, err)
+				} else if err == nil {
+					shown = &found
 				}
 			}
-			return p.showFullAccount(ctx, s, a, shown)
+			subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
+			if !p.cfg.JSON {
+				p.accountFields(a, shown)
+				p.say("")
+				_, err := p.subscriptionTable(subscriptions)
+				return err
+			}
+			list, err := billing.Gather(readable(p, subscriptions))
+			if err != nil {
+				return err
+			}
+			return p.json(append(viewAccount(a), "card?", viewCard(shown), "subscriptions", views(list, viewSubscription)))
 		})
 	})
 	c.Flags().BoolVar(&card, "card", false, "ask the processor for the card, too")
 	return c
-}
-
-// showFullAccount shows an account with its subscriptions, and the card if it was asked for and
-// there is one.
-func (p *program) showFullAccount(ctx context.Context, s *session, a *billing.Account, card *billing.Card) error {
-	subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
-	if !p.cfg.JSON {
-		p.accountFields(a, card)
-		p.say("")
-		_, err := p.subscriptionTable(subscriptions)
-		return err
-	}
-	list, err := billing.Gather(readable(p, subscriptions))
-	if err != nil {
-		return err
-	}
-	return p.json(append(viewAccount(a), "card?", viewCard(card), "subscriptions", views(list, viewSubscription)))
 }
 
 func (p *program) accountFields(a *billing.Account, card *billing.Card) {
@@ -247,16 +244,4 @@ func cardText(c *billing.Card) string {
 		return ""
 	}
 	return c.String() + prefixed(", good until ", c.LastMonth())
-}
-
-// cardOf asks the processor for the account's card; nil when the account has none.
-func cardOf(ctx context.Context, s *session, a *billing.Account) (*billing.Card, error) {
-	card, err := s.engine.AccountCard(ctx, a.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the card of account %s: %w", a.ID, err)
-	}
-	return &card, nil
 }

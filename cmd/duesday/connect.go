@@ -33,8 +33,7 @@ func (p *program) connectAdd() *cobra.Command {
 			return p.showConnected(a)
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that it belongs to")
-	required(c, "account")
-	return c
+	return required(c, "account")
 }
 
 func (p *program) connectList() *cobra.Command {

@@ -94,7 +94,6 @@ type posted struct {
 	Reason string // why the first one of those has not left; "" also if it is not known
 }
 
-// stays returns how many mails have not left.
 func (m *posted) stays() int { return m.Failed + m.Dead + m.Left }
 
 // drain delivers due mail by the settings that the store has now.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
@@ -148,7 +149,6 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	return tidy, nil
 }
 
-// demoUnused refuses tables with accounts in them.
 func (p *program) demoUnused(ctx context.Context) error {
 	s, err := p.open(ctx, need{read: true})
 	if errors.Is(err, store.ErrMissing) {
@@ -157,11 +157,9 @@ func (p *program) demoUnused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, err = range s.engine.Accounts(ctx) {
-		if err == nil {
-			err = fmt.Errorf("%s has accounts in it: a demo wants a fresh store; name another prefix", p.cfg.Store)
-		}
-		break
+	used, err := billing.AnyItem(s.engine.Accounts(ctx))
+	if used {
+		err = fmt.Errorf("%s has accounts in it: a demo wants a fresh store; name another prefix", p.cfg.Store)
 	}
 	return errors.Join(err, s.close())
 }
@@ -205,14 +203,6 @@ func (p *program) demoInUse(dir string) error {
 	return nil // broken or half made: it is to be deleted anyway
 }
 
-func viewMonth(m *demo.Month) object {
-	return object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
-		"paid", m.Counts[engine.OutcomePaid],
-		"paid_outside", m.Outside, "retry", m.Counts[engine.OutcomeRetry], "failed", m.Counts[engine.OutcomeFailed],
-		"pending", m.Counts[engine.OutcomePending], "parked", m.Counts[engine.OutcomeParked],
-		"mails", m.Mails, "amounts", m.Amounts.Strings()}
-}
-
 func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
 	elapsed time.Duration) error {
 	p.say("A made-up book of %d accounts with %d subscriptions; both jobs ran on every day of %d months, in %s.\n",
@@ -232,7 +222,13 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 	}
 	p.demoHints()
 	return p.json(object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
-		"months", views(report.Months, viewMonth), "audit", viewAudit(audit), "store", p.cfg.Store,
+		"months", views(report.Months, func(m *demo.Month) object {
+			n := m.Counts
+			return object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
+				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
+				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
+				"mails", m.Mails, "amounts", m.Amounts.Strings()}
+		}), "audit", viewAudit(audit), "store", p.cfg.Store,
 		"processor", p.cfg.Processor, "mail", p.cfg.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }
 

@@ -95,31 +95,28 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
-	c := p.trackingLeaf("rebuild",
-		trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error { return p.rebuild(ctx, t, account) })
+	c := p.trackingLeaf("rebuild", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
+		var differences []tracking.Difference
+		columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
+		_, err := list(p, rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
+			differences = append(differences, r.Differences...)
+			return r
+		}, columns, func(r *tracking.Rebuilt) []any {
+			differences = append(differences, r.Differences...)
+			return []any{r.StripeAccount, r.Events, r.Unread, r.Compared, r.Partial, r.Ahead, len(r.Differences)}
+		})
+		if err != nil || len(differences) == 0 {
+			return err
+		}
+		p.code = exitPerson
+		section(p, "\nDifferent:", []string{"  OBJECT", "STORED", "BY ITS EVENTS"}, differences,
+			func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
+		return nil
+	})
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
 			"account that is registered)")
 	return checked(c, func([]string) error { return checkAccountFlag(account, true) })
-}
-
-func (p *program) rebuild(ctx context.Context, t *tracking.Service, account string) error {
-	var differences []tracking.Difference
-	columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
-	_, err := list(p, rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
-		differences = append(differences, r.Differences...)
-		return r
-	}, columns, func(r *tracking.Rebuilt) []any {
-		differences = append(differences, r.Differences...)
-		return []any{r.StripeAccount, r.Events, r.Unread, r.Compared, r.Partial, r.Ahead, len(r.Differences)}
-	})
-	if err != nil || len(differences) == 0 {
-		return err
-	}
-	p.code = exitPerson
-	section(p, "\nDifferent:", []string{"  OBJECT", "STORED", "BY ITS EVENTS"}, differences,
-		func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
-	return nil
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.

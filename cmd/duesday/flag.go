@@ -66,7 +66,6 @@ func monthFlag() valueFlag[civil.Date] {
 	}}
 }
 
-// walkable refuses a date too far ahead.
 func (p *program) walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
 		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d, last, yearsAhead)
@@ -124,7 +123,6 @@ func given[T any](flags *pflag.FlagSet, name string, value T) *T {
 	return &value
 }
 
-// between refuses a value of the flag outside of its bounds.
 func between(flag string, value, least, most int) error {
 	if value < least || value > most {
 		return usagef("--%s %d: want %d to %d", flag, value, least, most)
@@ -154,7 +152,6 @@ func (d *daySpan) has(at time.Time) bool {
 	return !day.Before(d.from.value) && (d.to.value.IsZero() || !day.After(d.to.value))
 }
 
-// accountFlag adds --account, in the place of the argument of a list.
 func accountFlag(c *cobra.Command, account *string) {
 	c.Args = cobra.MaximumNArgs(1)
 	c.Flags().StringVar(account, "account", "", "the `ACCOUNT`, instead of the argument")
@@ -180,7 +177,6 @@ type listFilter struct {
 	status     valueFlag[billing.Status]
 }
 
-// flags adds the flags to a list of the noun.
 func (f *listFilter) flags(c *cobra.Command, noun string) {
 	f.status = choiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
 		billing.Completed)

@@ -15,7 +15,6 @@ import (
 	"github.com/duesday/duesday/internal/config"
 )
 
-// groups adds the commands to the root, each to its group of the help.
 func (p *program) groups(root *cobra.Command) {
 	add := func(id, title string, commands ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: id, Title: title})
@@ -44,7 +43,7 @@ func (p *program) groups(root *cobra.Command) {
 		group("settings", p.settingsShow(), p.settingsSet()),
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.storeLeaf("status", need{read: true, settings: true}, p.showStatus), p.verifyCommand(),
-		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), p.versionCommand())
+		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion))
 	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
 	root.SetCompletionCommandGroupID("operating")

@@ -115,7 +115,6 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// detect looks at the file and its beginning.
 func (m *importer) detect() error {
 	info, err := os.Stat(m.name)
 	switch {

@@ -25,7 +25,6 @@ type verdict struct {
 	warning string
 }
 
-// changes reports whether --update has something to change.
 func (v *verdict) changes() bool {
 	return v.terms != (billing.Change{}) || v.account != (engine.AccountChange{})
 }

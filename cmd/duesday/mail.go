@@ -165,7 +165,6 @@ func (p *program) mailPreview() *cobra.Command {
 	})
 }
 
-// kindOf takes action-required for action_required.
 func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
 // postBesideStore returns how mail leaves, and the settings of the store, if there is one.

@@ -24,8 +24,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -63,13 +61,11 @@ type version struct {
 	modified               bool
 }
 
-func (p *program) versionCommand() *cobra.Command {
-	return leaf("version", func(context.Context, []string) error {
-		v := buildVersion()
-		p.say("duesday %s", v.text())
-		return p.json(object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
-			"go", runtime.Version(), "platform", platform})
-	})
+func (p *program) showVersion(context.Context, []string) error {
+	v := buildVersion()
+	p.say("duesday %s", v.text())
+	return p.json(object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
+		"go", runtime.Version(), "platform", platform})
 }
 
 const platform = runtime.GOOS + "/" + runtime.GOARCH
@@ -82,7 +78,6 @@ func (v version) text() string {
 	return v.number + prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
 }
 
-// buildVersion returns the version written into the binary by the Go toolchain.
 func buildVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

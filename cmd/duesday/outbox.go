@@ -37,7 +37,6 @@ func queues() []*queue {
 
 func (q *queue) view() object { return object{"due", q.Due, "later", q.Later, "dead", q.Dead} }
 
-// viewDead is a row that was given up, with its readable fields.
 func viewDead(e outbox.Effect, queue string) object {
 	return object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
 		"account", e.Data[outbox.DataAccount], "subscription", e.Data[outbox.DataSubscription], "tries", e.Tries,

@@ -204,47 +204,43 @@ type listWriter struct {
 	n    int
 }
 
-func (l *listWriter) begin() {
+// next writes what stands before an element, or before the end of the array.
+func (l *listWriter) next(ends bool) {
+	inner := ""
 	if l.name != "" {
-		fmt.Fprintf(l.out, "{\n  %q: ", l.name)
+		inner = "  "
 	}
-	l.out.WriteString("[")
-}
-
-// line begins a line, further in below a name.
-func (l *listWriter) line() {
-	l.out.WriteString("\n")
-	if l.name != "" {
-		l.out.WriteString("  ")
+	switch {
+	case l.n == 0 && l.name != "":
+		fmt.Fprintf(l.out, "{\n  %q: [", l.name)
+	case l.n == 0:
+		l.out.WriteString("[")
+	case !ends:
+		l.out.WriteString(",")
+	}
+	if !ends {
+		l.out.WriteString("\n  " + inner)
+	} else if l.n > 0 {
+		l.out.WriteString("\n" + inner)
 	}
 }
 
 func (l *listWriter) add(v any) error {
-	if l.n++; l.n == 1 {
-		l.begin()
-	} else {
-		l.out.WriteString(",")
-	}
-	l.line()
-	l.out.WriteString("  ")
+	l.next(false)
+	l.n++
 	return writeValue(l.out, v)
 }
 
 // end closes the array and, under a name, adds the members of rest, which must encode as an object.
 func (l *listWriter) end(rest any) error {
-	if l.n == 0 {
-		l.begin()
-	} else {
-		l.line()
-	}
-	l.out.WriteString("]")
-	text := []byte("\n")
+	l.next(true)
+	text := []byte("]\n")
 	if l.name != "" {
 		b, err := json.MarshalIndent(rest, "", "  ")
 		if err != nil {
 			return err
 		}
-		text = append(append([]byte{','}, b[1:]...), '\n')
+		text = append(append([]byte("],"), b[1:]...), '\n')
 	}
 	_, err := l.out.Write(text)
 	return err

@@ -29,8 +29,22 @@ type periodFlags struct {
 
 func (p *program) periodList() *cobra.Command {
 	f := &periodFlags{ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
-	c := p.storeLeaf("list",
-		need{read: true}, func(ctx context.Context, s *session, _ []string) error { return p.listPeriods(ctx, s, f) })
+	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+		if f.of.ID != "" {
+			if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
+				return notFound(err, "subscription "+f.of.String())
+			}
+		}
+		all := s.engine.EndedPeriods(ctx)
+		if f.of.Account != "" {
+			all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
+		}
+		return listAll(p, "period", filtered(all, f.wants), viewFullPeriod,
+			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
+			func(x *billing.EndedPeriod) []any {
+				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
+			})
+	})
 	c.Use = "list [ACCOUNT[/SUBSCRIPTION]]"
 	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
@@ -42,23 +56,6 @@ func (p *program) periodList() *cobra.Command {
 		}
 		return cmp.Or(accountArgument(&f.of.Account, args), f.days.check())
 	})
-}
-
-func (p *program) listPeriods(ctx context.Context, s *session, f *periodFlags) error {
-	if f.of.ID != "" {
-		if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
-			return notFound(err, "subscription "+f.of.String())
-		}
-	}
-	all := s.engine.EndedPeriods(ctx)
-	if f.of.Account != "" {
-		all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
-	}
-	return listAll(p, "period", filtered(all, f.wants), viewFullPeriod,
-		[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
-		func(x *billing.EndedPeriod) []any {
-			return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
-		})
 }
 
 func (f *periodFlags) wants(x *billing.EndedPeriod) bool {

@@ -157,7 +157,6 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	return now.Add(ahead).UTC().Format(time.RFC3339Nano) + ",1s/s," + now.UTC().Format(time.RFC3339Nano), nil
 }
 
-// machine returns the machine's clock.
 func (p *program) machine() func() time.Time {
 	if p.clock != nil {
 		return p.clock.Machine()

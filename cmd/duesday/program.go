@@ -356,7 +356,6 @@ func (p *program) hint(command string) string {
 	return strings.Join(words, " ")
 }
 
-// quoted makes the text one word of a shell's command line.
 func quoted(text string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)

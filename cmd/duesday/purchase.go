@@ -112,7 +112,6 @@ func (p *program) purchaseShow() *cobra.Command {
 		})
 }
 
-// purchaseFields prints a purchase, and more pairs of names and values.
 func (p *program) purchaseFields(x *tracking.Purchase, more ...any) {
 	o := &x.Order
 	p.fields(append([]any{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount,

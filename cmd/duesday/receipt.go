@@ -117,8 +117,7 @@ func (p *program) receiptRefund() *cobra.Command {
 	c.Flags().Var(&reason, "reason", "for the processor")
 	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that tells this refund from others of the same amount")
 	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, where the receipt has expired")
-	required(c, "period")
-	return c
+	return required(c, "period")
 }
 
 func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount string) error {

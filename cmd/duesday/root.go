@@ -42,7 +42,6 @@ func invalid(err error) error {
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// run executes the command line and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) (code int) {
 	root := p.root()
 	root.SetArgs(args)
@@ -203,12 +202,13 @@ func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	return c
 }
 
-func required(c *cobra.Command, flags ...string) {
+func required(c *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // unreachable: the command has the flag
 		}
 	}
+	return c
 }
 
 // want requires exactly the named arguments, and allows more of a last one such as "EVENT...".

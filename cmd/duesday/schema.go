@@ -90,8 +90,24 @@ func (p *program) cloudformationCommand() *cobra.Command {
 func (p *program) iamCommand() *cobra.Command {
 	var o iam.Options
 	var prefix string
-	c := leaf("iam ["+strings.Join(iam.Names(), "|")+"]",
-		func(_ context.Context, args []string) error { return p.printPolicies(o, args) })
+	c := leaf("iam ["+strings.Join(iam.Names(), "|")+"]", func(_ context.Context, args []string) error {
+		all := make(map[string]iam.Policy)
+		names := args
+		if len(args) == 0 {
+			names = iam.Names()
+		}
+		for _, name := range names {
+			policy, err := iam.New(name, o)
+			if err != nil {
+				return &usageError{err}
+			}
+			all[name] = policy
+		}
+		if len(args) > 0 {
+			return p.printJSON(all[args[0]])
+		}
+		return p.printJSON(all)
+	})
 	c.Args = cobra.MaximumNArgs(1)
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
@@ -105,26 +121,6 @@ func (p *program) iamCommand() *cobra.Command {
 		}
 		return err
 	})
-}
-
-// printPolicies prints the policy of the argument, or an object with all of them.
-func (p *program) printPolicies(o iam.Options, args []string) error {
-	all := make(map[string]iam.Policy)
-	names := args
-	if len(args) == 0 {
-		names = iam.Names()
-	}
-	for _, name := range names {
-		policy, err := iam.New(name, o)
-		if err != nil {
-			return &usageError{err}
-		}
-		all[name] = policy
-	}
-	if len(args) > 0 {
-		return p.printJSON(all[args[0]])
-	}
-	return p.printJSON(all)
 }
 
 // measuredForCapacity is how many subscriptions the figures per period are measured with. More

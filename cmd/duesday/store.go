@@ -152,7 +152,6 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 	}), err
 }
 
-// tell prints one step of a long task at once.
 func (p *program) tell(table, step string) {
 	p.say("%s: %s", table, step)
 	p.stdout.Flush() // its error is reported at the end: the writer keeps it
@@ -160,51 +159,49 @@ func (p *program) tell(table, step string) {
 
 func (p *program) storeDrop() *cobra.Command {
 	var confirm string
-	c := leaf("drop", func(ctx context.Context, _ []string) error { return p.dropStore(ctx, confirm) })
+	c := leaf("drop", func(ctx context.Context, _ []string) error {
+		place, err := p.place()
+		switch {
+		case err != nil:
+			return err
+		case place.Scheme == "mem":
+			return usagef("mem: is gone with the process: there is nothing to drop")
+		case !place.Shared():
+			return usagef("store drop is for a dynamodb: store; to drop this one delete its folder: %s", place.Folder)
+		}
+		all, err := tablesAt(place)
+		if err != nil {
+			return err
+		}
+		var tables []store.Table
+		var names, kept []string // kept: under a name of its own
+		for _, t := range all.All() {
+			if t.Name == place.RecurringTable {
+				kept = append(kept, t.Name)
+			} else {
+				tables, names = append(tables, t), append(names, t.Name)
+			}
+		}
+		if prefix := cmp.Or(place.Prefix, schema.DefaultPrefix); confirm != prefix {
+			return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s",
+				strings.Join(names, ", "), prefix)
+		}
+		client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
+		if err != nil {
+			return err
+		}
+		dropped, err := dynamotable.Drop(ctx, client, tables, p.tell)
+		if err != nil {
+			return err
+		}
+		for _, name := range kept {
+			p.say("%s: kept: it has a name of its own, and somebody else may have made it; delete it yourself", name)
+		}
+		p.say("%s dropped", plural(len(dropped), "table"))
+		return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
+	})
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
-}
-
-func (p *program) dropStore(ctx context.Context, confirm string) error {
-	place, err := p.place()
-	switch {
-	case err != nil:
-		return err
-	case place.Scheme == "mem":
-		return usagef("mem: is gone with the process: there is nothing to drop")
-	case !place.Shared():
-		return usagef("store drop is for a dynamodb: store; to drop this one delete its folder: %s", place.Folder)
-	}
-	all, err := tablesAt(place)
-	if err != nil {
-		return err
-	}
-	var tables []store.Table
-	var names, kept []string // kept: under a name of its own
-	for _, t := range all.All() {
-		if t.Name == place.RecurringTable {
-			kept = append(kept, t.Name)
-		} else {
-			tables, names = append(tables, t), append(names, t.Name)
-		}
-	}
-	if prefix := cmp.Or(place.Prefix, schema.DefaultPrefix); confirm != prefix {
-		return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s",
-			strings.Join(names, ", "), prefix)
-	}
-	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
-	if err != nil {
-		return err
-	}
-	dropped, err := dynamotable.Drop(ctx, client, tables, p.tell)
-	if err != nil {
-		return err
-	}
-	for _, name := range kept {
-		p.say("%s: kept: it has a name of its own, and somebody else may have made it; delete it yourself", name)
-	}
-	p.say("%s dropped", plural(len(dropped), "table"))
-	return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
 }
 
 func (p *program) migrateStore(ctx context.Context, _ []string) error {

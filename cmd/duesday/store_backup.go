@@ -15,35 +15,32 @@ import (
 func (p *program) storeBackup() *cobra.Command {
 	var to string
 	var within time.Duration
-	c := leaf("backup", func(ctx context.Context, _ []string) error { return p.backupStore(ctx, to, within) })
+	c := leaf("backup", func(ctx context.Context, _ []string) error {
+		dir, err := p.embedded()
+		if err != nil {
+			return err
+		}
+		if within <= 0 {
+			return usagef("--timeout %s: want more than nothing, such as 10m", within)
+		}
+		limited, stop := context.WithTimeoutCause(ctx, within,
+			errors.New("it was not done within "+within.String()+": see --timeout"))
+		defer stop()
+		m, err := transfer.Backup(limited, p.folders(), dir, to)
+		switch {
+		case errors.Is(err, store.ErrMissing):
+			return &missingStore{p.cfg.Store}
+		case err != nil:
+			return err
+		}
+		p.say("%s is a backup of %s as it stood at %s.", to, m.From, m.Made.Format(time.RFC3339))
+		p.say("Copy it to another machine. To put it back: %s --from %s", p.hint("store restore"), quoted(to))
+		return p.json(object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
+			"from", m.From})
+	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` of the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
-	required(c, "to")
-	return c
-}
-
-func (p *program) backupStore(ctx context.Context, to string, within time.Duration) error {
-	dir, err := p.embedded()
-	if err != nil {
-		return err
-	}
-	if within <= 0 {
-		return usagef("--timeout %s: want more than nothing, such as 10m", within)
-	}
-	limited, stop := context.WithTimeoutCause(ctx, within,
-		errors.New("it was not done within "+within.String()+": see --timeout"))
-	defer stop()
-	m, err := transfer.Backup(limited, p.folders(), dir, to)
-	switch {
-	case errors.Is(err, store.ErrMissing):
-		return &missingStore{p.cfg.Store}
-	case err != nil:
-		return err
-	}
-	p.say("%s is a backup of %s as it stood at %s.", to, m.From, m.Made.Format(time.RFC3339))
-	p.say("Copy it to another machine. To put it back: %s --from %s", p.hint("store restore"), quoted(to))
-	return p.json(object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
-		"from", m.From})
+	return required(c, "to")
 }
 
 func (p *program) folders() transfer.Folders {
@@ -78,38 +75,35 @@ func (p *program) embedded() (string, error) {
 func (p *program) storeRestore() *cobra.Command {
 	var from string
 	var replace bool
-	c := leaf("restore", func(ctx context.Context, _ []string) error { return p.restoreStore(ctx, from, replace) })
+	c := leaf("restore", func(ctx context.Context, _ []string) error {
+		dir, err := p.embedded()
+		if err != nil {
+			return err
+		}
+		r, err := transfer.Restore(ctx, p.folders(), from, dir, replace)
+		if err != nil {
+			return err
+		}
+		p.say("%s is the store as it stood at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
+		if r.Aside != "" {
+			p.say("The store that was there is now %s.", r.Aside)
+		}
+		if r.Meta.Moved != "" {
+			p.say("It had been moved before the backup was made, and never charges: %s", r.Meta.Moved)
+		} else {
+			p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
+				"was moved elsewhere.")
+			p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
+				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
+		}
+		return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
+			"installation", r.Installation, "aside?", r.Aside, // the store that was there before
+			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
+			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
+	})
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup has made")
 	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside")
-	required(c, "from")
-	return c
-}
-
-func (p *program) restoreStore(ctx context.Context, from string, replace bool) error {
-	dir, err := p.embedded()
-	if err != nil {
-		return err
-	}
-	r, err := transfer.Restore(ctx, p.folders(), from, dir, replace)
-	if err != nil {
-		return err
-	}
-	p.say("%s is the store as it stood at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
-	if r.Aside != "" {
-		p.say("The store that was there is now %s.", r.Aside)
-	}
-	if r.Meta.Moved != "" {
-		p.say("It had been moved before the backup was made, and never charges: %s", r.Meta.Moved)
-	} else {
-		p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
-			"was moved elsewhere.")
-		p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
-			"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
-	}
-	return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
-		"installation", r.Installation, "aside?", r.Aside, // the store that was there before
-		"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
-		"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
+	return required(c, "from")
 }
 
 func (p *program) checkStore(ctx context.Context, _ []string) error {

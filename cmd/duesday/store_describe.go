@@ -59,7 +59,11 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	}
 	p.sayMeta(meta, differences)
 	return p.json(object{"store", p.cfg.Store, "ok", ok, "tables?", tables, "folder?", folder,
-		"differences", views(differences, viewDifference), "meta?", viewMeta(meta)})
+		"differences", views(differences, func(d dynamotable.Difference) object {
+			return object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
+				"mends", d.Mends, // store create puts it right
+				"harmless", d.Harmless} // more than was declared: nothing has to be done
+		}), "meta?", viewMeta(meta)})
 }
 
 // describeTables returns the tables, and whether the store can be read.
@@ -109,12 +113,6 @@ func billingMode(d dynamotable.Description) string {
 		return "on demand"
 	}
 	return "provisioned"
-}
-
-func viewDifference(d dynamotable.Difference) object {
-	return object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
-		"mends", d.Mends, // store create puts it right
-		"harmless", d.Harmless} // more than was declared: nothing has to be done
 }
 
 func viewMeta(m *billing.MoveState) object {

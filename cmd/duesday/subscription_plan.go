@@ -94,14 +94,12 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	}
 	p.say("%s %s%s", plural(shown, "subscription"), what, prefixed(", left as they are: ", positive(len(left))))
 	return p.json(object{"to_change", len(plan.Names), "changed", changed, "left", left,
-		"plans", views(plan.Sums, viewPlanSum), "replaces", views(replaces, func(was billing.Plan) object {
+		"plans", views(plan.Sums, func(g *engine.PlanSum) object {
+			return object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
+				"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}
+		}), "replaces", views(replaces, func(was billing.Plan) object {
 			return append(viewPending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
 		})})
-}
-
-func viewPlanSum(g *engine.PlanSum) object {
-	return object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
-		"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}
 }
 
 func (p *program) subscriptionCharge() *cobra.Command {

@@ -181,10 +181,12 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {
 	checks := p.installation(s).Look(ctx)
 	wrong := status.Wrong(checks)
-	if len(wrong) > 0 {
+	if len(wrong) == 0 {
+		p.say("All is well.")
+	} else {
 		p.code = exitPerson
+		p.say("%s wrong:", plural(len(wrong), "check"))
 	}
-	p.say("%s", summary(wrong))
 	t := p.table("CHECK", "STATE", "FOUND")
 	for _, c := range checks {
 		state := "ok"
@@ -201,13 +203,6 @@ func (p *program) showStatus(ctx context.Context, s *session, _ []string) error 
 		p.say("  %s: %s", c.Name, c.Next)
 	}
 	return errors.Join(err, p.json(object{"ok", len(wrong) == 0, "checks", views(checks, viewCheck)}))
-}
-
-func summary(wrong []status.Check) string {
-	if len(wrong) == 0 {
-		return "All is well."
-	}
-	return plural(len(wrong), "check") + " wrong:"
 }
 
 func viewCheck(c status.Check) object {

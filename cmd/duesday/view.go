@@ -196,7 +196,10 @@ func viewChanged(old, s *billing.Subscription) object {
 	for _, d := range differences(old, s) {
 		changed = append(changed, d.name, object{"before", d.before, "after", d.after})
 	}
-	v := append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), viewUpcoming))
+	v := append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), func(u billing.Upcoming) object {
+		return object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
+			"currency", u.Amount.Currency().Code()}
+	}))
 	if old != nil {
 		v = append(v, "replaces?", viewPending(s.Replaced(old.Pending)))
 	}
@@ -208,11 +211,6 @@ func (p *program) sayReplaced(was *billing.Plan, of string) {
 	if was != nil {
 		p.say("  replaces: sku %s %s from %s%s", was.SKU, was.Amount.Decimal(), was.From, of)
 	}
-}
-
-func viewUpcoming(u billing.Upcoming) object {
-	return object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
-		"currency", u.Amount.Currency().Code()}
 }
 
 // A difference is a member of the view of a subscription that a command has changed.
