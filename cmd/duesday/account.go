@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/store"
@@ -125,7 +124,7 @@ func (p *program) accountList() *cobra.Command {
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale string
-	var change engine.AccountChange
+	var change billing.AccountChange
 	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
 		a, err := s.engine.UpdateAccount(ctx, args[0], change)
 		return p.showAccount(a, err, args[0], "updated")
@@ -135,9 +134,9 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
 	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
-		change = engine.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
+		change = billing.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
 			Locale: given(f, "locale", locale)}
-		if change == (engine.AccountChange{}) {
+		if change == (billing.AccountChange{}) {
 			return usagef("%s: nothing to change: give a flag", p.command)
 		}
 		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale))
@@ -145,7 +144,7 @@ func (p *program) accountUpdate() *cobra.Command {
 }
 
 func (p *program) accountAttach() *cobra.Command {
-	var a engine.Attachment
+	var a billing.Attachment
 	var connected, fee, fallback string
 	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", need{processor: true},
 		func(ctx context.Context, s *session, args []string) error {

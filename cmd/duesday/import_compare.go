@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -20,13 +19,13 @@ type verdict struct {
 	ended   bool // it exists, and is cancelled or completed
 	due     bool // it does not exist, and is due at once
 	differs []billing.Difference
-	terms   billing.Change       // to make by --update
-	account engine.AccountChange // to make by --update
+	terms   billing.Change        // to make by --update
+	account billing.AccountChange // to make by --update
 	warning string
 }
 
 func (v *verdict) changes() bool {
-	return v.terms != (billing.Change{}) || v.account != (engine.AccountChange{})
+	return v.terms != (billing.Change{}) || v.account != (billing.AccountChange{})
 }
 
 // An importNote is a difference or a warning of a row.
@@ -195,7 +194,7 @@ func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 	for _, u := range all {
 		var err error
 		name := billing.Name{Account: u.row.Account, ID: u.row.ID}
-		if u.account != (engine.AccountChange{}) {
+		if u.account != (billing.AccountChange{}) {
 			_, err = l.s.engine.UpdateAccount(ctx, u.row.Account, u.account)
 		}
 		if err == nil && u.terms != (billing.Change{}) {

@@ -112,7 +112,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		}
 	}
 	if n.create {
-		if err = p.mayMake(ctx, place, s.tables, engine.MakeNew); err != nil {
+		if err = p.mayMake(ctx, place, s.tables, billing.MakeNew); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	}
 	s.engine, err = engine.Open(ctx, o)
 	switch {
-	case errors.Is(err, billing.ErrNoStore) && n.making() != engine.MakeNever:
+	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
 		return nil, errors.Join(err, s.close())
 	case errors.Is(err, store.ErrMissing): // on DynamoDB the first read shows that a table is missing
 		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
@@ -167,7 +167,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 
 // mayMake returns an error, before anything is made or changed, if other tools have made the table
 // of a shared place and a command of that making may not take it over.
-func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making engine.Making) error {
+func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil
 	}
@@ -176,11 +176,11 @@ func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 		return err
 	}
 	records := billing.NewRecords(s, t, p.now, nil)
-	err = engine.MayMake(ctx, records, making)
+	err = billing.MayMake(ctx, records, making)
 	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // there is no table yet
 		err = nil
 	}
-	if err == nil && making == engine.MakeNew {
+	if err == nil && making == billing.MakeNew {
 		if _, is := records.Meta(ctx); is != nil { // an empty table may be another program's, too
 			err = refuseOthers(ctx, place, t)
 		}
@@ -243,14 +243,14 @@ func (p *program) place() (storeurl.Place, error) {
 	return place, invalid(err)
 }
 
-func (n need) making() engine.Making {
+func (n need) making() billing.Making {
 	switch {
 	case n.adopt:
-		return engine.MakeAdopted
+		return billing.MakeAdopted
 	case n.create || n.fill:
-		return engine.MakeNew
+		return billing.MakeNew
 	}
-	return engine.MakeNever
+	return billing.MakeNever
 }
 
 // tablesAt returns the tables of the store at the place, by its names. Names refused by

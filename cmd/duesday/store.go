@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -131,7 +130,7 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 	if err != nil {
 		return false, nil, err
 	}
-	err = p.mayMake(ctx, place, tables, engine.MakeNew)
+	err = p.mayMake(ctx, place, tables, billing.MakeNew)
 	if err != nil && !errors.Is(err, store.ErrInvalid) { // of a table with other keys; Create names them
 		return false, nil, err
 	}

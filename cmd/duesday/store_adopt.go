@@ -17,7 +17,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -114,7 +113,7 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name,
 			p.hint("store create"))
 	}
-	if err := p.mayMake(ctx, place, tables, engine.MakeAdopted); dry || err != nil {
+	if err := p.mayMake(ctx, place, tables, billing.MakeAdopted); dry || err != nil {
 		return err
 	}
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })

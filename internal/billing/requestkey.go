@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -99,4 +100,23 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 	}
 	return fmt.Errorf("subscription %s: the key was used on %s for a request with %s %v, not %v; a new request takes a new "+
 		"key: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
+}
+
+// Keyed returns the request that was committed under the key before, or nil if there is none or no key
+// was given. It returns ErrState if that was another request. The caller commits Write of the
+// request in the commit that fixes its period: of two requests with one key, the second conflicts
+// and finds the first.
+func (e *Records) Keyed(ctx context.Context, asked *KeyedRequest) (*KeyedRequest, error) {
+	if asked.Key == "" {
+		return nil, nil
+	}
+	it, err := e.Store.Get(ctx, e.Table, asked.ItemKey())
+	if err != nil {
+		return nil, IgnoreNotFound(err)
+	}
+	before, err := DecodeKeyed(it)
+	if err != nil {
+		return nil, err
+	}
+	return before, before.Refuses(asked)
 }

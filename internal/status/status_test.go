@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.engine, err = engine.Open(t.Context(), engine.Options{Store: w.store, Tables: w.tables, Now: now,
-		Making: engine.MakeNew, Config: engine.Config{Settings: settings}, KeepSettings: true})
+		Making: billing.MakeNew, Config: engine.Config{Settings: settings}, KeepSettings: true})
 	if err != nil {
 		t.Fatal(err)
 	}

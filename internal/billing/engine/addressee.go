@@ -30,7 +30,7 @@ func (e *Engine) Locale(ctx context.Context, f outbox.Effect) (string, error) {
 // NoteBounce marks the effect's address at its account: no mail is sent to it any more. The mark goes
 // with the next change of the account's address.
 func (e *Engine) NoteBounce(ctx context.Context, f outbox.Effect, code string) error {
-	_, err := e.changeAccount(ctx, f.Data[outbox.DataAccount], func(a *billing.Account) error {
+	_, err := e.ChangeAccount(ctx, f.Data[outbox.DataAccount], func(a *billing.Account) error {
 		email := f.Data[outbox.DataEmail]
 		if a.Bounced.Email == email || a.Email != email && !a.Mixed { // it has another one by now
 			return billing.ErrUnchanged

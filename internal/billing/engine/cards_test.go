@@ -35,7 +35,7 @@ func (w *world) account(id string) *billing.Account {
 }
 
 // attach is without any fault.
-func (w *world) attach(t *testing.T, a engine.Attachment) *billing.Account {
+func (w *world) attach(t *testing.T, a billing.Attachment) *billing.Account {
 	t.Helper()
 	got, err := w.start().Attach(t.Context(), "a1", a)
 	mustNot(t, err)
@@ -72,16 +72,16 @@ func TestAttach(t *testing.T) {
 	p.give("", "cus_b", "pm_b", "pm_card_visa")
 	p.give("acct_1", "cus_c", "pm_c", "pm_card_visa")
 
-	a := w.attach(t, engine.Attachment{Customer: "cus_a"})
+	a := w.attach(t, billing.Attachment{Customer: "cus_a"})
 	if a.Method != "pm_1" || a.Payer != (billing.Payer{Customer: "cus_a"}) || !a.Given.Equal(w.now()) {
 		t.Errorf("the customer's default: %+v", a)
 	}
-	if a = w.attach(t, engine.Attachment{Method: "pm_free"}); a.Method != "pm_free" ||
+	if a = w.attach(t, billing.Attachment{Method: "pm_free"}); a.Method != "pm_free" ||
 		p.cards["pm_free"].customer != "cus_a" {
 		t.Errorf("another method of the same customer: %+v", a)
 	}
 	before := w.contents(t)
-	for _, bad := range []engine.Attachment{{}, {Customer: "cus_a", Method: "pm_b"}, {Customer: "cus_nobody"},
+	for _, bad := range []billing.Attachment{{}, {Customer: "cus_a", Method: "pm_b"}, {Customer: "cus_nobody"},
 		{Method: "pm_nothing"}, {Fee: new(250)},
 		{Connected: new("acct_1"), Fee: new(10001)}, {Connected: new("acct_1"), Fee: new(-1)}, {Customer: "cus a"},
 		{Method: "4242424242424242"}} {
@@ -93,14 +93,14 @@ func TestAttach(t *testing.T) {
 	if w.contents(t) != before {
 		t.Error("what was refused has changed something")
 	}
-	_, err := w.start().Attach(t.Context(), "nobody", engine.Attachment{Method: "pm_1"})
+	_, err := w.start().Attach(t.Context(), "nobody", billing.Attachment{Method: "pm_1"})
 	wantErr(t, err, store.ErrNotFound)
 
-	if a = w.attach(t, engine.Attachment{Connected: new("acct_1"), Fee: new(250)}); a.Method != "" ||
+	if a = w.attach(t, billing.Attachment{Connected: new("acct_1"), Fee: new(250)}); a.Method != "" ||
 		a.Payer != (billing.Payer{At: "acct_1", Fee: 250}) {
 		t.Errorf("a connected account forgets what was given elsewhere: %+v", a)
 	}
-	a = w.attach(t, engine.Attachment{Customer: "cus_c"})
+	a = w.attach(t, billing.Attachment{Customer: "cus_c"})
 	if a.Method != "pm_c" || a.Payer != (billing.Payer{At: "acct_1", Customer: "cus_c", Fee: 250}) {
 		t.Errorf("its customer: %+v", a)
 	}
@@ -120,7 +120,7 @@ func TestAttach_WithoutWallet(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", bare))
 	e := w.start()
-	for _, bad := range []engine.Attachment{{Customer: "cus_1"}, {Connected: new("acct_1")}} {
+	for _, bad := range []billing.Attachment{{Customer: "cus_1"}, {Connected: new("acct_1")}} {
 		_, err := e.Attach(t.Context(), "a1", bad)
 		wantErr(t, err, billing.ErrNoWallet)
 	}
@@ -132,7 +132,7 @@ func TestAttach_WithoutWallet(t *testing.T) {
 	if r := e.run(civil.Date{}); r.Counts[engine.OutcomeParked] != 1 || w.sub(n).Parked != "no payment method" {
 		t.Errorf("counts %v, %s", r.Counts, w.describe(n))
 	}
-	w.attach(t, engine.Attachment{Method: "pm_card_visa"})
+	w.attach(t, billing.Attachment{Method: "pm_card_visa"})
 	if r := w.start().run(civil.Date{}); r.Counts[engine.OutcomePaid] != 1 || w.sub(n).Status != billing.Active {
 		t.Errorf("counts %v, %s", r.Counts, w.describe(n))
 	}
@@ -147,12 +147,12 @@ func TestAccountMethodTakesEffectAtOnce(t *testing.T) {
 	own := w.create(one("2024-01-31", second, method("pm_card_visa_chargeDeclined")))
 	p.give("", "cus_1", "pm_bad", "pm_card_visa_chargeDeclined")
 	p.give("", "cus_1", "pm_good", "pm_card_visa")
-	w.attach(t, engine.Attachment{Customer: "cus_1", Method: "pm_bad"})
+	w.attach(t, billing.Attachment{Customer: "cus_1", Method: "pm_bad"})
 	w.start().run(civil.Date{})
 	if s := w.sub(n); s.Open == nil || s.NextPayment != date("2024-02-01") {
 		t.Fatalf("%s", w.describe(n))
 	}
-	w.attach(t, engine.Attachment{Method: "pm_good"})
+	w.attach(t, billing.Attachment{Method: "pm_good"})
 	if s := w.sub(n); s.Open == nil || s.Open.Method != "pm_good" || s.NextPayment != w.today() || s.Open.Attempt != 3 {
 		t.Errorf("%s", w.describe(n))
 	}
@@ -164,7 +164,7 @@ func TestAccountMethodTakesEffectAtOnce(t *testing.T) {
 		t.Errorf("%s", w.describe(n))
 	}
 
-	w.attach(t, engine.Attachment{Method: "pm_bad"})
+	w.attach(t, billing.Attachment{Method: "pm_bad"})
 	w.goTo(date("2024-02-29"))
 	for w.sub(n).Status == billing.Active {
 		w.start().run(civil.Date{})
@@ -175,7 +175,7 @@ func TestAccountMethodTakesEffectAtOnce(t *testing.T) {
 	}
 	w.goTo(date("2024-05-10"))
 	paid := len(w.attempts())
-	w.attach(t, engine.Attachment{Method: "pm_good"})
+	w.attach(t, billing.Attachment{Method: "pm_good"})
 	if s := w.sub(n); s.Status != billing.Active || s.NextPayment != date("2024-05-31") {
 		t.Errorf("%s", w.describe(n))
 	}
@@ -195,10 +195,10 @@ func TestAnotherCustomer(t *testing.T) {
 		n := w.create(one("2024-01-31", bare))
 		p.give("", "cus_1", "pm_1", acts)
 		p.give("acct_1", "cus_2", "pm_2", "pm_card_visa")
-		w.attach(t, engine.Attachment{Customer: "cus_1"})
+		w.attach(t, billing.Attachment{Customer: "cus_1"})
 		w.start().run(civil.Date{})
 		old := w.sub(n).Open.Ref
-		w.attach(t, engine.Attachment{Customer: "cus_2", Connected: new("acct_1")})
+		w.attach(t, billing.Attachment{Customer: "cus_2", Connected: new("acct_1")})
 		if acts == "pm_sandbox_processing" { // nobody knows yet what it will come to
 			mustNot(t, w.box.Finish(old, true))
 		} else if state := w.state(old); state != billing.Canceled {
@@ -300,7 +300,7 @@ func TestCollectCards(t *testing.T) {
 
 	w.pass(time.Minute) // a person's word is later than all of them
 	p.give("", "cus_0", "pm_3", "pm_card_visa")
-	w.attach(t, engine.Attachment{Method: "pm_3"})
+	w.attach(t, billing.Attachment{Method: "pm_3"})
 	_, err := w.start().UpdateSubscription(t.Context(), own, billing.Change{Method: new("pm_3")})
 	mustNot(t, err)
 	before = w.contents(t)
@@ -353,7 +353,7 @@ func TestCollectCards_OneBadPlace(t *testing.T) {
 	w, p := newPurse("2024-01-31T09:00")
 	w.create(one("2024-02-28", bare))
 	w.create(one("2024-02-28", bare, func(n *billing.NewSubscription) { n.Account = "a2" }))
-	_, err := w.start().Attach(t.Context(), "a2", engine.Attachment{Connected: new("acct_bad")})
+	_, err := w.start().Attach(t.Context(), "a2", billing.Attachment{Connected: new("acct_bad")})
 	mustNot(t, err)
 	p.refused["acct_bad"] = true
 	w.link(t, "")
@@ -382,12 +382,12 @@ func TestCards_EveryCrashPoint(t *testing.T) {
 					w.create(one("2024-02-28", bare, func(n *billing.NewSubscription) { n.ID = "s3" }))
 				p.give("", "cus_1", "pm_bad", "pm_card_visa_chargeDeclined")
 				p.give("", "cus_2", "pm_other", "pm_card_visa_chargeDeclined")
-				w.attach(t, engine.Attachment{Customer: "cus_1"})
+				w.attach(t, billing.Attachment{Customer: "cus_1"})
 				w.start().run(civil.Date{})
 				w.pass(time.Minute)
 				steps := [](func(*process) error){
 					func(e *process) error {
-						_, err := e.Attach(t.Context(), "a1", engine.Attachment{Customer: "cus_2"})
+						_, err := e.Attach(t.Context(), "a1", billing.Attachment{Customer: "cus_2"})
 						return err
 					},
 					func(e *process) error {
@@ -474,7 +474,7 @@ func TestCards_LastWordWins(t *testing.T) {
 				made++
 				token := fmt.Sprint("pm_", made)
 				p.give("", "cus_0", token, "pm_card_visa")
-				if _, err := w.start().Attach(context.Background(), "a1", engine.Attachment{Method: token}); err != nil {
+				if _, err := w.start().Attach(context.Background(), "a1", billing.Attachment{Method: token}); err != nil {
 					rt.Fatal(err)
 				}
 				want[""] = token
@@ -523,7 +523,7 @@ func TestReminderTellsOfTheCard(t *testing.T) {
 		w, p := newPurse("2024-01-01T09:00")
 		w.create(one(due, bare))
 		p.give("", "cus_1", "pm_1", "pm_card_visa")
-		w.attach(t, engine.Attachment{Customer: "cus_1"})
+		w.attach(t, billing.Attachment{Customer: "cus_1"})
 		w.goTo(date(due).AddDays(-7))
 		w.start().remind()
 		got := w.effects(t, outbox.KindReminder)
@@ -540,7 +540,7 @@ func TestReminderTellsOfTheCard(t *testing.T) {
 	w, p := newPurse("2024-01-24T09:00")
 	w.create(one("2024-01-31", bare))
 	p.give("", "cus_1", "pm_1", "pm_card_visa")
-	w.attach(t, engine.Attachment{Customer: "cus_1"})
+	w.attach(t, billing.Attachment{Customer: "cus_1"})
 	p.fails = []error{billing.ErrUnknown}
 	w.start().remind()
 	if got := w.effects(t, outbox.KindReminder); len(got) != 1 || got[0].Data[outbox.DataCard] != "" {
@@ -553,7 +553,7 @@ func TestLinks(t *testing.T) {
 	n := w.create(one("2024-01-31", bare))
 	own := w.create(one("2024-01-31", second, method("pm_card_visa_chargeDeclinedLostCard")))
 	p.give("", "cus_1", "pm_1", "pm_card_visa_chargeDeclined")
-	w.attach(t, engine.Attachment{Customer: "cus_1"})
+	w.attach(t, billing.Attachment{Customer: "cus_1"})
 	w.start().run(civil.Date{})
 	declined, failed := w.effects(t, outbox.KindDeclined), w.effects(t, outbox.KindFailed)
 	if len(declined) != 1 || len(failed) != 1 {

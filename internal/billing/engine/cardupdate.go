@@ -103,7 +103,7 @@ func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
 	}
-	a, err := e.changeAccount(ctx, g.Account, func(now *billing.Account) error {
+	a, err := e.ChangeAccount(ctx, g.Account, func(now *billing.Account) error {
 		if !now.Payer.Same(billing.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
 			return billing.ErrUnchanged
 		}

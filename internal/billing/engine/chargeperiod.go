@@ -50,7 +50,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	now, err := e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		a.Repeated = false
 		asked := billing.KeyedRequest{Name: s.Name, Key: r.Key, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
-		before, err := e.keyed(ctx, &asked)
+		before, err := e.Keyed(ctx, &asked)
 		if a.Repeated = before != nil; a.Repeated || err != nil {
 			return nil, cmp.Or(err, billing.ErrUnchanged)
 		}

@@ -104,11 +104,11 @@ func TestClock_CommandsRefuse(t *testing.T) {
 	for what, do := range map[string]func() error{
 		"account create": func() error { _, err := e.CreateAccount(ctx, "a3", "a@example.com", "", ""); return err },
 		"account update": func() error {
-			_, err := e.UpdateAccount(ctx, "a1", engine.AccountChange{Email: new("b@example.com")})
+			_, err := e.UpdateAccount(ctx, "a1", billing.AccountChange{Email: new("b@example.com")})
 			return err
 		},
 		"account attach": func() error {
-			_, err := e.Attach(ctx, "a1", engine.Attachment{Fee: new(1)})
+			_, err := e.Attach(ctx, "a1", billing.Attachment{Fee: new(1)})
 			return err
 		},
 		"subscription create": func() error { _, err := e.CreateSubscription(ctx, other); return err },

@@ -217,7 +217,7 @@ func (c *crash) play() []string {
 		}
 	}))
 	if c.outcome.fallback != "" {
-		if _, err := w.start().Attach(context.Background(), "a1", engine.Attachment{Fallback: &c.outcome.fallback}); err != nil {
+		if _, err := w.start().Attach(context.Background(), "a1", billing.Attachment{Fallback: &c.outcome.fallback}); err != nil {
 			w.violate("fallback: %v", err)
 		}
 	}

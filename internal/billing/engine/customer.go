@@ -11,64 +11,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Attachment has the customer, method, Stripe account and fee with which an account's
-// subscriptions are charged. Zero fields stay as they are.
-type Attachment struct {
-	Customer string  // the processor's customer, cus_…
-	Fallback *string // a second method, for a period whose method was declined for good; "": none from now on
-	Method   string  // the payment method's token; with a Customer, "" is that customer's default
-
-	// Connected is the connected account at the processor, acct_…; "" for our own. Another one
-	// than before has no use for customer and method, which are removed.
-	Connected *string
-	Fee       *int // our share of a charge at the connected account, 0 to 10000 hundredths of a percent
-}
-
-// Check returns a FieldError for the first wrong field, or nil.
-func (t *Attachment) Check() error {
-	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil && t.Fallback == nil {
-		return billing.Invalid("customer", "nothing to attach: give a customer, a payment method, a fallback, a connected "+
-			"account or a fee")
-	}
-	connected, fallback := cmp.Or(t.Connected, new(string)), cmp.Or(t.Fallback, new(string))
-	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method},
-		{"fallback", *fallback}, {"connected", *connected}} {
-		if f.text == "" {
-			continue
-		}
-		if err := billing.CheckID(f.name, f.text); err != nil {
-			return err
-		}
-	}
-	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > 10_000) {
-		return billing.Invalid("fee", "want 0 to 100 %")
-	}
-	return nil
-}
-
-// payer returns the payer with the changes of the attachment.
-func (t *Attachment) payer(p billing.Payer) (billing.Payer, error) {
-	if t.Connected != nil && *t.Connected != p.At {
-		p = billing.Payer{At: *t.Connected}
-	}
-	if t.Customer != "" {
-		p.Customer = t.Customer
-	}
-	if t.Fee != nil {
-		p.Fee = *t.Fee
-	}
-	if p.Fee > 0 && p.At == "" {
-		return p, billing.Invalid("fee", "only a connected account leaves us a fee, and the account is charged at our own")
-	}
-	return p, nil
-}
-
 // Attach applies the attachment to the account. It checks a customer at the processor, and returns
 // ErrNoWallet if the processor keeps none, or ErrInvalid if it does not know the customer or the
 // method. A new method takes effect for the subscriptions without one of their own: the next
 // payment run tries an open period with it, and past_due subscriptions are active again. After an
 // interrupted Attach, the same call finishes it.
-func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.Account, error) {
+func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*billing.Account, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
@@ -79,7 +27,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	if err != nil {
 		return nil, err
 	}
-	payer, err := t.payer(old.Payer)
+	payer, err := t.Payer(old.Payer)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +52,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 	if err != nil {
 		return nil, err
 	}
-	a, err := e.changeAccount(ctx, id, func(now *billing.Account) error {
+	a, err := e.ChangeAccount(ctx, id, func(now *billing.Account) error {
 		switch {
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given) && now.Fallback == fallback:
 			return billing.ErrUnchanged // as before, or landed with a lost answer
@@ -131,7 +79,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t Attachment) (*billing.
 
 // attached returns the account's new method, and the time at which it was given.
 func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer,
-	t Attachment) (string, time.Time, error) {
+	t billing.Attachment) (string, time.Time, error) {
 	switch {
 	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
 		return "", e.Now(), nil // the old method is of no use there
@@ -146,7 +94,7 @@ func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billi
 
 // attachedFallback returns the account's new fallback. That of another payer is of no use.
 func (e *Engine) attachedFallback(ctx context.Context, old *billing.Account, payer billing.Payer, method string,
-	t Attachment) (string, error) {
+	t billing.Attachment) (string, error) {
 	fallback := old.Fallback
 	switch {
 	case t.Fallback != nil:
@@ -196,7 +144,7 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 	if err := billing.CheckID("customer", made); err != nil {
 		return nil, err
 	}
-	return e.changeAccount(ctx, a.ID, func(now *billing.Account) error {
+	return e.ChangeAccount(ctx, a.ID, func(now *billing.Account) error {
 		switch {
 		case now.Payer.At != r.At:
 			return fmt.Errorf("account %s was attached elsewhere meanwhile: %w; ask again", a.ID, billing.ErrState)

@@ -13,8 +13,7 @@
 //   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
 //   - forecast.go: the charges to come, for reports
-//   - request.go, accountchange.go: the requests of people; manual.go: payments taken outside;
-//     requestkey.go: the keys by which a repeated request is known
+//   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
 //   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change

@@ -57,7 +57,7 @@ func TestATableWithoutItsMETAIsNoStore(t *testing.T) {
 				mustNot(t, torn.Commit(t.Context(), store.Put(s.tables.RecurringPayments.Name, it)))
 			}
 		}
-		for _, making := range []engine.Making{engine.MakeNew, engine.MakeNever, engine.MakeAdopted} {
+		for _, making := range []billing.Making{billing.MakeNew, billing.MakeNever, billing.MakeAdopted} {
 			_, err := engine.Open(t.Context(), engine.Options{Store: torn, Tables: s.tables, Now: time.Now, Making: making})
 			if !errors.Is(err, billing.ErrNoStore) || !errors.Is(err, store.ErrMissing) {
 				t.Errorf("making %d: %v", making, err)
@@ -70,7 +70,7 @@ func TestATableWithoutItsMETAIsNoStore(t *testing.T) {
 		empty, err := memstore.Open(s.tables.All(), time.Now)
 		mustNot(t, err)
 		if _, err := engine.Open(t.Context(),
-			engine.Options{Store: empty, Tables: s.tables, Now: time.Now, Making: engine.MakeNever}); !errors.Is(err,
+			engine.Options{Store: empty, Tables: s.tables, Now: time.Now, Making: billing.MakeNever}); !errors.Is(err,
 			billing.ErrNoStore) {
 			t.Errorf("an empty table: %v", err)
 		}

@@ -59,7 +59,7 @@ type Options struct {
 	// ReadOnly also opens a store moved to another place.
 	ReadOnly bool
 	// Making is done if the store has no META item.
-	Making Making
+	Making billing.Making
 }
 
 // DefaultLease is Options.Lease for a shared store.

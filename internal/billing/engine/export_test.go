@@ -10,7 +10,7 @@ import (
 
 // SetEmail changes only the address.
 func (e *Engine) SetEmail(ctx context.Context, id, email string) (*billing.Account, error) {
-	return e.UpdateAccount(ctx, id, AccountChange{Email: &email})
+	return e.UpdateAccount(ctx, id, billing.AccountChange{Email: &email})
 }
 
 // WithRaw is the item that would be written of a subscription that was read with the attribute.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -30,7 +29,7 @@ func withFallback(t *testing.T, method, fallback string) (*world, billing.Name) 
 
 func (w *world) fallback(t *testing.T, method string) {
 	t.Helper()
-	_, err := w.start().Attach(t.Context(), "a1", engine.Attachment{Fallback: &method})
+	_, err := w.start().Attach(t.Context(), "a1", billing.Attachment{Fallback: &method})
 	mustNot(t, err)
 }
 
@@ -100,18 +99,18 @@ func TestFallback_StaysInItsPlace(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("")))
-	attach := func(a engine.Attachment) {
+	attach := func(a billing.Attachment) {
 		t.Helper()
 		_, err := w.start().Attach(ctx, "a1", a)
 		mustNot(t, err)
 	}
-	attach(engine.Attachment{Method: lostCard, Fallback: new(declined)})
+	attach(billing.Attachment{Method: lostCard, Fallback: new(declined)})
 	w.start().run(civil.Date{})
 	if o := w.sub(n).Open; o == nil || o.Method != declined || o.FallbackFor != lostCard || o.Retry != date("2024-02-01") {
 		t.Fatal(w.describe(n))
 	}
 	before := w.describe(n)
-	attach(engine.Attachment{Method: lostCard})
+	attach(billing.Attachment{Method: lostCard})
 	equal(t, []string{w.describe(n)}, []string{before})
 	w.tomorrow()
 	w.daily("2024-02-10")
@@ -127,9 +126,9 @@ func TestFallback_StaysInItsPlace(t *testing.T) {
 func TestFallback_Attached(t *testing.T) {
 	ctx := context.Background()
 	w, _ := withFallback(t, lostCard, "pm_card_visa")
-	_, err := w.start().Attach(ctx, "a1", engine.Attachment{Method: "pm_card_visa"})
+	_, err := w.start().Attach(ctx, "a1", billing.Attachment{Method: "pm_card_visa"})
 	wantText(t, err, "fallback: is the account's payment method")
-	a, err := w.start().Attach(ctx, "a1", engine.Attachment{Method: declined})
+	a, err := w.start().Attach(ctx, "a1", billing.Attachment{Method: declined})
 	mustNot(t, err)
 	if a.Method != declined || a.Fallback != "pm_card_visa" {
 		t.Errorf("attached: %+v", a)
@@ -140,7 +139,7 @@ func TestFallback_Attached(t *testing.T) {
 	if a.Fallback != "" || a.Raw.Has(schema.Fallback) {
 		t.Errorf("taken away: %+v", a)
 	}
-	_, err = w.start().Attach(ctx, "a1", engine.Attachment{Fallback: new("a/b")})
+	_, err = w.start().Attach(ctx, "a1", billing.Attachment{Fallback: new("a/b")})
 	wantText(t, err, "fallback:")
 }
 
@@ -188,9 +187,9 @@ func TestFallback_AFailureStays(t *testing.T) {
 	p.use("pm_1", lostCard)
 	p.give("", "cus_other", "pm_other", "pm_card_visa")
 	p.give("", "", "pm_2", lostCard)
-	_, err := w.start().Attach(t.Context(), "a1", engine.Attachment{Fallback: new("pm_other")})
+	_, err := w.start().Attach(t.Context(), "a1", billing.Attachment{Fallback: new("pm_other")})
 	wantErr(t, err, billing.ErrInvalid)
-	a := w.attach(t, engine.Attachment{Fallback: new("pm_2")})
+	a := w.attach(t, billing.Attachment{Fallback: new("pm_2")})
 	if a.Fallback != "pm_2" || p.cards["pm_2"].customer != a.Payer.Customer {
 		t.Errorf("attached: %+v", a)
 	}
@@ -205,7 +204,7 @@ func TestFallback_AFailureStays(t *testing.T) {
 	if len(mails) != 1 || mails[0].Data[outbox.DataCard] == "" {
 		t.Errorf("told of: %v", mails)
 	}
-	if a = w.attach(t, engine.Attachment{Customer: "cus_other"}); a.Fallback != "" {
+	if a = w.attach(t, billing.Attachment{Customer: "cus_other"}); a.Fallback != "" {
 		t.Errorf("of another customer: %+v", a)
 	}
 	w.report(t)

@@ -62,7 +62,7 @@ func (s *shop) engine(st store.Store, p billing.Processor) *engine.Engine {
 	s.Helper()
 	e, err := engine.Open(s.Context(),
 		engine.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: engine.DefaultConfig(),
-			Shards: s.shards, Lease: engine.DefaultLease, Making: engine.MakeAdopted})
+			Shards: s.shards, Lease: engine.DefaultLease, Making: billing.MakeAdopted})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (t *manualRequest) commit(ctx context.Context) error {
 		if landed || err != nil {
 			return err
 		}
-		before, err := t.keyed(ctx, &t.asked)
+		before, err := t.Keyed(ctx, &t.asked)
 		if before != nil && err == nil {
 			t.period, t.repeated, t.rec = before.Period, true, nil
 		}

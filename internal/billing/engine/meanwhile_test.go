@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -38,14 +37,14 @@ func TestConfirm_NewMethodMeanwhile(t *testing.T) {
 	n := w.create(one("2024-01-31", bare))
 	p.give("", "cus_a", "pm_1", "pm_card_visa_chargeDeclined")
 	p.give("", "cus_a", "pm_2", "pm_card_visa")
-	w.attach(t, engine.Attachment{Customer: "cus_a", Method: "pm_1"})
+	w.attach(t, billing.Attachment{Customer: "cus_a", Method: "pm_1"})
 	w.start().run(civil.Date{})
 	w.tomorrow()
 	worker := w.start()
 	attached := make(chan error, 1)
 	during = func() { // the account is written; its subscription waits for this worker's lock
 		go func() {
-			_, err := worker.Attach(context.WithoutCancel(t.Context()), "a1", engine.Attachment{Method: "pm_2"})
+			_, err := worker.Attach(context.WithoutCancel(t.Context()), "a1", billing.Attachment{Method: "pm_2"})
 			attached <- err
 		}()
 		for w.account("a1").Method != "pm_2" {

@@ -369,7 +369,7 @@ func TestRepeatedKeys(t *testing.T) {
 func fallbackOnce(p planted) []string {
 	w := newWorld("2024-01-31T09:00", p)
 	w.create(one("2024-01-31", method(lostCard)))
-	if _, err := w.start().Attach(context.Background(), "a1", engine.Attachment{Fallback: new(declined)}); err != nil {
+	if _, err := w.start().Attach(context.Background(), "a1", billing.Attachment{Fallback: new(declined)}); err != nil {
 		w.violate("%v", err)
 	}
 	for range 10 {

@@ -110,7 +110,7 @@ func TestPolicy_AccountsMethod(t *testing.T) {
 	collects(w)
 	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "" }))
 	attach := func(method string) {
-		_, err := w.start().Attach(context.Background(), n.Account, engine.Attachment{Method: method})
+		_, err := w.start().Attach(context.Background(), n.Account, billing.Attachment{Method: method})
 		mustNot(t, err)
 	}
 	attach("pm_card_visa_chargeDeclinedLostCard")

@@ -202,7 +202,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
 	case 20:
 		fallback := pick(rng, "", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined", "pm_sandbox_processing")
-		_, err = p.Attach(ctx, n.Account, engine.Attachment{Fallback: &fallback})
+		_, err = p.Attach(ctx, n.Account, billing.Attachment{Fallback: &fallback})
 		if _, same := errors.AsType[*billing.FieldError](err); same { // it is the account's first one
 			err = nil
 		} else if err == nil && fallback != "" {

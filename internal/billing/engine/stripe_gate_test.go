@@ -59,7 +59,7 @@ func engineOf(t *testing.T, w *world, p billing.Processor) *engine.Engine {
 // attachTo gives the account a card of its customer's at a connected account, or our own.
 func attachTo(t *testing.T, e *engine.Engine, id, at, customer, card string) {
 	t.Helper()
-	_, err := e.Attach(t.Context(), id, engine.Attachment{Connected: &at, Customer: customer, Method: card})
+	_, err := e.Attach(t.Context(), id, billing.Attachment{Connected: &at, Customer: customer, Method: card})
 	mustNot(t, err)
 }
 
@@ -278,7 +278,7 @@ func TestAttach_NoSuchPlace(t *testing.T) {
 	before := w.contents(t)
 	for at, want := range map[string]error{"myshop": billing.ErrInvalid, stripefake.DefaultAccount: billing.ErrInvalid,
 		"acct_nobody": billing.ErrAccountRefused, "acct_left": billing.ErrAccountRefused} {
-		if _, err := e.Attach(t.Context(), "a1", engine.Attachment{Connected: &at}); !errors.Is(err, want) ||
+		if _, err := e.Attach(t.Context(), "a1", billing.Attachment{Connected: &at}); !errors.Is(err, want) ||
 			!strings.Contains(err.Error(), "connected account") {
 			t.Errorf("%s: error %v, want %v", at, err, want)
 		}

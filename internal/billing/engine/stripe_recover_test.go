@@ -196,7 +196,7 @@ func TestStripeOneOf860(t *testing.T) {
 		_, err := e.CreateSubscription(t.Context(),
 			one("2024-01-31", func(n *billing.NewSubscription) { n.Account, n.Email = id, id+"@example.com" }))
 		mustNot(t, err)
-		_, err = e.Attach(t.Context(), id, engine.Attachment{Connected: &at, Fee: new(250)})
+		_, err = e.Attach(t.Context(), id, billing.Attachment{Connected: &at, Fee: new(250)})
 		mustNot(t, err)
 	}
 	mustNot(t, b.fake.Disconnect(gone))

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -105,7 +104,7 @@ func TestToldOnceThatACardExpires(t *testing.T) {
 		w, p := newPurse("2024-01-01T09:00")
 		n := w.create(one(due, bare))
 		p.give("", "cus_1", "pm_1", "pm_card_visa") // good until the end of 2024
-		w.attach(t, engine.Attachment{Customer: "cus_1"})
+		w.attach(t, billing.Attachment{Customer: "cus_1"})
 		w.goTo(date(due).AddDays(-7))
 		w.start().remind()
 		for _, e := range w.wantTold(t, outbox.KindCardExpires, want) {
@@ -138,7 +137,7 @@ func TestToldOnceThatACardExpires(t *testing.T) {
 	w, p := newPurse("2024-12-23T09:00")
 	w.create(one("2024-12-30", bare, func(n *billing.NewSubscription) { n.Installments = 1 }))
 	p.give("", "cus_1", "pm_1", "pm_card_visa")
-	w.attach(t, engine.Attachment{Customer: "cus_1"})
+	w.attach(t, billing.Attachment{Customer: "cus_1"})
 	w.start().remind()
 	w.wantTold(t, outbox.KindReminder, 1)
 	w.wantTold(t, outbox.KindCardExpires, 0) // nothing is charged after the last installment

@@ -218,7 +218,7 @@ func (w *world) start(f ...fault) *process {
 	}
 	e, err := engine.Open(context.Background(),
 		engine.Options{Store: &serial{Store: s, p: p}, Tables: w.tables, Processor: proc, Now: w.now, Config: w.cfg,
-			Shards: w.shards, Making: engine.MakeAdopted})
+			Shards: w.shards, Making: billing.MakeAdopted})
 	if err != nil {
 		panic(err)
 	}

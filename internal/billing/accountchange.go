@@ -1,11 +1,10 @@
-package engine
+package billing
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -13,8 +12,8 @@ import (
 
 // CreateAccount stores a new account. It returns ErrExists if the account exists. zone and locale may
 // be "".
-func (e *Engine) CreateAccount(ctx context.Context, id, email, zone, locale string) (*billing.Account, error) {
-	if err := billing.CheckID("account", id); err != nil {
+func (e *Records) CreateAccount(ctx context.Context, id, email, zone, locale string) (*Account, error) {
+	if err := CheckID("account", id); err != nil {
 		return nil, err
 	}
 	c := AccountChange{Email: &email, Locale: &locale}
@@ -27,10 +26,10 @@ func (e *Engine) CreateAccount(ctx context.Context, id, email, zone, locale stri
 	if err := e.MayChange(ctx); err != nil {
 		return nil, err
 	}
-	a := &billing.Account{ID: id, Email: email, TimeZone: zone, Locale: locale, Created: e.Now(), Version: 1}
+	a := &Account{ID: id, Email: email, TimeZone: zone, Locale: locale, Created: e.Now(), Version: 1}
 	err := e.Store.Commit(ctx, store.Put(e.Table, a.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
-		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
+		return nil, fmt.Errorf("account %s %w", id, ErrExists)
 	}
 	return a, err
 }
@@ -44,18 +43,18 @@ type AccountChange struct {
 
 func (c AccountChange) check() error {
 	if c.Email != nil {
-		if err := billing.CheckEmail(*c.Email); err != nil {
+		if err := CheckEmail(*c.Email); err != nil {
 			return err
 		}
 	}
 	if c.Locale != nil && *c.Locale != "" {
-		if err := billing.CheckLocale(*c.Locale); err != nil {
+		if err := CheckLocale(*c.Locale); err != nil {
 			return err
 		}
 	}
 	if c.TimeZone != nil {
 		if _, err := civil.Zone(*c.TimeZone); err != nil {
-			return billing.Invalid("time_zone", err.Error())
+			return Invalid("time_zone", err.Error())
 		}
 	}
 	return nil
@@ -65,16 +64,16 @@ func (c AccountChange) check() error {
 // the time zone on subscriptions. An address, even the same one, takes away the mark of a bounce. The
 // account is marked as copying until all copies follow. After an interrupted change, the same call
 // finishes it.
-func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) (*billing.Account, error) {
+func (e *Records) UpdateAccount(ctx context.Context, id string, c AccountChange) (*Account, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	if err := e.MayChange(ctx); err != nil {
 		return nil, err
 	}
-	a, err := e.changeAccount(ctx, id, func(a *billing.Account) error {
+	a, err := e.ChangeAccount(ctx, id, func(a *Account) error {
 		if c.Email != nil {
-			a.Email, a.Bounced = *c.Email, billing.Bounce{}
+			a.Email, a.Bounced = *c.Email, Bounce{}
 		}
 		if c.TimeZone != nil {
 			a.TimeZone = *c.TimeZone
@@ -88,8 +87,8 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 	if err != nil {
 		return nil, err
 	}
-	for _, prefix := range []string{billing.SubPrefix, billing.RecPrefix} {
-		q := store.Query{Table: e.Table, Partition: billing.AccountPK(id), Prefix: prefix}
+	for _, prefix := range []string{SubPrefix, RecPrefix} {
+		q := store.Query{Table: e.Table, Partition: AccountPK(id), Prefix: prefix}
 		for it, err := range e.Store.Query(ctx, q) {
 			if err != nil {
 				return nil, err
@@ -99,17 +98,17 @@ func (e *Engine) UpdateAccount(ctx context.Context, id string, c AccountChange) 
 			}
 		}
 	}
-	return e.changeAccount(ctx, id, func(now *billing.Account) error {
+	return e.ChangeAccount(ctx, id, func(now *Account) error {
 		now.Copying = now.Copying && (now.Email != a.Email || now.TimeZone != a.TimeZone)
 		return nil
 	})
 }
 
-// changeAccount commits change and the other writes if the account is still as it was read,
+// ChangeAccount commits change and the other writes if the account is still as it was read,
 // and returns the account. It calls change once for each try, also after a try with an unknown
 // outcome. If change returns ErrUnchanged, nothing is written and the error is nil.
-func (e *Engine) changeAccount(ctx context.Context, id string, change func(*billing.Account) error,
-	others ...store.Write) (a *billing.Account, err error) {
+func (e *Records) ChangeAccount(ctx context.Context, id string, change func(*Account) error,
+	others ...store.Write) (a *Account, err error) {
 	err = store.Retry(ctx, "account "+id, func() error {
 		if err := e.Live(ctx); err != nil {
 			return err
@@ -126,7 +125,7 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*bill
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, billing.ErrUnchanged) {
+	if err != nil && !errors.Is(err, ErrUnchanged) {
 		return nil, err
 	}
 	return a, nil
@@ -135,8 +134,8 @@ func (e *Engine) changeAccount(ctx context.Context, id string, change func(*bill
 // copyInto writes the account's values into one subscription or receipt with other values. The
 // commit requires the account to have these values still: an overtaken change must not replace
 // newer copies. A receipt expired meanwhile needs no copy.
-func (e *Engine) copyInto(ctx context.Context, it store.Item, a *billing.Account) error {
-	n, isSubscription := billing.NameOf(billing.KeyOf(it))
+func (e *Records) copyInto(ctx context.Context, it store.Item, a *Account) error {
+	n, isSubscription := NameOf(KeyOf(it))
 	if !isSubscription && it.Str(schema.Email) == a.Email {
 		return nil
 	}
@@ -146,14 +145,14 @@ func (e *Engine) copyInto(ctx context.Context, it store.Item, a *billing.Account
 			return err
 		}
 		if now.Email != a.Email || now.TimeZone != a.TimeZone {
-			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, billing.ErrState)
+			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, ErrState)
 		}
 		if !isSubscription {
-			if _, err = e.Store.Get(ctx, e.Table, billing.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+			if _, err = e.Store.Get(ctx, e.Table, KeyOf(it)); errors.Is(err, store.ErrNotFound) {
 				return nil
 			}
 			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(a.Email)})
-			return e.Store.Commit(ctx, store.Update(e.Table, billing.KeyOf(it), set, nil), now.UnchangedCheck(e.Table))
+			return e.Store.Commit(ctx, store.Update(e.Table, KeyOf(it), set, nil), now.UnchangedCheck(e.Table))
 		}
 		s, err := e.Load(ctx, n)
 		if err != nil {
