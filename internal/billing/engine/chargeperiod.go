@@ -108,18 +108,15 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 		if err != nil {
 			return billing.Invalid("period", err.Error())
 		}
-		return fmt.Errorf("subscription %s: period %d is due on %s, and period %d is the next: %w", s.Name, period, due,
-			s.Period, billing.ErrState)
+		return refusal(s, ": period %d is due on %s, and period %d is the next", period, due, s.Period)
 	case s.Open != nil:
-		return fmt.Errorf("subscription %s: period %d is open; period %d can be charged when it has ended: %w", s.Name,
-			s.Open.Period, period, billing.ErrState)
+		return refusal(s, ": period %d is open; period %d can be charged when it has ended", s.Open.Period, period)
 	case s.Collect > 0:
-		return fmt.Errorf("subscription %s: period %d is to be collected first: %w", s.Name, s.AtHand(), billing.ErrState)
+		return refusal(s, ": period %d is to be collected first", s.AtHand())
 	case s.Status == billing.ParkedState:
-		return fmt.Errorf("subscription %s: period %d is parked: charge or skip it first: %w", s.Name, s.Period,
-			billing.ErrState)
+		return refusal(s, ": period %d is parked: charge or skip it first", s.Period)
 	case s.Altered() != "":
-		return fmt.Errorf("subscription %s: %s: %w", s.Name, s.Altered(), billing.ErrState)
+		return refusal(s, ": %s", s.Altered())
 	}
 	return nil
 }
@@ -141,7 +138,7 @@ func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodChar
 	case s.Open == nil && s.Status != billing.Active && s.Status != billing.ParkedState:
 		return nil, wrongStatus(s)
 	case due.After(today):
-		return nil, fmt.Errorf("subscription %s: period %d is due on %s: %w", s.Name, r.Period, due, billing.ErrState)
+		return nil, refusal(s, ": period %d is due on %s", r.Period, due)
 	}
 	return nil, nil
 }
@@ -171,11 +168,10 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	var writes []store.Write
 	switch {
 	case s.PaidOff():
-		return nil, fmt.Errorf("subscription %s: all %d installments are paid: %w", s.Name, s.Installments, billing.ErrState)
+		return nil, refusal(s, ": all %d installments are paid", s.Installments)
 	case p.Ending == billing.EndFailed:
 	case r.Reopen == "":
-		return nil, fmt.Errorf("subscription %s: period %d is %s (%s): to charge it after all, say why with --reopen: %w",
-			s.Name, p.Period, p.Ending, p.Reason, billing.ErrState)
+		return nil, refusal(s, ": period %d is %s (%s): to charge it after all, say why with --reopen", p.Period, p.Ending, p.Reason)
 	default:
 		p.Reason = fmt.Sprintf("%s (%s); reopened: %s", p.Ending, p.Reason, r.Reopen)
 		writes = append(writes, p.Write(e.Table))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -45,7 +44,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 			return t.notReopened(ctx, err)
 		case in.State == billing.Succeeded:
 			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s,
-				e.collected(s, in, p.SKU, p.Due, t.today)...)
+				e.bookCharge(s, in, p.Period, p.SKU, p.Due, t.today)...)
 		case in.State != billing.Canceled:
 			return t.reportPast(ctx, fmt.Sprintf("its last payment intent %s is %s and cannot be cancelled yet", p.Ref, in.State))
 		}
@@ -112,32 +111,6 @@ func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today ci
 	s.Open.State = billing.Failing
 	s.NextPayment = e.waitDay(s, today)
 	return step{again: true}, e.Put(ctx, s)
-}
-
-// collected books the charge of a past period, in memory, and returns the other writes.
-func (e *Engine) collected(s *billing.Subscription, in billing.Intent, sku string, due, today civil.Date) []store.Write {
-	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
-	rec.Period, rec.SKU = in.Tag.Period, sku
-	if s.Collecting() && s.Open.Ref == in.Ref {
-		rec.Period = s.Open.Period
-	}
-	s.LastCharge = in.Ref
-	return e.paidPast(s, rec, today)
-}
-
-// paidPast books a payment of a past period, in memory. It returns the other writes: the receipt and
-// its mail, and the deletion of the record.
-func (e *Engine) paidPast(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
-	if months, known := billing.KeptMonths(s.Kept, rec.Period); known {
-		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
-	}
-	others := append(e.notice(outbox.KindReceipt, s, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()),
-		store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
-	s.NotePayment(rec.Processed)
-	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil { // another period, which goes on
-		return others
-	}
-	return append(others, e.closePast(s, today, rec.Kind == billing.Charged || rec.Period == s.Period-1)...)
 }
 
 // closePast ends the collecting of a past period, in memory: it carries out the request, and sets the

@@ -106,6 +106,7 @@ type manualRequest struct {
 	at       time.Time
 	asked    billing.KeyedRequest
 	repeated bool
+	amount   money.Amount     // to be recorded
 	rec      *billing.Receipt // committed; nil while an intent was open, and of a repetition
 }
 
@@ -132,14 +133,14 @@ func (t *manualRequest) commit(ctx context.Context) error {
 			decide = t.past
 		}
 		k := t.asked
-		writes, amount, err := decide(ctx, s)
+		writes, err := decide(ctx, s)
 		if err == nil && !t.repeated {
-			err = t.onlyOne(ctx, s, amount)
+			err = t.onlyOne(ctx, s)
 		}
 		if err != nil || t.repeated {
 			return err
 		}
-		k.Period, k.Amount, k.Created = t.period, amount, t.Now()
+		k.Period, k.Amount, k.Created = t.period, t.amount, t.Now()
 		k.Taken = billing.TodayIn(s.TimeZone, t.at)
 		return t.put(ctx, s, append(writes, k.Write(t.Table)...)...)
 	})
@@ -148,7 +149,7 @@ func (t *manualRequest) commit(ctx context.Context) error {
 // onlyOne returns a FieldError for a request without period and key that may be of another period than
 // the one it would settle: the following one is due as well, or the one before was settled by a like
 // payment. A repetition would settle both.
-func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription, amount money.Amount) error {
+func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription) error {
 	if t.ManualPayment.Period != nil || t.Key != "" {
 		return nil
 	}
@@ -156,14 +157,15 @@ func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription, am
 	due, err := s.Schedule().Due(t.period + 1)
 	last := s.Over() || s.Open != nil && s.Installments > 0 && s.Paid+1 >= s.Installments
 	if err == nil && !last && !due.After(billing.TodayIn(s.TimeZone, t.Now())) {
-		return billing.Invalid("period", fmt.Sprintf("periods %d and %d are both due: want the number of the one that was paid, "+
-			"or a key for the payment", t.period, t.period+1))
+		return billing.Invalid("period", fmt.Sprintf("periods %d and %d are both due: want the number of the one that was "+
+			"paid, or a key for the payment", t.period, t.period+1))
 	}
 	before, err := t.ReceiptsOf(ctx, s.Name, t.period-1)
 	for _, r := range before {
-		if r.Kind == billing.External && r.Amount == amount && r.Charge == t.Note && billing.TodayIn(s.TimeZone, r.Processed) == day {
-			return billing.Invalid("period", fmt.Sprintf("a payment of %s with this date and note is recorded for period %d: for "+
-				"another one, want its period or a key", amount, t.period-1))
+		if r.Kind == billing.External && r.Amount == t.amount && r.Charge == t.Note &&
+			billing.TodayIn(s.TimeZone, r.Processed) == day {
+			return billing.Invalid("period", fmt.Sprintf("a payment of %s with this date and note is recorded for period %d: "+
+				"for another one, want its period or a key", t.amount, t.period-1))
 		}
 	}
 	return err
@@ -196,109 +198,99 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 }
 
 // live requests the payment of the open period, or finds it requested.
-func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
-	amount := cmp.Or(t.Amount, s.Open.Amount)
-	t.rec = nil
+func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]store.Write, error) {
+	t.amount, t.rec = cmp.Or(t.Amount, s.Open.Amount), nil
 	switch m := s.Manual; {
 	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "":
 		t.repeated = true
-		return nil, amount, nil
+		return nil, nil
 	case s.Requested != billing.RequestNone:
-		return nil, amount, fmt.Errorf("subscription %s: %s is requested for period %d: wait until it is done: %w", s.Name,
-			s.Requested, s.Open.Period, billing.ErrState)
+		return nil, refusal(s, ": %s is requested for period %d: wait until it is done", s.Requested, s.Open.Period)
 	}
-	if err := cmp.Or(t.checkAmount(s, amount), t.mayOpenPast(ctx)); err != nil {
-		return nil, amount, err
+	if err := cmp.Or(t.checkAmount(s), t.mayOpenPast(ctx)); err != nil {
+		return nil, err
 	}
-	s.Requested = billing.RequestManual
-	s.Manual = &billing.ManualRequest{Period: s.Open.Period, Amount: amount, Note: t.Note, Processed: t.at}
+	s.Requested, s.RequestedAt = billing.RequestManual, t.Now()
+	s.Manual = &billing.ManualRequest{Period: s.Open.Period, Amount: t.amount, Note: t.Note, Processed: t.at}
 	s.NextPayment = s.Today(civil.Date{}, t.Now()) // recovery is the next run
-	return nil, amount, nil
+	return nil, nil
 }
 
 // due settles the period to be paid next, which is not open.
-func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store.Write, money.Amount, error) {
-	today, amount := billing.TodayIn(s.TimeZone, t.Now()), cmp.Or(t.Amount, s.Amount)
+func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store.Write, error) {
+	today := billing.TodayIn(s.TimeZone, t.Now())
+	t.amount = cmp.Or(t.Amount, s.Amount)
 	due, err := s.Due()
-	switch {
+	switch err = cmp.Or(err, t.checkAmount(s)); {
 	case err != nil:
-		return nil, amount, err
+		return nil, err
 	case s.AtHand() != s.Period:
-		return nil, amount, fmt.Errorf("subscription %s: period %d is being collected: %w", s.Name, s.AtHand(), billing.ErrState)
+		return nil, refusal(s, ": period %d is being collected", s.AtHand())
 	case s.Period < t.period:
-		return nil, amount, fmt.Errorf("subscription %s: period %d is not due: the next one, %d, is due on %s: %w", s.Name,
-			t.period, s.Period, due, billing.ErrState)
+		return nil, refusal(s, ": period %d is not due: the next one, %d, is due on %s", t.period, s.Period, due)
 	case s.Status != billing.Active && s.Status != billing.ParkedState:
-		return nil, amount, fmt.Errorf("subscription %s is %s: nothing is due; a past period takes its number: %w", s.Name,
-			s.Status, billing.ErrState)
+		return nil, refusal(s, " is %s: nothing is due; a past period takes its number", s.Status)
 	case s.PaidOff():
-		return nil, amount, fmt.Errorf("subscription %s: all of its %d installments are paid: %w", s.Name, s.Installments,
-			billing.ErrState)
+		return nil, refusal(s, ": all of its %d installments are paid", s.Installments)
 	case due.After(today):
-		return nil, amount, fmt.Errorf("subscription %s: nothing is due before %s: %w", s.Name, due, billing.ErrState)
+		return nil, refusal(s, ": nothing is due before %s", due)
 	}
-	if err := t.checkAmount(s, amount); err != nil {
-		return nil, amount, err
-	}
-	t.rec = t.outside(s, billing.External, amount, due)
-	return t.paid(s, t.rec, today), amount, nil
+	t.rec = t.outside(s, due)
+	return t.book(s, t.rec, today), nil
 }
 
-func (t *manualRequest) checkAmount(s *billing.Subscription, amount money.Amount) error {
-	if !amount.IsPositive() || amount.Currency() != s.Amount.Currency() {
+func (t *manualRequest) checkAmount(s *billing.Subscription) error {
+	if !t.amount.IsPositive() || t.amount.Currency() != s.Amount.Currency() {
 		return billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
 	}
 	return nil
 }
 
 // outside returns the receipt. It is kept from now on, although the payment may be older.
-func (t *manualRequest) outside(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount,
-	due civil.Date) *billing.Receipt {
-	rec := t.receipt(s, kind, amount, due, t.at, t.Note)
+func (t *manualRequest) outside(s *billing.Subscription, due civil.Date) *billing.Receipt {
+	rec := t.receipt(s, billing.External, t.amount, due, t.at, t.Note)
 	rec.Period, rec.Expires = t.period, expiry(t.Now(), t.cfg.ReceiptMonths)
 	return rec
 }
 
 // past settles a period before the next one that has ended unpaid. The processor must show that nobody
 // can pay it any more. If it shows that it was paid, the charge is adopted.
-func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) (_ []store.Write, amount money.Amount, err error) {
+func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]store.Write, error) {
 	if t.ManualPayment.Period == nil { // it was the due one at the first read
-		return nil, amount, passed(s, t.period)
+		return nil, passed(s, t.period)
 	}
 	p, err := t.RecordOf(ctx, s.Name, t.period)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, amount, t.isPaid(ctx, s)
+		return nil, t.isPaid(ctx, s)
 	}
 	if err != nil {
-		return nil, amount, err
+		return nil, err
 	}
 	busy := s.AtHand() != t.period && (s.Open != nil || s.Collect > 0) // another period is being charged
 	if s.Installments > 0 && (s.PaidOff() || busy && s.Paid+1 >= s.Installments) {
-		return nil, amount, fmt.Errorf("subscription %s: all of its %d installments are paid, or the last one is being "+
-			"charged: %w", s.Name, s.Installments, billing.ErrState)
+		return nil, refusal(s, ": all of its %d installments are paid, or the last one is being charged", s.Installments)
 	}
-	amount = cmp.Or(t.Amount, p.Amount)
-	if err := t.checkAmount(s, amount); err != nil {
-		return nil, amount, err
+	t.amount = cmp.Or(t.Amount, p.Amount)
+	if err := t.checkAmount(s); err != nil {
+		return nil, err
 	}
 	today := billing.TodayIn(s.TimeZone, t.Now())
-	t.rec = t.outside(s, billing.External, amount, p.Due)
+	t.rec = t.outside(s, p.Due)
 	t.rec.SKU = p.SKU
 	if p.Ref == "" {
-		return t.paidPast(s, t.rec, today), amount, nil
+		return t.book(s, t.rec, today), nil
 	}
 	switch in, err := t.lastOf(ctx, p); {
 	case err != nil:
-		return nil, amount, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
+		return nil, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
 	case in.State == billing.Succeeded: // its record denies it
 		t.rec.Kind = billing.Overpayment
 		over := store.Put(t.Table, t.rec.Item(), store.Absent())
-		return append(t.collected(s, in, p.SKU, p.Due, today), over), amount, nil
+		return append(t.bookCharge(s, in, p.Period, p.SKU, p.Due, today), over), nil
 	case in.State != billing.Canceled:
-		return nil, amount, fmt.Errorf("subscription %s: payment intent %s of period %d is %s and could still be paid: %w",
-			s.Name, p.Ref, p.Period, in.State, billing.ErrState)
+		return nil, refusal(s, ": payment intent %s of period %d is %s and could still be paid", p.Ref, p.Period, in.State)
 	}
-	return t.paidPast(s, t.rec, today), amount, nil
+	return t.book(s, t.rec, today), nil
 }
 
 // isPaid is the error of a request for a past period without a record of another end.
@@ -311,18 +303,14 @@ func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) err
 	if r != nil {
 		by = fmt.Sprintf("receipt %s of %s, %s", r.Number(t.Opened.Installation), r.Processed.Format(time.DateOnly), r.Kind)
 	}
-	return fmt.Errorf("subscription %s: period %d is paid (%s): %w", s.Name, t.period, by, billing.ErrState)
+	return refusal(s, ": period %d is paid (%s)", t.period, by)
 }
 
 // endManual closes the open period with the manual payment that was requested. The processor has shown
 // its intent cancelled.
 func (e *Engine) endManual(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, "it was paid outside")
-	settle := e.paid
-	if s.Collecting() {
-		settle = e.paidPast
-	}
-	others := settle(s, e.manualReceipt(s, billing.External), today)
+	others := e.book(s, e.manualReceipt(s, billing.External), today)
 	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
 }
 

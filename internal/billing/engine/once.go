@@ -53,6 +53,5 @@ func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, err
 
 // passed is the error of a request for a period that others have ended meanwhile.
 func passed(s *billing.Subscription, period int) error {
-	return fmt.Errorf("subscription %s: period %d has ended meanwhile, and period %d is not touched: %w", s.Name, period,
-		s.Period, billing.ErrState)
+	return refusal(s, ": period %d has ended meanwhile, and period %d is not touched", period, s.Period)
 }

@@ -99,8 +99,7 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 	case samePlan(&was, s):
 		err = billing.ErrUnchanged
 	case own:
-		err = fmt.Errorf("subscription %s has a change to %s from %s: %w", s.Name, was.Pending.SKU, was.Pending.From,
-			billing.ErrState)
+		err = refusal(s, " has a change to %s from %s", was.Pending.SKU, was.Pending.From)
 	}
 	return writes, err
 }

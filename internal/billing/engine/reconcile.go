@@ -93,7 +93,7 @@ func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in bil
 	if err != nil {
 		return billing.IgnoreNotFound(err) // it is known by now
 	}
-	return e.Put(ctx, s, e.collected(s, in, p.SKU, p.Due, billing.TodayIn(s.TimeZone, e.Now()))...)
+	return e.Put(ctx, s, e.bookCharge(s, in, p.Period, p.SKU, p.Due, billing.TodayIn(s.TimeZone, e.Now()))...)
 }
 
 // stopCollecting cancels the intent of the past period that is collected, and ends that: the charge

@@ -139,8 +139,13 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	return writes, err
 }
 
+// refusal returns ErrState with the text after the subscription's name.
+func refusal(s *billing.Subscription, format string, a ...any) error {
+	return fmt.Errorf("subscription %s%s: %w", s.Name, fmt.Sprintf(format, a...), billing.ErrState)
+}
+
 func wrongStatus(s *billing.Subscription) error {
-	return fmt.Errorf("subscription %s is %s: %w", s.Name, s.Status, billing.ErrState)
+	return refusal(s, " is %s", s.Status)
 }
 
 // Pause stops charging until Resume. An open period ends first: void, or paid if the money was
@@ -148,7 +153,7 @@ func wrongStatus(s *billing.Subscription) error {
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	return e.request(ctx, n, billing.RequestPause, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Status == billing.ParkedState {
-			return nil, fmt.Errorf("subscription %s is parked: charge or skip the period first: %w", s.Name, billing.ErrState)
+			return nil, refusal(s, " is parked: charge or skip the period first")
 		}
 		s.Pause(today)
 		return nil, nil
@@ -165,7 +170,7 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			case s.Over():
 				return nil, wrongStatus(s)
 			case s.Status != billing.Active:
-				return nil, fmt.Errorf("subscription %s is %s: cancel it now: %w", s.Name, s.Status, billing.ErrState)
+				return nil, refusal(s, " is %s: cancel it now", s.Status)
 			}
 			s.CancelAtEnd = true
 			s.NextReminder = civil.Date{}
@@ -197,15 +202,13 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
 		case r == billing.RequestPause && s.Altered() != "":
-			return nil, fmt.Errorf("subscription %s was %s; the next run parks it: charge or skip the period then: %w", s.Name,
-				s.Altered(), billing.ErrState)
+			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, beingCancelled(s)
 		case s.Open == nil:
 			return closed(s, today)
 		case s.Requested == billing.RequestManual:
-			return nil, fmt.Errorf("subscription %s: a manual payment of period %d is being recorded: wait until it is: %w",
-				s.Name, s.Open.Period, billing.ErrState)
+			return nil, refusal(s, ": a manual payment of period %d is being recorded: wait until it is", s.Open.Period)
 		}
 		if s.Requested != r {
 			s.Requested, s.RequestedAt = r, e.Now()
@@ -311,7 +314,7 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 }
 
 func beingCancelled(s *billing.Subscription) error {
-	return fmt.Errorf("subscription %s is being cancelled: %w", s.Name, billing.ErrState)
+	return refusal(s, " is being cancelled")
 }
 
 // voidBefore records the periods due before the day as void, in memory, as many as one commit takes.
@@ -356,8 +359,7 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 		return nil, nil, err
 	}
 	if t == byPerson && s.Status != billing.ParkedState {
-		return nil, s, fmt.Errorf("subscription %s is %s, not parked; to charge another period, name it with --period: %w", s.Name,
-			s.Status, billing.ErrState)
+		return nil, s, refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)
 	}
 	if err := e.mayCollect(ctx, s); err != nil {
 		return nil, s, err

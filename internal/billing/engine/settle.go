@@ -22,13 +22,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 	if s.Manual != nil {
 		r.Reason, others = overpaid, []store.Write{store.Put(e.Table, e.manualReceipt(s, billing.Overpayment).Item(), store.Absent())}
 	}
-	if s.Collecting() {
-		others = append(others, e.collected(s, in, s.SKUOf(o), o.Due, today)...)
-	} else {
-		s.LastCharge = in.Ref
-		rec := e.receipt(s, billing.Charged, o.Amount, o.Due, cmp.Or(in.Changed, e.Now()), in.Ref)
-		others = append(others, e.paid(s, rec, today)...)
-	}
+	others = append(others, e.bookCharge(s, in, o.Period, s.SKUOf(o), o.Due, today)...)
 	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
 }
 
@@ -37,15 +31,38 @@ func goesOn(s *billing.Subscription, today civil.Date) bool {
 	return s.Requested == billing.RequestCancel || s.Status == billing.Active && !s.NextPayment.After(today)
 }
 
-// paid moves the subscription on, in memory, after the payment of the period to be paid next. It
-// returns the other writes: the receipt and its mail.
-func (e *Engine) paid(s *billing.Subscription, r *billing.Receipt, today civil.Date) []store.Write {
-	s.NoteKept(s.Period, e.cfg.ReceiptMonths)
-	others := append(e.notice(outbox.KindReceipt, s, nil, r), store.Put(e.Table, r.Item(), store.Absent()))
-	if s.Status == billing.ParkedState {
-		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
+// bookCharge books the success of the period's intent, in memory, and returns the other writes.
+func (e *Engine) bookCharge(s *billing.Subscription, in billing.Intent, period int, sku string,
+	due, today civil.Date) []store.Write {
+	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
+	rec.Period, rec.SKU, s.LastCharge = period, sku, in.Ref
+	return e.book(s, rec, today)
+}
+
+// book books a payment, in memory: that of the period to be paid next moves the subscription on, that of
+// a past one does not, and ends its collecting. It returns the other writes: the receipt and its mail,
+// and the deletion of the period's record.
+func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
+	past := rec.Period < s.Period
+	months, known := billing.KeptMonths(s.Kept, rec.Period)
+	switch {
+	case !past:
+		s.NoteKept(s.Period, e.cfg.ReceiptMonths)
+	case known:
+		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
 	}
-	return append(others, e.pass(s, today, true, r.Processed)...)
+	others := append(e.notice(outbox.KindReceipt, s, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	if past || s.Status == billing.ParkedState {
+		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+	}
+	if !past {
+		return append(others, e.pass(s, today, true, rec.Processed)...)
+	}
+	s.NotePayment(rec.Processed)
+	if at := s.AtHand(); at != s.Period && at != rec.Period || s.NextOpen() != nil { // another period, which goes on
+		return others
+	}
+	return append(others, e.closePast(s, today, rec.Kind == billing.Charged || rec.Period == s.Period-1)...)
 }
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, carries
