@@ -140,7 +140,7 @@ func (p *program) completion(use string) cobra.CompletionFunc {
 	switch word, _, _ := strings.Cut(arguments, " "); word {
 	case subscriptionName:
 		return completeIDs(p, (*engine.Engine).Subscriptions, func(s *billing.Subscription) string { return s.Name.String() })
-	case "ACCOUNT", "ACCOUNT[/SUBSCRIPTION]":
+	case "ACCOUNT", "[ACCOUNT]", "ACCOUNT[/SUBSCRIPTION]", "[ACCOUNT[/SUBSCRIPTION]]":
 		return completeIDs(p, (*engine.Engine).Accounts, func(a *billing.Account) string { return a.ID })
 	case "FILE":
 		return nil // the shell completes file names

@@ -170,6 +170,8 @@ func TestCompletion(t *testing.T) {
 		{"verify --log-level |", "debug info warn error"},
 		{"account show |", "1 2 3 4 5"},
 		{"account attach 2|", "2"},
+		{"subscription list 2|", "2"},
+		{"period list 2|", "2"},
 		{"subscription show 1|", "1/1 1/2"},
 		{"subscription show 1/1 |", ""},
 		{"purchase show |", ""},
