@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
@@ -181,3 +182,10 @@ func (v *view) disk(_ context.Context, c *Check) error {
 }
 
 func gib(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
+
+// Disk returns the bytes of the folder's disk: those free for this user, and all.
+func Disk(folder string) (free, size uint64, err error) {
+	var s syscall.Statfs_t
+	err = syscall.Statfs(folder, &s)
+	return uint64(s.Bavail) * uint64(s.Bsize), uint64(s.Blocks) * uint64(s.Bsize), err
+}
