@@ -114,9 +114,8 @@ func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today ci
 }
 
 // closePast ends the collecting of a past period, in memory: it carries out the request, and sets the
-// dates of the period to be paid next, which stays the same. paid makes a past_due subscription active,
-// unless a due date has passed meanwhile: its card or its latest failed period was paid. It returns
-// the other writes of a cancellation.
+// dates of the period to be paid next, which stays the same. paid makes a past_due subscription
+// active, unless a due date has passed meanwhile. It returns the other writes of a cancellation.
 func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool) (others []store.Write) {
 	altered, status, reminder := s.Altered() != "", s.Status, s.NextReminder
 	s.Open, s.Collect = nil, 0

@@ -39,8 +39,8 @@ type Report struct {
 }
 
 // NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
-// that has failed, is parked or unreadable, or waits since the last run ended. A wait from before that,
-// which only the customer or the processor can end, does not count.
+// that has failed, is parked or unreadable, or waits since the last run ended. A wait from
+// before that, which only the customer or the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }

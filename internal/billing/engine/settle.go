@@ -39,8 +39,8 @@ func (e *Engine) bookCharge(s *billing.Subscription, in billing.Intent, period i
 	return e.book(s, rec, today)
 }
 
-// book books a payment, in memory: that of the period to be paid next moves the subscription on, that of
-// a past one does not, and ends its collecting. It returns the other writes: the receipt and its mail,
+// book books a payment, in memory: that of the period to be paid next moves the subscription on, that
+// of a past one ends its collecting. It returns the other writes: the receipt and its mail,
 // and the deletion of the period's record.
 func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
 	past := rec.Period < s.Period
