@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
@@ -9,18 +10,39 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// Report returns the report of the store. It decides about the days to come, today the first, as runs
-// do. It scans.
+// Report returns the report of the store. The charges to come are those of foresee. It scans.
 func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, error) {
-	q.Expect, q.Settings = e.expect, e.cfg.Settings
+	q.Settings = e.cfg.Settings
+	q.Expect = func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) (err error) {
+		today := s.Today(civil.Date{}, e.Now())
+		failed := e.foresee(ctx, s, today, today.AddDays(days-1), func(day civil.Date, r *Result) {
+			if r.Outcome == OutcomeSkipped && err == nil {
+				err = note(day, r.Amount)
+			}
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	}
 	return report.Make(ctx, e.Records, q)
 }
 
-// expect is report.Query.Expect.
-func (e *Engine) expect(ctx context.Context, s *billing.Subscription, days int,
-	note func(civil.Date, money.Amount) error) error {
-	today := s.Today(civil.Date{}, e.Now())
-	last := today.AddDays(days - 1)
+// dryRun reports what collect would do with the subscription, and does none of it.
+func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
+	s, err := e.Load(ctx, n)
+	if err != nil {
+		return billing.IgnoreNotFound(err)
+	}
+	today := s.Today(day, e.Now())
+	return e.foresee(ctx, s, today, today, func(_ civil.Date, r *Result) { report(*r) })
+}
+
+// foresee reports the results of the runs from today to the last day, if every charge succeeds, with the
+// day of each. It changes s, and nothing else. A period to be opened or tried again is reported as
+// skipped; one parked, or to be parked, as parked.
+func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, last civil.Date,
+	report func(civil.Date, *Result)) error {
 	method := ""
 	for w, day := (work{}), today; ; {
 		switch {
@@ -43,38 +65,77 @@ func (e *Engine) expect(ctx context.Context, s *billing.Subscription, days int,
 			return err
 		}
 		a, past := next(x), s.AtHand() < s.Period
-		if (a == doOpen || a == doReopen) && method == "" {
-			if method, _, err = e.methodOf(ctx, s); err != nil || method == "" {
-				return err
-			}
-		}
 		switch a {
 		case doOpen:
-			s.TakeEffect()
-			err = note(day, s.Amount)
-			w.paid++
-		case doReopen:
-			var p *billing.EndedPeriod
-			if p, err = e.RecordOf(ctx, s.Name, s.Collect-1); err == nil {
-				err = note(day, p.Amount)
+			if method == "" {
+				if method, _, err = e.methodOf(ctx, s); err != nil {
+					return err
+				}
 			}
-			s.Collect = 0
-		case doLookUp:
-			switch r := dryRunOpen(s); {
-			case r.Outcome == OutcomeSkipped:
-				err = note(day, s.Open.Amount)
-			case s.Ending() || s.Status == billing.ParkedState:
+			if s.TakeEffect(); method == "" {
+				report(day, resultOf(s, OutcomeParked, noMethod))
 				return nil
 			}
-			s.Open = nil // the customer or the processor may take longer than to the next period
+			report(day, resultOf(s, OutcomeSkipped, "would be charged"))
+			w.paid++
+		case doReopen:
+			if err := e.foreseePast(ctx, s, func(r *Result) { report(day, r) }); err != nil {
+				return err
+			}
+		case doLookUp:
+			r := foreseeOpen(s)
+			if report(day, r); s.Ending() || s.Status == billing.ParkedState {
+				return nil
+			}
+			if s.Open = nil; r.Outcome == OutcomePending { // it may take longer than to the next period
+				today = day.AddDays(1)
+			}
+		case doParkOverload, doParkAltered:
+			report(day, resultOf(s, OutcomeParked, "would be parked"))
+			return nil
+		case doReportParked:
+			report(day, resultOf(s, OutcomeParked, s.Parked))
+			return nil
 		default:
 			return nil
-		}
-		if billing.IgnoreNotFound(err) != nil {
-			return err
 		}
 		if s.Paid++; !past {
 			s.Period++
 		}
+	}
+}
+
+// foreseePast reports the past period that is marked to be collected.
+func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, report func(*Result)) error {
+	p, err := e.RecordOf(ctx, s.Name, s.Collect-1)
+	if s.Collect = 0; err != nil {
+		return billing.IgnoreNotFound(err)
+	}
+	t := turn{s: s, record: p}
+	switch method, _, err := e.methodOf(ctx, s); {
+	case err != nil:
+		return err
+	case method == "":
+		report(t.result(OutcomeFailed, "not collected: "+noMethod))
+	default:
+		report(t.result(OutcomeSkipped, "would be charged"))
+	}
+	return nil
+}
+
+// foreseeOpen returns the expected outcome of the open period. Only a period to be tried again is
+// reported as skipped, like those to be charged.
+func foreseeOpen(s *billing.Subscription) *Result {
+	switch o := s.Open; {
+	case s.Ending():
+		return resultOf(s, OutcomePending, "its payment intent is being cancelled")
+	case s.Status == billing.ParkedState:
+		return resultOf(s, OutcomeParked, s.Parked)
+	case o.State == billing.RequiresAction:
+		return resultOf(s, OutcomePending, awaitsCustomer)
+	case o.State == billing.Processing:
+		return resultOf(s, OutcomePending, "the processor is still processing it")
+	default:
+		return resultOf(s, OutcomeSkipped, "open: attempt "+strconv.Itoa(o.Attempt))
 	}
 }

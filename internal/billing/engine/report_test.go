@@ -239,3 +239,26 @@ func TestReport_BesideABusyDrain(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestDryRun_IsWhatTheRunCharges: the last installment is among the overdue periods, and a new price is
+// that of its first period.
+func TestDryRun_IsWhatTheRunCharges(t *testing.T) {
+	w := newWorld("2024-01-30T09:00", planted{})
+	w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Installments = 2 }))
+	other, amount := w.create(one("2024-01-31", of("a2"))), usd(777)
+	_, err := w.start().UpdateSubscription(t.Context(), other, billing.Change{Amount: &amount, From: date("2024-02-01")})
+	mustNot(t, err)
+	w.goTo(date("2024-03-01"))
+	results := func(dry bool) (list []string) {
+		_, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, DryRun: dry, Each: func(r engine.Result) {
+			list = append(list, fmt.Sprint(r.Account, " ", r.Period, " ", r.Amount))
+		}})
+		mustNot(t, err)
+		slices.Sort(list)
+		return list
+	}
+	want := results(true)
+	if got := results(false); !slices.Equal(got, want) || len(got) != 4 {
+		t.Errorf("foreseen %v\ncharged %v", want, got)
+	}
+}
