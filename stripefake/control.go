@@ -82,10 +82,22 @@ func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.R
 // An Event is one of the fake's events.
 type Event = api.Event
 
-// Events returns all events of the account in the mode, however old, in the order in which they
-// were made. The bodies have the version; "": the version of each event.
+// Events returns all events of the account in the mode, of every form and however old, in the order
+// in which they were made. The bodies have the version; "": the version of each event.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	return f.api.Events(account, live, version)
+}
+
+// SetEvents changes the form in which events are made from now on.
+func (f *Fake) SetEvents(to EventForm) error { return f.api.SetEvents(to) }
+
+// Related refers to the object of a thin event. The zero value refers to none.
+type Related = api.Related
+
+// EmitThin makes a thin event of any type, such as v2.core.account.updated, whatever the form of
+// events is, and sends it to the endpoints that get thin ones. It returns the event's id.
+func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (id string, err error) {
+	return f.api.EmitThin(account, live, typ, about)
 }
 
 // Resend sends an event again, without a fault, to every endpoint that gets its type now. It

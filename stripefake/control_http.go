@@ -2,6 +2,7 @@ package stripefake
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +66,16 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
 		secret, err := f.Roll(r.PathValue("id"))
 		return map[string]string{"secret": secret}, err
+	}))
+	handle("GET /_fake/events", func(http.ResponseWriter, *http.Request) (any, error) {
+		return eventsForm{f.api.EventForm()}, nil
+	})
+	handle("POST /_fake/events", posted(func(_ *http.Request, in eventsForm) (any, error) {
+		return in, f.SetEvents(in.Form)
+	}))
+	handle("POST /_fake/events/thin", posted(func(_ *http.Request, in thinForm) (any, error) {
+		id, err := f.EmitThin(cmp.Or(in.Account, DefaultAccount), in.Live, in.Type, in.About)
+		return map[string]string{"id": id}, err
 	}))
 	handle("POST /_fake/events/{id}/resend", posted(func(r *http.Request, _ struct{}) (any, error) {
 		sent, err := f.Resend(r.PathValue("id"))
@@ -215,6 +226,17 @@ type accountForm struct {
 	ID       string `json:"id,omitempty"`
 	Platform string `json:"platform,omitempty"`
 	Version  string `json:"api_version,omitempty"`
+}
+
+type eventsForm struct {
+	Form EventForm `json:"form"`
+}
+
+type thinForm struct {
+	Account string  `json:"account"`
+	Live    bool    `json:"livemode"`
+	Type    string  `json:"type"`
+	About   Related `json:"related_object"`
 }
 
 type keyForm struct {

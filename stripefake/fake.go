@@ -26,6 +26,7 @@ type Options struct {
 	// own; nil: http.DefaultTransport.
 	Transport http.RoundTripper
 	Log       *slog.Logger // nil discards
+	Events    EventForm    // in which events are made; "": SnapshotEvents. It must pass Check.
 	Faults
 }
 
@@ -34,10 +35,21 @@ type Key = api.Key
 
 // A Webhook is an endpoint for events.
 type Webhook struct {
-	URL     string // http or https
-	Secret  string // whsec_…, which signs its webhooks
-	Connect bool   // it gets the events of connected accounts instead of the account's own
+	URL     string    // http or https
+	Secret  string    // whsec_…, which signs its webhooks
+	Connect bool      // it gets the events of connected accounts instead of the account's own
+	Events  EventForm // which it gets of those that are made; "": all
 }
+
+// An EventForm is the form of events.
+type EventForm = api.EventForm
+
+// The forms of events. At Stripe they follow from the event destinations; here they are an option.
+const (
+	SnapshotEvents = api.SnapshotEvents // those of API v1, with the object as it was
+	ThinEvents     = api.ThinEvents     // those of API v2, which name the object: the v1 list has none
+	BothEvents     = api.BothEvents     // two for each change, of which the thin one names the other
+)
 
 // The default version of the API, and the account of the default keys.
 const (
@@ -75,19 +87,19 @@ func New(o Options) *Fake {
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	inner := api.Options{Now: o.Now, Real: o.Real, Keys: o.Keys, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
-		Faults: o.Faults, Resources: billing.Resources()}
+		Events: o.Events, Faults: o.Faults, Resources: billing.Resources()}
 	f := &Fake{api: api.New(inner)}
 	f.control, f.pages = f.controls(), page.Handler(f.api)
 	for _, hook := range o.Webhooks {
-		f.api.AddWebhook(hook.URL, hook.Secret, hook.Connect)
+		f.api.AddWebhook(hook.URL, hook.Secret, hook.Connect, hook.Events)
 	}
 	return f
 }
 
-// ServeHTTP serves the API under /v1, the control API under /_fake, and the pages elsewhere.
+// ServeHTTP serves the API under /v1 and /v2, the control API under /_fake, and the pages elsewhere.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
-	case strings.HasPrefix(path, "/v1/"):
+	case strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v2/"):
 		f.api.ServeHTTP(w, r)
 	case path == "/_fake" || strings.HasPrefix(path, "/_fake/"):
 		f.serveControl(w, r)
@@ -167,6 +179,6 @@ func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err
 	}
-	s.api.AddWebhook(url, s.WebhookSecret, false)
+	s.api.AddWebhook(url, s.WebhookSecret, false, "")
 	return nil
 }

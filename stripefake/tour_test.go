@@ -16,7 +16,7 @@ import (
 func TestRoutes_allAnswer(t *testing.T) {
 	s := newShop(t)
 	for _, tour := range []func(*shop){
-		(*shop).tourAccounts, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents, (*shop).tourSetups,
+		(*shop).tourAccounts, (*shop).tourThin, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents, (*shop).tourSetups,
 		(*shop).tourCheckout,
 		(*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices, (*shop).tourSubscriptions, (*shop).tourSchedules,
 		(*shop).tourClocks,
@@ -54,6 +54,15 @@ func (s *shop) tourAccounts() {
 	s.finds(id, "accounts", "accounts")
 	s.is(s.post("accounts/"+id, "email=a@b.example"), "email=a@b.example")
 	s.removes("accounts/" + id)
+}
+
+func (s *shop) tourThin() {
+	id, err := s.EmitThin(DefaultAccount, false, "v2.core.account.updated", Related{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.is(s.ok("GET", "/v2/core/events/"+id, ""), "id="+id)
+	equal(s.t, "list", s.ok("GET", "/v2/core/events", "").ids(), []string{id})
 }
 
 func (s *shop) tourEndpoints() {

@@ -46,6 +46,7 @@ type stripeFakeFlags struct {
 	listen   string
 	version  string
 	accounts []string // the connected ones
+	events   string
 	own      hookFlags
 	connect  hookFlags
 	faults   stripefake.Faults
@@ -79,6 +80,8 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 		"`ACCOUNT`, acct_…, that is connected from the start; may be given several times")
 	f.StringArrayVar(&o.own.urls, "webhook-url", nil,
 		"`URL` that all events are sent to, but those of connected accounts; may be given several times")
+	f.StringVar(&o.events, "events", string(stripefake.SnapshotEvents),
+		"`FORM` of events: snapshot, thin (API v2 lists and sends them, v1 has none), or both for each change")
 	f.StringVar(&o.own.secretFile, "webhook-secret-file", "",
 		"`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
 	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil,
@@ -109,6 +112,10 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err := o.faults.Check(); err != nil {
 		return usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-"))
 	}
+	events := stripefake.EventForm(o.events)
+	if err := events.Check(); err != nil {
+		return usagef("--events %v", err)
+	}
 	hooks, err := p.hooks(o)
 	if err != nil {
 		return err
@@ -121,7 +128,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
 	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Connected: o.accounts, Webhooks: hooks,
-		Faults: o.faults, Log: log})
+		Events: events, Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)

@@ -257,9 +257,10 @@ func (k Key) permit(r *http.Request, account string) error {
 	return nil
 }
 
-// account returns the account of the request: Stripe-Account names one. The caller holds Mu.
+// account returns the account of the request: Stripe-Account or Stripe-Context names one. The
+// caller holds Mu.
 func (f *Fake) account(k Key, r *http.Request) (string, error) {
-	id := r.Header.Get("Stripe-Account")
+	id := cmp.Or(r.Header.Get("Stripe-Context"), r.Header.Get("Stripe-Account"))
 	if id == "" || id == k.Account {
 		return k.Account, nil
 	}

@@ -42,7 +42,7 @@ func (c *Call) newEndpoint(members object, secret string, connect bool) object {
 }
 
 func createEndpoint(c *Call) (object, error) {
-	o := object{"api_version": nil, "description": nil, "metadata": object{}}
+	o := object{"api_version": nil, "description": nil, "metadata": object{}, "_events": string(SnapshotEvents)}
 	if v := c.Form.Str("api_version"); v != "" {
 		if err := checkVersion(v); err != nil {
 			return nil, err

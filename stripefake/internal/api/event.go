@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -17,24 +18,39 @@ const (
 func eventRoutes() []Route {
 	return []Route{
 		on("GET", "/v1/events", ListParams+"created type types delivery_success:bool", listEvents),
-		on("GET", "/v1/events/{id}", "", func(c *Call) (object, error) {
-			o, err := c.Find("event", c.ID, "id")
-			if err == nil && !c.isRecent(o) {
-				return nil, shape.Missing("event", c.ID, "id")
-			}
-			return o, err
-		}),
+		on("GET", "/v1/events/{id}", "", func(c *Call) (object, error) { return c.recent("event") }),
 	}
 }
 
-// Emit makes the event of a change, with a snapshot of the object in the account's default
-// version, and sends it to the endpoints that subscribe to its type. previous has the changed
-// members as they were; nil unless the type is one of …updated. A fault may lose the event.
+// recent finds the event that the path names, unless it is too old to be shown.
+func (c *Call) recent(kindName string) (object, error) {
+	o, err := c.Find(kindName, c.ID, "id")
+	if err == nil && !c.isRecent(o) {
+		return nil, shape.Missing(kindName, c.ID, "id")
+	}
+	return o, err
+}
+
+// Emit makes the events of a change, and sends them to the endpoints that subscribe to their type.
+// previous has the changed members as they were; nil unless the type is one of …updated. A fault
+// may lose the change: then no event in any form has it.
 func (c *Call) Emit(typ string, o object, previous object) {
 	if c.chance(c.faults.EventLosses) {
 		return
 	}
-	version, kept := c.defaultVersion(c.Space.Account), c.keep(o, previous)
+	form, k, twin := cmp.Or(c.Options.Events, SnapshotEvents), c.keep(o, previous), ""
+	if form.has(SnapshotEvents) {
+		twin = c.emitSnapshot(typ, k)
+	}
+	if form.has(ThinEvents) && typ != thinless {
+		c.emitThin("v1."+typ, related(o), k.changes(), twin)
+	}
+}
+
+// emitSnapshot makes and sends an event with a snapshot of the object in the account's default
+// version, and returns its id.
+func (c *Call) emitSnapshot(typ string, kept *kept) string {
+	version := c.defaultVersion(c.Space.Account)
 	members := object{"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id),
 		"idempotency_key": shape.OrNil(c.key)}, "pending_webhooks": int64(0), "data": c.snapshot(kept, version),
 		"_at": c.time().Unix(), "_kept": kept}
@@ -42,12 +58,13 @@ func (c *Call) Emit(typ string, o object, previous object) {
 		members["account"] = c.Space.Account
 	}
 	e := c.Create("event", "evt", members)
-	targets := c.subscribed(typ)
+	targets := c.subscribed(typ, SnapshotEvents)
 	e["pending_webhooks"] = int64(len(targets))
 	for _, endpoint := range targets {
 		kept.waiting[endpoint.ID()] = true
 		c.send(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version"))})
 	}
+	return e.ID()
 }
 
 // snapshot returns the data of an event in the version, as text, because an event never changes.
@@ -82,22 +99,23 @@ func (c *Call) send(l letter) {
 	}
 }
 
-// subscribed returns the endpoints that get the type: the account's own, and the Connect endpoints
+// subscribed returns the endpoints that get the type in the form: the account's own, and the Connect endpoints
 // of its platform. A live Connect endpoint gets events of both modes. After an account has
 // disconnected, its platform gets the event of that alone.
-func (c *Call) subscribed(typ string) []object {
+func (c *Call) subscribed(typ string, form EventForm) []object {
 	var list []object
 	collect := func(s *Space, connect bool) {
 		for _, e := range s.All("webhook_endpoint") {
 			types := e.List("enabled_events")
 			if e.Yes("_connect") == connect && !e.Yes("deleted") && e.Str("status") == "enabled" &&
+				(e["_events"] == "" || EventForm(e.Str("_events")).has(form)) &&
 				(slices.Contains(types, any("*")) || slices.Contains(types, any(typ))) {
 				list = append(list, e)
 			}
 		}
 	}
 	collect(c.Space, false)
-	if c.Connected() && (typ == appDeauthorized || !c.accounts[c.Space.Account].gone) {
+	if c.Connected() && (strings.TrimPrefix(typ, "v1.") == appDeauthorized || !c.accounts[c.Space.Account].gone) {
 		platform := c.accounts[c.Space.Account].platform
 		collect(c.In(platform, c.Space.Live), true)
 		if !c.Space.Live {
@@ -148,10 +166,13 @@ func (c *Call) keep(o, previous object) *kept {
 	return k
 }
 
-// payload returns the event as a webhook carries it, in the version; "": its own.
+// payload returns the event as a webhook carries it, in the version; "": its own. A thin one has no
+// version, and its changes have to be asked for.
 func (c *Call) payload(event object, version string) []byte {
 	shown := event.Clone()
-	if version != "" && version != event.Str("api_version") {
+	if event.Str("object") == thinKind {
+		delete(shown, "changes")
+	} else if version != "" && version != event.Str("api_version") {
 		shown["api_version"], shown["data"] = version, c.snapshot(event["_kept"].(*kept), version)
 	}
 	return shape.Encode(shown.Strip())
@@ -168,15 +189,20 @@ func accepted(event object, endpoint string) {
 
 // Resend is stripefake.Fake.Resend, as Stripe's dashboard does it.
 func (f *Fake) Resend(event string) (sent int, err error) {
-	err = f.Act("event", event, func(c *Call, e object) error {
-		for _, endpoint := range c.subscribed(e.Str("type")) {
-			c.post.put(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version")),
-				giveUp: c.time().Add(RetryFor)})
-			sent++
+	for kindName, form := range map[string]EventForm{"event": SnapshotEvents, thinKind: ThinEvents} {
+		err = f.Act(kindName, event, func(c *Call, e object) error {
+			for _, endpoint := range c.subscribed(e.Str("type"), form) {
+				c.post.put(letter{event: e, endpoint: endpoint, payload: c.payload(e, endpoint.Str("api_version")),
+					giveUp: c.time().Add(RetryFor)})
+				sent++
+			}
+			return nil
+		})
+		if err == nil {
+			return sent, nil
 		}
-		return nil
-	})
-	return sent, err
+	}
+	return 0, shape.Missing("event", event, "id")
 }
 
 // An Event is one of the fake's events.
@@ -192,8 +218,9 @@ type Event struct {
 func (f *Fake) Events(account string, live bool, version string) (list []Event) {
 	defer f.lock()()
 	c := f.System(f.In(account, live))
-	for _, e := range c.Space.All("event") {
-		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(e.Num("created"), 0).UTC(), c.payload(e, version)})
+	for _, e := range append(c.Space.All("event"), c.Space.All(thinKind)...) {
+		list = append(list, Event{e.ID(), e.Str("type"), account, time.Unix(shape.MadeAt(e), 0).UTC(), c.payload(e, version)})
 	}
+	slices.SortStableFunc(list, func(a, b Event) int { return cmp.Compare(a.ID[len(a.ID)-10:], b.ID[len(b.ID)-10:]) })
 	return list
 }

@@ -20,6 +20,7 @@ type Options struct {
 	Connected []string
 	Transport http.RoundTripper // nil: http.DefaultTransport
 	Log       *slog.Logger
+	Events    EventForm // guarded by Mu
 	Faults
 	Resources
 }
@@ -32,7 +33,9 @@ type Resources struct {
 }
 
 // Routes are the endpoints of this package.
-func Routes() []Route { return slices.Concat(accountRoutes(), eventRoutes(), endpointRoutes()) }
+func Routes() []Route {
+	return slices.Concat(accountRoutes(), eventRoutes(), thinRoutes(), endpointRoutes())
+}
 
 // A Key is an API key of the fake.
 type Key struct {
@@ -103,13 +106,14 @@ func New(o Options) *Fake {
 	return f
 }
 
-// AddWebhook adds the endpoint in both modes; a Connect endpoint, which gets both, in live mode.
-func (f *Fake) AddWebhook(url, secret string, connect bool) {
+// AddWebhook adds the endpoint in both modes; a Connect endpoint, which gets both, in live mode. It
+// gets the events of the form, or those there are.
+func (f *Fake) AddWebhook(url, secret string, connect bool, form EventForm) {
 	defer f.lock()()
 	for _, live := range []bool{false, true} {
 		if live || !connect {
 			f.System(f.In(DefaultAccount, live)).newEndpoint(object{"api_version": nil, "description": nil, "url": url,
-				"enabled_events": []any{"*"}}, secret, connect)
+				"enabled_events": []any{"*"}, "_events": string(form)}, secret, connect)
 		}
 	}
 }
@@ -149,7 +153,7 @@ func (f *Fake) EachSpace(show func(*Space)) {
 
 // lacks has the members of nearly every object that the objects of a kind do not have. An invoice
 // item has a date.
-var lacks = map[string]string{"event": "metadata", "invoice_payment": "metadata", "invoiceitem": "created",
+var lacks = map[string]string{"event": "metadata", thinKind: "metadata", "invoice_payment": "metadata", "invoiceitem": "created",
 	"refund": "livemode", ClockKind: "metadata"}
 
 // Create stores a new object of the kind (payment_intent, …). It gives it an id with the prefix

@@ -52,7 +52,7 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 		return nil, shape.Invalid("parameter_invalid_integer", "limit",
 			"Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
 	}
-	inTime, err := c.created()
+	inTime, err := c.created(shape.WholeOf)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +90,12 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	return object{"object": "list", "data": data, "has_more": more, "url": c.url}, nil
 }
 
-// created returns a test of a Unix second by the parameter created: a second, or a hash of limits.
-func (c *Call) created() (func(int64) bool, error) {
+// created returns a test of a Unix second by the parameter created: a second, or a hash of limits,
+// as read reads them.
+func (c *Call) created(read func(v any, param string) (int64, error)) (func(int64) bool, error) {
 	limits, hash := c.params["created"].(shape.Form)
 	if v, given := c.params["created"]; given && !hash {
-		second, err := shape.WholeOf(v, "created")
+		second, err := read(v, "created")
 		return func(at int64) bool { return at == second }, err
 	}
 	passes := map[string]func(int64, int64) bool{
@@ -107,7 +108,7 @@ func (c *Call) created() (func(int64) bool, error) {
 		if passes[name] == nil {
 			return nil, shape.UnknownParam(param)
 		}
-		if seconds[name], err = shape.WholeOf(limits[name], param); err != nil {
+		if seconds[name], err = read(limits[name], param); err != nil {
 			return nil, err
 		}
 	}

@@ -66,6 +66,9 @@ func (c *Call) gather(o object, kindName string) {
 }
 
 func (c *Call) errorObject(e *shape.Error) object {
+	if isV2(c.url) {
+		return v2Error(e)
+	}
 	o := e.Object()
 	if e.Intent != nil {
 		o[e.Intent.Str("object")] = c.render(e.Intent, nil)

@@ -171,14 +171,14 @@ func (r *Route) match(parts []string) (names map[string]string, id string, ok bo
 func (r *Route) Endpoint() string { return r.Method + " " + r.Path }
 
 // Know refuses a parameter that the route does not have in the version. A DELETE answers with a
-// stub, which has nothing to expand, unless it only cancels.
+// stub, which has nothing to expand, unless it only cancels; API v2 expands nothing.
 func (r *Route) Know(f shape.Form, version string) error {
 	known := r.Names()
 	if version < shape.Basil {
 		known = append(known, strings.Fields(r.Former)...)
 	}
 	for name := range f {
-		if (name != "expand" || r.Method == http.MethodDelete) && !slices.Contains(known, name) {
+		if (name != "expand" || r.Method == http.MethodDelete || isV2(r.Path)) && !slices.Contains(known, name) {
 			return shape.UnknownParam(name)
 		}
 	}

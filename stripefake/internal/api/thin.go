@@ -1,0 +1,217 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// An EventForm is the form in which a fake makes events, or an endpoint gets them.
+type EventForm string
+
+// The forms of events. "" is SnapshotEvents for a fake, and whatever there is for an endpoint.
+const (
+	SnapshotEvents EventForm = "snapshot" // v1 events, with the object as it was
+	ThinEvents     EventForm = "thin"     // v2 events, which name the object
+	BothEvents     EventForm = "both"     // two events for a change: the thin one names the other
+)
+
+// Check returns an error unless the form is "" or one of the three.
+func (f EventForm) Check() error {
+	if f != "" && f != SnapshotEvents && f != ThinEvents && f != BothEvents {
+		return fmt.Errorf("%q: want snapshot, thin or both", string(f))
+	}
+	return nil
+}
+
+// has reports whether the form includes SnapshotEvents or ThinEvents.
+func (f EventForm) has(one EventForm) bool { return f == one || f == BothEvents }
+
+const (
+	thinKind = "v2.core.event"
+	thinTime = "2006-01-02T15:04:05.000Z"
+	thinPage = 20 // events in a list without a limit
+)
+
+// thinless is the type of which Stripe has no thin form.
+const thinless = "invoiceitem.updated"
+
+func thinRoutes() []Route {
+	return []Route{
+		on("GET", "/v2/core/events", "created types object_id limit:int page", listThin),
+		on("GET", "/v2/core/events/{id}", "", func(c *Call) (object, error) { return c.recent(thinKind) }),
+	}
+}
+
+// EventForm returns the form in which events are made.
+func (f *Fake) EventForm() EventForm {
+	defer f.lock()()
+	return cmp.Or(f.Options.Events, SnapshotEvents)
+}
+
+// SetEvents is stripefake.Fake.SetEvents.
+func (f *Fake) SetEvents(to EventForm) error {
+	if err := to.Check(); err != nil {
+		return shape.Invalid("", "form", "Invalid form "+err.Error())
+	}
+	defer f.lock()()
+	f.Options.Events = to
+	return nil
+}
+
+// emitThin makes a thin event and sends it. snapshot is the id of its twin, "": it has none.
+func (c *Call) emitThin(typ string, related, changes any, snapshot string) object {
+	members := object{"type": typ, "created": time.Unix(c.Now, 0).UTC().Format(thinTime), "context": nil, "reason": nil,
+		"related_object": related, "changes": changes, "snapshot_event": shape.OrNil(snapshot),
+		"_at": c.time().Unix(), "_kept": &kept{}}
+	if c.Connected() {
+		members["context"] = c.Space.Account
+	}
+	if c.id != "" {
+		members["reason"] = object{"type": "request", "request": object{"id": c.id, "idempotency_key": c.key}}
+	}
+	prefix := "evt_test"
+	if c.Space.Live {
+		prefix = "evt"
+	}
+	e := c.Create(thinKind, prefix, members)
+	for _, endpoint := range c.subscribed(typ, ThinEvents) {
+		c.send(letter{event: e, endpoint: endpoint, payload: c.payload(e, "")})
+	}
+	return e
+}
+
+// related refers to the object of an event; nil if Stripe has no address for it.
+func related(o object) any {
+	kindName := o.Str("object")
+	if kindName == "application" {
+		return nil
+	}
+	return object{"id": o.ID(), "type": kindName, "url": "/v1/" + strings.ReplaceAll(kindName, ".", "/") + "s/" + o.ID()}
+}
+
+// changes returns the members that have changed, before and after; nil if the event has no previous.
+func (k *kept) changes() any {
+	if k.previous == nil {
+		return nil
+	}
+	before := k.object.Clone()
+	shape.PutBack(before, k.previous)
+	return object{"before": k.previous.Clone().Strip(), "after": shape.Differences(k.object, before).Strip()}
+}
+
+// EmitThin is stripefake.Fake.EmitThin.
+func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (id string, err error) {
+	defer f.lock()()
+	switch {
+	case f.accounts[account] == nil:
+		return "", shape.Missing("account", account, "account")
+	case !strings.HasPrefix(typ, "v1.") && !strings.HasPrefix(typ, "v2."):
+		return "", shape.Invalid("", "type", "Invalid type: want v1.… or v2.…")
+	}
+	of := any(nil)
+	if about != (Related{}) {
+		of = object{"id": about.ID, "type": about.Type, "url": about.URL}
+	}
+	return f.System(f.In(account, live)).emitThin(typ, of, nil, "").ID(), nil
+}
+
+// Related refers to the object of a thin event. The zero value refers to none.
+type Related struct {
+	ID   string `json:"id"`
+	Type string `json:"type"` // payment_intent
+	URL  string `json:"url"`  // /v1/payment_intents/pi_1
+}
+
+// listThin answers with a page of thin events, newest first. A page begins after the event that
+// its token names.
+func listThin(c *Call) (object, error) {
+	types, of, page, limit := c.Form.List("types"), c.Form.Str("object_id"), c.Form.Str("page"), int64(thinPage)
+	if c.Form.Has("limit") {
+		limit = c.Num("limit")
+	}
+	inTime, err := c.created(momentOf)
+	switch {
+	case err != nil:
+		return nil, err
+	case limit < 1 || limit > pageMax:
+		return nil, shape.Invalid("", "limit", "has to be from 1 to "+strconv.Itoa(pageMax))
+	case len(types) > maxTypes:
+		return nil, shape.Invalid("", "types", "may have at most 20 types")
+	}
+	all := c.Space.All(thinKind)
+	slices.Reverse(all)
+	if page != "" {
+		i := slices.IndexFunc(all, func(e object) bool { return "page_"+e.ID() == page })
+		if i < 0 {
+			return nil, shape.Invalid("", "page", "is no page of this list")
+		}
+		all = all[i+1:]
+	}
+	data, next, last := []any{}, any(nil), ""
+	for _, e := range all {
+		if !c.isRecent(e) || !inTime(e.Num("_created")) || of != "" && e.Sub("related_object").ID() != of ||
+			len(types) > 0 && !slices.Contains(types, any(e.Str("type"))) {
+			continue
+		}
+		if int64(len(data)) == limit {
+			next = c.nextPage("page_"+last, limit)
+			break
+		}
+		data, last = append(data, e), e.ID()
+	}
+	return object{"data": data, "next_page_url": next, "previous_page_url": nil}, nil
+}
+
+// nextPage returns the address of another page with the same filters.
+func (c *Call) nextPage(token string, limit int64) string {
+	q := url.Values{"limit": {strconv.FormatInt(limit, 10)}, "page": {token}}
+	if of := c.Form.Str("object_id"); of != "" {
+		q.Set("object_id", of)
+	}
+	for i, typ := range c.Form.List("types") {
+		q.Set(fmt.Sprintf("types[%d]", i), fmt.Sprint(typ))
+	}
+	limits, _ := c.params["created"].(shape.Form)
+	for name, value := range maps.All(limits) {
+		q.Set("created["+name+"]", fmt.Sprint(value))
+	}
+	return c.url + "?" + q.Encode()
+}
+
+// momentOf reads a time of API v2. Libraries send the seconds of v1 too.
+func momentOf(v any, param string) (int64, error) {
+	s, _ := v.(string)
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.Unix(), nil
+	}
+	return shape.WholeOf(v, param)
+}
+
+// isV2 reports whether the path is of API v2.
+func isV2(path string) bool { return strings.HasPrefix(path, "/v2/") }
+
+// v2Codes are the codes of v2 errors without one of their own, by status.
+var v2Codes = map[int]string{400: "invalid_fields", 401: "unauthenticated", 403: "forbidden", 404: "not_found",
+	409: "idempotency_error", 429: "rate_limit_exceeded"}
+
+// v2Error returns the error in the form of API v2.
+func v2Error(e *shape.Error) object {
+	o := object{"code": e.Code, "message": e.Message}
+	if code := v2Codes[e.Status]; code != "" {
+		o["code"] = code
+	} else if e.Code == "" {
+		o["code"] = e.Kind
+	}
+	if e.Status == 400 && e.Param != "" {
+		o["message"] = "Some fields in the request were invalid: '" + e.Param + ": " + e.Message + "'"
+	}
+	return object{"error": o}
+}
