@@ -23,7 +23,7 @@ const linesType = "application/x-ndjson"
 func (f *Fake) controls() *http.ServeMux {
 	mux := http.NewServeMux()
 	known := []string{"GET /_fake/ledger"}
-	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
+	handle := func(pattern string, do controlFunc) {
 		known = append(known, pattern)
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			v, err := do(w, r)
@@ -63,6 +63,24 @@ func (f *Fake) controls() *http.ServeMux {
 			return struct{}{}, do(in.Key)
 		}))
 	}
+	f.eventControls(handle)
+	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
+	slices.SortFunc(known, api.ByPath)
+	mux.HandleFunc("GET /_fake/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
+	})
+	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
+		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " +
+			shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
+	})
+	return mux
+}
+
+// A controlFunc answers a control request.
+type controlFunc = func(http.ResponseWriter, *http.Request) (any, error)
+
+// eventControls are those of events and webhooks.
+func (f *Fake) eventControls(handle func(pattern string, do controlFunc)) {
 	handle("POST /_fake/webhook_endpoints/{id}/roll", posted(func(r *http.Request, _ struct{}) (any, error) {
 		secret, err := f.Roll(r.PathValue("id"))
 		return map[string]string{"secret": secret}, err
@@ -85,20 +103,10 @@ func (f *Fake) controls() *http.ServeMux {
 		left, err := f.Flush(r.Context())
 		return map[string]int{"waiting": left}, err
 	}))
-	mux.HandleFunc("GET /_fake/ledger", f.controlLedger)
-	slices.SortFunc(known, api.ByPath)
-	mux.HandleFunc("GET /_fake/{$}", func(w http.ResponseWriter, _ *http.Request) {
-		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
-	})
-	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
-		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " +
-			shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
-	})
-	return mux
 }
 
 // posted decodes the posted T for the handler.
-func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWriter, *http.Request) (any, error) {
+func posted[T any](do func(*http.Request, T) (any, error)) controlFunc {
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
 		var in T
 		if err := readJSON(w, r, &in); err != nil {
@@ -109,7 +117,7 @@ func posted[T any](do func(*http.Request, T) (any, error)) func(http.ResponseWri
 }
 
 // answered decodes {"ok":…} for the object in the path.
-func answered(do func(id string, ok bool) error) func(http.ResponseWriter, *http.Request) (any, error) {
+func answered(do func(id string, ok bool) error) controlFunc {
 	return posted(func(r *http.Request, in okForm) (any, error) {
 		if in.OK == nil {
 			return nil, errors.New(`want {"ok":true} or {"ok":false}`)

@@ -58,6 +58,15 @@ func TestControl(t *testing.T) {
 		t.Errorf("got %v, want that busy is 2", err)
 	}
 	check("no faults", c.SetFaults(ctx, Faults{}))
+	check("thin events", post("events", `{"form":"thin"}`))
+	var form struct{ Form EventForm }
+	check("form", c.Do(ctx, "GET", "events", nil, &form))
+	equal(t, "form", form.Form, ThinEvents)
+	if err := post("events", `{"form":"fat"}`); err == nil || !strings.Contains(err.Error(), "snapshot, thin or both") {
+		t.Errorf("got %v, want the three forms", err)
+	}
+	check("an event", post("events/thin", `{"type":"v2.core.account.closed","related_object":{"id":"acct_1"}}`))
+	check("snapshots", post("events", `{"form":"snapshot"}`))
 
 	check("connect", post("accounts", `{"id":"acct_a"}`))
 	w.customer("", "Stripe-Account", "acct_a")

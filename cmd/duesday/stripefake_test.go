@@ -136,7 +136,7 @@ func TestStripeFake_Webhooks(t *testing.T) {
 			"whsec_of_a_file"} {
 			mac := hmac.New(sha256.New, []byte(secret))
 			mac.Write([]byte(at + "." + string(body)))
-			if hex.EncodeToString(mac.Sum(nil)) == sum {
+			if hex.EncodeToString(mac.Sum(nil)) == sum && strings.Contains(string(body), `"v2.core.event"`) {
 				got <- r.URL.Path + " " + secret
 			}
 		}
@@ -162,7 +162,7 @@ func TestStripeFake_Webhooks(t *testing.T) {
 		if tt.file != "" {
 			args = append(args, "--"+name+"-secret-file", tt.file)
 		}
-		base, stop := c.stripeFakeBase(args...)
+		base, stop := c.stripeFakeBase(append(args, "--events", "thin")...)
 		if status, text := stripeAskAt(t, account, base, "/v1/customers", "name=A"); status != http.StatusOK {
 			t.Fatalf("got %d %s", status, text)
 		}
@@ -187,6 +187,7 @@ func TestStripeFake_Refuses(t *testing.T) {
 		"and not acct_duesday":         {"--connect", "acct_duesday"},
 		"--event-losses is 2":          {"--event-losses", "2"},
 		"--api-version: Invalid":       {"--api-version", "new"},
+		"want snapshot, thin or both":  {"--events", "fat"},
 		"unknown flag: --key":          {"--key", "sk_test_x"},
 		"takes no argument":            {"sandbox"},
 		"unknown flag: --webhook-secr": {"--webhook-secret", "whsec_x"},
