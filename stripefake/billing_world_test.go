@@ -16,7 +16,11 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	w := newWorld(t, Options{})
+	return newWorld(t, Options{}).shop()
+}
+
+func (w *world) shop() *shop {
+	w.t.Helper()
 	s := &shop{world: w}
 	s.product = s.post("products", "name=Tea").id()
 	s.monthly = s.post("prices", "currency=usd", "unit_amount=1500", "recurring[interval]=month",

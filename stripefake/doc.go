@@ -9,8 +9,9 @@
 // do the same; Control is the control API's client.
 //
 // The fake moves no money and keeps nothing on disk. It knows nothing of Duesday: Stripe's own
-// OpenAPI spec judges it. That spec has the shapes since 2025-03-31.basil alone. Older shapes
-// follow Stripe's changelog, and golden files of this package hold them.
+// OpenAPI spec judges it. That spec has the shapes since 2025-03-31.basil alone, and nothing of API
+// v2. Older shapes follow Stripe's changelog, and golden files of this package hold them. Shapes
+// since 2026-09-30.endive, and thin events, are judged by the types of Stripe's library for Node.
 //
 // Where Stripe's documentation leaves room, the fake does this:
 //   - It forgets an idempotency key 24 hours after the first answer. A replay does not prolong
@@ -25,6 +26,12 @@
 //     pages move nothing.
 //   - An event keeps the shape of the account's default version. A webhook has the version of its
 //     endpoint.
+//   - In the form ThinEvents the list of v1 has no events, and a thin one names no snapshot. A change
+//     is lost in both forms, or in none; webhooks are lost, doubled and delayed one by one.
+//   - A thin event has the whole second of its change. Its changes are shown when it is asked for, in
+//     the shape of the newest version, and not in a webhook.
+//   - The lists of v2 have 20 events a page. They take times as RFC 3339 has them, and also as
+//     seconds. Errors under /v2 have a code and a message; most of the codes are this fake's own.
 //   - A webhook is tried for three days of the fake's clock, the one that Advance moves. The
 //     pauses between two tries are of the real clock: a second, two, four, up to a minute. The
 //     signature has the time of Options.Now, which nobody moves, because receivers refuse a

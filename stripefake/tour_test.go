@@ -11,16 +11,18 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
+// tours go to every route there is.
+var tours = []func(*shop){
+	(*shop).tourAccounts, (*shop).tourThin, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents,
+	(*shop).tourSetups, (*shop).tourCheckout, (*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices,
+	(*shop).tourSubscriptions, (*shop).tourSchedules, (*shop).tourClocks,
+}
+
 // TestRoutes_allAnswer goes to every route there is and wants a 200, which the specification
 // is held against: a route that no test reaches could answer anything.
 func TestRoutes_allAnswer(t *testing.T) {
 	s := newShop(t)
-	for _, tour := range []func(*shop){
-		(*shop).tourAccounts, (*shop).tourThin, (*shop).tourEndpoints, (*shop).tourCustomers, (*shop).tourIntents, (*shop).tourSetups,
-		(*shop).tourCheckout,
-		(*shop).tourCharges, (*shop).tourCatalogue, (*shop).tourInvoices, (*shop).tourSubscriptions, (*shop).tourSchedules,
-		(*shop).tourClocks,
-	} {
+	for _, tour := range tours {
 		tour(s)
 	}
 	answered := map[string]bool{}
@@ -57,12 +59,13 @@ func (s *shop) tourAccounts() {
 }
 
 func (s *shop) tourThin() {
-	id, err := s.EmitThin(DefaultAccount, false, "v2.core.account.updated", Related{})
+	id, err := s.EmitThin(DefaultAccount, false, "v2.core.account.updated",
+		Related{ID: "acct_1", Type: "v2.core.account", URL: "/v2/core/accounts/acct_1"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.is(s.ok("GET", "/v2/core/events/"+id, ""), "id="+id)
-	equal(s.t, "list", s.ok("GET", "/v2/core/events", "").ids(), []string{id})
+	equal(s.t, "list", s.ok("GET", "/v2/core/events", "types[]=v2.core.account.updated").ids(), []string{id})
 }
 
 func (s *shop) tourEndpoints() {

@@ -45,6 +45,9 @@ func (c *Call) declared(name string, as func(param) bool) {
 	}
 }
 
+// anchorType is the type of billing_cycle_anchor where it is no time.
+const anchorType = "now|unchanged"
+
 // check returns the error of the first parameter whose value is not as the route declares it.
 func (c *Call) check() error {
 	if c.route.Method == http.MethodGet {
@@ -54,6 +57,11 @@ func (c *Call) check() error {
 	}
 	for _, p := range c.route.params {
 		if v, ok := c.params.At(p.name); ok {
+			if p.typ == anchorType && c.Version >= shape.Endive { // {type: now}
+				in, _ := v.(shape.Form)
+				v = in["type"]
+				c.params[p.name] = v
+			}
 			if err := p.check(v); err != nil {
 				return err
 			}

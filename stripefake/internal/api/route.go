@@ -178,6 +178,10 @@ func (r *Route) Know(f shape.Form, version string) error {
 		known = append(known, strings.Fields(r.Former)...)
 	}
 	for name := range f {
+		if name == "payment_method_types" && version >= shape.Endive {
+			return shape.Invalid("payment_method_types_no_longer_supported", name, "payment_method_types is no longer "+
+				"supported. Use dynamic payment methods, excluded_payment_method_types or allowed_payment_method_types.")
+		}
 		if (name != "expand" || r.Method == http.MethodDelete || isV2(r.Path)) && !slices.Contains(known, name) {
 			return shape.UnknownParam(name)
 		}

@@ -3,7 +3,10 @@
 // nothing and has no clock.
 package shape
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // The API versions that changed the shapes of objects. They are compared as texts, by their dates.
 const (
@@ -11,16 +14,52 @@ const (
 	marketing    = "2024-04-10" // renamed features of products and rendering options of invoices
 	Basil        = "2025-03-31" // untied invoices from payment intents, and moved periods and prices
 	Clover       = "2025-09-30" // moved coupons; from here on objects are shown as they are kept
+	Endive       = "2026-09-30" // took payment_method_types from requests, and texts from billing_cycle_anchor
 )
 
-// Reshape turns an object, in place, from the newest shape into the shape of a version, back to
-// 2020-08-27. It changes this object alone: the caller reshapes inner objects first. It reads the
+// sinceEndive are the members that objects have had since, all of them null.
+var sinceEndive = map[string]string{"payment_intent": "allowed_payment_method_types payment_record",
+	"setup_intent": "allowed_payment_method_types", "checkout.session": "allowed_payment_method_types",
+	"subscription_item": "current_trial", "product": "tax_details", "dispute": "intended_submission_method"}
+
+// toEndive adds what objects have had since 2026-09-30.endive or 2026-10-28.endive.
+func toEndive(o Object) {
+	for name := range strings.FieldsSeq(sinceEndive[o.Str("object")]) {
+		if _, there := o[name]; !there {
+			o[name] = nil
+		}
+	}
+	switch o.Str("object") {
+	case "charge":
+		if card := o.Sub("payment_method_details").Sub("card"); card != nil {
+			card["electronic_commerce_indicator"] = nil
+		}
+	case "dispute":
+		if details := o.Sub("evidence_details"); details.Num("submission_count") > 0 {
+			details["submission_method"] = "manual"
+		} else if details != nil {
+			details["submission_method"] = "not_submitted"
+		}
+	case "subscription":
+		if end := o.Sub("trial_settings").Sub("end_behavior"); end != nil {
+			end["billing_cycle_anchor"] = nil
+		}
+	case "subscription_schedule":
+		o["pause_schedules"] = []any{}
+	}
+}
+
+// Reshape turns an object, in place, from the shape in which it is kept into the shape of a version,
+// from 2020-08-27 to 2026-10-28.endive. It changes this object alone: the caller reshapes inner objects first. It reads the
 // private members, in some of which gather has put objects for ids, and does not remove them.
 //
 // Stripe adds members to all versions, and renames or removes them from one version on. Members
 // that came after basil are removed here too, so an old version looks as its documentation shows
 // it.
 func Reshape(o Object, version string) {
+	if version >= Endive {
+		toEndive(o)
+	}
 	if version >= Clover || o.Str("object") == "" {
 		return
 	}
