@@ -30,8 +30,9 @@
 //     is lost in both forms, or in none; webhooks are lost, doubled and delayed one by one.
 //   - A thin event has the whole second of its change. Its changes are shown when it is asked for, in
 //     the shape of the newest version, and not in a webhook.
-//   - The lists of v2 have 20 events a page. They take times as RFC 3339 has them, and also as
-//     seconds. Errors under /v2 have a code and a message; most of the codes are this fake's own.
+//   - The lists of v2 have 20 events a page, and the token of the next page has the filters. Times
+//     are as RFC 3339 has them, or seconds, as libraries send them. Most codes of v2 errors are
+//     this fake's own.
 //   - A webhook is tried for three days of the fake's clock, the one that Advance moves. The
 //     pauses between two tries are of the real clock: a second, two, four, up to a minute. The
 //     signature has the time of Options.Now, which nobody moves, because receivers refuse a

@@ -127,6 +127,9 @@ func TestThin_List(t *testing.T) {
 			break
 		}
 		at = next
+		if strings.Contains(at, "types") {
+			t.Errorf("%s has more than a page", at)
+		}
 		w.customer("") // it moves nothing
 	}
 	equal(t, "walked", walked, all)
@@ -147,7 +150,7 @@ func TestThin_List(t *testing.T) {
 		equal(t, header, of.body["data"].([]any)[0].(map[string]any)["context"], any("acct_shop"))
 		equal(t, header, w.ok("GET", customers+"/"+other, "", header, "acct_shop").id(), other)
 	}
-	for params, field := range map[string]string{"limit=0": "limit", "limit=101": "limit", "page=page_x": "page",
+	for params, field := range map[string]string{"limit=0": "limit", "limit=101": "limit", "page=page_x": "page", "page=page_aQ": "page",
 		"created[gt]=today": "created[gt]", "expand[]=data": "expand", "type=a": "type"} {
 		a := w.do("GET", thinList, params)
 		a.refused(t, params, 400, "invalid_fields", nil)
@@ -155,6 +158,12 @@ func TestThin_List(t *testing.T) {
 			t.Errorf("%s: %s, want the field", params, text)
 		}
 	}
+	old := func(params string) answer {
+		return w.do("GET", thinList, params, "Stripe-Version", "2025-09-30.clover")
+	}
+	equal(t, "of an object", len(old("object_id="+first).ids()), 2)
+	old("").refused(t, "no object", 400, "invalid_fields", nil)
+	old("object_id="+first+"&types[]=a").refused(t, "types", 400, "invalid_fields", nil)
 	w.do("POST", "/v2/core/nothing", "").refused(t, "no route", 404, "not_found", nil)
 	w.Advance(30 * 24 * time.Hour)
 	count("", 0)

@@ -28,6 +28,7 @@ type Call struct {
 	key     string            // idempotency key
 	id      string            // of the request, req_…; "" for a change by itself
 	url     string            // the request's path: /v1/customers
+	query   string            // what follows it
 	Base    string            // how the fake was reached, for links to its own pages: http://127.0.0.1:12111
 	route   *Route            // nil for a change by itself
 	misread error             // a mistake of the handler, which becomes a 500: the first undeclared read

@@ -55,7 +55,7 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	defer f.lock()()
 	x.call = f.System(f.In(DefaultAccount, false))
 	c := x.call
-	c.id, c.url, c.Base = f.NewID("req"), x.r.URL.Path, BaseOf(x.r)
+	c.id, c.url, c.query, c.Base = f.NewID("req"), x.r.URL.Path, x.r.URL.RawQuery, BaseOf(x.r)
 	if x.r.Method == http.MethodPost {
 		c.key = x.r.Header.Get("Idempotency-Key")
 	}

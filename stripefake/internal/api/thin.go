@@ -2,9 +2,8 @@ package api
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
-	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,10 +129,16 @@ type Related struct {
 	URL  string `json:"url"`  // /v1/payment_intents/pi_1
 }
 
-// listThin answers with a page of thin events, newest first. A page begins after the event that
-// its token names.
+// filterable is the version since which v2 lists events of any object, by type and time.
+const filterable = "2025-10-29"
+
+// listThin answers with a page of thin events, newest first.
 func listThin(c *Call) (object, error) {
-	types, of, page, limit := c.Form.List("types"), c.Form.Str("object_id"), c.Form.Str("page"), int64(thinPage)
+	after, err := c.turn()
+	if err != nil {
+		return nil, err
+	}
+	types, of, limit := c.Form.List("types"), c.Form.Str("object_id"), int64(thinPage)
 	if c.Form.Has("limit") {
 		limit = c.Num("limit")
 	}
@@ -141,28 +146,29 @@ func listThin(c *Call) (object, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case c.Version < filterable && (c.Form.Has("types") || c.Form.Has("created")):
+		return nil, shape.UnknownParam("types, created")
+	case c.Version < filterable && of == "":
+		return nil, shape.Missed("object_id")
 	case limit < 1 || limit > pageMax:
 		return nil, shape.Invalid("", "limit", "has to be from 1 to "+strconv.Itoa(pageMax))
 	case len(types) > maxTypes:
 		return nil, shape.Invalid("", "types", "may have at most 20 types")
 	}
-	all := c.Space.All(thinKind)
-	slices.Reverse(all)
-	if page != "" {
-		i := slices.IndexFunc(all, func(e object) bool { return "page_"+e.ID() == page })
-		if i < 0 {
-			return nil, shape.Invalid("", "page", "is no page of this list")
-		}
-		all = all[i+1:]
-	}
 	data, next, last := []any{}, any(nil), ""
-	for _, e := range all {
+	for _, e := range slices.Backward(c.Space.All(thinKind)) {
+		if after != "" {
+			if e.ID() == after {
+				after = ""
+			}
+			continue
+		}
 		if !c.isRecent(e) || !inTime(e.Num("_created")) || of != "" && e.Sub("related_object").ID() != of ||
 			len(types) > 0 && !slices.Contains(types, any(e.Str("type"))) {
 			continue
 		}
 		if int64(len(data)) == limit {
-			next = c.nextPage("page_"+last, limit)
+			next = c.url + "?page=page_" + base64.RawURLEncoding.EncodeToString([]byte(last+"?"+c.query))
 			break
 		}
 		data, last = append(data, e), e.ID()
@@ -170,48 +176,18 @@ func listThin(c *Call) (object, error) {
 	return object{"data": data, "next_page_url": next, "previous_page_url": nil}, nil
 }
 
-// nextPage returns the address of another page with the same filters.
-func (c *Call) nextPage(token string, limit int64) string {
-	q := url.Values{"limit": {strconv.FormatInt(limit, 10)}, "page": {token}}
-	if of := c.Form.Str("object_id"); of != "" {
-		q.Set("object_id", of)
+// turn takes the filters out of the token of a further page, and returns the event before the page.
+func (c *Call) turn() (after string, err error) {
+	page := c.Form.Str("page")
+	if page == "" {
+		return "", nil
 	}
-	for i, typ := range c.Form.List("types") {
-		q.Set(fmt.Sprintf("types[%d]", i), fmt.Sprint(typ))
+	text, wrong := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(page, "page_"))
+	after, c.query, _ = strings.Cut(string(text), "?")
+	if wrong != nil || c.Space.Get(thinKind, after) == nil {
+		return "", shape.Invalid("", "page", "is no page of this list")
 	}
-	limits, _ := c.params["created"].(shape.Form)
-	for name, value := range maps.All(limits) {
-		q.Set("created["+name+"]", fmt.Sprint(value))
-	}
-	return c.url + "?" + q.Encode()
-}
-
-// momentOf reads a time of API v2. Libraries send the seconds of v1 too.
-func momentOf(v any, param string) (int64, error) {
-	s, _ := v.(string)
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return t.Unix(), nil
-	}
-	return shape.WholeOf(v, param)
-}
-
-// isV2 reports whether the path is of API v2.
-func isV2(path string) bool { return strings.HasPrefix(path, "/v2/") }
-
-// v2Codes are the codes of v2 errors without one of their own, by status.
-var v2Codes = map[int]string{400: "invalid_fields", 401: "unauthenticated", 403: "forbidden", 404: "not_found",
-	409: "idempotency_error", 429: "rate_limit_exceeded"}
-
-// v2Error returns the error in the form of API v2.
-func v2Error(e *shape.Error) object {
-	o := object{"code": e.Code, "message": e.Message}
-	if code := v2Codes[e.Status]; code != "" {
-		o["code"] = code
-	} else if e.Code == "" {
-		o["code"] = e.Kind
-	}
-	if e.Status == 400 && e.Param != "" {
-		o["message"] = "Some fields in the request were invalid: '" + e.Param + ": " + e.Message + "'"
-	}
-	return object{"error": o}
+	c.params, err = shape.ParseForm(c.query, "")
+	c.Form = shape.Reading(c.params, nil)
+	return after, err
 }
