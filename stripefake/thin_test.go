@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,27 @@ func TestThin_Twins(t *testing.T) {
 	if err := w.SetEvents("fat"); err == nil || !strings.Contains(err.Error(), "snapshot, thin or both") {
 		t.Errorf("got %v, want the three forms", err)
 	}
+}
+
+// TestThin_Snapshots: whether there are thin ones or not, snapshots are the same in every version.
+func TestThin_Snapshots(t *testing.T) {
+	bodies, prefix := map[EventForm][]string{}, regexp.MustCompile(`FAKE[0-9A-Z]{4}`) // of the ids' count
+	for _, form := range []EventForm{SnapshotEvents, BothEvents} {
+		s := newWorld(t, Options{Events: form}).shop()
+		customer, _ := s.buyerWith("pm_card_visa")
+		item := s.post("invoiceitems", "customer="+customer, "amount=2500", "currency=usd").id()
+		s.post("invoices", "customer="+customer, "pending_invoice_items_behavior=include", "auto_advance=false")
+		s.post("invoiceitems/"+item, "amount=700") // the lines of its invoice change as a whole
+		s.subscribe(customer)
+		for _, version := range []string{"2020-08-27", "2024-06-20", ""} {
+			for _, e := range s.Events(DefaultAccount, false, version) {
+				if !strings.HasPrefix(e.Type, "v1.") {
+					bodies[form] = append(bodies[form], prefix.ReplaceAllString(nameless(string(e.Body)), ""))
+				}
+			}
+		}
+	}
+	equal(t, "snapshots", bodies[BothEvents], bodies[SnapshotEvents])
 }
 
 // TestThin_List: filters, pages by their addresses, accounts, and the thirty days.

@@ -99,9 +99,9 @@ func (c *Call) send(l letter) {
 	}
 }
 
-// subscribed returns the endpoints that get the type in the form: the account's own, and the Connect endpoints
-// of its platform. A live Connect endpoint gets events of both modes. After an account has
-// disconnected, its platform gets the event of that alone.
+// subscribed returns the endpoints that get the type in the form: the account's own, and the
+// Connect endpoints of its platform. A live Connect endpoint gets events of both modes. After an
+// account has disconnected, its platform gets the event of that alone.
 func (c *Call) subscribed(typ string, form EventForm) []object {
 	var list []object
 	collect := func(s *Space, connect bool) {

@@ -103,7 +103,7 @@ func (k *kept) changes() any {
 	}
 	before := k.object.Clone()
 	shape.PutBack(before, k.previous)
-	return object{"before": k.previous.Clone().Strip(), "after": shape.Differences(k.object, before).Strip()}
+	return object{"before": k.previous.Clone().Strip(), "after": shape.Differences(k.object, before).Clone().Strip()}
 }
 
 // EmitThin is stripefake.Fake.EmitThin.
