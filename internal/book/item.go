@@ -40,14 +40,15 @@ func newItem(attributes map[string]attribute) *item {
 	return it
 }
 
-// isOfStore reports an item of a store's own records: its identity, runs, leases and mail under
-// way, periods, which count from that store's first one, and keys of requests for them. In another
-// store it means nothing.
+// isOfStore reports an item of a store's own records: its identity, runs, leases, keys of its API, mail
+// under way, periods, which count from that store's first one, and keys of requests for them. In
+// another store it means nothing.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
-	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER", "QUARANTINE", "OWN":
+	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "ALARMS", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
+		"QUARANTINE", "OWN":
 		return true
 	}
 	return kind == "ACC" && (strings.HasPrefix(it.sk, "PER#") || strings.HasPrefix(it.sk, "KEY#"))

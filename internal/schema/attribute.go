@@ -144,6 +144,15 @@ const (
 	Note   = "Note"   // of a manual payment: the person's reference
 
 	TakenDate = "TakenDate" // of a request with a key: when the manual payment was taken
+
+	// Of a key of the HTTP API.
+	Name        = "Name"
+	Scope       = "Scope"
+	Merchant    = "Merchant"    // the UUID that it is bound to
+	SecretHash  = "SecretHash"  // SHA-256 of its secret, in hexadecimal
+	ExpiresDate = "ExpiresDate" // from then on it is refused
+	RevokedDate = "RevokedDate"
+	UsedDate    = "UsedDate" // the last use, written at most once a minute
 )
 
 // Names lists every attribute name in a fixed order. Append only: an engine may store
@@ -186,5 +195,6 @@ func Names() []string {
 		Sums, SumsDate, Recovered,
 		Note, Manual, Fallback, FallbackFor, FallbackCard, "fallback",
 		RequestedDate, TakenDate,
+		Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate,
 	}
 }

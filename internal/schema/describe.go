@@ -192,7 +192,8 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate))
+		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate),
+		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -253,6 +254,10 @@ func storeFacets() []Facet {
 			Before, sample("retry-days", "2"), After, sample("retry-days", "1,3,5,7")),
 		facet("Sums", "Month", "Quarter#Currency", []string{Amounts, Version}, PK, "SUM#2023-05", SK, "2023-05-28T14:15#USD",
 			Amounts, sample("collected", "12.99"), Version, 1),
+		facet("Keys", "KEYS", "KeyId", []string{Name, Scope, Merchant, SecretHash, CreatedDate, ExpiresDate, RevokedDate, UsedDate,
+			TTL}, PK, "KEYS", SK, "dd_sample2345", Name, "shop", Scope, "charge", Merchant, sampleAccount,
+			SecretHash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+			CreatedDate, "2023-05-18T09:41:25.856Z", ExpiresDate, "2024-05-18T00:00:00.000Z", TTL, 1750550400),
 		facet("Leases", "Job", "Date#Shard", []string{Owner, Until, TTL},
 			PK, "LEASE#payments", SK, "2023-05-28", Owner, "SAMPLE", Until, "2023-05-28T14:17:30.000Z", TTL, 1685369850),
 	}

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// forms are the forms of Stripe's secrets, each with its replacement, and in lower case a part that
-// it always has. The replacement still shows the kind of secret. A publishable key (pk_…) is public.
+// forms are the forms of Stripe's secrets and of our own keys, each with its replacement, and in lower
+// case a part that it always has. The replacement still shows the kind of secret. A publishable key
+// (pk_…) is public.
 var forms = [...]struct {
 	part string
 	is   *regexp.Regexp
@@ -18,6 +19,7 @@ var forms = [...]struct {
 	// Bearer first: it hides the whole next word.
 	{"bearer", regexp.MustCompile(`(?i)\b(bearer)[ \t]+[^\s,;"']+`), "${1} " + Mask},
 	{"k_", regexp.MustCompile(`((?:sk|rk)_(?:live|test|org)_)[A-Za-z0-9*_]+`), "${1}" + Mask},
+	{"dd_", regexp.MustCompile(`\b(dd_[a-z2-7]{10}_)[0-9a-f]{16,}`), "${1}" + Mask}, // a key of our own API
 	{"whsec_", regexp.MustCompile(`(whsec_)[A-Za-z0-9+/=_*-]+`), "${1}" + Mask},
 	// pi_…_secret_…, seti_…_secret_…
 	{"_secret_", regexp.MustCompile(`(_secret_)[A-Za-z0-9_*-]+`), "${1}" + Mask},

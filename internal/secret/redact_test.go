@@ -24,6 +24,7 @@ func TestRedact(t *testing.T) {
 		"key=sk_test_1&b=2":              "key=sk_test_***&b=2",
 		"sk_test_****1234":               "sk_test_***",
 		"whsec_aB+/=_-9":                 "whsec_***",
+		"dd_abcdefghi2_0123456789abcdef": "dd_abcdefghi2_***",
 		"pi_12_secret_Ab9 x":             "pi_12_secret_*** x",
 		"seti_1_secret_x?a=b":            "seti_1_secret_***?a=b",
 		"Authorization: Bearer a.b-c":    "Authorization: Bearer ***",

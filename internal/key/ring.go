@@ -1,0 +1,233 @@
+package key
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Options are the parts of a Ring. Given and Log may be left out.
+type Options struct {
+	Store store.Store
+	Table string // of the recurring payments
+	Now   func() time.Time
+	Log   *slog.Logger
+	Given secret.Text // a key of the environment, of scope charge and all merchants; zero: none
+}
+
+// A Ring has the keys of a store. It is safe for concurrent use.
+type Ring struct {
+	o     Options
+	mu    sync.Mutex
+	cache map[string]*cached // of stored keys, by id
+	uses  sync.WaitGroup
+}
+
+type cached struct {
+	key  *Key
+	read time.Time
+	used time.Time // when its use was last noted
+}
+
+const (
+	fresh     = 5 * time.Second // a change by another process counts after it
+	noteEvery = time.Minute     // the last use
+	noteLimit = 10 * time.Second
+)
+
+// New returns the keys of the store.
+func New(o Options) *Ring {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Ring{o: o, cache: map[string]*cached{}}
+}
+
+// GivenName is the name of the key of the environment.
+const GivenName = "DUESDAY_API_KEY"
+
+// ErrRefused: the key is not valid. What the error says beside it is for a log, and not for a caller.
+var ErrRefused = errors.New("the key is not valid")
+
+func (r *Ring) now() time.Time { return r.o.Now().UTC().Truncate(time.Millisecond) }
+
+// Find returns the valid key of the text, or ErrRefused; other errors are the store's. A revocation
+// counts within five seconds. The caller must not change the returned Key.
+func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
+	if given := r.o.Given.Reveal(); given != "" && same(hash(text), hash(given)) {
+		return &Key{Name: GivenName, Scope: Charge}, nil
+	}
+	parts := keyForm.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, fmt.Errorf("%w: it is of another form", ErrRefused)
+	}
+	now, why := r.now(), ""
+	c, err := r.read(ctx, parts[1], now)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		why = "it does not exist"
+	case err != nil:
+		return nil, err
+	case !same(hash(parts[2]), c.key.hash):
+		why = "its secret is wrong"
+	case !c.key.Revoked.IsZero():
+		why = "it is revoked"
+	case !c.key.Active(now):
+		why = "it has expired"
+	default:
+		r.note(ctx, c, now)
+		return c.key, nil
+	}
+	return nil, fmt.Errorf("%w: %s: %s", ErrRefused, parts[1], why)
+}
+
+// hash is that of a secret. It has 256 random bits, so one round is enough.
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// isWithin reports whether now is less than d after t. A clock that was put back is not.
+func isWithin(d time.Duration, t, now time.Time) bool { return !now.Before(t) && now.Sub(t) < d }
+
+// read returns a stored key, from the cache if it was read a moment ago. Only keys that exist are
+// cached, so callers without one cannot fill the memory.
+func (r *Ring) read(ctx context.Context, id string, now time.Time) (*cached, error) {
+	r.mu.Lock()
+	was := r.cache[id]
+	r.mu.Unlock()
+	if was != nil && isWithin(fresh, was.read, now) {
+		return was, nil
+	}
+	it, err := r.o.Store.Get(ctx, r.o.Table, at(id))
+	if err != nil {
+		return nil, err
+	}
+	k := keyOf(it)
+	c := &cached{k, now, k.Used}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was := r.cache[id]; was != nil && was.used.After(c.used) {
+		c.used = was.used
+	}
+	r.cache[id] = c
+	return c, nil
+}
+
+// note stores the last use, at most once a minute, beside the request.
+func (r *Ring) note(ctx context.Context, c *cached, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if isWithin(noteEvery, c.used, now) {
+		return
+	}
+	c.used = now
+	r.uses.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+		defer cancel()
+		used := store.NewItem(date(schema.UsedDate, now))
+		if err := r.o.Store.Commit(ctx, store.Update(r.o.Table, at(c.key.ID), used, nil)); err != nil {
+			r.o.Log.Warn("key: its last use was not noted", "key", c.key.ID, "error", err)
+		}
+	})
+}
+
+// Wait waits until every last use under way is stored. No Find may begin meanwhile.
+func (r *Ring) Wait() { r.uses.Wait() }
+
+// All yields the stored keys by their id, also those that are not valid any more.
+func (r *Ring) All(ctx context.Context) iter.Seq2[*Key, error] {
+	return func(yield func(*Key, error) bool) {
+		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition}) {
+			if !yield(keyOf(it), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Any reports whether there is any key, valid or not.
+func (r *Ring) Any(ctx context.Context) (any bool, err error) {
+	for _, err = range r.All(ctx) {
+		return true, err
+	}
+	return !r.o.Given.IsZero(), nil
+}
+
+// maxActive is the most valid keys of one name: two, while one replaces the other.
+const maxActive = 2
+
+// Create makes a key of the Name, Scope, Merchant and Expires, fills in the others, and returns its
+// text, which nobody can be shown again. It returns a field.Error for a wrong field, and if the name has
+// two valid keys.
+func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
+	k.Merchant, k.Created = strings.ToLower(k.Merchant), r.now()
+	if err := k.check(k.Created); err != nil {
+		return secret.Text{}, err
+	}
+	found, err := r.active(ctx, k.Name)
+	if err == nil && len(found) >= maxActive {
+		err = field.Wrong("name", "two valid keys have it: revoke one first, "+ids(found))
+	}
+	if err != nil {
+		return secret.Text{}, err
+	}
+	random := make([]byte, sha256.Size)
+	_, _ = rand.Read(random) // never fails
+	text := hex.EncodeToString(random)
+	k.ID, k.hash = idPrefix+strings.ToLower(rand.Text()[:10]), hash(text)
+	return secret.New(k.ID + "_" + text), r.o.Store.Commit(ctx, store.Put(r.o.Table, k.item(), store.Absent()))
+}
+
+func ids(keys []*Key) string {
+	var all []string
+	for _, k := range keys {
+		all = append(all, k.ID)
+	}
+	return strings.Join(all, " or ")
+}
+
+// active returns the valid keys of the name, or of the id.
+func (r *Ring) active(ctx context.Context, name string) (list []*Key, err error) {
+	for k, err := range r.All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if (k.Name == name || k.ID == name) && k.Active(r.now()) {
+			list = append(list, k)
+		}
+	}
+	return list, nil
+}
+
+// Revoke ends the one valid key of the name or id, for good. It returns a field.Error if there is none,
+// or more than one.
+func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
+	found, err := r.active(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, field.Wrong("key", "there is no valid one of this name or id")
+	case len(found) > 1:
+		return nil, field.Wrong("key", "this name has more than one: give the id, "+ids(found))
+	}
+	k := found[0]
+	k.Revoked = r.now()
+	return k, r.o.Store.Commit(ctx, store.Update(r.o.Table, at(k.ID), store.NewItem(end(schema.RevokedDate, k.Revoked)...), nil))
+}
