@@ -92,6 +92,9 @@ func (c *Client) Close() error {
 // answer; a zero time before one.
 func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sender.clock.Ahead() }
 
+// KeyRefused reports whether Stripe refused the key at the last answer: it is revoked, or expired.
+func (c *Client) KeyRefused() bool { return c.sender.refused.Load() }
+
 // fill sets the defaults and refuses invalid options.
 func (o *Options) fill() error {
 	if o.Now == nil {

@@ -22,6 +22,7 @@ type Error struct {
 	Intent   *sdk.PaymentIntent // the one in the error, or nil
 	Charge   string             // the failed charge in the error, or ""
 	Replayed bool               // the answer to an earlier send of the same key
+	Maybe    bool               // an earlier send may have been carried out
 	cause    error              // the error of the context or of its gate, or nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v86"
@@ -29,8 +30,9 @@ type sender struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	clock        clock.Peer // Stripe's
-	disconnected sync.Map   // the time.Time of the refusal, by connected account
+	clock        clock.Peer  // Stripe's
+	disconnected sync.Map    // the time.Time of the refusal, by connected account
+	refused      atomic.Bool // by the last answer: the key itself
 }
 
 // Call implements the library's Backend.
@@ -77,6 +79,7 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		s.clock.Note(x.header, begun, s.now())
 		c.tries++
 		if err == nil && x.status/100 == 2 {
+			s.refused.Store(false)
 			return nil
 		}
 		e := c.read(ctx, x, err)
@@ -113,7 +116,7 @@ func (c *call) pass(ctx context.Context) error {
 // end returns the error of the call. If an earlier send may have been carried out, a later Busy
 // does not undo it.
 func (c *call) end(e *Error) error {
-	if c.maybe && e.Verdict == Busy {
+	if e.Maybe = c.maybe; c.maybe && e.Verdict == Busy {
 		e.Verdict = Unknown
 	}
 	return e
@@ -170,9 +173,12 @@ func (e *Error) fill(told *sdk.Error, replayed bool) {
 }
 
 // learn slows down the endpoint, or all of them, after a 429 for their rate. It remembers a
-// disconnected account.
+// disconnected account, and whether the key is refused.
 func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time.Duration) {
 	reason := x.header.Get("Stripe-Rate-Limited-Reason")
+	if e.Answer.readable { // a key that lacks a permission is a valid one
+		s.refused.Store(e.Verdict == Refused && x.status != http.StatusForbidden)
+	}
 	switch {
 	case e.Answer.disconnects():
 		s.disconnected.Store(c.at, s.now())

@@ -156,6 +156,23 @@ func TestSender_StaysInDoubt(t *testing.T) {
 	})
 }
 
+// TestSender_KnowsARefusedKey: by the last answer. An earlier send may have been carried out before.
+func TestSender_KnowsARefusedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := apitest.Fails(401, apitest.Fields{"type": "invalid_request_error", "code": "api_key_expired", "message": "m"})
+		c := testClient(t, apitest.NewScript(t, refused, apitest.OKIntent(succeeded),
+			apitest.Reply{Status: 500, Body: "x", Header: map[string]string{"Stripe-Should-Retry": "true"}}, refused,
+			apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "message": "permissions"})))
+		for n, want := range []struct{ failed, maybe, refused bool }{{true, false, true}, {false, false, false},
+			{true, true, true}, {true, false, false}} {
+			e, failed := Is(confirm(t.Context(), c, "dd_confirm"), Refused)
+			if failed != want.failed || failed && e.Maybe != want.maybe || c.KeyRefused() != want.refused {
+				t.Errorf("request %d: got %+v, refused: %t", n, e, c.KeyRefused())
+			}
+		}
+	})
+}
+
 func TestSender_WaitsAsLongAsItIsAsked(t *testing.T) {
 	for header, want := range map[string]time.Duration{"7": 7 * time.Second, "0": 0, "86400": longestAsked} {
 		synctest.Test(t, func(t *testing.T) {
