@@ -41,6 +41,7 @@ func (p *program) groups(root *cobra.Command) {
 	add("store", "Store:", group("store", p.storeCreate(), leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
 		p.storeCopy(), p.storeBackup(), p.storeRestore(), leaf("check", p.checkStore), leaf("migrate", p.migrateStore)),
 		group("settings", p.settingsShow(), p.settingsSet()),
+		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.storeLeaf("status", need{read: true, settings: true}, p.showStatus), p.verifyCommand(),
 		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion))

@@ -25,7 +25,7 @@ func (p *program) merchantList(do func(ctx context.Context, t *tracking.Service,
 
 func (p *program) paymentList() *cobra.Command {
 	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return listAll(p, "payment", t.Payments(ctx, account), as[*tracking.Payment],
+		return listAll(p, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
 			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 			func(x *tracking.Payment) []any {
 				return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),

@@ -90,7 +90,7 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 
 func (p *program) purchaseList() *cobra.Command {
 	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return listAll(p, "purchase", t.Purchases(ctx, account), as[*tracking.Purchase],
+		return listAll(p, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
 			[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 			func(x *tracking.Purchase) []any {
 				return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}

@@ -49,6 +49,7 @@ type serveFlags struct {
 	every               time.Duration
 	noPoll              bool
 	create              bool
+	keyed               bool // there was an API key at the start
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -113,13 +114,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	follows := o.follows(&p.cfg, &t)
 	if follows {
-		if err := t.Stripe.CheckKey(); err != nil {
-			return &usageError{err}
-		}
-		if err := readHookSecrets(&t); err != nil {
-			return err
-		}
-		if err := readAPIKey(&t); err != nil {
+		if err := cmp.Or(invalid(t.Stripe.CheckKey()), readHookSecrets(&t), readAPIKey(&t)); err != nil {
 			return err
 		}
 	}
@@ -150,13 +145,19 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		}
 		clock := cmp.Or(p.clock, clock.Machine(machine))
 		watch := p.watch(s, clock)
+		keys := p.keys(s, machine, t.APIKey)
+		defer keys.Wait()
+		var err error
+		if o.keyed, err = keys.Any(ctx); err != nil {
+			return err
+		}
 		at, _ := l.Addr().(*net.TCPAddr)
 		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
-			Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready,
+			Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
 				Metrics: status.Handler(status.NewRegistry(watch.Last)),
-				Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy}}
+				Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy && !o.keyed}}
 		if !follows {
-			return p.runServer(ctx, s, &t, o, followed{}, options)
+			return p.runServer(ctx, s, o, followed{}, options)
 		}
 		following := tracking.Options{Automations: p.automations(o)}
 		return p.track(ctx, s, &t, true, following, func(f followed) error {
@@ -166,11 +167,11 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 				watch.In.Offset = s.follow(f.processor.API())
 			}
 			options.Service, options.Lister = f.service, sell.New(f.processor.API())
-			options.WebhookSecrets, options.ConnectSecrets, options.APIKey = t.Webhook.List, t.Connect.List, t.APIKey
+			options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
 			if !o.noPoll {
 				options.PollEvery = o.every
 			}
-			return p.runServer(ctx, s, &t, o, f, options)
+			return p.runServer(ctx, s, o, f, options)
 		})
 	})
 }
@@ -190,8 +191,7 @@ func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 		t.APIKeyFile != "" || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
 }
 
-func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking, o *serveFlags, f followed,
-	options server.Options) error {
+func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f followed, options server.Options) error {
 	running, err := server.New(options)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (p *program) runServer(ctx context.Context, s *session, t *config.Tracking,
 	view := append(object{"address", options.Listener.Addr().String(), "base", running.Base(),
 		"store", secret.Redact(p.cfg.Store)}, daily...)
 	if f.service != nil {
-		view = append(view, p.announceTracking(running, !t.APIKey.IsZero(), f, o)...)
+		view = append(view, p.announceTracking(running, f, o)...)
 	}
 	if err := p.sayServed(view); err != nil {
 		return err
@@ -248,13 +248,13 @@ func readHookSecrets(t *config.Tracking) error {
 }
 
 // announceTracking tells what is followed, and returns it for programs.
-func (p *program) announceTracking(running *server.Server, api bool, f followed, o *serveFlags) object {
+func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
-	if !api {
-		p.warn("/v1 is closed: set %s", config.EnvAPIKey)
+	if !o.keyed {
+		p.warn("/v1 has no key yet: %s makes one", p.hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""
 	if f.live {
@@ -277,7 +277,7 @@ func (p *program) announceTracking(running *server.Server, api bool, f followed,
 	if o.unsubscribe == "" {
 		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
 	}
-	return object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", api, "poll_every?", every}
+	return object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
 // closedHook names the closed endpoint beside the open one.

@@ -344,7 +344,7 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
 	r := stop()
 	equal(t, "exit", r.code, exitDone)
-	contains(t, r.errors, `{"warning":"/v1 is closed: set DUESDAY_API_KEY"}`)
+	contains(t, r.errors, `/v1 has no key yet: duesday key create NAME --scope charge`)
 }
 
 func TestServe_Quarantines(t *testing.T) {

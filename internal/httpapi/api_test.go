@@ -23,17 +23,23 @@ const orderBody = `{"account":"` + account + `","kind":"legacy","amount":1299,"c
 var routes = []struct{ method, path, body, call string }{
 	{"POST", "/v1/purchases", orderBody, "create k1"},
 	{"GET", "/v1/purchases?account=" + account, "", "purchases of " + account},
-	{"GET", "/v1/purchases/p1", "", "timeline p1"},
+	{"GET", "/v1/purchases/" + purchaseID, "", "timeline " + purchaseID},
 	{"GET", "/v1/payments?limit=5&account=" + account, "", "payments of " + account},
 	{"GET", "/v1/payments/acct_1/pi_1", "", "payment acct_1 pi_1"},
+	{"GET", "/v1/events", "", "events"},
+	{"GET", "/v1/events/evt_1", "", "event evt_1"},
+	{"GET", "/v1/accounts", "", "accounts"},
 }
 
 // fullWorld has something to show for every route.
 func fullWorld() *world {
 	w := newWorld()
-	w.timeline = &tracking.Timeline{Purchase: &tracking.Purchase{ID: "p1"}}
+	w.timeline = &tracking.Timeline{Purchase: &tracking.Purchase{ID: purchaseID, Merchant: account}}
 	w.purchases = []*tracking.Purchase{{ID: "p1"}, {ID: "p2"}, {ID: "p3"}}
-	w.payments = []*tracking.Payment{{ID: "pi_1"}}
+	w.payments = []*tracking.Payment{{ID: "pi_1", Merchant: account}}
+	w.events = []tracking.EventRow{{ID: "evt_1", StripeAccount: stripeAccount, At: w.now}}
+	w.event = &tracking.Event{ID: "evt_1", Merchant: account}
+	w.accounts = []*tracking.ConnectedAccount{{StripeAccount: stripeAccount, Merchant: account}}
 	return w
 }
 
@@ -45,9 +51,9 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 			apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
 			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type",
 				"application/json", "Idempotency-Key", "k1"))
-			says := "this is not the API key of this server: want Authorization: Bearer KEY"
+			says := "this is no valid API key of this server: want Authorization: Bearer KEY"
 			if given == "" {
-				says = "want the API key: Authorization: Bearer KEY"
+				says = "want an API key: Authorization: Bearer KEY"
 			}
 			if want := `{"error":"` + says + `","code":"key"}` + "\n"; a.status != 401 || a.text != want ||
 				a.header.Get("WWW-Authenticate") != "Bearer" {
@@ -59,7 +65,7 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 		}
 	}
 	if text := w.logged(); strings.Contains(text, apiKey) || !strings.Contains(text, "level=WARN") ||
-		!strings.Contains(text, "key=wrong") {
+		!strings.Contains(text, "of another form") {
 		t.Errorf("the log has the key, or no warning: %.500s", text)
 	}
 	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/v1/../internal"} {
@@ -78,7 +84,7 @@ func TestAPI_EveryRouteWithTheKey(t *testing.T) {
 		}
 		w = fullWorld()
 		// so that lists begin with the error
-		w.purchases, w.payments = nil, nil
+		w.purchases, w.payments, w.events, w.accounts = nil, nil, nil, nil
 		w.fail = errors.New("private: sk_test_1234567890abcdef")
 		a = do(t, authorized(t, to.method, w.serve(t).URL+to.path, to.body, "Idempotency-Key", "k1"))
 		if a.status != 503 || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "private") {
@@ -90,20 +96,26 @@ func TestAPI_EveryRouteWithTheKey(t *testing.T) {
 	}
 }
 
-func TestAPI_WithoutAKeyItIsClosed(t *testing.T) {
+// TestAPI_WithoutKeys: a server that has none answers nobody, and without a shop there is no /v1.
+func TestAPI_WithoutKeys(t *testing.T) {
 	w := fullWorld()
 	o := w.options()
-	o.Key = secret.Text{}
+	o.Keys = nil
 	server := newServer(t, httpapi.New(o))
 	for _, given := range []string{"", "Bearer ", "Bearer " + apiKey} {
-		a := do(t, request(t, "GET", server+"/v1/purchases/p1", "", "Authorization", given))
-		if a.status != 503 || a.code != "no_key" || len(w.calls()) != 0 {
+		a := do(t, request(t, "GET", server+"/v1/purchases/"+purchaseID, "", "Authorization", given))
+		if a.status != 401 || a.code != "key" || len(w.calls()) != 0 {
 			t.Errorf("%q: got %d %s, %v", given, a.status, a.text, w.calls())
 		}
 	}
 	if a := do(t, request(t, "POST", server+platformPath, eventBody, "Stripe-Signature",
 		signed(w, eventBody, newSecret))); a.status != 200 {
 		t.Errorf("the endpoint: got %d", a.status)
+	}
+	o = w.options()
+	o.Shop, o.Record = nil, nil
+	if a := do(t, authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/accounts", "")); a.status != 404 {
+		t.Errorf("without a shop: got %d %s", a.status, a.text)
 	}
 }
 
@@ -119,12 +131,14 @@ func TestAPI_Routing(t *testing.T) {
 		{"GET", "/v1/purchases/", 404, ""},
 		{"GET", "/v1//purchases", 404, ""},
 		{"GET", "/v1/purchases/..", 404, ""},
+		{"GET", "/v1/purchases/p1", 404, ""},
+		{"GET", "/v1/purchases/" + strings.ToUpper(purchaseID), 200, ""},
 		{"GET", "/v1/purchases/a%2Fb", 404, ""},
 		{"GET", "/v1/purchases/a%0Ab", 404, ""},
 		{"DELETE", "/v1/purchases", 405, "GET, HEAD, POST"},
-		{"POST", "/v1/purchases/p1", 405, "GET, HEAD"},
+		{"POST", "/v1/purchases/" + purchaseID, 405, "GET, HEAD"},
 		{"GET", "/", 404, ""},
-		{"HEAD", "/v1/purchases/p1", 200, ""},
+		{"HEAD", "/v1/purchases/" + purchaseID, 200, ""},
 	} {
 		a := do(t, authorized(t, tt.method, server.URL+tt.path, ""))
 		if a.status != tt.status || a.header.Get("Allow") != tt.allow {
@@ -195,7 +209,7 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 		w := fullWorld()
 		w.fail = tt.err
 		server := w.serve(t)
-		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases/p1", ""))
+		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases/"+purchaseID, ""))
 		if a.status != tt.status || a.code != tt.code || (a.field == "amount") != (tt.code == "field") {
 			t.Errorf("%v: got %d %s, want %d %s", tt.err, a.status, a.text, tt.status, tt.code)
 		}
@@ -233,21 +247,41 @@ func TestHook_WithoutSecret(t *testing.T) {
 func TestAPI_Parameters(t *testing.T) {
 	w := fullWorld()
 	server := w.serve(t)
+	const ours = "?account=" + account
 	for path, field := range map[string]string{
-		"/v1/purchases":                      "account",
-		"/v1/purchases?account=a%20b":        "account",
-		"/v1/purchases?account=a&account=b":  "account",
-		"/v1/purchases?account=a&limit=0":    "limit",
-		"/v1/purchases?account=a&limit=1001": "limit",
-		"/v1/payments?account=a&limit=x":     "limit",
-		"/v1/payments?acount=a":              "acount",
+		"/v1/purchases":                            "account",
+		"/v1/purchases?account=":                   "account",
+		"/v1/purchases?account=a":                  "account",
+		"/v1/purchases?account=a%20b":              "account",
+		"/v1/purchases" + ours + "&account=b":      "account",
+		"/v1/purchases" + ours + "&limit=0":        "limit",
+		"/v1/purchases" + ours + "&limit=":         "limit",
+		"/v1/purchases" + ours + "&limit=1001":     "limit",
+		"/v1/payments" + ours + "&limit=x":         "limit",
+		"/v1/payments?acount=a":                    "acount",
+		"/v1/payments" + ours + "&cursor=":         "cursor",
+		"/v1/payments" + ours + "&cursor=AAAA":     "cursor",
+		"/v1/events?account=a":                     "account",
+		"/v1/events?stripe_account=":               "stripe_account",
+		"/v1/events?stripe_account=a%23b":          "stripe_account",
+		"/v1/events?subscription=a%20b":            "subscription",
+		"/v1/events?type=a%0Ab":                    "type",
+		"/v1/events?from=yesterday":                "from",
+		"/v1/events?to=2026-13-01":                 "to",
+		"/v1/events?to=99999-01-01":                "to",
+		"/v1/events?to=":                           "to",
+		"/v1/events?from=2026-01-02&to=2026-01-02": "to",
+		"/v1/accounts?limit=-1":                    "limit",
 	} {
-		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" ||
-			(a.field != field && field != "to") {
+		if a := do(t, authorized(t, "GET", server.URL+path, "")); a.status != 422 || a.code != "field" || a.field != field {
 			t.Errorf("%s: got %d %s, want 422 of %s", path, a.status, a.text, field)
 		}
 	}
 	if got := w.calls(); len(got) != 0 {
 		t.Errorf("got %v", got)
+	}
+	a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account="+strings.ToUpper(account), ""))
+	if got := w.calls(); a.status != 200 || len(got) != 1 || got[0] != "purchases of "+account {
+		t.Errorf("in capitals: got %d, %v", a.status, got)
 	}
 }

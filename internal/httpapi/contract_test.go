@@ -9,4 +9,6 @@ import (
 var (
 	_ httpapi.Inbox = (*tracking.Service)(nil)
 	_ httpapi.Shop  = (*tracking.Service)(nil)
+
+	_ httpapi.Record = (*tracking.Service)(nil)
 )

@@ -3,17 +3,13 @@ package httpapi
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"path"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 )
 
@@ -114,80 +110,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var (
-	errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
-	errNoKey   = &refusal{http.StatusServiceUnavailable, "no_key",
-		"this server was given no API key, so /v1 is closed: give it one"}
-	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "want the API key: Authorization: Bearer KEY"}
-	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
-		"this is not the API key of this server: want Authorization: Bearer KEY"}
-	errCross = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
-)
-
-func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
-	if s.o.Key.IsZero() {
-		return errNoKey
-	}
-	if err := s.cross.Check(r); err != nil {
-		s.o.Log.WarnContext(r.Context(), "httpapi: refused a request of another origin", "remote", r.RemoteAddr)
-		return errCross
-	}
-	if err := s.admit(w, r); err != nil {
-		return err
-	}
-	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
-		return errNoRoute
-	}
-	handler, pattern := s.api.Handler(r)
-	if pattern == "" {
-		none := &refused{header: http.Header{}}
-		handler.ServeHTTP(none, r)
-		if none.status != http.StatusMethodNotAllowed {
-			return errNoRoute
-		}
-		return wrongMethod(w, none.header.Get("Allow"))
-	}
-	s.api.ServeHTTP(w, r) // sets the path's values
-	return nil
-}
-
-// admit refuses a request without the API key.
-func (s *server) admit(w http.ResponseWriter, r *http.Request) error {
-	if s.admits(r.Header) {
-		return nil
-	}
-	key, refused := "wrong", errWrongKey
-	if r.Header.Get("Authorization") == "" {
-		key, refused = "none", errMissingKey
-	}
-	s.o.Log.WarnContext(r.Context(), "httpapi: refused a request without the API key", "remote", r.RemoteAddr, "key", key)
-	w.Header().Set("WWW-Authenticate", "Bearer")
-	return refused
-}
-
-// serveMetrics shows no secret and no customer, but the numbers of the business.
-func (s *server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return wrongMethod(w, "GET, HEAD")
-	}
-	if s.o.Key.IsZero() && !s.o.Open {
-		return errNoKey
-	}
-	if !s.o.Key.IsZero() {
-		if err := s.admit(w, r); err != nil {
-			return err
-		}
-	}
-	s.o.Metrics.ServeHTTP(w, r)
-	return nil
-}
-
-// admits compares digests, in the same time for every key.
-func (s *server) admits(h http.Header) bool {
-	scheme, key, _ := strings.Cut(h.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
-	return subtle.ConstantTimeCompare(sum[:], s.key[:]) == 1 && strings.EqualFold(scheme, "Bearer")
-}
+var errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
 
 func wrongMethod(w http.ResponseWriter, allow string) error {
 	w.Header().Set("Allow", allow)

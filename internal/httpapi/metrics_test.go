@@ -15,22 +15,28 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// TestMetrics: with an API key they need it; without, this machine alone gets them.
+// TestMetrics: they need a key of scope read and of all merchants. Where this machine
+// alone reaches the server, they may be open.
 func TestMetrics(t *testing.T) {
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "duesday_up 1\n") })
+	w := newWorld()
+	reads, bound := w.key(t, key.Read, ""), w.key(t, key.Admin, account)
 	for _, tt := range []struct {
-		key, given string
-		open       bool
-		method     string
-		status     int
+		keys   httpapi.Keys
+		given  string
+		open   bool
+		method string
+		status int
 	}{
-		{"", "", true, "GET", 200}, {"", "", false, "GET", 503}, {apiKey, "", true, "GET", 401},
-		{apiKey, "another-key-of-16-bytes", true, "GET", 401}, {apiKey, apiKey, false, "GET", 200}, {"", "", true, "POST", 405},
+		{nil, "", true, "GET", 200}, {nil, "", false, "GET", 401}, {w.keys, "", false, "GET", 401},
+		{w.keys, "another-key-of-16-bytes", false, "GET", 401}, {w.keys, apiKey, false, "GET", 200},
+		{w.keys, reads, false, "GET", 200}, {w.keys, bound, false, "GET", 403}, {nil, "", true, "POST", 405},
 	} {
-		h := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Key: secret.New(tt.key), Shop: &world{}})
+		h := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Keys: tt.keys})
 		r := httptest.NewRequest(tt.method, "/metrics", nil)
 		if tt.given != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.given)

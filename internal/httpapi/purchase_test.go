@@ -27,11 +27,11 @@ func TestCreatePurchase(t *testing.T) {
 	if w.order != want {
 		t.Errorf("got the order %+v, want %+v", w.order, want)
 	}
-	if a.status != 201 || a.header.Get("Location") != "/v1/purchases/p1" || strings.Contains(a.text, "declined") ||
+	if a.status != 201 || a.header.Get("Location") != "/v1/purchases/"+purchaseID || strings.Contains(a.text, "declined") ||
 		strings.Contains(a.text, "client_secret") {
 		t.Errorf("got %d %s", a.status, a.text)
 	}
-	w.created = &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}, Sale: tracking.Sale{
+	w.created = &tracking.Created{Purchase: &tracking.Purchase{ID: purchaseID}, Sale: tracking.Sale{
 		Objects: []tracking.Object{{Kind: "payment_intent", ID: "pi_1"}}, Customer: "cus_1",
 		ClientSecret: secret.New("pi_1_secret_x"), Declined: "card_declined", Action: true,
 	}}
@@ -134,25 +134,25 @@ func TestListPurchases(t *testing.T) {
 		rows          int
 		more          string
 	}{
-		{"", "", 100, `"more":true`},
-		{"&limit=1", "application/json", 1, `"more":true`},
-		{"&limit=1000", "", 1000, `"more":true`},
+		{"", "", 100, `"has_more":true,"next_cursor":"`},
+		{"&limit=1", "application/json", 1, `"has_more":true,"next_cursor":"`},
+		{"&limit=1000", "", 1000, `"has_more":true,"next_cursor":"`},
 		{"", "application/x-ndjson", 1500, `{"end":true}`},
-		{"&limit=1200", "application/x-ndjson; charset=utf-8", 1200, `{"end":true}`},
+		{"&limit=1200", "application/x-ndjson; charset=utf-8", 1200, `{"end":true,"has_more":true,"next_cursor":"`},
 	} {
-		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a"+tt.query, "", "Accept", tt.accept))
+		a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account="+account+tt.query, "", "Accept", tt.accept))
 		if got := strings.Count(a.text, `"stripe_account"`); a.status != 200 || got != tt.rows ||
 			!strings.Contains(a.text, tt.more) {
 			t.Errorf("%s %s: got %d, %d rows; want %d and %s", tt.query, tt.accept, a.status, got, tt.rows, tt.more)
 		}
 	}
 	w.purchases = w.purchases[:100]
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account=a", "")); !strings.Contains(a.text,
-		`"more":false`) {
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/purchases?account="+account, "")); !strings.Contains(a.text,
+		`"has_more":false`) {
 		t.Errorf("got %.200s, want no more", a.text)
 	}
-	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account=a",
-		"")); strings.TrimSpace(a.text) != `{"more":false,"payments":[]}` {
+	if a := do(t, authorized(t, "GET", server.URL+"/v1/payments?account="+account,
+		"")); strings.TrimSpace(a.text) != `{"data":[],"has_more":false}` {
 		t.Errorf("got %s, want an empty list", a.text)
 	}
 }
@@ -182,7 +182,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		if tt.fail == nil {
 			o.Shop = panicking{w, tt.after}
 		}
-		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account=a", "",
+		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account="+account, "",
 			"Accept", "application/x-ndjson"))
 		if err != nil {
 			t.Fatal(err)
@@ -207,10 +207,10 @@ type panicking struct {
 	after int
 }
 
-func (p panicking) Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
+func (p panicking) Purchases(ctx context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
 	return func(yield func(*tracking.Purchase, error) bool) {
 		n := 0
-		for x, err := range p.world.Purchases(ctx, account) {
+		for x, err := range p.world.Purchases(ctx, account, after) {
 			if n++; n > p.after {
 				panic("poison")
 			}

@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/field"
-	"github.com/duesday/duesday/internal/store"
 )
 
 const (
@@ -155,13 +154,4 @@ func params(r *http.Request, names ...string) (url.Values, error) {
 		}
 	}
 	return values, nil
-}
-
-// named returns an id of the path. An invalid one is not found.
-func named(r *http.Request, name string) (string, error) {
-	id := r.PathValue(name)
-	if !idForm.MatchString(id) {
-		return "", fmt.Errorf("%w: this is no id", store.ErrNotFound)
-	}
-	return id, nil
 }

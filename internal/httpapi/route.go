@@ -1,36 +1,50 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/http"
 	"regexp"
-	"strconv"
+	"strings"
 
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A handler answers a request, unless it returns an error.
-type handler func(http.ResponseWriter, *http.Request) error
+// A handler answers a request with a key, unless it returns an error.
+type handler func(http.ResponseWriter, *http.Request, *key.Key) error
 
-// routes are the routes behind the key.
+// A route is one behind the keys. Its scope has no default: without one, no key is enough.
+type route struct {
+	pattern string
+	scope   key.Scope
+	do      handler
+}
+
+// routes are the routes behind the keys.
 func (s *server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	shop := s.o.Shop
-	all := map[string]handler{
-		"POST /v1/purchases":                     s.createPurchase,
-		"GET /v1/purchases":                      ofAccount(s, "purchases", shop.Purchases),
-		"GET /v1/purchases/{id}":                 show("id", shop.Timeline),
-		"GET /v1/payments":                       ofAccount(s, "payments", shop.Payments),
-		"GET /v1/payments/{stripe_account}/{id}": s.showPayment,
-	}
-	for pattern, do := range all {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := do(w, r); err != nil {
+	mux, shop := http.NewServeMux(), s.o.Shop
+	for _, to := range []route{
+		{"POST /v1/purchases", key.Charge, s.createPurchase},
+		{"GET /v1/purchases", key.Read, list(s, ofMerchant(shop.Purchases), "account")},
+		{"GET /v1/purchases/{id}", key.Read, s.showPurchase},
+		{"GET /v1/payments", key.Read, list(s, ofMerchant(shop.Payments), "account")},
+		{"GET /v1/payments/{stripe_account}/{id}", key.Read, s.showPayment},
+		{"GET /v1/events", key.Read, list(s, s.events, "account", "stripe_account", "subscription", "type", "from", "to")},
+		{"GET /v1/events/{id}", key.Read, s.showEvent},
+		{"GET /v1/accounts", key.Read, list(s, s.accounts, "account")},
+	} {
+		mux.HandleFunc(to.pattern, func(w http.ResponseWriter, r *http.Request) {
+			k := keyOf(r)
+			err := allow(k, to.scope)
+			if err == nil {
+				err = to.do(w, r, k)
+			}
+			if err != nil {
 				s.fail(w, r, err)
 			}
 		})
@@ -38,48 +52,45 @@ func (s *server) routes() *http.ServeMux {
 	return mux
 }
 
-// show answers with the one that has the id in the path.
-func show[T any](name string, get func(ctx context.Context, id string) (T, error)) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		id, err := named(r, name)
-		if err != nil {
-			return err
-		}
-		v, err := get(r.Context(), id)
-		if err != nil {
-			return err
-		}
+var errNone = &refusal{http.StatusNotFound, "not_found", "there is no such object"}
+
+// show answers with one object of a merchant. One that the key may not see is not found.
+func show[T any](w http.ResponseWriter, k *key.Key, v T, merchant func() string, err error) error {
+	if errors.Is(err, store.ErrNotFound) || err == nil && k.Merchant != "" && !k.Sees(merchant()) {
+		return errNone
+	}
+	if err == nil {
 		send(w, http.StatusOK, v)
-		return nil
+	}
+	return err
+}
+
+// ofMerchant are the rows of a list of one merchant.
+func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq2[T, error]) func(*question) (rows[T], error) {
+	return func(q *question) (of rows[T], err error) {
+		merchant, err := q.merchant()
+		if err == nil && merchant == "" {
+			err = field.Wrong("account", "must be the UUID of the merchant")
+		}
+		if err == nil {
+			of.all = all(q.ctx, merchant, q.after)
+		}
+		return of, err
 	}
 }
 
-// ofAccount answers with a list of an account's under the name. As lines it is whole unless the
-// caller sets a limit.
-func ofAccount[T any](s *server, name string, list func(context.Context, string) iter.Seq2[T, error]) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		q, err := params(r, "account", "limit")
-		if err != nil {
-			return err
-		}
-		account := q.Get("account")
-		if !idForm.MatchString(account) {
-			return field.Wrong("account", "want the UUID of the account")
-		}
-		limit, most := listLines, maxList
-		if wantsLines(r) {
-			limit, most = 0, maxStreamed
-		}
-		if text := q.Get("limit"); text != "" {
-			if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
-				return field.Wrong("limit", fmt.Sprintf("want 1 to %d", most))
-			}
-		}
-		if wantsLines(r) {
-			return stream(s, w, r, list(r.Context(), account), limit)
-		}
-		return gather(w, list(r.Context(), account), limit, name)
+func (s *server) showPurchase(w http.ResponseWriter, r *http.Request, k *key.Key) error {
+	id := strings.ToLower(r.PathValue("id"))
+	if !tracking.IsUUID(id) {
+		return errNone
 	}
+	t, err := s.o.Shop.Timeline(r.Context(), id)
+	return show(w, k, t, func() string { return t.Purchase.Merchant }, err)
+}
+
+func (s *server) showPayment(w http.ResponseWriter, r *http.Request, k *key.Key) error {
+	p, err := s.o.Shop.Payment(r.Context(), r.PathValue("stripe_account"), r.PathValue("id"))
+	return show(w, k, p, func() string { return p.Merchant }, err)
 }
 
 // idempotencyForm is the form of a caller's key: printable ASCII.
@@ -88,7 +99,7 @@ var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 const idempotencyHeader = "Idempotency-Key"
 
 // createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
-func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
+func (s *server) createPurchase(w http.ResponseWriter, r *http.Request, k *key.Key) error {
 	keys := r.Header.Values(idempotencyHeader)
 	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
 		return refusef(http.StatusBadRequest, "idempotency_key", "want one %s of 1 to %d printable ASCII characters",
@@ -102,6 +113,9 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request) error {
 		return field.Wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
 	}
 	order.Key = keys[0]
+	if order.Merchant = cmp.Or(order.Merchant, k.Merchant); !k.Sees(order.Merchant) {
+		return errMerchant
+	}
 	created, err := s.o.Shop.CreatePurchase(r.Context(), order)
 	if err != nil {
 		return s.failedOrder(r, err)
@@ -135,14 +149,4 @@ func (s *server) failedOrder(r *http.Request, err error) error {
 	}
 	s.logFailure(r, err)
 	return errUnknown
-}
-
-func (s *server) showPayment(w http.ResponseWriter, r *http.Request) error {
-	at, err := named(r, "stripe_account")
-	if err != nil {
-		return err
-	}
-	return show("id", func(ctx context.Context, id string) (*tracking.Payment, error) {
-		return s.o.Shop.Payment(ctx, at, id)
-	})(w, r)
 }

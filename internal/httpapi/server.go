@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"iter"
 	"log/slog"
 	"net"
@@ -26,31 +25,33 @@ type Inbox interface {
 // A Shop sells, and shows purchases and payments.
 type Shop interface {
 	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
-	Purchases(ctx context.Context, account string) iter.Seq2[*tracking.Purchase, error]
+	Purchases(ctx context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Purchase, error]
 	Timeline(ctx context.Context, purchase string) (*tracking.Timeline, error)
-	Payments(ctx context.Context, account string) iter.Seq2[*tracking.Payment, error]
+	Payments(ctx context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Payment, error]
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }
 
 // Options are the parts of a server. All are needed unless the field says otherwise.
 type Options struct {
 	Inbox Inbox // needed with Hooks
-	Shop  Shop  // needed with Key
+	// Shop and Record are what /v1 is about; nil: there is no /v1.
+	Shop   Shop
+	Record Record
 
 	// Verify returns an error unless the body was signed with one of the secrets. Its errors are shown
 	// to the sender. Needed with Hooks.
 	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
 	Hooks  []Hook // may be none
 
-	// Key is the API key of /v1. Without it /v1 answers 503.
-	Key secret.Text
+	Keys      Keys   // of the callers of /v1 and /metrics; nil: nobody has one
+	CursorKey []byte // signs the cursors of lists; the same in every process
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
 	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown to the caller
 
-	// Metrics serves /metrics; nil: there is none. With Key it needs that; without, it is open if Open is
-	// set, because only this machine reaches the server.
+	// Metrics serves /metrics; nil: there is none. It needs a key, unless Open is set: there is none, and
+	// only this machine reaches the server.
 	Metrics http.Handler
 	Open    bool
 	// Signed is told of each signature at a hook; nil: nobody is.
@@ -74,7 +75,6 @@ type server struct {
 	o      Options
 	hooks  map[string]*Hook // by path
 	api    *http.ServeMux
-	key    [sha256.Size]byte // of Options.Key
 	cross  *http.CrossOriginProtection
 	bodies sync.Pool // of *bytes.Buffer
 }
@@ -87,18 +87,17 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o: o, hooks: map[string]*Hook{}, key: sha256.Sum256([]byte(o.Key.Reveal())),
-		cross: http.NewCrossOriginProtection()}
+	s := &server{o: o, hooks: map[string]*Hook{}, api: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
 	for _, h := range o.Hooks {
 		s.hooks[h.Path] = &h
 	}
-	if !o.Key.IsZero() {
+	if o.Shop != nil {
 		s.api = s.routes()
 	}
 	return s
 }
 
-// isAPI reports whether the path needs the key.
+// isAPI reports whether the path needs a key.
 func isAPI(path string) bool {
 	return path == "/v1" || strings.HasPrefix(path, "/v1/")
 }

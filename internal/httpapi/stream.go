@@ -12,18 +12,15 @@ import (
 
 // An ending is the last line of a whole list: a list without it was cut off.
 type ending struct {
-	End bool `json:"end"` // first: it tells the line from others
+	End  bool   `json:"end"`                   // first: it tells the line from others
+	More bool   `json:"has_more,omitempty"`    // only with a limit
+	Next string `json:"next_cursor,omitempty"` // where the rest begins
 }
 
-const (
-	listLines   = 100  // of a list in one object, where nobody says
-	maxList     = 1000 // of a list in one object
-	maxStreamed = 1 << 30
-	chunk       = 32 << 10 // bytes of lines sent at once
-)
+const chunk = 32 << 10 // bytes of lines sent at once
 
-// stream writes a list as lines of JSON while it comes, up to limit lines; limit 0 means all.
-func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[T, error], limit int) error {
+// stream writes a list as lines of JSON while it comes, and its end.
+func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
 	enc := json.NewEncoder(out)
 	n := 0
@@ -42,11 +39,9 @@ func stream[T any](s *server, w http.ResponseWriter, r *http.Request, list iter.
 		if n++; enc.Encode(v) != nil {
 			return nil // the caller is gone
 		}
-		if n == limit {
-			break
-		}
 	}
-	_ = errors.Join(enc.Encode(ending{true}), out.Flush())
+	end.End = true
+	_ = errors.Join(enc.Encode(end), out.Flush())
 	return nil
 }
 
@@ -68,19 +63,22 @@ func wantsLines(r *http.Request) bool {
 	return strings.TrimSpace(kind) == linesType
 }
 
-// gather sends a list of up to limit things as one object: the things under the name, and
-// whether there are more.
-func gather[T any](w http.ResponseWriter, list iter.Seq2[T, error], limit int, name string) error {
-	all, more := []T{}, false
+// A pageForm is a page of a list as one object.
+type pageForm struct {
+	Data []any  `json:"data"`
+	More bool   `json:"has_more"`
+	Next string `json:"next_cursor,omitempty"`
+}
+
+// gather sends a page of a list as one object.
+func gather(w http.ResponseWriter, list iter.Seq2[any, error], end *ending) error {
+	all := []any{}
 	for v, err := range list {
 		if err != nil {
 			return err
 		}
-		if more = len(all) == limit; more {
-			break
-		}
 		all = append(all, v)
 	}
-	send(w, http.StatusOK, map[string]any{name: all, "more": more})
+	send(w, http.StatusOK, pageForm{all, end.More, end.Next})
 	return nil
 }

@@ -45,9 +45,12 @@ func TestViews_AreTheSameBytes(t *testing.T) {
 		w, order := newWorld(), `{"account":"","kind":"","key":"k"}`
 		w.created, w.timeline = &tracking.Created{Purchase: &tracking.Purchase{}}, &tracking.Timeline{}
 		w.purchases, w.payments = []*tracking.Purchase{{}}, []*tracking.Payment{{}}
+		w.events, w.accounts = []tracking.EventRow{{}}, []*tracking.ConnectedAccount{{StripeAccount: "a"}}
+		w.event = &tracking.Event{}
 		if full {
 			w.created = &tracking.Created{}
-			for _, v := range []any{w.created, w.timeline, &w.purchases, &w.payments} {
+			for _, v := range []any{w.created, w.timeline, &w.purchases, &w.payments, &w.events, w.event,
+				&w.accounts} {
 				fill(v, kept...)
 			}
 			w.created.Sale.ClientSecret = secret.New("pi_1_secret_abc")
@@ -72,11 +75,14 @@ func TestViews_AreTheSameBytes(t *testing.T) {
 		ask("POST", "/v1/purchases", order, "Idempotency-Key", "k")
 		fmt.Fprintf(&got, "= %s, %v\n", shownValue(w.order), nil)
 		ask("GET", "/v1/purchases?account="+account, "", "Accept", "application/x-ndjson")
-		ask("GET", "/v1/purchases/p1", "")
+		ask("GET", "/v1/purchases/"+purchaseID, "")
 		ask("GET", "/v1/payments?account="+account, "", "Accept", "application/x-ndjson")
 		ask("GET", "/v1/payments/acct_1/pi_1", "")
 		ask("GET", "/v1/purchases?account="+account, "")
 		ask("GET", "/v1/payments?account="+account, "")
+		ask("GET", "/v1/events", "")
+		ask("GET", "/v1/events/evt_1", "")
+		ask("GET", "/v1/accounts", "")
 		for _, v := range views(full) {
 			lines := []any{v}
 			if of := reflect.ValueOf(v).Elem(); of.Kind() == reflect.Slice {

@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -24,6 +27,8 @@ import (
 const (
 	apiKey        = "key-of-at-least-16-bytes"
 	account       = "6f2c0f5e-0b7e-4d7e-9d0a-1c2d3e4f5a6b"
+	other         = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58" // another merchant
+	purchaseID    = "5a72bd8a-6bd8-83c3-9945-bb77f527af5c"
 	stripeAccount = "acct_1A2b3C"
 	platformPath  = "/webhooks/stripe"
 	connectPath   = "/webhooks/stripe/connect"
@@ -54,16 +59,39 @@ type world struct {
 	timeline  *tracking.Timeline
 	purchases []*tracking.Purchase
 	payments  []*tracking.Payment
+	events    []tracking.EventRow
+	event     *tracking.Event
+	accounts  []*tracking.ConnectedAccount
+	query     tracking.EventQuery
+	after     tracking.Mark
 	now       time.Time
+	keys      *key.Ring
 }
 
 func newWorld() *world {
 	w := &world{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
-		created: &tracking.Created{Purchase: &tracking.Purchase{ID: "p1"}}}
+		created: &tracking.Created{Purchase: &tracking.Purchase{ID: purchaseID}}}
 	w.take = func(context.Context, []byte, tracking.Origin) (tracking.Verdict, error) {
 		return tracking.Verdict{Event: "evt_1", Status: tracking.Applied}, nil
 	}
+	s, err := memstore.Open(schema.New("").All(), func() time.Time { return w.now })
+	if err != nil {
+		panic(err)
+	}
+	w.keys = key.New(key.Options{Store: s, Table: schema.New("").RecurringPayments.Name,
+		Now: func() time.Time { return w.now }, Given: secret.New(apiKey)})
 	return w
+}
+
+// key makes a key of the scope and merchant.
+func (w *world) key(t testing.TB, scope key.Scope, merchant string) string {
+	t.Helper()
+	k := key.Key{Name: fmt.Sprint(scope, "-", merchant), Scope: scope, Merchant: merchant}
+	text, err := w.keys.Create(t.Context(), &k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text.Reveal()
 }
 
 // Write takes the log.
@@ -99,7 +127,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Verify: event.Verify, Key: secret.New(apiKey),
+		Inbox: w, Shop: w, Record: w, Verify: event.Verify, Keys: w.keys, CursorKey: []byte("cursors"),
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
@@ -228,8 +256,9 @@ func (w *world) CreatePurchase(_ context.Context, o tracking.Order) (*tracking.C
 	return w.created, nil
 }
 
-func (w *world) Purchases(_ context.Context, account string) iter.Seq2[*tracking.Purchase, error] {
+func (w *world) Purchases(_ context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
 	w.note("purchases of %s", account)
+	w.after = after
 	return sequence(w.purchases, w.fail)
 }
 
@@ -238,8 +267,9 @@ func (w *world) Timeline(_ context.Context, id string) (*tracking.Timeline, erro
 	return w.timeline, w.fail
 }
 
-func (w *world) Payments(_ context.Context, account string) iter.Seq2[*tracking.Payment, error] {
+func (w *world) Payments(_ context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Payment, error] {
 	w.note("payments of %s", account)
+	w.after = after
 	return sequence(w.payments, w.fail)
 }
 
@@ -249,4 +279,20 @@ func (w *world) Payment(_ context.Context, at, id string) (*tracking.Payment, er
 		return nil, w.fail
 	}
 	return w.payments[0], nil
+}
+
+func (w *world) Events(_ context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
+	w.note("events")
+	w.query = q
+	return sequence(w.events, w.fail)
+}
+
+func (w *world) Event(_ context.Context, id string) (*tracking.Event, error) {
+	w.note("event %s", id)
+	return w.event, w.fail
+}
+
+func (w *world) ConnectedAccounts(context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
+	w.note("accounts")
+	return sequence(w.accounts, w.fail)
 }

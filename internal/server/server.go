@@ -35,7 +35,6 @@ type Options struct {
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
-	APIKey         secret.Text   // of /v1; none: closed
 
 	PollEvery time.Duration    // 0: it does not poll
 	Now       func() time.Time // the machine's clock, by which signatures and polls go
@@ -64,8 +63,8 @@ func New(o Options) (*Server, error) {
 	if o.Service != nil {
 		s.addHook(HookPath, false, o.WebhookSecrets)
 		s.addHook(ConnectPath, true, o.ConnectSecrets)
-		answers.Inbox, answers.Shop, answers.Verify = o.Service, o.Service, event.Verify
-		answers.Hooks, answers.Key = s.hooks, o.APIKey
+		answers.Inbox, answers.Shop, answers.Record, answers.Verify = o.Service, o.Service, o.Service, event.Verify
+		answers.Hooks, answers.CursorKey = s.hooks, o.Service.CursorKey()
 	}
 	s.handler = httpapi.New(answers)
 	if o.Service == nil || o.PollEvery == 0 {

@@ -93,7 +93,7 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 	if err != nil || len(sale.Objects) > 0 || p.Fulfilment.State != NotAsked || len(p.Subscriptions) > 0 {
 		return sale, err
 	}
-	for _, err := range s.items(ctx, &s.o.Tables.Tracking.Payments, schema.PurchaseIndex, p.ID, false) {
+	for _, err := range s.items(ctx, &s.o.Tables.Tracking.Payments, schema.PurchaseIndex, p.ID, store.Cursor{}, false) {
 		return sale, err // something is known of it
 	}
 	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)

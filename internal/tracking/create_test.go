@@ -533,7 +533,7 @@ func TestCreatePurchase_Refused(t *testing.T) {
 		if inbox, _, dead, err := c.service.Pending(t.Context()); inbox+dead > 0 || err != nil {
 			t.Errorf("%s: %d rows wait, %d are dead, %v", name, inbox, dead, err)
 		}
-		for p, err := range c.service.Purchases(t.Context(), shopAccount) {
+		for p, err := range c.service.Purchases(t.Context(), shopAccount, tracking.Mark{}) {
 			if err != nil || p.Problem == "" || p.Fulfilment.State != tracking.NotAsked {
 				t.Errorf("%s: %+v, %v", name, p, err)
 			}
@@ -550,7 +550,7 @@ func TestCreatePurchase_Refused(t *testing.T) {
 		tracking.ErrDisconnected) {
 		t.Errorf("disconnected: %v", err)
 	}
-	for p, err := range c.service.Purchases(t.Context(), shopAccount) {
+	for p, err := range c.service.Purchases(t.Context(), shopAccount, tracking.Mark{}) {
 		if err != nil || !strings.HasPrefix(p.Problem, "not made: ") {
 			t.Errorf("disconnected: %+v, %v", p, err)
 		}
@@ -577,7 +577,7 @@ func TestCreatePurchase_Declined(t *testing.T) {
 		c.drain()
 		c.waits(0, 0, 0)
 		n := 0
-		for p, err := range c.service.Payments(t.Context(), shopAccount) {
+		for p, err := range c.service.Payments(t.Context(), shopAccount, tracking.Mark{}) {
 			if n++; err != nil || p.Status != tracking.PaymentFailed {
 				t.Errorf("%s: %+v, %v", kind, p, err)
 			}

@@ -16,23 +16,23 @@ import (
 
 // An Event is one of Stripe's events.
 type Event struct {
-	ID            string // evt_…
-	Type          string // such as payment_intent.succeeded
-	StripeAccount string // acct_…, whose event it is; "" in a body means the account of our key
-	Created       time.Time
-	Live          bool
-	APIVersion    string // of the body; "" if it does not say
-	Object        Object
+	ID            string    `json:"id"`             // evt_…
+	Type          string    `json:"type"`           // such as payment_intent.succeeded
+	StripeAccount string    `json:"stripe_account"` // acct_…, whose event it is; "" in a body means the account of our key
+	Created       time.Time `json:"at"`
+	Live          bool      `json:"-"`
+	APIVersion    string    `json:"-"` // of the body; "" if it does not say
+	Object        Object    `json:"-"`
 
 	// The stored part.
-	Merchant     string // UUID; "" while it is not known
-	Subscription string // sub_… of its object, or ""
-	Status       EventStatus
-	Reason       string // of the status, for people; "" where it is plain
-	Source       Source
-	Received     time.Time // when it came first, by our clock
-	Applied      time.Time // when it was applied; zero while it is not
-	Body         []byte    // as it was signed; nil in lists
+	Merchant     string      `json:"account,omitempty"`      // UUID; "" while it is not known
+	Subscription string      `json:"subscription,omitempty"` // sub_… of its object, or ""
+	Status       EventStatus `json:"status"`
+	Reason       string      `json:"reason,omitempty"` // of the status, for people; "" where it is plain
+	Source       Source      `json:"source"`
+	Received     time.Time   `json:"received"`         // when it came first, by our clock
+	Applied      time.Time   `json:"applied,omitzero"` // when it was applied; zero while it is not
+	Body         []byte      `json:"-"`                // as it was signed; nil in lists
 }
 
 // An EventStatus says how far the processing of an event is.

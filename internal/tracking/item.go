@@ -186,13 +186,13 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 // items yields the items of a table under a partition of an index. The index has only their keys,
 // which keeps writes cheap: lists are read seldom.
 func (s *Service) items(ctx context.Context, t *store.Table, index, partition string,
-	reverse bool) iter.Seq2[store.Item, error] {
+	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		if partition == "" {
 			return
 		}
 		for row, err := range s.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition,
-			Reverse: reverse}) {
+			After: after, Reverse: reverse}) {
 			if err == nil {
 				row, err = s.o.Store.Get(ctx, t.Name, t.KeyOf(row))
 			}

@@ -95,9 +95,13 @@ func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payme
 	return paymentOf(it), nil
 }
 
-// Payments yields the payments to a merchant, the newest first, from an index.
-func (s *Service) Payments(ctx context.Context, merchant string) iter.Seq2[*Payment, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, merchant, true),
+// Mark returns the payment's place in a list.
+func (p *Payment) Mark() Mark { return Mark{p.Created, p.StripeAccount, p.ID} }
+
+// Payments yields the payments to a merchant after the mark, the newest first, from an index.
+func (s *Service) Payments(ctx context.Context, merchant string, after Mark) iter.Seq2[*Payment, error] {
+	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
+		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
 		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }
 

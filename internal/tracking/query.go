@@ -12,10 +12,26 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+// A Mark is the place of a row in a list, to go on after it. The zero Mark is the beginning.
+type Mark struct {
+	At            time.Time `json:"at"` // when it was created
+	StripeAccount string    `json:"in,omitempty"`
+	ID            string    `json:"id,omitempty"`
+}
+
+// cursor is the mark's place in a partition of an index, after the item of the key.
+func (m Mark) cursor(partition, sort string, key store.Key) store.Cursor {
+	if m == (Mark{}) {
+		return store.Cursor{}
+	}
+	return store.Cursor{Key: key, Index: store.Key{PK: partition, SK: sort}}
+}
+
 // An EventQuery selects events: of a Stripe account, of a subscription, or all.
 type EventQuery struct {
 	StripeAccount, Subscription string    // at most one of them
 	From, To                    time.Time // of publication: From inclusive, zero: 30 days ago; To exclusive, zero: no end
+	After                       Mark      // of a row of the same query
 	Limit                       int       // 0: all
 	Whole                       bool      // read each event itself if its index has only ids and times
 }
@@ -29,8 +45,12 @@ type EventRow struct {
 	At            time.Time `json:"at"`
 }
 
+// Mark returns the row's place in the list.
+func (r EventRow) Mark() Mark { return Mark{r.At, r.StripeAccount, r.ID} }
+
 // Events yields stored events, the oldest first, from an index: an event of a moment ago may be
-// missing. For all accounts it reads the time index day by day, which has only ids and times.
+// missing. For all accounts it reads the time index day by day, which has only ids and times, from 400
+// days ago on.
 func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
 	if q.From.IsZero() {
 		q.From = s.now().Add(-keep)
@@ -56,26 +76,37 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 	}
 }
 
+// walked is how far back the days of the time index are read. Only an unfinished event can be older,
+// and Waiting yields those.
+const walked = 400 * 24 * time.Hour
+
 // eventItems yields the rows of the events asked for, by the index that fits the query.
 func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
-	open := q.To.IsZero()
-	if open {
-		q.To = s.now().Add(keep) // Stripe's clock may be ahead of ours
-	}
-	index, partition := schema.AccountIndex, q.StripeAccount
+	index, partition, now := schema.AccountIndex, q.StripeAccount, s.now()
 	if q.Subscription != "" {
 		index, partition = schema.SubscriptionIndex, q.Subscription
+	}
+	if q.After.At.After(q.From) {
+		q.From = q.After.At
+	}
+	first, end := now.Add(-walked), now.Add(keep) // Stripe's clock may be ahead of ours
+	if partition != "" {
+		first, end = q.From, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	}
+	if q.From.Before(first) {
+		q.From = first
+	}
+	if q.To.IsZero() || q.To.After(end) {
+		q.To = end
 	}
 	last := q.To.Add(-time.Millisecond)
 	if last.Before(q.From) {
 		return func(func(store.Item, error) bool) {}
 	}
+	key, after := store.Key{PK: q.After.ID}, stamp(q.After.At)
 	if partition != "" {
-		of := store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From)}
-		if !open {
-			of.To = stamp(last)
-		}
-		return s.o.Store.Query(ctx, of)
+		return s.o.Store.Query(ctx, store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From),
+			To: stamp(last), After: q.After.cursor(partition, after, key)})
 	}
 	return func(yield func(store.Item, error) bool) {
 		for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
@@ -86,6 +117,9 @@ func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.
 			}
 			if to := stamp(last); to[:len(date)] == date {
 				of.To = to[len(date)+1:]
+			}
+			if after[:len(date)] == date {
+				of.After = q.After.cursor(date, after[len(date)+1:], key)
 			}
 			for it, err := range s.o.Store.Query(ctx, of) {
 				if !yield(it, err) || err != nil {

@@ -1,8 +1,10 @@
 package tracking_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -102,6 +104,90 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestEvents_After: pages of any size, gone on with after their last row, are the whole list, also where
+// many events are of one instant.
+func TestEvents_After(t *testing.T) {
+	d := newDesk(t, func(o *tracking.Options) { o.Decode = exact })
+	accounts := []string{"acct_second", shopAt, otherAt}
+	for _, at := range accounts[:2] {
+		if _, err := d.service.Register(t.Context(), shopAccount, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
+		t.Fatal(err)
+	}
+	midnight := shopStart.Truncate(24 * time.Hour)
+	for i := range 60 {
+		exactly = midnight.Add(time.Duration(i/20-1) * time.Hour) // 20 events of each of three hours, around midnight
+		v, err := d.service.Ingest(t.Context(), message(fmt.Sprint("evt_", (i*37)%60), "customer.subscription.updated",
+			accounts[i%3], object(tracking.KindSubscription, "sub_1", "active", "", "")), webhook(true))
+		if err != nil || v.Status != tracking.Ignored {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		q tracking.EventQuery
+		n int
+	}{
+		"all":               {tracking.EventQuery{Whole: true}, 60},
+		"of an account":     {tracking.EventQuery{StripeAccount: shopAt}, 20},
+		"of a subscription": {tracking.EventQuery{Subscription: "sub_1"}, 60},
+		"of some hours":     {tracking.EventQuery{StripeAccount: shopAt, From: midnight, To: midnight.Add(time.Hour)}, 6},
+		"of one hour":       {tracking.EventQuery{From: midnight, To: midnight.Add(time.Hour)}, 20},
+	} {
+		want := d.ids(c.q)
+		if len(want) != c.n {
+			t.Fatalf("%s: %d events, want %d", name, len(want), c.n)
+		}
+		for _, size := range []int{1, 7, 20} {
+			var got []string
+			q := c.q
+			q.Limit = size
+			for more := true; more; {
+				more = false
+				for e, err := range d.service.Events(t.Context(), q) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, more, q.After = append(got, e.ID), true, e.Mark()
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, in pages of %d: got %v, want %v", name, size, got, want)
+			}
+		}
+	}
+}
+
+// TestEvents_WalksFewDays: the days between the years 1 and 9999 are not read one by one.
+func TestEvents_WalksFewDays(t *testing.T) {
+	d := newDesk(t)
+	spy := &queries{Store: d.mem}
+	s := d.another(func(o *tracking.Options) { o.Store = spy }).service
+	for _, q := range []tracking.EventQuery{{To: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
+		{From: time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)}, {From: time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{From: time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), To: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}} {
+		spy.n = 0
+		for range s.Events(t.Context(), q) {
+		}
+		if spy.n > 440 {
+			t.Errorf("%+v: %d days were read", q, spy.n)
+		}
+	}
+}
+
+// queries counts the queries of a store.
+type queries struct {
+	store.Store
+	n int
+}
+
+func (q *queries) Query(ctx context.Context, of store.Query) iter.Seq2[store.Item, error] {
+	q.n++
+	return q.Store.Query(ctx, of)
+}
+
 // exactly is when the events that exact decodes were published: to the millisecond, which none
 // of Stripe's is.
 var exactly time.Time
@@ -134,13 +220,13 @@ func TestLists(t *testing.T) {
 	}
 	d.takes(paid("evt_b", otherAt, bPurchase), tracking.Applied)
 	var purchases, payments []string
-	for p, err := range d.service.Purchases(t.Context(), shopAccount) {
+	for p, err := range d.service.Purchases(t.Context(), shopAccount, tracking.Mark{}) {
 		if err != nil || p.Order.Amount != 1500 {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		purchases = append(purchases, p.ID)
 	}
-	for p, err := range d.service.Payments(t.Context(), shopAccount) {
+	for p, err := range d.service.Payments(t.Context(), shopAccount, tracking.Mark{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,6 +234,14 @@ func TestLists(t *testing.T) {
 	}
 	if !slices.Equal(purchases, want) || !slices.Equal(payments, []string{"pi_4", "pi_3", "pi_2", "pi_1", "pi_0"}) {
 		t.Errorf("got %v and %v, want %v", purchases, payments, want)
+	}
+	purchases, payments = pages(t, func(m tracking.Mark) iter.Seq2[*tracking.Purchase, error] {
+		return d.service.Purchases(t.Context(), shopAccount, m)
+	}, func(p *tracking.Purchase) string { return p.ID }), pages(t, func(m tracking.Mark) iter.Seq2[*tracking.Payment, error] {
+		return d.service.Payments(t.Context(), shopAccount, m)
+	}, func(p *tracking.Payment) string { return p.ID })
+	if !slices.Equal(purchases, want) || len(payments) != 5 || payments[4] != "pi_0" {
+		t.Errorf("one by one: got %v and %v, want %v", purchases, payments, want)
 	}
 	for _, id := range []string{"", "pi_9", "ch_1"} {
 		if _, err := d.service.Payment(t.Context(), shopAt, id); !errors.Is(err, store.ErrNotFound) {
@@ -160,7 +254,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	// It stops when it is told to, and tells what goes wrong.
-	for range d.service.Purchases(t.Context(), shopAccount) {
+	for range d.service.Purchases(t.Context(), shopAccount, tracking.Mark{}) {
 		break
 	}
 	d.stage.Store = down(d.mem)
@@ -174,4 +268,22 @@ func TestLists(t *testing.T) {
 			t.Error("a store that is down says what waits")
 		}
 	}
+}
+
+// pages reads a list one row at a time, each after the mark of the one before.
+func pages[T interface{ Mark() tracking.Mark }](t *testing.T, list func(tracking.Mark) iter.Seq2[T, error],
+	id func(T) string) (ids []string) {
+	t.Helper()
+	var after tracking.Mark
+	for n := -1; n < len(ids); {
+		n = len(ids)
+		for v, err := range list(after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids, after = append(ids, id(v)), v.Mark()
+			break
+		}
+	}
+	return ids
 }

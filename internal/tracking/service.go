@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,6 +58,8 @@ var (
 	ErrUnregistered = errors.New("this Stripe account is not registered")
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
 	ErrOther = errors.New("used before for something else")
+	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
+	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
 )
 
 // A FieldError says which field of an order or a registration is wrong, and how.
@@ -115,6 +118,12 @@ func (s *Service) pin(ctx context.Context) error {
 				Value: store.S(s.salt)})
 		return s.commit(ctx, store.Put(s.registry, it, store.Absent()))
 	})
+}
+
+// CursorKey returns the key that signs the cursors of lists of this store, in every process.
+func (s *Service) CursorKey() []byte {
+	sum := sha256.Sum256([]byte("cursor " + s.salt))
+	return sum[:]
 }
 
 func mode(live bool) string {

@@ -37,13 +37,13 @@ func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	}
 	t := &s.o.Tables.Tracking
 	timeline := &Timeline{Purchase: p, Payments: []*Payment{}, Subscriptions: []*Subscription{}}
-	for it, err := range s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, false) {
+	for it, err := range s.items(ctx, &t.Payments, schema.PurchaseIndex, p.ID, store.Cursor{}, false) {
 		if err != nil {
 			return nil, err
 		}
 		timeline.Payments = append(timeline.Payments, paymentOf(it))
 	}
-	for it, err := range s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, false) {
+	for it, err := range s.items(ctx, &t.Subscriptions, schema.PurchaseIndex, p.ID, store.Cursor{}, false) {
 		if err != nil {
 			return nil, err
 		}

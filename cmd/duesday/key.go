@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// keys returns the keys of the session's store, and the given one of the environment.
+func (p *program) keys(s *session, now func() time.Time, given secret.Text) *key.Ring {
+	return key.New(key.Options{Store: s.store, Table: s.tables.RecurringPayments.Name, Now: now, Log: s.log, Given: given})
+}
+
+// keyLeaf is a leaf that works on the keys of the open store.
+func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
+	return p.storeLeaf(use, need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
+		return do(ctx, p.keys(s, p.machine(), secret.Text{}), args)
+	})
+}
+
+func (p *program) keyCreate() *cobra.Command {
+	k := key.Key{}
+	scope := choiceFlag(key.Scopes()...)
+	expires := valueFlag[time.Time]{form: "TIME", parse: p.parseExpiry}
+	c := p.keyLeaf("create NAME",
+		func(ctx context.Context, keys *key.Ring, args []string) error {
+			k.Name, k.Scope, k.Expires = args[0], scope.value, expires.value
+			text, err := keys.Create(ctx, &k)
+			if e, ok := errors.AsType[*field.Error](err); ok && e.Field == "name" {
+				return err
+			}
+			if err != nil {
+				return byFlag(err)
+			}
+			p.say("%s\n\nThis is the key %s. It is shown this once: the store has only its hash.", text.Reveal(), k.ID)
+			return p.json(append(viewKey(&k), "key", text.Reveal()))
+		})
+	f := c.Flags()
+	f.Var(&scope, "scope", "what it may do; each scope includes those before it")
+	f.StringVar(&k.Merchant, "merchant", "", "`UUID` of the one merchant that it sees (default: all)")
+	f.Var(&expires, "expires", "when it ends: after a number of days such as 90d, or at a time or date in UTC (default: never)")
+	required(c, "scope")
+	return c
+}
+
+// mostKeyDays is the most days of --expires.
+const mostKeyDays = 3660
+
+func (p *program) parseExpiry(text string) (time.Time, error) {
+	if digits, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= mostKeyDays {
+			return p.machine()().AddDate(0, 0, n), nil
+		}
+	} else if f := instantFlag(); f.Set(text) == nil {
+		return f.value, nil
+	}
+	return time.Time{}, usagef("want a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
+}
+
+func viewKey(k *key.Key) object {
+	return object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
+		"expires?", k.Expires, "revoked?", k.Revoked, "last_use?", k.Used}
+}
+
+func (p *program) keyList() *cobra.Command {
+	return p.keyLeaf("list",
+		func(ctx context.Context, keys *key.Ring, _ []string) error {
+			return listAll(p, "key", keys.All(ctx), viewKey,
+				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USE"}, func(k *key.Key) []any {
+					return []any{k.Name, k.ID, k.Scope, k.Merchant, k.Created, k.Expires, k.Revoked, k.Used}
+				})
+		})
+}
+
+func (p *program) keyRevoke() *cobra.Command {
+	return p.keyLeaf("revoke KEY",
+		func(ctx context.Context, keys *key.Ring, args []string) error {
+			k, err := keys.Revoke(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			p.say("key %s (%s) is revoked: a running duesday serve refuses it within five seconds", k.ID, k.Name)
+			return p.json(viewKey(k))
+		})
+}

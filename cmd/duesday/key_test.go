@@ -1,0 +1,87 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/stripefake"
+)
+
+// TestKey: keys are made, used, listed and revoked while serve runs.
+func TestKey(t *testing.T) {
+	c := newServeCLI(t)
+	delete(c.env, "DUESDAY_API_KEY")
+	var ahead atomic.Int64
+	begun := c.clock.Now()
+	v, stop := c.serveBy(func() time.Time { return begun.Add(time.Duration(ahead.Load())) }, "--no-poll", "--on-fulfil", "true")
+	equal(t, "open without a key", v.API, false)
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
+	ask := func(key, path string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.Base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		status, text, _ := c.send(r)
+		return status, text
+	}
+	status, _ := ask("", "/metrics")
+	equal(t, "metrics on this machine, without any key at the start", status, 200)
+	all := c.object(exitDone, "key", "create", "all", "--scope", "read", "--expires", "90d")
+	shop := c.object(exitDone, "key", "create", "shop", "--scope", "charge", "--merchant", strings.ToUpper(shopAccount))
+	key := func(of map[string]any) string { return of["key"].(string) }
+	for path, want := range map[string][2]int{"/v1/accounts": {200, 200}, "/metrics": {200, 200},
+		"/v1/payments?account=" + ownAccount: {200, 403}, "/v1/events": {200, 200}} {
+		s1, _ := ask(key(all), path)
+		s2, _ := ask(key(shop), path)
+		equal(t, path, [2]int{s1, s2}, want)
+	}
+	_, text := ask(key(shop), "/v1/accounts")
+	equal(t, "accounts of the shop's key", []bool{strings.Contains(text, "acct_shop"), strings.Contains(text, stripefake.DefaultAccount)},
+		[]bool{true, false})
+
+	c.must("key", "revoke", "all")
+	ahead.Store(int64(6 * time.Second))
+	status, text = ask(key(all), "/v1/accounts")
+	equal(t, "a revoked key", status, 401)
+	r := stop()
+	equal(t, "exit", r.code, exitDone)
+	for _, hidden := range []string{key(all), key(shop)} {
+		if strings.Contains(text+r.errors+r.out, hidden[14:]) {
+			t.Error("a key is in the log or the answer")
+		}
+	}
+	contains(t, r.errors, "is revoked")
+	list := c.list("key", "list")
+	equal(t, "listed", len(list), 2)
+	for _, one := range list {
+		k := one.(map[string]any)
+		if k["last_use"] == nil || k["key"] != nil || (k["name"] == "all") != (k["revoked"] != nil) ||
+			(k["name"] == "shop") != (k["merchant"] == shopAccount) || (k["name"] == "all") != (k["expires"] != nil) {
+			t.Errorf("listed: %v", k)
+		}
+	}
+	equal(t, "revoked again", c.run("key", "revoke", all["id"].(string)).code, exitUsage)
+	c.must("key", "create", "shop", "--scope", "charge")
+	r = c.run("key", "create", "shop", "--scope", "charge")
+	equal(t, "a third one", r.code, exitUsage)
+	contains(t, r.errors, "two valid keys", shop["id"].(string))
+	r = c.run("key", "revoke", "shop")
+	contains(t, r.errors, "give the id")
+	for _, args := range []string{"a b --scope read", "a --scope root", "a", "a --scope read --merchant x",
+		"a --scope read --expires 0d", "a --scope read --expires yesterday", "a --scope read --expires 2001-01-01",
+		"dd_abc --scope read"} {
+		words := strings.Fields(args)
+		if args == "a b --scope read" {
+			words = []string{"a b", "--scope", "read"}
+		}
+		equal(t, args, c.run(append([]string{"key", "create"}, words...)...).code, exitUsage)
+	}
+}

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/duesday/duesday/internal/key"
+)
+
+// Keys are the keys of callers.
+type Keys interface {
+	// Find returns the valid key of the text, or key.ErrRefused, whose text is for the log.
+	Find(ctx context.Context, text string) (*key.Key, error)
+}
+
+var (
+	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "want an API key: Authorization: Bearer KEY"}
+	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
+		"this is no valid API key of this server: want Authorization: Bearer KEY"}
+	errMerchant = &refusal{http.StatusForbidden, "merchant", "this API key is of another merchant"}
+	errCross    = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
+)
+
+type keyKey struct{}
+
+// keyOf returns the key of an admitted request.
+func keyOf(r *http.Request) *key.Key {
+	k, _ := r.Context().Value(keyKey{}).(*key.Key)
+	return k
+}
+
+func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
+	if err := s.cross.Check(r); err != nil {
+		s.o.Log.WarnContext(r.Context(), "httpapi: refused a request of another origin", "remote", r.RemoteAddr)
+		return errCross
+	}
+	k, err := s.admit(w, r)
+	if err != nil {
+		return err
+	}
+	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
+		return errNoRoute
+	}
+	handler, pattern := s.api.Handler(r)
+	if pattern == "" {
+		none := &refused{header: http.Header{}}
+		handler.ServeHTTP(none, r)
+		if none.status != http.StatusMethodNotAllowed {
+			return errNoRoute
+		}
+		return wrongMethod(w, none.header.Get("Allow"))
+	}
+	s.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey{}, k))) // sets the path's values
+	return nil
+}
+
+// admit returns the key of a request. All invalid keys get the same answer; the log has the reason.
+func (s *server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {
+	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	k, err, refusal := (*key.Key)(nil), key.ErrRefused, errWrongKey
+	switch {
+	case scheme == "":
+		refusal = errMissingKey
+	case strings.EqualFold(scheme, "Bearer") && s.o.Keys != nil:
+		k, err = s.o.Keys.Find(r.Context(), strings.TrimLeft(text, " "))
+	}
+	if err == nil {
+		return k, nil
+	}
+	if !errors.Is(err, key.ErrRefused) { // the store does not answer
+		return nil, err
+	}
+	s.o.Log.WarnContext(r.Context(), "httpapi: refused a request without a valid API key", "remote", r.RemoteAddr, "code", codeKey,
+		"error", shown(err.Error()))
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return nil, refusal
+}
+
+// allow refuses a key whose scope does not include that of the route.
+func allow(k *key.Key, scope key.Scope) error {
+	if k != nil && k.Scope.Includes(scope) {
+		return nil
+	}
+	return refusef(http.StatusForbidden, "scope", "this needs an API key of the scope %s", scope)
+}
+
+// serveMetrics shows no secret and no customer, but the numbers of the business, of all merchants.
+func (s *server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return wrongMethod(w, "GET, HEAD")
+	}
+	if !s.o.Open {
+		k, err := s.admit(w, r)
+		if err == nil {
+			err = allow(k, key.Read)
+		}
+		if err == nil && k.Merchant != "" {
+			err = errMerchant
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.o.Metrics.ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// A Record shows what is known of Stripe's events.
+type Record interface {
+	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
+	Event(ctx context.Context, id string) (*tracking.Event, error)
+	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
+}
+
+// events are the stored events that the parameters ask for. One index answers; all else is looked at in
+// each row.
+func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
+	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), After: q.after,
+		Whole: true}
+	merchant, err := q.merchant()
+	if err == nil {
+		err = q.formed("stripe_account", "subscription", "type")
+	}
+	if err == nil {
+		e.From, err = q.time("from")
+	}
+	if err == nil {
+		e.To, err = q.time("to")
+	}
+	if err == nil && q.Has("to") && !e.To.After(e.From) {
+		err = field.Wrong("to", "must be after from")
+	}
+	seen := map[string]bool{} // the Stripe accounts of the merchant
+	if err == nil && merchant != "" {
+		for a, failed := range s.o.Record.ConnectedAccounts(q.ctx) {
+			if err = failed; err == nil && a.Merchant == merchant {
+				seen[a.StripeAccount] = true
+			}
+		}
+		if e.StripeAccount == "" && len(seen) == 1 {
+			e.StripeAccount = slices.Collect(maps.Keys(seen))[0]
+		}
+	}
+	kind, at := q.Get("type"), e.StripeAccount
+	if nothing := merchant != "" && (len(seen) == 0 || at != "" && !seen[at]); nothing || err != nil {
+		of.all = func(func(tracking.EventRow, error) bool) {}
+		return of, err
+	}
+	if e.Subscription != "" {
+		e.StripeAccount = ""
+	}
+	return rows[tracking.EventRow]{s.o.Record.Events(q.ctx, e), func(row tracking.EventRow) bool {
+		return (kind == "" || row.Type == kind) && (merchant == "" || seen[row.StripeAccount]) &&
+			(at == "" || row.StripeAccount == at)
+	}}, nil
+}
+
+// formed refuses a parameter that is there and has not the form of an id or a type.
+func (q *question) formed(names ...string) error {
+	for _, name := range names {
+		if q.Has(name) && !idForm.MatchString(strings.ReplaceAll(q.Get(name), ".", "_")) {
+			return field.Wrong(name, "must be 1 to 255 letters, digits and . _ -, as Stripe has it")
+		}
+	}
+	return nil
+}
+
+// time returns the time of a parameter, or zero without it.
+func (q *question) time(name string) (t time.Time, err error) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err = time.Parse(layout, q.Get(name)); err == nil && t.UTC().Year() >= 1970 && t.UTC().Year() <= 9999 {
+			return t.UTC(), nil
+		}
+	}
+	if !q.Has(name) {
+		return time.Time{}, nil
+	}
+	return t, field.Wrong(name, "must be a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15")
+}
+
+// showEvent shows no body: that has more of a buyer than a reader of events needs.
+func (s *server) showEvent(w http.ResponseWriter, r *http.Request, k *key.Key) error {
+	e, err := s.o.Record.Event(r.Context(), r.PathValue("id"))
+	return show(w, k, e, func() string { return e.Merchant }, err)
+}
+
+// An accountForm is a tracking.ConnectedAccount in JSON.
+type accountForm struct {
+	StripeAccount string                 `json:"stripe_account"`
+	Own           bool                   `json:"own"`
+	Merchant      string                 `json:"account"`
+	Status        tracking.AccountStatus `json:"status"`
+	Created       time.Time              `json:"created"`
+	tracking.PollState
+}
+
+// Mark returns the account's place in the list.
+func (a accountForm) Mark() tracking.Mark { return tracking.Mark{StripeAccount: a.StripeAccount} }
+
+// accounts are the registered Stripe accounts, by their id, with how far the poller is with each.
+func (s *server) accounts(q *question) (of rows[accountForm], err error) {
+	merchant, err := q.merchant()
+	if err != nil {
+		return of, err
+	}
+	return rows[accountForm]{func(yield func(accountForm, error) bool) {
+		for a, err := range s.o.Record.ConnectedAccounts(q.ctx) {
+			if err != nil {
+				yield(accountForm{}, err)
+				return
+			}
+			if !yield(accountForm{a.StripeAccount, a.Own, a.Merchant, a.Status, a.Created, a.Polled}, nil) {
+				return
+			}
+		}
+	}, func(a accountForm) bool {
+		return a.StripeAccount > q.after.StripeAccount && (merchant == "" || a.Merchant == merchant)
+	}}, nil
+}
