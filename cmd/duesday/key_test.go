@@ -85,3 +85,47 @@ func TestKey(t *testing.T) {
 		equal(t, args, c.run(append([]string{"key", "create"}, words...)...).code, exitUsage)
 	}
 }
+
+// TestServe_RevokedStripeKey: an order gets a certain answer, and /readyz tells.
+func TestServe_RevokedStripeKey(t *testing.T) {
+	c := newServeCLI(t)
+	v, _ := c.serve("--no-poll", "--on-fulfil", "true")
+	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	order := func() (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.Base+"/v1/purchases",
+			strings.NewReader(`{"account":"`+shopAccount+`","kind":"legacy","amount":500,"currency":"EUR"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + testAPIKey}, "Content-Type": {"application/json"},
+			"Idempotency-Key": {"k"}}
+		status, text, _ := c.send(r)
+		return status, text
+	}
+	ready := func() (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.Base+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, text, _ := c.send(r)
+		return status, text
+	}
+	if err := c.fake.Revoke(c.key); err != nil {
+		t.Fatal(err)
+	}
+	status, text := order()
+	equal(t, "status", status, http.StatusBadGateway)
+	contains(t, text, `"code":"stripe_key"`)
+	status, text = ready()
+	equal(t, "readyz", status, http.StatusServiceUnavailable)
+	contains(t, text, "Stripe refuses the key")
+	if err := c.fake.Restore(c.key); err != nil {
+		t.Fatal(err)
+	}
+	status, _ = order()
+	equal(t, "with a valid key", status, http.StatusOK) // the purchase is there since the first request
+	status, _ = ready()
+	equal(t, "readyz", status, http.StatusOK)
+}

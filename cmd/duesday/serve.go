@@ -181,6 +181,9 @@ func (s *session) ready(ctx context.Context) error {
 	if _, err := s.engine.Meta(ctx); err != nil {
 		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
 	}
+	if client := s.stripe.Load(); client != nil && client.KeyRefused() {
+		return httpapi.Lack("Stripe refuses the key")
+	}
 	return nil
 }
 

@@ -204,6 +204,7 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 		{store.ErrNotFound, 404, "not_found", "unknown"},
 		{tracking.ErrBody, 400, "body", "unknown"},
 		{errors.New("private"), 503, "unavailable", "unknown"},
+		{fmt.Errorf("%w: private", tracking.ErrStripeKey), 503, "unavailable", "stripe_key"},
 		{context.DeadlineExceeded, 503, "unavailable", "unknown"},
 	} {
 		w := fullWorld()
@@ -216,7 +217,7 @@ func TestAPI_ErrorsHaveTheirStatus(t *testing.T) {
 		a = do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "k"))
 		status, code := tt.status, tt.code
 		if tt.create != "" {
-			status, code = 503, tt.create
+			status, code = map[string]int{"unknown": 503, "stripe_key": 502}[tt.create], tt.create
 		}
 		if a.status != status || a.code != code ||
 			(code == "unknown") != strings.Contains(a.err, "repeat it with the same key") {

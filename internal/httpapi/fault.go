@@ -59,6 +59,8 @@ var (
 	errUnavailable = &refusal{http.StatusServiceUnavailable, "unavailable", "not available at the moment: try again"}
 	errUnknown     = &refusal{http.StatusServiceUnavailable, codeUnknown,
 		"what became of the order is not known: repeat it with the same key"}
+	errStripeKey = &refusal{http.StatusBadGateway, "stripe_key",
+		"Stripe refuses the key of this server, and nothing was charged: its operator has to replace the key"}
 )
 
 // faultOf returns the answer to an error, and whether the error is known. An unknown error is

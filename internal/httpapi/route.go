@@ -148,5 +148,8 @@ func (s *server) failedOrder(r *http.Request, err error) error {
 		return err
 	}
 	s.logFailure(r, err)
+	if errors.Is(err, tracking.ErrStripeKey) {
+		return errStripeKey
+	}
 	return errUnknown
 }

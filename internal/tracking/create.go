@@ -34,7 +34,7 @@ const recoverAfter = 5 * time.Minute
 // with them. Nothing is made or paid twice.
 //
 // It returns a FieldError, ErrUnregistered, ErrOther if the key was used for another order,
-// ErrOrder and ErrDisconnected from Stripe, and ErrTooLate. After any other error the outcome is
+// ErrOrder, ErrDisconnected and ErrStripeKey from Stripe, and ErrTooLate. After any other error the outcome is
 // unknown: the caller must call again with the same key. A decline is no error.
 func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Merchant)
@@ -43,6 +43,9 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	}
 	o.Merchant, o.Currency = account, strings.ToUpper(o.Currency)
 	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if err := s.o.Seller.Check(o); err != nil {
 		return nil, err
 	}
 	at, err := s.stripeAccountOf(ctx, account)
@@ -55,7 +58,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	}
 	sale, err := s.sell(ctx, p, repeated)
 	if err != nil {
-		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) {
+		if errors.Is(err, ErrOrder) || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrStripeKey) {
 			err = errors.Join(err, s.remark(ctx, p.ID, refusedProblem+secret.Short(err.Error()), ""))
 		}
 		return nil, err

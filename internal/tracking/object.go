@@ -107,6 +107,8 @@ type Finder interface {
 // A Seller makes a purchase's objects at Stripe. Each carries the order's Tag as metadata, and
 // every request an idempotency key derived from the purchase's id.
 type Seller interface {
+	// Check returns a FieldError if Stripe can only refuse the order. It asks nobody.
+	Check(o Order) error
 	// Sell makes the objects of the order, and takes the money if the order names a payment
 	// method. With again, an earlier call may have ended anywhere, any time ago: Sell finds its
 	// objects and continues with them. Nothing is made or paid twice. A decline is no error.

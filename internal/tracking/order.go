@@ -3,11 +3,13 @@ package tracking
 import (
 	"cmp"
 	"fmt"
+	"net/mail"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -36,7 +38,7 @@ type Order struct {
 
 	Amount      int64  `json:"amount,omitempty"`      // minor units: of legacy, and of product without a price
 	Currency    string `json:"currency,omitempty"`    // ISO 4217, with an amount; small letters will do
-	Price       string `json:"price,omitempty"`       // price_…: of subscription and split, or else of product
+	Price       string `json:"price,omitempty"`       // at Stripe: of subscription and split, or else of product
 	Payments    int    `json:"payments,omitempty"`    // of split: how many
 	Description string `json:"description,omitempty"` // up to 500 characters; buyers see it
 
@@ -67,9 +69,9 @@ func (o *Order) Check() error {
 			return err
 		}
 	}
-	for _, f := range [...]struct{ name, text, prefix string }{{"price", o.Price, "price_"},
-		{"customer", o.Customer, "cus_"}, {"payment_method", o.PaymentMethod, "pm_"}} {
-		if f.text != "" && !isID(f.text, f.prefix) {
+	for _, f := range [...]struct{ name, text, prefix string }{{"customer", o.Customer, "cus_"},
+		{"payment_method", o.PaymentMethod, "pm_"}} {
+		if f.text != "" && (!isID(f.text, f.prefix) || strings.Contains(f.text, "-")) {
 			return field.Wrong(f.name, "must be an id of Stripe's that begins with "+f.prefix)
 		}
 	}
@@ -78,8 +80,10 @@ func (o *Order) Check() error {
 		return field.Wrong("key", "must be your own name of the order, by which a repetition is known")
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
 		return field.Wrong("kind", "must be legacy, product, subscription or split")
-	case o.Email != "" && !strings.Contains(o.Email, "@"):
-		return field.Wrong("email", "must be an address with an @")
+	case o.Price != "" && !isID(o.Price, ""):
+		return field.Wrong("price", "must be the id of a price at Stripe: letters, digits, _ and -")
+	case o.Email != "" && !isAddress(o.Email):
+		return field.Wrong("email", "must be one address, such as ada@example.com")
 	}
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
@@ -90,13 +94,13 @@ func (o *Order) checkPrice() error {
 	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
 		return field.Wrong("amount", "must be more than zero, and at most 99999999 minor units")
 	case byAmount && !isCurrency(o.Currency):
-		return field.Wrong("currency", "must be three letters, such as USD")
+		return field.Wrong("currency", "must be an active code of ISO 4217, such as USD")
 	case byAmount && o.Price != "":
 		return field.Wrong("price", "a legacy purchase has an amount and no price")
 	case !byAmount && (o.Amount != 0 || o.Currency != ""):
 		return field.Wrong("amount", "the price says it: leave amount and currency out")
 	case !byAmount && o.Price == "":
-		return field.Wrong("price", "must be a price of Stripe's, price_…")
+		return field.Wrong("price", "must be the id of a price at Stripe")
 	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
 		return field.Wrong("payments", "must be 2 to 120 payments")
 	case o.Kind != SplitPayment && o.Payments != 0:
@@ -118,7 +122,16 @@ func (o *Order) checkBuyer() error {
 }
 
 func isCurrency(code string) bool {
-	return len(code) == 3 && strings.IndexFunc(code, func(r rune) bool { return r < 'A' || r > 'Z' }) < 0
+	_, err := money.ParseCurrency(code)
+	return err == nil
+}
+
+// isAddress reports whether Stripe can take the text as an address: without a name beside it, and with
+// a domain that is no host of one's own.
+func isAddress(text string) bool {
+	a, err := mail.ParseAddress(text)
+	at := strings.LastIndexByte(text, '@')
+	return err == nil && a.Address == text && strings.Contains(strings.Trim(text[at+1:], "."), ".")
 }
 
 // checkUUID returns the UUID in lower case, or a FieldError.

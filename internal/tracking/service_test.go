@@ -85,6 +85,9 @@ func (s *stub) Connected(_ context.Context, at string) error {
 	return errors.Join(s.connected[at], s.connected[""])
 }
 
+// Check implements tracking.Seller.
+func (s *stub) Check(tracking.Order) error { return nil }
+
 // Sell implements tracking.Seller.
 func (s *stub) Sell(_ context.Context, o tracking.Order, again bool) (tracking.Sale, error) {
 	if err := s.ask(fmt.Sprintf("sell %s %v", o.Tag.Purchase, again)); err != nil {

@@ -95,8 +95,8 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	if len(o.Email) > maxEmail && err == nil {
 		err = api.Unsent("the email address has %d characters: want %d at most", len(o.Email), maxEmail)
 	}
-	if o.Price != "" && err == nil {
-		err = api.CheckID("price", o.Price, "")
+	if o.Price != "" && err == nil { // of any form that its maker has chosen
+		err = api.CheckID("price", strings.ReplaceAll(o.Price, "-", "_"), "")
 	}
 	if o.Amount != 0 && err == nil {
 		var currency money.Currency
@@ -304,8 +304,29 @@ func (s *sale) post(ctx context.Context, step, path string, form url.Values) (js
 	return raw, err
 }
 
+// Check implements tracking.Seller.
+func (Tracker) Check(o tracking.Order) error {
+	if o.Amount == 0 {
+		return nil
+	}
+	currency, err := money.ParseCurrency(o.Currency)
+	if err == nil {
+		_, err = api.Units(money.New(0, currency))
+	}
+	if err != nil {
+		return &tracking.FieldError{Field: "currency", Problem: err.Error()}
+	}
+	if _, err = api.ChargeUnits(money.New(o.Amount, currency)); err != nil {
+		return &tracking.FieldError{Field: "amount", Problem: err.Error()}
+	}
+	return nil
+}
+
 // asSold returns an error in the words of tracking.Seller.
 func asSold(err error) error {
+	if e, ok := api.Is(err, api.Refused); ok && !e.Maybe {
+		return fmt.Errorf("%w: %w", tracking.ErrStripeKey, err)
+	}
 	if !api.IsRejected(err) {
 		return asTracked(err)
 	}
