@@ -69,7 +69,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
 		imports,
 		one("day", "Charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
-		b.webhooksCommand(), b.unitsCommand())
+		b.webhooksCommand(), b.eventsCommand(), b.unitsCommand())
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	f := root.PersistentFlags()

@@ -98,7 +98,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 	c := p.trackingLeaf("rebuild", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 		var differences []tracking.Difference
 		columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
-		_, err := list(p, rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
+		_, err := list(p, p.rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
 			differences = append(differences, r.Differences...)
 			return r
 		}, columns, func(r *tracking.Rebuilt) []any {
@@ -120,15 +120,37 @@ func (p *program) rebuildCommand() *cobra.Command {
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
-func rebuilt(ctx context.Context, t *tracking.Service, account string) iter.Seq2[*tracking.Rebuilt, error] {
+func (p *program) rebuilt(ctx context.Context, t *tracking.Service,
+	account string) iter.Seq2[*tracking.Rebuilt, error] {
 	return func(yield func(*tracking.Rebuilt, error) bool) {
 		places, err := places(ctx, t, account)
+		if len(places) == 0 && err == nil {
+			return
+		}
+		var of tracking.EventQuery
+		if len(places) == 1 {
+			of.StripeAccount = places[0]
+		}
+		bar := p.progress("events read", 0, func(stop <-chan struct{}) int64 { return countUntil(t.Events(ctx, of), stop) })
+		var all []*tracking.Rebuilt
+		if err == nil {
+			all, err = t.Rebuild(ctx, places, tracking.RebuildSteps{
+				Read: func() { bar.done.Add(1) },
+				Folded: func(done, all int) {
+					if done == 1 {
+						bar.end()
+						bar = p.progress("events folded and compared", int64(all), nil)
+					}
+					bar.done.Store(int64(done))
+				}})
+		}
+		bar.end()
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		for _, at := range places {
-			if r, err := t.Rebuild(ctx, at); !yield(r, err) || err != nil {
+		for _, r := range all {
+			if !yield(r, nil) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -29,6 +30,134 @@ type Difference struct {
 	Folded string `json:"folded"`
 }
 
+// RebuildSteps are called once for each event while a rebuild goes on. None may be nil.
+type RebuildSteps struct {
+	Read   func()              // from the store
+	Folded func(done, all int) // after all are read; their objects are compared meanwhile
+}
+
+// Rebuild folds the stored events of registered Stripe accounts into fresh state and compares it
+// with the stored state, for the objects whose first event is still stored. It changes nothing, and
+// asks Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
+// Stripe never made or has not sent yet. It is counted, and no difference. Its memory does not grow
+// with the events, but with the differences: it sorts them by object in temporary files.
+func (s *Service) Rebuild(ctx context.Context, stripeAccounts []string, step RebuildSteps) (list []*Rebuilt, err error) {
+	of := map[string]*Rebuilt{}
+	for _, at := range stripeAccounts {
+		if _, err := s.ConnectedAccount(ctx, at); err != nil {
+			return nil, err
+		}
+		of[at] = &Rebuilt{StripeAccount: at, Differences: []Difference{}}
+		list = append(list, of[at])
+	}
+	var sorted sorter
+	defer func() { err = errors.Join(err, sorted.close()) }()
+	if err = s.sortEvents(ctx, stripeAccounts, of, &sorted, step.Read); err == nil {
+		err = s.foldSorted(ctx, of, &sorted, step.Folded)
+	}
+	for _, r := range list {
+		slices.SortFunc(r.Differences, func(a, b Difference) int { return strings.Compare(a.ID, b.ID) })
+	}
+	return list, err
+}
+
+func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of map[string]*Rebuilt, to *sorter,
+	read func()) error {
+	for e, err := range s.stored(ctx, stripeAccounts) {
+		if err != nil {
+			return err
+		}
+		read()
+		r := of[e.StripeAccount]
+		if r == nil || !e.Status.Final() || e.Status == Refused {
+			continue
+		}
+		decoded, err := s.decode(e.Body)
+		if err != nil { // its body was too large to be kept
+			r.Unread++
+			continue
+		}
+		r.Events++
+		if id := owner(&decoded.Object); id != "" {
+			if err := to.add(told{e.StripeAccount, id, e.Type, decoded.Object}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *sorter,
+	step func(done, all int)) error {
+	done := 0
+	for part := range sorterFiles {
+		objects := map[[2]string]*folded{}
+		for t, err := range from.each(part) {
+			if err != nil {
+				return err
+			}
+			key := [2]string{t.At, t.ID}
+			if objects[key] == nil {
+				objects[key] = &folded{}
+			}
+			objects[key].add(t)
+			done++
+			step(done, from.n)
+		}
+		for key, f := range objects {
+			if err := s.compare(ctx, of[key[0]], key[1], f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stored yields the stored events of the Stripe accounts: of one among others by its index, else all.
+func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
+	return func(yield func(*Event, error) bool) {
+		others := false
+		for a, err := range s.ConnectedAccounts(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			others = others || a.StripeAccount != stripeAccounts[0]
+		}
+		if !others || len(stripeAccounts) > 1 { // in the order of the store, which is far quicker
+			read(s.o.Store.Scan(ctx, store.Scan{Table: s.events}), eventOf)(yield)
+			return
+		}
+		for row, err := range s.Events(ctx, EventQuery{StripeAccount: stripeAccounts[0]}) {
+			var e *Event
+			if err == nil {
+				e, err = s.Event(ctx, row.ID)
+			}
+			if errors.Is(err, store.ErrNotFound) {
+				continue // expired meanwhile
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// owner returns the id of the payment or subscription that the object is merged into; "" for none, and
+// for charges by billing.
+func owner(o *Object) string {
+	switch {
+	case o.Tag.Charge:
+	case o.Kind == KindCharge || o.Kind == KindRefund || o.Kind == KindDispute:
+		return o.Payment
+	case o.Kind == KindSchedule && o.Subscription != "":
+		return o.Subscription
+	case o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule:
+		return o.ID
+	}
+	return ""
+}
+
 // folded is the state of one object by its events.
 type folded struct {
 	payment      *Payment
@@ -36,71 +165,14 @@ type folded struct {
 	whole        bool // the event of its creation is among them
 }
 
-// Rebuild folds the stored events of a Stripe account into fresh state and compares it with the
-// stored state, for the objects whose first event is still stored. It changes nothing, and asks
-// Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
-// Stripe never made or has not sent yet. It is counted, and no difference.
-func (s *Service) Rebuild(ctx context.Context, stripeAccount string) (*Rebuilt, error) {
-	if _, err := s.ConnectedAccount(ctx, stripeAccount); err != nil {
-		return nil, err
-	}
-	r := &Rebuilt{StripeAccount: stripeAccount, Differences: []Difference{}}
-	objects := map[string]*folded{}
-	for row, err := range s.Events(ctx, EventQuery{StripeAccount: stripeAccount}) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := s.Event(ctx, row.ID)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if !e.Status.Final() || e.Status == Refused {
-			continue
-		}
-		told, err := s.decode(e.Body)
-		if err != nil { // its body was too large to be kept
-			r.Unread++
-			continue
-		}
-		r.Events++
-		fold(objects, told)
-	}
-	for _, id := range slices.Sorted(maps.Keys(objects)) {
-		if err := s.compare(ctx, r, id, objects[id]); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
-}
-
-// fold merges the event into the object it is about. It ignores events of charges by billing.
-func fold(objects map[string]*folded, e Event) {
-	o := e.Object
-	id := o.ID
-	switch {
-	case o.Kind == KindCharge || o.Kind == KindRefund || o.Kind == KindDispute:
-		id = o.Payment
-	case o.Kind == KindSchedule && o.Subscription != "":
-		id = o.Subscription
-	case o.Kind != KindPayment && o.Kind != KindSubscription && o.Kind != KindSchedule:
-		return
-	}
-	if id == "" || o.Tag.Charge {
-		return
-	}
-	f := objects[id]
-	if f == nil {
-		f = &folded{}
-		objects[id] = f
-	}
+func (f *folded) add(t told) {
+	o := t.Object
 	if o.Kind == KindSubscription || o.Kind == KindSchedule {
 		if f.subscription == nil {
-			f.subscription = &Subscription{ID: id, Status: SubscriptionNew}
+			f.subscription = &Subscription{ID: t.ID, Status: SubscriptionNew}
 		}
-		f.whole = f.whole || e.Type == "customer.subscription.created" || id == o.ID &&
-			e.Type == "subscription_schedule.created"
+		f.whole = f.whole || t.Type == "customer.subscription.created" || t.ID == o.ID &&
+			t.Type == "subscription_schedule.created"
 		if o.Schedule == "" && o.Kind == KindSubscription {
 			o.Schedule = f.subscription.Schedule
 		}
@@ -109,9 +181,9 @@ func fold(objects map[string]*folded, e Event) {
 		return
 	}
 	if f.payment == nil {
-		f.payment = &Payment{ID: id, Status: PaymentNew}
+		f.payment = &Payment{ID: t.ID, Status: PaymentNew}
 	}
-	f.whole = f.whole || e.Type == "payment_intent.created"
+	f.whole = f.whole || t.Type == "payment_intent.created"
 	mergePayment(f.payment, o)
 }
 

@@ -2,6 +2,7 @@ package tracking_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -12,11 +13,12 @@ import (
 
 func (d *desk) rebuilt() *tracking.Rebuilt {
 	d.Helper()
-	r, err := d.service.Rebuild(d.Context(), shopAt)
+	step := tracking.RebuildSteps{Read: func() {}, Folded: func(int, int) {}}
+	list, err := d.service.Rebuild(d.Context(), []string{shopAt}, step)
 	if err != nil {
 		d.Fatal(err)
 	}
-	return r
+	return list[0]
 }
 
 // plant changes one attribute of an item behind the service's back.
@@ -30,7 +32,7 @@ func (d *desk) plant(table string, key store.Key, name, value string) {
 
 func TestRebuild(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.service.Rebuild(t.Context(), "acct_none"); !errors.Is(err, tracking.ErrUnregistered) {
+	if _, err := d.service.Rebuild(t.Context(), []string{"acct_none"}, tracking.RebuildSteps{}); !errors.Is(err, tracking.ErrUnregistered) {
 		t.Errorf("of none: %v", err)
 	}
 	pi := func(id, status string) thing {
@@ -86,5 +88,42 @@ func TestRebuild(t *testing.T) {
 	}
 	if r := d.rebuilt(); r.Compared != 0 || r.Partial != 3 {
 		t.Errorf("without the events of the beginning: %+v", r)
+	}
+}
+
+// TestRebuild_ManyAccounts: the events of all are read once, and an id belongs to its account alone.
+func TestRebuild_ManyAccounts(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []string{shopAt, otherAt} {
+		purchase := []string{aPurchase, bPurchase}[i]
+		pi := object(tracking.KindPayment, "pi_1", "requires_payment_method", purchase, tracking.Legacy)
+		d.takes(message(fmt.Sprint("evt_", 2*i), "payment_intent.created", at, pi), tracking.Applied)
+		d.takes(message(fmt.Sprint("evt_", 2*i+1), "payment_intent.succeeded", at,
+			object(tracking.KindPayment, "pi_1", "succeeded", purchase, tracking.Legacy)), tracking.Applied)
+	}
+	d.plant(tables.Tracking.Payments.Name, store.Key{PK: otherAt, SK: "pi_1"}, schema.TrackedStatus, "failed")
+	for _, c := range []struct {
+		of   []string
+		want []int // differences
+		read int
+	}{{[]string{shopAt}, []int{0}, 2}, {[]string{otherAt}, []int{1}, 2}, {[]string{otherAt, shopAt}, []int{1, 0}, 4}} {
+		read, folded := 0, 0
+		list, err := d.service.Rebuild(t.Context(), c.of, tracking.RebuildSteps{Read: func() { read++ },
+			Folded: func(done, all int) {
+				if folded++; done != folded || all != c.read {
+					t.Errorf("%d of %d are folded, want %d of %d", done, all, folded, c.read)
+				}
+			}})
+		if err != nil || len(list) != len(c.want) || read != c.read || folded != c.read {
+			t.Fatalf("%v: %d events are read, %d folded, %v", c.of, read, folded, err)
+		}
+		for i, r := range list {
+			if r.StripeAccount != c.of[i] || r.Events != 2 || r.Compared != 1 || len(r.Differences) != c.want[i] {
+				t.Errorf("%v: got %+v", c.of, r)
+			}
+		}
 	}
 }

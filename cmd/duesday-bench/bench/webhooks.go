@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/stripefake"
 )
 
 const (
@@ -43,10 +45,15 @@ type Webhooks struct {
 	ready         []mac    // of the events after these
 	signed        time.Time
 	base          time.Time
+	accounts      int // connected ones
 }
 
 // OpenWebhooks opens an empty one in the folder, with connected accounts, and listens.
 func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks, error) {
+	return openWebhooks(ctx, dir, cacheBytes, hookAccounts)
+}
+
+func openWebhooks(ctx context.Context, dir string, cacheBytes int64, accounts int) (*Webhooks, error) {
 	tables := schema.New(schema.DefaultPrefix)
 	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
 		CacheBytes: cacheBytes, Holder: "duesday-bench"})
@@ -54,7 +61,7 @@ func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks,
 		return nil, err
 	}
 	w := &Webhooks{store: s, key: secret.New("whsec_of_the_benchmark"), stop: func() {}, served: make(chan error, 1),
-		base: time.Now()}
+		base: time.Now(), accounts: accounts}
 	if err := w.open(ctx, tables); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -66,12 +73,11 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 		return err
 	}
 	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation,
-		Own:    "acct_" + idTail,
-		Decode: event.Decode, Finder: nobody{}, Seller: nobody{}})
+		Own: stripefake.DefaultAccount, Decode: event.Decode, Finder: nobody{}, Seller: nobody{}})
 	if err != nil {
 		return err
 	}
-	for n := range hookAccounts {
+	for n := range w.accounts {
 		if _, err := w.service.Register(ctx, fmt.Sprintf("00000000-0000-4000-8000-%012d", n),
 			stripeID("acct", n)); err != nil {
 			return err
@@ -131,7 +137,7 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 		if i >= n || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		o := tracking.Order{Merchant: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%hookAccounts), Kind: kind,
+		o := tracking.Order{Merchant: fmt.Sprintf("00000000-0000-4000-8000-%012d", i%w.accounts), Kind: kind,
 			Key:      fmt.Sprint(kind, i),
 			Customer: stripeID("cus", i), Amount: 4900, Currency: "USD"}
 		if kind == tracking.Subscribe {
@@ -170,6 +176,36 @@ func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duratio
 	w.made += units // no event was begun after the last one
 	w.paid = (w.made + len(w.templates) - 1) / len(w.templates)
 	return units, took, err
+}
+
+// MakeEvents makes a store in the folder with so many events of one connected account, about a third
+// as many payments, and a tenth as many subscriptions. They are ingested without HTTP.
+func MakeEvents(ctx context.Context, dir string, cacheBytes int64, workers, events int) (err error) {
+	w, err := openWebhooks(ctx, dir, cacheBytes, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.sell(ctx, tracking.Subscribe, &w.subscriptions, events/10+1); err != nil {
+		return err
+	}
+	if err := w.sell(ctx, tracking.Legacy, &w.payments, events/len(w.templates)+1); err != nil {
+		return err
+	}
+	_, _, err = load(workers, 24*time.Hour, func(_, i int) (bool, error) {
+		if i >= events {
+			return false, nil
+		}
+		e := w.event(i)
+		body := slices.Clone(w.templates[e.template].body)
+		e.fill(&w.templates[e.template], body)
+		v, err := w.service.Ingest(ctx, body, tracking.Origin{Connect: true, Source: tracking.FromWebhook})
+		if err == nil && (v.Status != tracking.Applied || v.Duplicate) {
+			err = fmt.Errorf("event %s: %s, %s", v.Event, v.Status, v.Reason)
+		}
+		return true, err
+	})
+	return err
 }
 
 // nobody is a Stripe that takes orders alone: purchases are made from their customer's number. It

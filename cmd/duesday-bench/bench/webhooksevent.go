@@ -15,6 +15,7 @@ type hookEvent struct {
 	event    int // number
 	object   int // number of the payment or the subscription, and of its customer
 	payment  int // number of the payment
+	account  int // number of the connected account
 	created  int64
 	purchase string
 }
@@ -33,6 +34,7 @@ func (w *Webhooks) event(i int) hookEvent {
 		e.object = int(uint32(estimate.Scatter(n))) % len(w.subscriptions)
 		e.purchase, e.payment = w.subscriptions[e.object], firstInvoice+i
 	}
+	e.account = e.object % w.accounts
 	return e
 }
 
@@ -40,7 +42,7 @@ func (e *hookEvent) fill(t *template, body []byte) {
 	t.text(body, slotPurchase, e.purchase)
 	t.number(body, slotCreated, int(e.created))
 	t.number(body, slotEvent, estimate.Scatter(e.event))
-	t.number(body, slotAccount, e.object%hookAccounts)
+	t.number(body, slotAccount, e.account)
 	t.number(body, slotCustomer, e.object)
 	t.number(body, slotPayment, e.payment)
 	t.number(body, slotSubscription, e.object)
