@@ -116,7 +116,10 @@ func (p *program) rebuildCommand() *cobra.Command {
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
 			"account that is registered)")
-	return checked(c, func([]string) error { return checkAccountFlag(account, true) })
+	return checked(c, func([]string) error {
+		p.cache = min(auditCache, p.cfg.CacheBytes) // everything is read once
+		return checkAccountFlag(account, true)
+	})
 }
 
 // rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
