@@ -15,22 +15,25 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) erro
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
 	}
-	if r.Header.Get("Stripe-Signature") == "" { // before the body of a caller without a secret is read
+	header := r.Header.Get("Stripe-Signature")
+	if header == "" {
 		return s.refuse(r, errUnsigned)
 	}
-	buffer := s.buffer()
-	err := readInto(buffer, w, r, maxEvent)
+	check, err := s.o.Verify(header, h.Secrets, s.o.Now()) // before the body of a stranger is read
 	if err != nil {
+		return s.refuseSignature(r, h, err)
+	}
+	buffer := s.buffer()
+	if err := readInto(buffer, w, r, maxEvent); err != nil {
 		s.recycle(buffer)
 		return s.refuse(r, err)
 	}
-	_, err = s.o.Verify(r.Header.Get("Stripe-Signature"), buffer.Bytes(), h.Secrets, s.o.Now())
-	if s.o.Signed != nil {
-		s.o.Signed(h.Path, err == nil)
-	}
-	if err != nil {
+	if _, err = check(buffer.Bytes()); err != nil {
 		s.recycle(buffer)
-		return s.refuse(r, refusef(http.StatusBadRequest, "signature", "%v", err))
+		return s.refuseSignature(r, h, err)
+	}
+	if s.o.Signed != nil {
+		s.o.Signed(h.Path, true)
 	}
 	verdict, err := s.o.Inbox.Ingest(r.Context(), buffer.Bytes(),
 		tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook})
@@ -51,6 +54,13 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) erro
 }
 
 var errUnsigned = &refusal{http.StatusBadRequest, "signature", "there is no Stripe-Signature"}
+
+func (s *server) refuseSignature(r *http.Request, h *Hook, err error) error {
+	if s.o.Signed != nil {
+		s.o.Signed(h.Path, false)
+	}
+	return s.refuse(r, refusef(http.StatusBadRequest, "signature", "%v", err))
+}
 
 // refuse logs a refused event with its reason, without parts of the body.
 func (s *server) refuse(r *http.Request, err error) error {

@@ -110,6 +110,31 @@ func TestHook_Refuses(t *testing.T) {
 	}
 }
 
+// TestHook_StrangersBodyIsNotRead: a header without the form or the time of a signature is refused
+// before the body.
+func TestHook_StrangersBodyIsNotRead(t *testing.T) {
+	w := newWorld()
+	h := w.handler(t)
+	for signature, read := range map[string]bool{
+		"": false, "t=1": false, "what is this": false,
+		"t=1,v1=" + strings.Repeat("a", 64):                              false,
+		fmt.Sprintf("t=%d,v1=%s", w.now.Unix(), "0123"):                  false,
+		event.Sign(nil, newSecret, w.now.Add(-301*time.Second)):          false,
+		event.Sign(nil, newSecret, w.now.Add(301*time.Second)):           false,
+		event.Sign(nil, secret.New("whsec_forged"), w.now):               true,
+		fmt.Sprintf("t=%d,v1=%s", w.now.Unix(), strings.Repeat("a", 64)): true,
+	} {
+		body := strings.NewReader(eventBody)
+		r := httptest.NewRequest("POST", platformPath, body)
+		r.Header.Set("Stripe-Signature", signature)
+		a := httptest.NewRecorder()
+		h.ServeHTTP(a, r)
+		if a.Code != 400 || (body.Len() == 0) != read {
+			t.Errorf("%q: got %d, and %d bytes of the body are left", signature, a.Code, body.Len())
+		}
+	}
+}
+
 func TestHook_SizeOfBodies(t *testing.T) {
 	w := newWorld()
 	server := w.serve(t)

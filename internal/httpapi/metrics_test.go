@@ -80,20 +80,23 @@ func TestSigned(t *testing.T) {
 	bad := errors.New("another secret")
 	h := httpapi.New(httpapi.Options{Shop: &world{}, Inbox: &world{}, Hooks: []httpapi.Hook{{Path: platformPath,
 		Secrets: []secret.Text{newSecret}}}, Signed: func(path string, good bool) { told = append(told, fmt.Sprint(path, good)) },
-		Verify: func(header string, _ []byte, _ []secret.Text, _ time.Time) (int, error) {
-			if header == "good" {
-				return 0, nil
+		Verify: func(header string, _ []secret.Text, _ time.Time) (func([]byte) (int, error), error) {
+			switch header {
+			case "bad":
+				return nil, bad
+			case "of another body":
+				return func([]byte) (int, error) { return 0, bad }, nil
 			}
-			return 0, bad
+			return func([]byte) (int, error) { return 0, nil }, nil
 		}})
-	for _, signature := range []string{"bad", "", "good"} { // none is no signature
+	for _, signature := range []string{"bad", "", "of another body", "good"} { // none is no signature
 		r := httptest.NewRequest("POST", platformPath, strings.NewReader("{}"))
 		if signature != "" {
 			r.Header.Set("Stripe-Signature", signature)
 		}
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if want := []string{platformPath + "false", platformPath + "true"}; !slices.Equal(told, want) {
+	if want := []string{platformPath + "false", platformPath + "false", platformPath + "true"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 }

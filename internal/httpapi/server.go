@@ -38,10 +38,11 @@ type Options struct {
 	Shop   Shop
 	Record Record
 
-	// Verify returns an error unless the body was signed with one of the secrets. Its errors are shown
-	// to the sender. Needed with Hooks.
-	Verify func(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error)
-	Hooks  []Hook // may be none
+	// Verify returns an error unless the form and time of the header are right; check, one unless one of
+	// the secrets has signed the body. The errors are shown to the sender. Needed with Hooks.
+	Verify func(header string, secrets []secret.Text, now time.Time) (check func(body []byte) (which int, err error),
+		err error)
+	Hooks []Hook // may be none
 
 	Keys      Keys   // of the callers of /v1 and /metrics; nil: nobody has one
 	CursorKey []byte // signs the cursors of lists; the same in every process

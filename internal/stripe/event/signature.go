@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,9 +18,9 @@ import (
 var (
 	// ErrSignature means a header that is missing, malformed, or not made with one of the secrets.
 	ErrSignature = errors.New("webhook signature")
-	// ErrStale means a right signature made too long ago: somebody sends an old webhook again.
+	// ErrStale means a time too long ago: somebody sends an old webhook again.
 	ErrStale = errors.New("webhook signature is too old")
-	// ErrFuture means a right signature made too far in the future: one of the clocks is wrong.
+	// ErrFuture means a time too far in the future: one of the clocks is wrong.
 	ErrFuture = errors.New("webhook signature is from the future")
 )
 
@@ -32,26 +33,37 @@ const (
 	maxHeader     = 4096 // bytes
 )
 
-// Verify checks a webhook's body against its header Stripe-Signature, which has a time t and one or
-// more signatures v1. One of the secrets must have signed the body, as it came, at most 300 seconds
-// before or after now. Verify returns the place of that secret. It ignores other schemes, and a
-// zero secret, which signs nothing.
+// Verify reads the header Stripe-Signature of a webhook before its body is read: a time t at most 300
+// seconds before or after now, and one or more signatures v1 of 64 hexadecimal digits. It ignores
+// other schemes, malformed v1, and a zero secret, which signs nothing. Its errors are ErrSignature,
+// ErrStale and ErrFuture.
 //
-// Errors are ErrSignature, ErrStale and ErrFuture; the last two are of right signatures alone. None
-// repeats a signature or a secret. The running time depends on the lengths of the arguments, and
-// not on the secret or signature that matches, or on how nearly one does.
-func Verify(header string, body []byte, secrets []secret.Text, now time.Time) (which int, err error) {
+// check returns the place of the first secret that signed the body, as it came, or ErrSignature. Its
+// running time depends on the lengths of the body and of the lists, and not on the secret or
+// signature that matches, or on how nearly one does. No error repeats a signature or a secret.
+func Verify(header string, secrets []secret.Text, now time.Time) (check func(body []byte) (which int, err error),
+	err error) {
 	h, err := parseSignature(header)
-	if err != nil {
-		return 0, err
+	age := now.Sub(h.at)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.ContainsFunc(secrets, func(key secret.Text) bool { return !key.IsZero() }):
+		return nil, fmt.Errorf("%w: there is no secret to check it with", ErrSignature)
+	case age > signatureTolerance:
+		return nil, fmt.Errorf("%w: at most %v are allowed", ErrStale, signatureTolerance)
+	case age < -signatureTolerance:
+		return nil, fmt.Errorf("%w: at most %v are allowed; is this machine's clock right", ErrFuture, signatureTolerance)
 	}
+	return func(body []byte) (int, error) { return h.check(body, secrets) }, nil
+}
+
+func (h *signatureHeader) check(body []byte, secrets []secret.Text) (which int, err error) {
 	which = -1
-	some := false
 	for i, key := range secrets {
 		if key.IsZero() {
 			continue
 		}
-		some = true
 		want := signature(h.t, body, key)
 		for _, got := range h.v1 {
 			if hmac.Equal(got, want) && which < 0 {
@@ -59,15 +71,8 @@ func Verify(header string, body []byte, secrets []secret.Text, now time.Time) (w
 			}
 		}
 	}
-	switch age := now.Sub(h.at); {
-	case !some:
-		return 0, fmt.Errorf("%w: there is no secret to check it with", ErrSignature)
-	case which < 0:
+	if which < 0 {
 		return 0, fmt.Errorf("%w: it was not made with a secret of this endpoint, or not of this body", ErrSignature)
-	case age > signatureTolerance:
-		return 0, fmt.Errorf("%w: at most %v are allowed", ErrStale, signatureTolerance)
-	case age < -signatureTolerance:
-		return 0, fmt.Errorf("%w: at most %v are allowed; is this machine's clock right", ErrFuture, signatureTolerance)
 	}
 	return which, nil
 }
@@ -76,7 +81,7 @@ func Verify(header string, body []byte, secrets []secret.Text, now time.Time) (w
 type signatureHeader struct {
 	t  string // as written, since it is signed so
 	at time.Time
-	v1 [][]byte // nil for a signature in other than hexadecimal digits: it matches nothing
+	v1 [][]byte
 }
 
 func parseSignature(header string) (h signatureHeader, err error) {
@@ -99,11 +104,9 @@ func parseSignature(header string) (h signatureHeader, err error) {
 			h.t = value
 			times++
 		case name == "v1":
-			mac, err := hex.DecodeString(value)
-			if err != nil {
-				mac = nil
+			if mac, err := hex.DecodeString(value); err == nil && len(mac) == sha256.Size {
+				h.v1 = append(h.v1, mac)
 			}
-			h.v1 = append(h.v1, mac)
 		}
 	}
 	seconds, err := strconv.ParseUint(h.t, 10, 40)
@@ -113,7 +116,7 @@ func parseSignature(header string) (h signatureHeader, err error) {
 	case err != nil:
 		return wrong("t is no Unix time")
 	case len(h.v1) == 0:
-		return wrong("the header has no v1")
+		return wrong("the header has no v1 of 64 hexadecimal digits")
 	case len(h.v1) > maxSignatures:
 		return wrong("the header has more than %d v1", maxSignatures)
 	}

@@ -2,7 +2,6 @@ package event
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -191,8 +190,12 @@ func TestDecodeEvent_versions(t *testing.T) {
 // decode verifies the webhook and decodes it.
 func (w *eventWorld) decode(g webhook) tracking.Event {
 	w.t.Helper()
-	if which, err := Verify(g.signature, g.body, []secret.Text{secret.New("whsec_other"), w.secrets[g.version]},
-		w.fake.Now()); err != nil && strings.Contains(err.Error(), "not made") || err == nil && which != 1 {
+	header, err := parseSignature(g.signature) // by the machine's clock, not by the fake's
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if which, err := verify(g.signature, g.body, []secret.Text{secret.New("whsec_other"), w.secrets[g.version]},
+		header.at); err != nil || which != 1 {
 		w.t.Errorf("signature: %d, %v", which, err)
 	}
 	e, err := Decode(g.body)
