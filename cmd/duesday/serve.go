@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
@@ -50,6 +51,7 @@ type serveFlags struct {
 	noPoll              bool
 	create              bool
 	keyed               bool // there was an API key at the start
+	limits              limitFlags
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -74,18 +76,17 @@ func (p *program) serveCommand() *cobra.Command {
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
 	f.BoolVar(&o.create, "create", false, "make the store if there is none")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events: duesday poll does")
-	return checked(c, func([]string) error {
-		if f.Changed("poll-every") && o.noPoll {
-			return usagef("--poll-every and --no-poll: give one of them")
-		}
-		return o.check()
-	})
+	o.limits.add(f)
+	return checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
 
 func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
 
 // check refuses invalid flags before anything is opened.
-func (o *serveFlags) check() error {
+func (o *serveFlags) check(f *pflag.FlagSet) error {
+	if f.Changed("poll-every") && o.noPoll {
+		return usagef("--poll-every and --no-poll: give one of them")
+	}
 	if err := o.checkDay(); err != nil {
 		return err
 	}
@@ -126,6 +127,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	if p.env("GOGC") == "" { // the heap is small beside the block cache, which the collector does not see
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
+	defer p.limitMemory()()
 	// Bound before the store is made: a taken address leaves nothing behind.
 	l, err := listenAt(ctx, o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -152,8 +154,9 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			return err
 		}
 		at, _ := l.Addr().(*net.TCPAddr)
-		options := server.Options{Listener: l, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
-			Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
+		options := server.Options{Listener: l, Connections: o.limits.connections, Now: machine, Clock: clock, Log: s.log,
+			Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
+				Proxies: o.limits.trusted,
 				Metrics: status.Handler(status.NewRegistry(watch.Last)),
 				Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy && !o.keyed}}
 		if !follows {

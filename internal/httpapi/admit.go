@@ -34,7 +34,7 @@ func keyOf(r *http.Request) *key.Key {
 
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cross.Check(r); err != nil {
-		s.o.Log.WarnContext(r.Context(), "httpapi: refused a request of another origin", "remote", r.RemoteAddr)
+		s.warn(r, "cross_origin", "httpapi: refused a request of another origin")
 		return errCross
 	}
 	k, err := s.admit(w, r)
@@ -73,8 +73,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error)
 	if !errors.Is(err, key.ErrRefused) { // the store does not answer
 		return nil, err
 	}
-	s.o.Log.WarnContext(r.Context(), "httpapi: refused a request without a valid API key", "remote", r.RemoteAddr, "code", codeKey,
-		"error", shown(err.Error()))
+	s.warn(r, codeKey, "httpapi: refused a request without a valid API key", "code", codeKey, "error", shown(err.Error()))
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return nil, refusal
 }

@@ -68,6 +68,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				s.o.Now().Sub(begun))
 		}
 	}()
+	if r.Body != nil && r.Body != http.NoBody {
+		in := &body{ReadCloser: r.Body, left: &s.left}
+		defer in.release()
+		r.Body = in
+	}
 	s.route(a, r)
 }
 
@@ -141,7 +146,7 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
-			s.o.Log.WarnContext(r.Context(), "httpapi: not ready", "error", shown(err.Error()))
+			s.warn(r, "unready", "httpapi: not ready", "error", shown(err.Error()))
 			text := "not ready"
 			if lack, ok := errors.AsType[Lack](err); ok {
 				text += ": " + string(lack)

@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -68,44 +66,6 @@ func (s *server) refuse(r *http.Request, err error) error {
 	if errors.Is(err, tracking.ErrBody) {
 		f.Text = tracking.ErrBody.Error()
 	}
-	s.o.Log.WarnContext(r.Context(), "httpapi: refused an event", "route", routeOf(r), "remote", r.RemoteAddr, "code", f.Code, "error", f.Text)
+	s.warn(r, routeOf(r)+" "+f.Code, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
 	return err
-}
-
-func (s *server) buffer() *bytes.Buffer {
-	if b, ok := s.bodies.Get().(*bytes.Buffer); ok {
-		return b
-	}
-	return new(bytes.Buffer)
-}
-
-// recycle keeps an unused buffer for the next event, unless a large event has grown it.
-func (s *server) recycle(b *bytes.Buffer) {
-	if b.Cap() <= maxPooled {
-		b.Reset()
-		s.bodies.Put(b)
-	}
-}
-
-// readInto reads the body of a request, whole or not at all.
-func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
-	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return refusef(http.StatusUnsupportedMediaType, "encoding", "the body is encoded (%s): want it plain", e)
-	}
-	if r.ContentLength > most {
-		return tooLarge(w, most)
-	}
-	if _, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			return tooLarge(w, most)
-		}
-		return refusef(http.StatusBadRequest, "broken", "the body broke off")
-	}
-	return nil
-}
-
-// tooLarge has the connection closed: the rest of the body is not waited for.
-func tooLarge(w http.ResponseWriter, most int64) error {
-	w.Header().Set("Connection", "close")
-	return refusef(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", most)
 }

@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/listen"
@@ -55,6 +57,9 @@ type Options struct {
 	// only this machine reaches the server.
 	Metrics http.Handler
 	Open    bool
+	// Proxies are the addresses of proxies that tell the truth in X-Forwarded-For; none: RemoteAddr is
+	// the caller's.
+	Proxies []netip.Prefix
 	// Signed is told of each signature at a hook; nil: nobody is.
 	Signed func(path string, good bool)
 }
@@ -73,11 +78,13 @@ const (
 )
 
 type server struct {
-	o      Options
-	hooks  map[string]*Hook // by path
-	api    *http.ServeMux
-	cross  *http.CrossOriginProtection
-	bodies sync.Pool // of *bytes.Buffer
+	o       Options
+	hooks   map[string]*Hook // by path
+	api     *http.ServeMux
+	cross   *http.CrossOriginProtection
+	bodies  sync.Pool    // of *bytes.Buffer
+	left    atomic.Int64 // bytes of allBodies
+	refused refusals
 }
 
 // New returns the handler of all routes.
@@ -88,7 +95,9 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o: o, hooks: map[string]*Hook{}, api: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
+	s := &server{o: o, hooks: map[string]*Hook{}, api: http.NewServeMux(), cross: http.NewCrossOriginProtection(),
+		refused: refusals{seen: map[string]int{}}}
+	s.left.Store(allBodies)
 	for _, h := range o.Hooks {
 		s.hooks[h.Path] = &h
 	}
@@ -111,8 +120,10 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve serves the handler as listen.Serve does, within the limits of this package.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	return listen.Serve(ctx, l, &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}, log)
+// Serve serves the handler as listen.Serve does, within the limits of this package, on at most so
+// many connections.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, connections int, log *slog.Logger) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	return listen.Serve(ctx, listen.Limit(l, server, connections), server, log)
 }

@@ -69,7 +69,7 @@ func running(t *testing.T, w *world, p *pipes) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- httpapi.Serve(ctx, p, w.handler(t), slog.New(slog.NewTextHandler(w, nil))) }()
+	go func() { done <- httpapi.Serve(ctx, p, w.handler(t), 100, slog.New(slog.NewTextHandler(w, nil))) }()
 	return func() error {
 		cancel()
 		return <-done
@@ -84,7 +84,8 @@ func TestServe_SlowCallers(t *testing.T) {
 	}{
 		"header": {"POST " + platformPath + " HTTP/1.1\r\nHost: here\r\n", 5 * time.Second},
 		"body": {"POST " + platformPath +
-			" HTTP/1.1\r\nHost: here\r\nStripe-Signature: t=1\r\nContent-Length: 1000\r\n\r\n{", 15 * time.Second},
+			" HTTP/1.1\r\nHost: here\r\nStripe-Signature: " + signed(newWorld(), "", newSecret) +
+			"\r\nContent-Length: 1000\r\n\r\n{", 15 * time.Second},
 		"idle": {"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n", time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestServe_ListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), slog.New(slog.DiscardHandler)); !errors.Is(err,
+	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), 1, slog.New(slog.DiscardHandler)); !errors.Is(err,
 		net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
 	}

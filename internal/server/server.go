@@ -25,13 +25,14 @@ import (
 
 // Options are the parts of a Server. All are needed unless the field says otherwise.
 type Options struct {
-	Service  *tracking.Service // nil: no Stripe is followed, and the fields for that are not needed
-	Lister   poller.Lister     // Stripe, for the poller
-	Listener net.Listener
-	Mail     func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
-	Day      interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
-	Watch    interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
-	HTTP     httpapi.Options                              // what it answers beside that of the Service
+	Service     *tracking.Service // nil: no Stripe is followed, and the fields for that are not needed
+	Lister      poller.Lister     // Stripe, for the poller
+	Listener    net.Listener
+	Connections int                                          // at most, of the listener
+	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
+	Day         interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
+	Watch       interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
+	HTTP        httpapi.Options                              // what it answers beside that of the Service
 
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
@@ -117,7 +118,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })
 	}
-	served := httpapi.Serve(ctx, s.o.Listener, s.handler, s.o.Log)
+	served := httpapi.Serve(ctx, s.o.Listener, s.handler, s.o.Connections, s.o.Log)
 	cancel()
 	close(stop)
 	grace := time.AfterFunc(drainGrace, finish)

@@ -92,7 +92,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	w.address = l.Addr().String()
-	go func() { w.served <- httpapi.Serve(ctx, l, h, slog.New(slog.DiscardHandler)) }()
+	go func() { w.served <- httpapi.Serve(ctx, l, h, 1024, slog.New(slog.DiscardHandler)) }()
 	return nil
 }
 

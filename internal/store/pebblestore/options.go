@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -68,6 +69,16 @@ const (
 	maxOpenFiles = 1000
 )
 
+// openFiles is the most tables that Pebble has open: a quarter of the files of this process, which
+// needs the rest for connections.
+func openFiles() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return maxOpenFiles
+	}
+	return int(min(maxOpenFiles, uint64(files.Cur)/4))
+}
+
 // formatMajorVersion is pinned: a newer Pebble would otherwise silently make stores that an
 // older Duesday cannot open.
 const formatMajorVersion = pebble.FormatValueSeparation
@@ -92,7 +103,7 @@ func pebbleOptions(o *Options, fs vfs.FS, log pebble.Logger) *pebble.Options {
 		L0CompactionThreshold:       8,
 		L0StopWritesThreshold:       48,
 		LBaseMaxBytes:               256 << 20,
-		MaxOpenFiles:                maxOpenFiles,
+		MaxOpenFiles:                openFiles(),
 		BytesPerSync:                1 << 20,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 3 },
 	}

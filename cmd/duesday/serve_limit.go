@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"math"
+	"net/netip"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	mostConnections = 1024
+	heapPercent     = 80 // of the memory, for the heap; the rest is for stacks, the page cache and others
+)
+
+// limitFlags bound what strangers can have serve take.
+type limitFlags struct {
+	connections int
+	proxies     []string
+	trusted     []netip.Prefix // of proxies
+}
+
+func (o *limitFlags) add(f *pflag.FlagSet) {
+	f.IntVar(&o.connections, "max-connections", mostConnections,
+		"`NUMBER` of connections at a time; at most half of the files that the process may open")
+	f.StringSliceVar(&o.proxies, "trusted-proxy", nil,
+		"`CIDR` of proxies whose X-Forwarded-For names the caller in the log, such as 10.0.0.0/8 (repeatable)")
+}
+
+// check reads the flags. Fewer open files lower the default of connections; a number that was given
+// is refused then.
+func (o *limitFlags) check(f *pflag.FlagSet) error {
+	if o.connections < 1 {
+		return usagef("--max-connections %d: want 1 or more", o.connections)
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return err
+	}
+	if most := max(1, int(min(uint64(files.Cur)/2, math.MaxInt32))); o.connections > most {
+		if f.Changed("max-connections") {
+			return usagef("--max-connections %d: want at most %d, half of the %d files that this process may open (ulimit -Hn)",
+				o.connections, most, files.Cur)
+		}
+		o.connections = most
+	}
+	for _, text := range o.proxies {
+		proxy, err := netip.ParsePrefix(text)
+		if ip, plain := netip.ParseAddr(text); plain == nil {
+			proxy, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		if err != nil {
+			return usagef("--trusted-proxy %q: want an address or a block of them, such as 10.0.0.7 or 10.0.0.0/8", text)
+		}
+		o.trusted = append(o.trusted, proxy)
+	}
+	return nil
+}
+
+// limitMemory has the collector keep the heap within the memory of this process, and returns what
+// undoes that.
+func (p *program) limitMemory() (undo func()) {
+	memory := memoryOf(os.DirFS("/"))
+	if memory == 0 || p.env("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(memory / 100 * heapPercent)
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// memoryOf returns the bytes of the machine's memory, or of the smallest control group around this
+// process; 0 if Linux does not tell.
+func memoryOf(root fs.FS) (least int64) {
+	note := func(text string, unit int64) {
+		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 && n < math.MaxInt64/unit &&
+			(least == 0 || n*unit < least) {
+			least = n * unit
+		}
+	}
+	each := func(file string, line func(string)) {
+		text, _ := fs.ReadFile(root, file) // none: not known
+		for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+			line(s.Text())
+		}
+	}
+	each("proc/meminfo", func(line string) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
+			note(strings.TrimSuffix(rest, " kB"), 1<<10)
+		}
+	})
+	each("proc/self/cgroup", func(line string) {
+		dir, file := "sys/fs/cgroup", "memory.max"
+		fields := strings.SplitN(line, ":", 3)
+		if len(fields) < 3 || fields[1] != "" && fields[1] != "memory" {
+			return
+		}
+		if fields[1] == "memory" { // version 1
+			dir, file = dir+"/memory", "memory.limit_in_bytes"
+		}
+		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+			each(path.Join(dir, group, file), func(line string) { note(line, 1) })
+			if group == "/" {
+				return
+			}
+		}
+	})
+	return least
+}

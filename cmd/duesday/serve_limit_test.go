@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestMemoryOf(t *testing.T) {
+	files := func(pairs ...string) fstest.MapFS {
+		root := fstest.MapFS{}
+		for i := 0; i < len(pairs); i += 2 {
+			root[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+		}
+		return root
+	}
+	const info, group = "proc/meminfo", "proc/self/cgroup"
+	machine := "MemTotal:        2048 kB\nMemFree:         1 kB\n"
+	for name, tt := range map[string]struct {
+		root fstest.MapFS
+		want int64
+	}{
+		"not Linux":   {files(), 0},
+		"the machine": {files(info, machine, group, "0::/\n"), 2 << 20},
+		"a container": {files(info, machine, group, "0::/\n", "sys/fs/cgroup/memory.max", "1048576\n"), 1 << 20},
+		"a service, whose slice has less": {files(info, machine, group, "0::/system.slice/duesday.service\n",
+			"sys/fs/cgroup/system.slice/duesday.service/memory.max", "max\n", "sys/fs/cgroup/system.slice/memory.max",
+			"524288\n"), 512 << 10},
+		"more than there is": {files(info, machine, group, "0::/a\n", "sys/fs/cgroup/a/memory.max", "9999999\n"), 2 << 20},
+		"version 1": {files(info, machine, group, "9:cpu:/b\n4:memory:/a\n0::/\n",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes", "4096\n", "sys/fs/cgroup/memory/memory.limit_in_bytes",
+			"9223372036854771712\n"), 4096},
+		"nonsense": {files(info, "MemTotal: many kB\n", group, "0:/..\n:\n0::../../..\n"), 0},
+	} {
+		if got := memoryOf(tt.root); got != tt.want {
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+func TestServe_LimitFlags(t *testing.T) {
+	c := newCLI(t)
+	for flags, want := range map[string]string{
+		"--max-connections 0":            "--max-connections 0: want 1 or more",
+		"--max-connections 2000000000":   "want at most ",
+		"--trusted-proxy proxy.internal": `--trusted-proxy "proxy.internal": want an address`,
+		"--trusted-proxy 10.0.0.0/33":    `--trusted-proxy "10.0.0.0/33": want an address`,
+	} {
+		r := c.run(append([]string{"serve"}, strings.Fields(flags)...)...)
+		if r.code != exitUsage || !strings.Contains(r.errors, want) {
+			t.Errorf("%s: exit %d, %s", flags, r.code, r.errors)
+		}
+	}
+}
+
+// TestServe_ManyConnections: more idle connections than the process may open files leave the store its
+// own, and new callers are answered.
+func TestServe_ManyConnections(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := "pebble:" + dir + "/data"
+	serve := exec.Command("sh", "-c", `ulimit -n 300; exec "$0" "$@"`, self, "serve", "--create", "--json", "--listen",
+		"127.0.0.1:0", "--store", store, "--processor", "sandbox:"+dir+"/ledger", "--mail", dir+"/mail")
+	serve.Env = append(os.Environ(), envProduct+"=1")
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	address := decode(t, line).(map[string]any)["address"].(string)
+	for i := range 420 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 { // kept alive; the others never send anything
+			fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
+		}
+	}
+	// A backup flushes and copies the store, in the process that holds it.
+	mustRun(t, process(t, nil, "store", "backup", "--to", dir+"/backup", "--store", store))
+	r, err := http.Get("http://" + address + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusOK {
+		t.Errorf("/readyz: got %d", r.StatusCode)
+	}
+	if err := serve.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Error(err)
+	}
+}
