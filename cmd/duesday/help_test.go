@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/server"
@@ -141,9 +142,9 @@ func TestHelp_Names(t *testing.T) {
 	texts := helpTexts()
 	for path, names := range map[string][]string{
 		"duesday mail preview": {strings.Join(mail.Kinds(), ", ")},
-		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase},
+		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase, config.EnvAPIKey, config.EnvPollSecret},
 		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey, config.EnvAPIKey,
-			config.EnvWebhookSecrets, config.EnvConnectSecrets},
+			config.EnvWebhookSecrets, config.EnvConnectSecrets, config.EnvPollSecret, "  " + httpapi.PollPath + " "},
 		"duesday stripe-fake": {"http://" + stripeFakeAddress + "/v1/", useOfStripeFake("http://" + stripeFakeAddress), stripeFakeKey,
 			server.ConnectPath},
 		"duesday demo":       {demoFolder},

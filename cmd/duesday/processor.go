@@ -207,6 +207,14 @@ func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 	}
 }
 
+// stripeNow returns Stripe's clock by its last answer, or ours before one.
+func (p *program) stripeNow(client *api.Client) func() time.Time {
+	return func() time.Time {
+		ahead, _ := client.ClockAhead()
+		return p.now().Add(ahead)
+	}
+}
+
 // warnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.
 func (p *program) warnOfClock(ctx context.Context, s *session) {
 	shown, since, err := s.engine.ClockShown(ctx)

@@ -115,7 +115,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	follows := o.follows(&p.cfg, &t)
 	if follows {
-		if err := cmp.Or(invalid(t.Stripe.CheckKey()), readHookSecrets(&t), readAPIKey(&t)); err != nil {
+		if err := cmp.Or(invalid(t.Stripe.CheckKey()), readHookSecrets(&t), readAPIKey(&t), readPoll(&t)); err != nil {
 			return err
 		}
 	}
@@ -138,44 +138,50 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 	n := need{create: o.create, take: true, processor: true, follows: follows}
-	return p.with(ctx, n, func(s *session) error {
-		if err := p.takeTimes(ctx, s, o); err != nil {
-			return err
+	return p.with(ctx, n, func(s *session) error { return p.serveStore(ctx, s, o, &t, l, machine) })
+}
+
+// serveStore serves the open store on the listener, by the machine's clock.
+func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking, l net.Listener,
+	machine func() time.Time) error {
+	if err := p.takeTimes(ctx, s, o); err != nil {
+		return err
+	}
+	if settings, err := s.engine.Settings(ctx); err != nil || s.post.check(settings) != nil {
+		return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
+	}
+	clock := cmp.Or(p.clock, clock.Machine(machine))
+	watch := p.watch(s, clock)
+	keys := p.keys(s, machine, t.APIKey)
+	defer keys.Wait()
+	var err error
+	if o.keyed, err = keys.Any(ctx); err != nil {
+		return err
+	}
+	at, _ := l.Addr().(*net.TCPAddr)
+	options := server.Options{Listener: l, Connections: o.limits.connections, Now: machine, Clock: clock, Log: s.log,
+		Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
+			Proxies: o.limits.trusted,
+			Metrics: status.Handler(status.NewRegistry(watch.Last)),
+			Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy && !o.keyed}}
+	if !o.follows(&p.cfg, t) {
+		return p.runServer(ctx, s, o, followed{}, options)
+	}
+	following := tracking.Options{Automations: p.automations(o)}
+	return p.track(ctx, s, t, true, following, func(f followed) error {
+		watch.In.Endpoints = new(status.Endpoints)
+		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
+		if !clock.Test() {
+			watch.In.Offset = s.follow(f.processor.API())
 		}
-		if settings, err := s.engine.Settings(ctx); err != nil || s.post.check(settings) != nil {
-			return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
+		stripe := sell.New(f.processor.API())
+		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll
+		options.StripeNow = p.stripeNow(f.processor.API())
+		options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
+		if !o.noPoll {
+			options.PollEvery = o.every
 		}
-		clock := cmp.Or(p.clock, clock.Machine(machine))
-		watch := p.watch(s, clock)
-		keys := p.keys(s, machine, t.APIKey)
-		defer keys.Wait()
-		var err error
-		if o.keyed, err = keys.Any(ctx); err != nil {
-			return err
-		}
-		at, _ := l.Addr().(*net.TCPAddr)
-		options := server.Options{Listener: l, Connections: o.limits.connections, Now: machine, Clock: clock, Log: s.log,
-			Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
-				Proxies: o.limits.trusted,
-				Metrics: status.Handler(status.NewRegistry(watch.Last)),
-				Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy && !o.keyed}}
-		if !follows {
-			return p.runServer(ctx, s, o, followed{}, options)
-		}
-		following := tracking.Options{Automations: p.automations(o)}
-		return p.track(ctx, s, &t, true, following, func(f followed) error {
-			watch.In.Endpoints = new(status.Endpoints)
-			options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
-			if !clock.Test() {
-				watch.In.Offset = s.follow(f.processor.API())
-			}
-			options.Service, options.Lister = f.service, sell.New(f.processor.API())
-			options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
-			if !o.noPoll {
-				options.PollEvery = o.every
-			}
-			return p.runServer(ctx, s, o, f, options)
-		})
+		return p.runServer(ctx, s, o, f, options)
 	})
 }
 
@@ -194,7 +200,7 @@ func (s *session) ready(ctx context.Context) error {
 func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 	return c.UsesStripe() || !t.Stripe.Key.IsZero() || t.Stripe.KeyFile != "" || len(t.Webhook.List) > 0 ||
 		t.Webhook.File != "" || len(t.Connect.List) > 0 || t.Connect.File != "" || !t.APIKey.IsZero() ||
-		t.APIKeyFile != "" || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
+		t.APIKeyFile != "" || !t.Poll.IsZero() || t.PollFile != "" || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
 }
 
 func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f followed, options server.Options) error {

@@ -142,6 +142,18 @@ func readAPIKey(t *config.Tracking) error {
 	return invalid(config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey))
 }
 
+// readPoll reads the poll secret's file, where there is one, and checks the secret beside the others.
+func readPoll(t *config.Tracking) error {
+	name := config.EnvPollSecret
+	if t.PollFile != "" {
+		name = config.EnvPollSecretFile
+	}
+	if err := readSecret(&t.Poll, &t.PollFile, config.EnvPollSecretFile); err != nil {
+		return err
+	}
+	return invalid(t.CheckPoll(name))
+}
+
 // readSecret reads a secret from its file, which the variable names, unless it is there already.
 func readSecret(into *secret.Text, file *string, variable string) (err error) {
 	if *file == "" || !into.IsZero() {

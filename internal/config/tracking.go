@@ -17,10 +17,15 @@ const (
 	EnvConnectSecretsFile = "DUESDAY_STRIPE_CONNECT_SECRETS_FILE"
 	EnvAPIKey             = "DUESDAY_API_KEY"
 	EnvAPIKeyFile         = "DUESDAY_API_KEY_FILE"
+	EnvPollSecret         = "DUESDAY_POLL_SECRET"
+	EnvPollSecretFile     = "DUESDAY_POLL_SECRET_FILE"
 )
 
 // leastAPIKey is the least number of characters of an API key: fewer can be guessed.
 const leastAPIKey = 16
+
+// leastPollSecret is that of a poll secret, which signs.
+const leastPollSecret = 32
 
 // Tracking has the settings for following Stripe's payments. Secrets come from the environment or
 // from files, and never from the command line.
@@ -33,6 +38,9 @@ type Tracking struct {
 
 	APIKey     secret.Text // for /v1; none when there is none, or it is in APIKeyFile
 	APIKeyFile string
+
+	Poll     secret.Text // signs what pollers elsewhere post; none when there is none, or it is in PollFile
+	PollFile string
 }
 
 // Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
@@ -44,7 +52,8 @@ type Secrets struct {
 // NewTracking reads the settings of the tracking commands. Its errors name the wrong variable, and
 // repeat no secret.
 func NewTracking(c Config, env func(string) string) (Tracking, error) {
-	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile)}
+	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile),
+		Poll: secret.New(env(EnvPollSecret)), PollFile: env(EnvPollSecretFile)}
 	if c.UsesStripe() {
 		t.Processor = c.Processor
 	}
@@ -60,6 +69,9 @@ func NewTracking(c Config, env func(string) string) (Tracking, error) {
 	}
 	if t.Connect, err = newSecrets(env, EnvConnectSecrets, EnvConnectSecretsFile); err != nil {
 		return t, err
+	}
+	if t.PollFile != "" && !t.Poll.IsZero() {
+		return t, bothSet(EnvPollSecret, EnvPollSecretFile)
 	}
 	if t.APIKeyFile != "" && !t.APIKey.IsZero() {
 		return t, bothSet(EnvAPIKey, EnvAPIKeyFile)
@@ -121,6 +133,27 @@ func CheckAPIKey(name string, key secret.Text) error {
 		return fmt.Errorf(
 			"%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand -hex 32 prints",
 			name, leastAPIKey)
+	}
+	return nil
+}
+
+// CheckPoll refuses a poll secret that is easily guessed, or that other people have for other ends: an
+// API key, or a secret of Stripe's. The secrets must have been read from their files. The error begins
+// with the name of its source.
+func (t *Tracking) CheckPoll(name string) error {
+	text := t.Poll.Reveal()
+	same := func(other secret.Text) bool { return other.Reveal() == text }
+	switch {
+	case t.Poll.IsZero():
+		return nil
+	case utf8.RuneCountInString(text) < leastPollSecret || strings.ContainsFunc(text,
+		func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand "+
+			"-hex 32 prints", name, leastPollSecret)
+	case same(t.APIKey) || strings.HasPrefix(text, "dd_"):
+		return fmt.Errorf("%s: this is an API key, and whoever has that may not tell of money: want a secret of its own", name)
+	case slices.ContainsFunc(slices.Concat(t.Webhook.List, t.Connect.List), same) || same(t.Stripe.Key):
+		return fmt.Errorf("%s: this is a secret of Stripe's: want one of its own", name)
 	}
 	return nil
 }

@@ -33,11 +33,12 @@ var kinds = [...]struct {
 }
 
 const (
-	codeKey     = "key"     // the API key is missing, or another one
-	codeField   = "field"   // a tracking.FieldError
-	codeUnknown = "unknown" // of an order: it may or may not have been carried out
-	retryAfter  = "5"       // seconds
-	maxText     = 300       // bytes of an error's text
+	codeSignature = "signature" // of an event or a mark is wrong
+	codeKey       = "key"       // the API key is missing, or another one
+	codeField     = "field"     // a tracking.FieldError
+	codeUnknown   = "unknown"   // of an order: it may or may not have been carried out
+	retryAfter    = "5"         // seconds
+	maxText       = 300         // bytes of an error's text
 )
 
 // A refusal is an error of HTTP itself.

@@ -101,6 +101,9 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	case h != nil:
 		r.Pattern = p
 		err = s.serveHook(w, r, h)
+	case p == PollPath && !s.o.Poll.Given.IsZero():
+		r.Pattern = p
+		err = s.servePoll(w, r)
 	case isAPI(p):
 		err = s.serveAPI(w, r)
 	case p == pathMetric && s.o.Metrics != nil:

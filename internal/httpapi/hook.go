@@ -1,40 +1,58 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"slices"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
+// A Hook is an endpoint for Stripe's events.
+type Hook struct {
+	Path    string        // such as /webhooks/stripe; no other route has it
+	Connect bool          // events of connected accounts come to it
+	Secrets []secret.Text // Stripe's valid signing secrets, any number of them
+}
+
+// A hook has the secrets of pollers, too: those of Stripe, then that of the own poller, then the given
+// one.
+type hook struct {
+	Hook
+	all    []secret.Text
+	closed bool // to everybody outside
+}
+
+func newHook(h Hook, p *Poll) *hook {
+	return &hook{h, slices.Concat(h.Secrets, []secret.Text{p.Own, p.Given}), len(h.Secrets) == 0 && !p.Own.IsZero() &&
+		p.Given.IsZero()}
+}
+
 // serveHook takes an event. The answer 200 means: it is durable. After any other answer Stripe
 // sends it again.
-func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) error {
+func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
 	}
-	header := r.Header.Get("Stripe-Signature")
-	if header == "" {
-		return s.refuse(r, errUnsigned)
-	}
-	check, err := s.o.Verify(header, h.Secrets, s.o.Now()) // before the body of a stranger is read
-	if err != nil {
-		return s.refuseSignature(r, h, err)
-	}
 	buffer := s.buffer()
-	if err := readInto(buffer, w, r, maxEvent); err != nil {
+	which, err := s.signed(buffer, w, r, h.all, maxEvent)
+	by := which - len(h.Secrets) // less than 0: Stripe
+	if err != nil {
 		s.recycle(buffer)
+		if h.closed {
+			return errNoRoute
+		}
+		if f, ok := errors.AsType[*refusal](err); ok && f.code == codeSignature && f != errUnsigned {
+			s.tellSigned(h, false)
+		}
 		return s.refuse(r, err)
 	}
-	if _, err = check(buffer.Bytes()); err != nil {
-		s.recycle(buffer)
-		return s.refuseSignature(r, h, err)
+	if by < 0 {
+		s.tellSigned(h, true)
 	}
-	if s.o.Signed != nil {
-		s.o.Signed(h.Path, true)
-	}
-	verdict, err := s.o.Inbox.Ingest(r.Context(), buffer.Bytes(),
-		tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook})
+	verdict, err := s.ingest(r.Context(), h, by, buffer.Bytes())
 	switch {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
@@ -51,14 +69,33 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *Hook) erro
 	return nil
 }
 
-var errUnsigned = &refusal{http.StatusBadRequest, "signature", "there is no Stripe-Signature"}
-
-func (s *server) refuseSignature(r *http.Request, h *Hook, err error) error {
+// tellSigned tells of a signature that was to be Stripe's.
+func (s *server) tellSigned(h *hook, good bool) {
 	if s.o.Signed != nil {
-		s.o.Signed(h.Path, false)
+		s.o.Signed(h.Path, good)
 	}
-	return s.refuse(r, refusef(http.StatusBadRequest, "signature", "%v", err))
 }
+
+const (
+	byOwnPoller   = 0
+	byGivenPoller = 1
+)
+
+// ingest takes the event by the secret's place behind those of Stripe.
+func (s *server) ingest(ctx context.Context, h *hook, by int, body []byte) (v tracking.Verdict, err error) {
+	from := tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook}
+	if by >= byOwnPoller {
+		from.Source = tracking.FromPoll
+	}
+	if by == byGivenPoller {
+		if body, err = s.o.Poll.Event(ctx, body, h.Connect); err != nil {
+			return v, err
+		}
+	}
+	return s.o.Inbox.Ingest(ctx, body, from)
+}
+
+var errUnsigned = &refusal{http.StatusBadRequest, codeSignature, "there is no Stripe-Signature"}
 
 // refuse logs a refused event with its reason, without parts of the body.
 func (s *server) refuse(r *http.Request, err error) error {

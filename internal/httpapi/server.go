@@ -45,6 +45,7 @@ type Options struct {
 	Verify func(header string, secrets []secret.Text, now time.Time) (check func(body []byte) (which int, err error),
 		err error)
 	Hooks []Hook // may be none
+	Poll  Poll   // zero: the hooks take Stripe's events alone
 
 	Keys      Keys   // of the callers of /v1 and /metrics; nil: nobody has one
 	CursorKey []byte // signs the cursors of lists; the same in every process
@@ -64,13 +65,6 @@ type Options struct {
 	Signed func(path string, good bool)
 }
 
-// A Hook is an endpoint for Stripe's events.
-type Hook struct {
-	Path    string        // such as /webhooks/stripe; no other route has it
-	Connect bool          // events of connected accounts come to it
-	Secrets []secret.Text // the valid signing secrets, any number of them
-}
-
 const (
 	maxEvent  = 1 << 20 // bytes of an event
 	maxForm   = 256 << 10
@@ -79,7 +73,7 @@ const (
 
 type server struct {
 	o       Options
-	hooks   map[string]*Hook // by path
+	hooks   map[string]*hook // by path
 	api     *http.ServeMux
 	cross   *http.CrossOriginProtection
 	bodies  sync.Pool    // of *bytes.Buffer
@@ -95,11 +89,11 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o: o, hooks: map[string]*Hook{}, api: http.NewServeMux(), cross: http.NewCrossOriginProtection(),
+	s := &server{o: o, hooks: map[string]*hook{}, api: http.NewServeMux(), cross: http.NewCrossOriginProtection(),
 		refused: refusals{seen: map[string]int{}}}
 	s.left.Store(allBodies)
 	for _, h := range o.Hooks {
-		s.hooks[h.Path] = &h
+		s.hooks[h.Path] = newHook(h, &o.Poll)
 	}
 	if o.Shop != nil {
 		s.api = s.routes()

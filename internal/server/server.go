@@ -37,10 +37,14 @@ type Options struct {
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
 
-	PollEvery time.Duration    // 0: it does not poll
-	Now       func() time.Time // the machine's clock, by which signatures and polls go
-	Clock     *clock.Clock     // of the store, by which rows of the outbox are due
-	Log       *slog.Logger
+	PollEvery  time.Duration // 0: it does not poll
+	PollSecret secret.Text   // of pollers elsewhere; none: there are none, and Events and StripeNow are not needed
+	Events     Events
+	StripeNow  func() time.Time // Stripe's clock, as far as it is known
+
+	Now   func() time.Time // the machine's clock, by which signatures and polls go
+	Clock *clock.Clock     // of the store, by which rows of the outbox are due
+	Log   *slog.Logger
 }
 
 // A Server serves once.
@@ -62,17 +66,16 @@ func New(o Options) (*Server, error) {
 	answers := o.HTTP
 	answers.Now, answers.Log = o.Now, o.Log
 	if o.Service != nil {
+		answers.Poll = s.poll()
 		s.addHook(HookPath, false, o.WebhookSecrets)
 		s.addHook(ConnectPath, true, o.ConnectSecrets)
 		answers.Inbox, answers.Shop, answers.Record, answers.Verify = o.Service, o.Service, o.Service, event.Verify
 		answers.Hooks, answers.CursorKey = s.hooks, o.Service.CursorKey()
 	}
 	s.handler = httpapi.New(answers)
-	if o.Service == nil || o.PollEvery == 0 {
-		return s, nil
+	if o.Service != nil {
+		s.addPoller(answers.Poll.Own)
 	}
-	s.poller = poller.New(poller.Options{Ledger: o.Service, Lister: o.Lister, Now: o.Now, Log: o.Log,
-		Interval: o.PollEvery})
 	return s, nil
 }
 
@@ -83,7 +86,9 @@ func (s *Server) Base() string { return s.base }
 func (s *Server) Webhooks() []string {
 	list := []string{}
 	for _, h := range s.hooks {
-		list = append(list, s.base+h.Path)
+		if len(h.Secrets) > 0 {
+			list = append(list, s.base+h.Path)
+		}
 	}
 	return list
 }
@@ -133,9 +138,9 @@ const (
 	ConnectPath = "/hooks/stripe/connect" // for events of connected accounts
 )
 
-// addHook opens an endpoint if there are secrets.
+// addHook opens an endpoint if there are secrets, or pollers.
 func (s *Server) addHook(path string, connect bool, secrets []secret.Text) {
-	if len(secrets) > 0 {
+	if len(secrets) > 0 || s.o.PollEvery > 0 || !s.o.PollSecret.IsZero() {
 		s.hooks = append(s.hooks, httpapi.Hook{Path: path, Connect: connect, Secrets: secrets})
 	}
 }

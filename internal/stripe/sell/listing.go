@@ -43,6 +43,22 @@ func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time,
 	return now, nil
 }
 
+// Event returns an event as ListEvents does.
+func (t Tracker) Event(ctx context.Context, at, id string) ([]byte, error) {
+	if err := api.CheckAt(at); err != nil {
+		return nil, err
+	}
+	raw, err := t.api.Get(ctx, at, "/v1/events/"+id, nil)
+	if err != nil {
+		return nil, asTracked(err)
+	}
+	e, err := rawEvent(at, raw)
+	if err == nil && e.ID != id {
+		err = api.Unusable("an event", "it is %s, and %s was asked for", e.ID, id)
+	}
+	return e.Body, err
+}
+
 // rawEvent reads the members that identify an event, and takes white space out of the body. Stripe
 // names the account in events for a Connect endpoint, but not always in a list asked for in its
 // name.

@@ -102,6 +102,35 @@ func TestListEvents(t *testing.T) {
 	}
 }
 
+// An event asked for is as it is listed.
+func TestEvent(t *testing.T) {
+	gone := apitest.Fails(404, apitest.Fields{"type": "invalid_request_error", "code": "resource_missing"})
+	for _, tt := range []struct {
+		name, at string
+		reply    apitest.Reply
+		err      error
+	}{
+		{"of ours", "", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
+		{"of a connected account", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
+		{"another one", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_2")}, billing.ErrUnknown},
+		{"of another account", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_1", apitest.Fields{"account": "acct_2"})},
+			billing.ErrUnknown},
+		{"none", "acct_1", gone, tracking.ErrGone},
+		{"no account", "shop", apitest.Reply{}, billing.ErrInvalid},
+	} {
+		replies := []apitest.Reply{tt.reply}
+		if tt.reply.Status == 0 { // nothing is asked
+			replies = nil
+		}
+		body, err := scripted(t, apitest.NewScript(t, replies...)).Event(t.Context(), tt.at, "evt_1")
+		apitest.WantError(t, tt.name, err, tt.err)
+		if account := `"account":"` + tt.at + `"`; err == nil && (!strings.Contains(string(body), `"evt_1"`) ||
+			strings.Contains(string(body), account) != (tt.at != "")) {
+			t.Errorf("%s: got %s", tt.name, body)
+		}
+	}
+}
+
 // All events of the fake are listed, newest first, and decode as those that it sends.
 func TestListEvents_OfTheFake(t *testing.T) {
 	for _, at := range paidAt {

@@ -51,6 +51,9 @@ type Options struct {
 	MaxQuiet time.Duration    // longest wait of a quiet account; 0: 6 hours
 	Parallel int              // accounts at a time; 0: 64
 	Batch    int              // most missing events of one account in memory; 0: 10000
+
+	// Another poller does the rounds, or the sweeps: then no lost time is compared here either.
+	NoRounds, NoSweeps bool
 }
 
 const (
@@ -94,12 +97,12 @@ func (p *Poller) Run(ctx context.Context) error {
 	defer sweeps.Stop()
 	for ctx.Err() == nil {
 		rounds := time.NewTimer(p.o.Interval) // from the start of a round: a long one does not delay the next
-		if !p.turn(ctx) {
+		if !p.o.NoRounds && !p.turn(ctx) {
 			rounds.Reset(p.o.Interval / hurry)
 		}
 		select {
 		case <-sweeps.C:
-			if p.sweepTurn(ctx) {
+			if p.o.NoSweeps || p.sweepTurn(ctx) {
 				sweeps.Reset(p.o.MaxQuiet)
 			} else {
 				sweeps.Reset(0) // with the next round

@@ -637,3 +637,31 @@ func TestRound_AsksWhoMayBeBack(t *testing.T) {
 		t.Errorf("got %+v, asked %v", r, w.asked)
 	}
 }
+
+// TestRun_Divided: one poller does the rounds and another one the sweeps. A time of which events are lost
+// is compared by the second.
+func TestRun_Divided(t *testing.T) {
+	for _, sweeps := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newPollWorld("acct_a")
+			w.stripe = time.Now().Add(365 * day)
+			w.state("acct_a").Through = w.stripe.Add(-40 * day)
+			w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}}
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			p := w.poller(func(o *Options) { o.NoRounds, o.NoSweeps = sweeps, !sweeps })
+			running.Go(func() { _ = p.Run(ctx) }) // returns nil
+			<-time.After(time.Hour)
+			cancel()
+			running.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if (len(w.since) == 0) != sweeps || (len(w.applied) == 0) == sweeps {
+				t.Errorf("sweeps %v: asked %v, applied %v", sweeps, w.asked, w.applied)
+			}
+			if s := w.state("acct_a"); s.Swept.IsZero() == sweeps || s.Through.Equal(w.stripe) == sweeps {
+				t.Errorf("sweeps %v: got %+v", sweeps, s)
+			}
+		})
+	}
+}

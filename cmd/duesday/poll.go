@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/stripe/sell"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
+)
+
+type pollFlags struct {
+	once, all, sweep bool
+	every            time.Duration
+	to               string // URL of a server elsewhere; "": the store
+}
+
+func (p *program) pollCommand() *cobra.Command {
+	f := new(pollFlags)
+	c := leaf("poll", func(ctx context.Context, _ []string) error {
+		if !f.once && (f.all || f.sweep) {
+			return usagef("--all and --sweep are for one round: give --once, too")
+		}
+		if f.to != "" && f.sweep {
+			return usagef("--to and --sweep: the server there compares the objects by itself")
+		}
+		if err := checkPollEvery(f.every); err != nil {
+			return err
+		}
+		if f.to != "" {
+			return p.pollTo(ctx, f)
+		}
+		return p.poll(ctx, f)
+	})
+	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
+	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
+	c.Flags().BoolVar(&f.sweep, "sweep", false,
+		"with --once: compare the objects themselves, too: Stripe may never have sent an event")
+	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
+	c.Flags().StringVar(&f.to, "to", "",
+		"`URL` of a duesday serve elsewhere, in the place of the store: https, or http on this machine")
+	return c
+}
+
+// A pollView is the JSON of one round, with the sweep if there was one.
+type pollView struct {
+	poller.Report
+	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil: there was none
+	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are not asked for
+}
+
+func (p *program) poll(ctx context.Context, f *pollFlags) error {
+	return p.withTracking(ctx, trackingNeed{stripe: true}, func(t followed) error {
+		return p.pollBy(ctx, f, t.service, t.processor, secret.Redact(p.cfg.Store))
+	})
+}
+
+// pollTo polls for a server elsewhere.
+func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
+	at, err := url.Parse(f.to)
+	if err != nil || at.Host == "" || at.User != nil || at.RawQuery+at.Fragment != "" || at.Scheme != "https" &&
+		(at.Scheme != "http" || at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback()) {
+		return usagef("--to %s: want an address such as https://pay.example, or http on this machine", secret.Redact(f.to))
+	}
+	t, err := config.NewTracking(p.cfg, p.env)
+	if err != nil {
+		return &usageError{err}
+	}
+	if err := cmp.Or(readHookSecrets(&t), readAPIKey(&t), readPoll(&t), readStripeKey(&t.Stripe)); err != nil {
+		return err
+	}
+	if t.APIKey.IsZero() || t.Poll.IsZero() {
+		return usagef("--to needs an API key of scope read in %s, and in %s the secret that the server there has, or each with "+
+			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
+	}
+	stripe, err := newStripe(t.Processor, &t.Stripe, "", p.now, p.logger())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stripe.Close()) }()
+	remote := server.NewRemote(f.to, t.APIKey, t.Poll, p.now)
+	own, _, err := stripe.API().Own(ctx)
+	if err != nil {
+		return explainStripe(err, t.Stripe.APIBase)
+	}
+	for a, err := range remote.ConnectedAccounts(ctx) {
+		if err != nil {
+			return err
+		}
+		if a.Own && a.StripeAccount != own {
+			return fmt.Errorf("the server at %s follows %s, and the key at Stripe is of %s: want a key of the same account",
+				at.Host, a.StripeAccount, own)
+		}
+	}
+	return p.pollBy(ctx, f, remote, stripe, at.Host)
+}
+
+// pollBy polls for the ledger, which is called so.
+func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger, at *stripe.Processor,
+	name string) error {
+	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.now, Log: p.logger(),
+		Interval: f.every, NoSweeps: f.to != ""})
+	if !f.once {
+		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", name, f.every)
+		if err := p.stdout.Flush(); err != nil {
+			return err
+		}
+		return finder.Run(ctx)
+	}
+	v, err := pollOnce(ctx, ledger, finder, f)
+	if err != nil {
+		return err
+	}
+	p.sayPoll(v)
+	return p.json(v)
+}
+
+func pollOnce(ctx context.Context, t poller.Ledger, finder *poller.Poller,
+	f *pollFlags) (v *pollView, err error) {
+	v = new(pollView)
+	if v.Report, err = finder.Round(ctx, f.all); err != nil {
+		return nil, err
+	}
+	if f.sweep {
+		v.Sweep = new(poller.SweepReport)
+		if *v.Sweep, err = finder.Sweep(ctx, true); err != nil {
+			return nil, err
+		}
+	}
+	for a, err := range t.ConnectedAccounts(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if a.Status == tracking.Disconnected {
+			v.Disconnected = append(v.Disconnected, a.StripeAccount)
+		}
+	}
+	return v, nil
+}
+
+func (p *program) sayPoll(v *pollView) {
+	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
+		p.code = exitPerson
+	}
+	if p.cfg.JSON { // the report has what is warned of below
+		return
+	}
+	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
+		plural(v.Listed, "event"), v.Missing, v.Sent)
+	if !v.Through.IsZero() {
+		p.say("every event before %s is here", stamp(v.Through))
+	}
+	if len(v.Disconnected) > 0 {
+		p.say("not asked for, as not connected any more: %s", strings.Join(v.Disconnected, ", "))
+	}
+	failures := v.Failures
+	if s := v.Sweep; s != nil {
+		p.say("%s compared at %s: %d had changed without an event", plural(s.Objects, "object"),
+			plural(s.Accounts, "Stripe account"), s.Changed)
+		failures = append(failures, s.Failures...)
+	}
+	for _, l := range v.Lost {
+		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From),
+			stamp(l.To), p.hint("poll --once --all --sweep"))
+	}
+	section(p, "\nNot got through to:", []string{"  STRIPE ACCOUNT", "WHY"}, failures,
+		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/tracking/poller"
+)
+
+// An Events is Stripe, for events that a poller elsewhere tells of.
+type Events interface {
+	// Event returns the event of the account, "" for our own, as a poller.Lister lists it, or
+	// tracking.ErrGone.
+	Event(ctx context.Context, at, id string) ([]byte, error)
+}
+
+const (
+	stripeKeeps = 30 * 24 * time.Hour // the time for which Stripe lists an event
+	clockSlack  = 5 * time.Second     // Stripe's clock is known to a second, and an answer takes its time
+)
+
+// ask returns the event that the body names as Stripe has it. So a poller's secret tells of nothing that
+// Stripe does not tell.
+func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, error) {
+	e, err := event.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	at := ""
+	if connect {
+		if at = e.StripeAccount; at == "" {
+			return nil, fmt.Errorf("%w: it names no connected account", tracking.ErrEndpoint)
+		}
+	}
+	if body, err = s.o.Events.Event(ctx, at, e.ID); errors.Is(err, tracking.ErrGone) {
+		err = fmt.Errorf("%w: Stripe has no event of this id", tracking.ErrBody)
+	}
+	return body, err
+}
+
+// mark takes how far a poller elsewhere is. Objects are compared here: if events are lost, that begins
+// where they do.
+func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.PollState) error {
+	now := s.o.StripeNow()
+	if p.Through.After(now.Add(clockSlack)) {
+		return &tracking.FieldError{Field: "verified_through", Problem: "must not be ahead of Stripe's clock, which shows " +
+			now.UTC().Format(time.RFC3339)}
+	}
+	a, err := s.o.Service.ConnectedAccount(ctx, stripeAccount)
+	if err != nil {
+		return err
+	}
+	told := a.Polled
+	told.Through, told.Checked, told.Next, told.Quiet, told.Error = p.Through, p.Checked, p.Next, p.Quiet, p.Error
+	if was := a.Polled.Through; !was.IsZero() && was.Before(now.Add(-stripeKeeps)) && was.Before(told.Swept) {
+		told.Swept = was
+	}
+	return s.o.Service.SavePoll(ctx, stripeAccount, told)
+}
+
+// An ownLedger is the Service for the poller of this process. Its events come by the endpoint for
+// webhooks as all others do, signed with a secret that nobody else has.
+type ownLedger struct {
+	*tracking.Service
+	hooks *Remote
+}
+
+// Ingest implements poller.Ledger.
+func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
+	return l.hooks.Ingest(ctx, body, from)
+}
+
+// poll returns what pollers may do.
+func (s *Server) poll() (p httpapi.Poll) {
+	if s.o.PollEvery > 0 {
+		p.Own = secret.New(rand.Text() + rand.Text())
+	}
+	if !s.o.PollSecret.IsZero() {
+		p.Given, p.Event, p.Mark = s.o.PollSecret, s.ask, s.mark
+	}
+	return p
+}
+
+// addPoller makes the poller. With a given secret, others poll, and it compares objects alone.
+func (s *Server) addPoller(own secret.Text) {
+	if s.o.PollEvery == 0 && s.o.PollSecret.IsZero() {
+		return
+	}
+	hooks := NewRemote("http://"+ownHost, secret.Text{}, own, s.o.Now)
+	hooks.client.Transport = inMemory{s.handler}
+	s.poller = poller.New(poller.Options{Ledger: ownLedger{s.o.Service, hooks}, Lister: s.o.Lister, Now: s.o.Now,
+		Log: s.o.Log, Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
+}
+
+const ownHost = "this.process"
+
+// inMemory carries requests to a handler of this process.
+type inMemory struct{ http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := &answer{header: http.Header{}, status: http.StatusOK}
+	m.ServeHTTP(a, r)
+	return &http.Response{StatusCode: a.status, Header: a.header, Body: a, Request: r}, r.Context().Err()
+}
+
+type answer struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Close implements io.Closer.
+func (a *answer) Close() error { return nil }

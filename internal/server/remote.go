@@ -1,0 +1,175 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+const (
+	remoteTimeout = time.Minute
+	remotePage    = "1000"  // rows of a list
+	maxAnswer     = 8 << 20 // bytes
+)
+
+// A Remote is a server elsewhere, for a poller without its store. It reads with an API key of scope
+// read, and posts events and marks signed with the poll secret.
+type Remote struct {
+	base        string
+	key, secret secret.Text
+	now         func() time.Time
+	client      *http.Client
+}
+
+// NewRemote returns the Remote at the base, such as https://pay.example.
+func NewRemote(base string, key, pollSecret secret.Text, now func() time.Time) *Remote {
+	return &Remote{strings.TrimRight(base, "/"), key, pollSecret, now, &http.Client{Timeout: remoteTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Ingest implements poller.Ledger. A body that the server takes for no event is an ErrBody.
+func (r *Remote) Ingest(ctx context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
+	path := HookPath
+	if from.Connect {
+		path = ConnectPath
+	}
+	return v, r.post(ctx, path, body, &v)
+}
+
+// SavePoll implements poller.Ledger.
+func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
+	body, err := json.Marshal(httpapi.Mark{StripeAccount: stripeAccount, Through: p.Through, Checked: p.Checked, Next: p.Next,
+		Quiet: p.Quiet, Error: p.Error})
+	if err != nil {
+		return err
+	}
+	return r.post(ctx, httpapi.PollPath, body, nil)
+}
+
+// Apply implements poller.Ledger. Only Stripe tells of an object's state: the server compares them.
+func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
+	return false, errors.New("objects are compared by the server itself")
+}
+
+// ConnectedAccounts implements poller.Ledger.
+func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
+	type row struct {
+		tracking.ConnectedAccount
+		tracking.PollState // beside the account, where a ConnectedAccount has it inside
+	}
+	return func(yield func(*tracking.ConnectedAccount, error) bool) {
+		for x, err := range pages[row](ctx, r, "/v1/accounts", url.Values{}) {
+			if x.Polled = x.PollState; !yield(&x.ConnectedAccount, err) {
+				return
+			}
+		}
+	}
+}
+
+// Events implements poller.Ledger.
+func (r *Remote) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
+	query := url.Values{}
+	for name, text := range map[string]string{"stripe_account": q.StripeAccount, "subscription": q.Subscription,
+		"from": instant(q.From), "to": instant(q.To)} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	return pages[tracking.EventRow](ctx, r, "/v1/events", query)
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// pages yields the rows of a list, to its end.
+func pages[T any](ctx context.Context, r *Remote, path string, query url.Values) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		query.Set("limit", remotePage)
+		for {
+			var page struct {
+				Data []T    `json:"data"`
+				More bool   `json:"has_more"`
+				Next string `json:"next_cursor"`
+			}
+			if err := r.get(ctx, path+"?"+query.Encode(), &page); err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, row := range page.Data {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if !page.More || page.Next == "" {
+				return
+			}
+			query.Set("cursor", page.Next)
+		}
+	}
+}
+
+func (r *Remote) get(ctx context.Context, path string, into any) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, nil)
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Authorization", "Bearer "+r.key.Reveal())
+	return r.do(q, into)
+}
+
+func (r *Remote) post(ctx context.Context, path string, body []byte, into any) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Stripe-Signature", event.Sign(body, r.secret, r.now()))
+	return r.do(q, into)
+}
+
+// do sends the request, and reads the answer into the value unless that is nil.
+func (r *Remote) do(q *http.Request, into any) error {
+	a, err := r.client.Do(q)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%s at %s: %w", q.URL.Path, q.URL.Host, e.Err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = a.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s at %s: %w", q.URL.Path, q.URL.Host, err)
+	case a.StatusCode == http.StatusOK && (into == nil || len(text) <= maxAnswer && json.Unmarshal(text, into) == nil):
+		return nil
+	}
+	var f struct{ Error, Code string }
+	if json.Unmarshal(text, &f) != nil || a.StatusCode == http.StatusOK {
+		f.Error = "it is no answer of duesday serve"
+	}
+	err = fmt.Errorf("%s at %s answered %d: %s", q.URL.Path, q.URL.Host, a.StatusCode, secret.Short(cmp.Or(f.Error, f.Code)))
+	if f.Code == "body" || a.StatusCode == http.StatusRequestEntityTooLarge {
+		err = fmt.Errorf("%w: %w", tracking.ErrBody, err)
+	}
+	return err
+}
