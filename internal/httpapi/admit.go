@@ -53,6 +53,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		}
 		return wrongMethod(w, none.header.Get("Allow"))
 	}
+	r.Pattern = pattern                                                            // for the log
 	s.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey{}, k))) // sets the path's values
 	return nil
 }
