@@ -94,20 +94,32 @@ func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 
 // readTag takes metadata and returns their Tag: the zero Tag if they are not Duesday's.
 func readTag(r *jsonReader) tracking.Tag {
-	var m map[string]string
-	r.into(&m)
-	t := tracking.Tag{Installation: m[tracking.MetaInstallation]}
-	purchase, subscription := m[tracking.MetaPurchase], m[api.MetaSubscription]
+	var t tracking.Tag
+	var purchase, kind, account, subscription string
+	for name := range r.members() {
+		switch string(name) {
+		case tracking.MetaInstallation:
+			t.Installation = r.str()
+		case tracking.MetaPurchase:
+			purchase = r.str()
+		case tracking.MetaKind:
+			kind = r.str()
+		case api.MetaAccount:
+			account = r.str()
+		case api.MetaSubscription:
+			subscription = r.str()
+		}
+	}
 	switch {
 	case t.Installation == "":
 	case tracking.IsUUID(purchase):
 		t.Purchase = strings.ToLower(purchase)
-		switch k := tracking.Kind(m[tracking.MetaKind]); k {
+		switch k := tracking.Kind(kind); k {
 		case tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment:
 			t.Kind = k
 		}
 	case purchase == "" && subscription != "":
-		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, m[api.MetaAccount], subscription
+		t.Charge, t.ChargeAccount, t.ChargeSubscription = true, account, subscription
 	}
 	return t
 }

@@ -78,7 +78,8 @@ func (r *jsonReader) elements() func(func() bool) {
 	return func(yield func() bool) { r.inside('[', ']', func([]byte) bool { return yield() }) }
 }
 
-// inside lets look take each value in an object or a list, or else skips it. A list has no names.
+// inside lets look take each value in an object or a list, or else skips it; a nil look takes none.
+// A list has no names.
 func (r *jsonReader) inside(open, end byte, look func(name []byte) bool) {
 	if r.peek() != open {
 		r.skip()
@@ -98,7 +99,7 @@ func (r *jsonReader) inside(open, end byte, look func(name []byte) bool) {
 		}
 		r.peek()
 		begin := r.at
-		if !look(name) {
+		if look != nil && !look(name) {
 			r.fail()
 			return
 		}
@@ -123,11 +124,9 @@ func (r *jsonReader) another(end byte) bool {
 func (r *jsonReader) skip() {
 	switch c := r.peek(); c {
 	case '{':
-		for range r.members() {
-		}
+		r.inside('{', '}', nil) // without calls of a loop's body: most values are skipped
 	case '[':
-		for range r.elements() {
-		}
+		r.inside('[', ']', nil)
 	case '"':
 		r.quoted()
 	case 't':
@@ -228,12 +227,17 @@ func (r *jsonReader) quoted() []byte {
 
 // digits skips a number and returns it.
 func (r *jsonReader) digits() []byte {
-	begin := r.at
-	for r.at < len(r.text) && bytes.IndexByte([]byte("0123456789+-.eE"), r.text[r.at]) >= 0 {
-		r.at++
+	begin, plain := r.at, true
+	for ; r.at < len(r.text); r.at++ {
+		if c := r.text[r.at]; c >= '0' && c <= '9' {
+			continue
+		} else if c != '+' && c != '-' && c != '.' && c != 'e' && c != 'E' {
+			break
+		}
+		plain = false
 	}
 	digits := r.text[begin:r.at]
-	if !json.Valid(digits) {
+	if plain = plain && len(digits) > 0 && (digits[0] != '0' || len(digits) == 1); !plain && !json.Valid(digits) {
 		r.fail()
 		return nil
 	}
