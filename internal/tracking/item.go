@@ -15,11 +15,22 @@ import (
 // stampLayout is the time format of the published tables: UTC, and text order is time order.
 const stampLayout = "2006-01-02 15:04:05.000"
 
-func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
+// stamp writes it by way of RFC 3339, which package time does in half the time of another form.
+func stamp(t time.Time) string {
+	t = t.UTC()
+	b := t.AppendFormat(make([]byte, 0, len(stampLayout)), time.RFC3339)
+	day, ms := len(b)-len("T15:04:05Z"), t.Nanosecond()/int(time.Millisecond)
+	b[day] = ' '
+	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)))
+}
 
 // parseStamp returns the zero time if the text is not a stamp.
 func parseStamp(text string) time.Time {
-	t, _ := time.Parse(stampLayout, text)
+	const day, second = len("2006-01-02"), len("2006-01-02 15:04:05")
+	if len(text) != len(stampLayout) || text[day] != ' ' || text[second] != '.' {
+		return time.Time{}
+	}
+	t, _ := time.Parse(time.RFC3339, text[:day]+"T"+text[day+1:]+"Z")
 	return t
 }
 
