@@ -12,7 +12,7 @@ import (
 func TestBody_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
-		packed, err := pack(body)
+		packed, err := pack(nil, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestBody_RoundTrip(t *testing.T) {
 	})
 	for _, n := range []int{0, 1, 1 << 20, maxBody} {
 		body := bytes.Repeat([]byte("a"), n)
-		packed, err := pack(body)
+		packed, err := pack(nil, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestBody_RoundTrip(t *testing.T) {
 			t.Errorf("%d bytes that are all alike take %d", n, len(packed))
 		}
 	}
-	if _, err := pack(make([]byte, maxBody+1)); err == nil {
+	if _, err := pack(nil, make([]byte, maxBody+1)); err == nil {
 		t.Error("packed more than may be read")
 	}
 	if got, err := unpack(nil); got != nil || err != nil {
@@ -44,7 +44,7 @@ func TestBody_RoundTrip(t *testing.T) {
 
 // TestBody_Garbage: whatever is stored is an error, and no panic and no flood.
 func TestBody_Garbage(t *testing.T) {
-	packed, err := pack([]byte(strings.Repeat(`{"id":"evt_1"}`, 100)))
+	packed, err := pack(nil, []byte(strings.Repeat(`{"id":"evt_1"}`, 100)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,18 +68,19 @@ func TestBody_Garbage(t *testing.T) {
 func TestWithoutSecrets(t *testing.T) {
 	for in, want := range map[string]string{
 		`{}`: `{}`,
-		`{"client_secret":"pi_1_secret_a","id":"pi_1"}`:             `{"client_secret":"","id":"pi_1"}`,
-		`{"client_secret" : "pi_1_secret_a" }`:                      `{"client_secret":"" }`,
-		"{\n\"client_secret\"\n:\n\"pi_1_secret_a\"\n}":             "{\n\"client_secret\":\"\"\n}",
-		`{"client_secret":null,"id":"pi_1"}`:                        `{"client_secret":null,"id":"pi_1"}`,
-		`{"client_secret":"a\"b\\","id":"pi_1"}`:                    `{"client_secret":"","id":"pi_1"}`,
-		`{"client_secret":"","id":"pi_1"}`:                          `{"client_secret":"","id":"pi_1"}`,
-		`{"a":{"client_secret":"x"},"b":[{"client_secret":"y"}]}`:   `{"a":{"client_secret":""},"b":[{"client_secret":""}]}`,
-		`{"a":"client_secret","b":"kept"}`:                          `{"a":"client_secret","b":"kept"}`,
-		`{"a":["client_secret","kept"]}`:                            `{"a":["client_secret","kept"]}`,
-		`{"my_client_secret":"kept"}`:                               `{"my_client_secret":"kept"}`,
-		`{"text":"the \"client_secret\" is kept"}`:                  `{"text":"the \"client_secret\" is kept"}`,
-		`{"client_secret":{"client_secret":"x"},"client_secret":1}`: `{"client_secret":{"client_secret":""},"client_secret":1}`,
+		`{"client_secret":"pi_1_secret_a","id":"pi_1"}`:                 `{"client_secret":"","id":"pi_1"}`,
+		`{"client_secret" : "pi_1_secret_a" }`:                          `{"client_secret":"" }`,
+		"{\n\"client_secret\"\n:\n\"pi_1_secret_a\"\n}":                 "{\n\"client_secret\":\"\"\n}",
+		`{"client_secret":null,"id":"pi_1"}`:                            `{"client_secret":null,"id":"pi_1"}`,
+		`{"client_secret":"a\"b\\","id":"pi_1"}`:                        `{"client_secret":"","id":"pi_1"}`,
+		`{"client_secret":"","id":"pi_1"}`:                              `{"client_secret":"","id":"pi_1"}`,
+		`{"a":{"client_secret":"x"},"b":[{"client_secret":"y"}]}`:       `{"a":{"client_secret":""},"b":[{"client_secret":""}]}`,
+		`{"a":"client_secret","b":"kept"}`:                              `{"a":"client_secret","b":"kept"}`,
+		`{"a":["client_secret","kept"]}`:                                `{"a":["client_secret","kept"]}`,
+		`{"my_client_secret":"kept"}`:                                   `{"my_client_secret":"kept"}`,
+		`{"text":"the \"client_secret\" is kept"}`:                      `{"text":"the \"client_secret\" is kept"}`,
+		`{"url":"https://a/pi_1_secret_aZ9/b","c":"seti_2_secret_x-y"}`: `{"url":"https://a/pi_1_secret_/b","c":"seti_2_secret_-y"}`,
+		`{"client_secret":{"client_secret":"x"},"client_secret":1}`:     `{"client_secret":{"client_secret":""},"client_secret":1}`,
 	} {
 		if got := string(withoutSecrets([]byte(in))); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)

@@ -108,7 +108,7 @@ func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, e
 // fileSmaller files a too large event: without its body, if it is large and not needed any more.
 // Else it gives the event up.
 func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarge error) (Verdict, error) {
-	packed, err := pack(e.Body)
+	packed, err := pack(nil, e.Body)
 	switch {
 	case err != nil:
 		return Verdict{}, err
