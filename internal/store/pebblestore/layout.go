@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -61,26 +62,45 @@ func (l *layout) key(k store.Key) []byte {
 	return appendBaseKey(make([]byte, 0, 4+len(k.PK)+len(k.SK)), l.id, k)
 }
 
+// encoding has rooms for the encodings of items, whose length is known at their end.
+var encoding = sync.Pool{New: func() any { return new([]byte) }}
+
 func (l *layout) value(it store.Item) []byte {
-	return l.names.encode(make([]byte, 0, 256), it, func(name string) bool { return !l.IsKey(name) })
+	room := encoding.Get().(*[]byte)
+	*room = l.names.encode((*room)[:0], it, func(name string) bool { return !l.IsKey(name) })
+	value := bytes.Clone(*room)
+	if cap(*room) <= 64<<10 {
+		encoding.Put(room)
+	}
+	return value
 }
 
+// markBytes is about the length of one of the marks, without the item's key.
+const markBytes = 100
+
 func (l *layout) marks(k store.Key, it store.Item) marks {
-	m := make(marks, 0, len(l.indexes)+1)
+	if len(l.indexes) == 0 && l.TTL == "" {
+		return nil
+	}
+	m := make(marks, len(l.indexes), len(l.indexes)+1)
+	b := make([]byte, 0, cap(m)*(markBytes+len(k.PK)+len(k.SK))) // of all rows
+	end := func(begin int) []byte { return b[begin:len(b):len(b)] }
 	for i := range l.indexes {
-		x, r := &l.indexes[i], row{}
+		x, r := &l.indexes[i], &m[i]
 		if ik, ok := x.KeyOf(it); ok {
-			key := make([]byte, 0, 8+len(ik.PK)+len(ik.SK)+len(k.PK)+len(k.SK))
-			r.key = appendIndexKey(key, l.id, x.number, ik, k)
-			r.value = l.names.encode(make([]byte, 0, 128), it,
-				func(name string) bool { return l.Projects(x.Index, name) && !x.holds(name) })
+			begin := len(b)
+			b = appendIndexKey(b, l.id, x.number, ik, k)
+			r.key, begin = end(begin), len(b)
+			b = l.names.encode(b, it, func(name string) bool { return l.Projects(x.Index, name) && !x.holds(name) })
+			r.value = end(begin)
 		}
-		m = append(m, r)
 	}
 	if l.TTL != "" {
 		var r row
 		if at, ok := it.Get(l.TTL).Int64(); ok && at > 0 {
-			r.key = appendExpiryKey(nil, l.id, at, k)
+			begin := len(b)
+			b = appendExpiryKey(b, l.id, at, k)
+			r.key = end(begin)
 		}
 		m = append(m, r)
 	}
