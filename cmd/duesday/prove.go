@@ -25,10 +25,6 @@ func (p *program) proveCommand() *cobra.Command {
 			p.sayProof(s, x)
 			return p.json(viewProof(s, x))
 		})
-	c.Long = `Show all that is known of one period: its due date by the calendar, its reminder, its
-intents as the processor shows them now, declined attempts, receipt, refunds and disputes,
-and why there was at most one charge. It changes nothing. Exits 3 if there was more than
-one, or if the store and the processor contradict each other.`
 	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
 	required(c, "period")
 	return c

@@ -25,18 +25,6 @@ func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: monthFlag(), to: monthFlag()}
 	c := p.storeLeaf("report", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error { return p.report(ctx, s, &f) })
-	c.Long = `Show for each month and currency what was collected (charges), taken outside (manual
-payments), refunded and lost in disputes, what failed, what was recovered (the part of the
-first two that was paid after a decline, or after its period had ended failed), and what is
-outstanding of the periods due in that month: open, due or parked, or failed with the
-subscription past_due. Days are those of the setting time-zone.
-
-Then the monthly recurring revenue: the amounts of active subscriptions that go on, after their
-trial, each by its interval, a year of 12 months or 52 weeks. And the charges that the runs of the next days
-would make, if every one succeeds.
-
-A month is not complete if sums have not been kept since its first day, or if receipts of it have expired,
-so that verify can no longer tell that its sums are right.`
 	c.Flags().Var(&f.from, "from", "the first month (default a year back, or the store's first)")
 	c.Flags().Var(&f.to, "to", "the last month (default this one)")
 	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, today the first")

@@ -171,3 +171,18 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	c.must("settings", "set", "catch-up=")
 	c.must("run", "payments")
 }
+
+// TestSettings_Everywhere: the help and the object of settings show have each of them.
+func TestSettings_Everywhere(t *testing.T) {
+	c := newCLI(t)
+	c.must("account", "create", "1", "--email", "ada@example.com")
+	c.must("settings", "set", "merchant-name=Gym", "postal-address=1 Road", "sender=a@example.com", "reply-to=b@example.com",
+		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid")
+	help, shown := c.must("settings", "--help"), c.object(exitDone, "settings", "show")
+	for _, name := range billing.SettingNames() {
+		contains(t, help, "\n  "+name+" ")
+		if shown[strings.ReplaceAll(name, "-", "_")] == nil {
+			t.Errorf("settings show has no %s: %v", name, shown)
+		}
+	}
+}
