@@ -173,11 +173,14 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		if r.Outcome == left || r.Outcome == engine.OutcomeUnreadable { // the log names the unreadable one
 			return
 		}
+		t.row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
 		if kind == billing.Payments {
+			if r.Outcome != engine.OutcomeSkipped { // it waits, and is not charged
+				return
+			}
 			failed = cmp.Or(failed, totals.Add(r.Amount))
 		}
 		n++
-		t.row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
 		r.Outcome = "" // there is none yet
 		if p.cfg.JSON {
 			failed = cmp.Or(failed, list.add(viewResult(r)))

@@ -42,6 +42,10 @@ func TestRun_Payments(t *testing.T) {
 		"retry": 1, "failed": 1,
 		"pending": 1, "parked": 0, "skipped": 0, "amounts": map[string]any{"USD": "12.99", "JPY": "500"}})
 
+	contains(t, c.must("run", "payments", "--dry-run"), "the customer has to authenticate", "\n0 would be charged on "+today+";")
+	equal(t, "waits", members(c.object(exitDone, "run", "payments", "--dry-run"), "would_charge", "amounts"),
+		[]any{[]any{}, map[string]any{}})
+
 	// Again: what waits for the customer still does, which is nothing new, and nothing is charged twice.
 	contains(t, c.must("run", "payments"), "1 due", "3/1", "pending  -    the customer", "duesday subscription show 3/1")
 
