@@ -201,7 +201,8 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]store.Write, error) {
 	t.amount, t.rec = cmp.Or(t.Amount, s.Open.Amount), nil
 	switch m := s.Manual; {
-	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "":
+	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "" &&
+		(t.Date.IsZero() || t.Date == billing.TodayIn(s.TimeZone, m.Processed)):
 		t.repeated = true
 		return nil, nil
 	case s.Requested != billing.RequestNone:

@@ -369,7 +369,8 @@ func (w *world) waits(t *testing.T, n billing.Name) {
 	_, pause := p.Pause(ctx, n)
 	_, another := p.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1), Period: new(int)})
 	_, keyed := p.CreateReceipt(ctx, n, engine.ManualPayment{Key: "another", Period: new(int)})
-	for _, err := range []error{cancel, pause, another, keyed} {
+	_, dated := p.CreateReceipt(ctx, n, engine.ManualPayment{Date: w.today().AddDays(-9), Period: new(int)})
+	for _, err := range []error{cancel, pause, another, keyed, dated} {
 		wantErr(t, err, billing.ErrState)
 		wantText(t, err, "period 0")
 	}
