@@ -119,6 +119,14 @@ func TestCancel_ManyOverdueBesideOpen(t *testing.T) {
 		w.goTo(date("2026-01-07"))
 		p := w.start(fault{point, true})
 		p.run(civil.Date{})
+		if s := w.sub(n); s.Open == nil && s.Status != billing.PastDue && s.Status != billing.CanceledSub {
+			t.Errorf("point %d: an older build would charge it: %s", point, w.describe(n))
+		} else if s.Open == nil && s.Status == billing.PastDue {
+			_, err := w.start().UpdateSubscription(context.Background(), n, billing.Change{Method: new("pm_card_visa")})
+			if s := w.sub(n); err != nil || s.Status != billing.PastDue || s.Method != "pm_card_visa" {
+				t.Errorf("point %d: a new method: %v; %s", point, err, w.describe(n))
+			}
+		}
 		for _, refused := range []func(context.Context, billing.Name) (*billing.Subscription, error){w.start().Resume, w.start().Pause} {
 			if _, err := refused(context.Background(), n); err == nil {
 				t.Errorf("point %d: not refused: %s", point, w.describe(n))

@@ -211,7 +211,7 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 		}
 	}
 	switch {
-	case s.NextOpen() != nil:
+	case s.NextOpen() != nil, s.Requested == billing.RequestCancel:
 	case s.Status == billing.PastDue && urgent:
 		return e.revive(ctx, s, c, today)
 	case s.Status == billing.PastDue:

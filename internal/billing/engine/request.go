@@ -102,7 +102,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		more, err := e.changeMethod(ctx, s, *c.Method, payer, today)
 		return append(writes, more...), err
 	})
-	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.NextOpen() == nil {
+	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.NextOpen() == nil && s.Requested == billing.RequestNone {
 		return e.Resume(ctx, n) // more due dates to void than one commit takes
 	}
 	return s, err
@@ -306,8 +306,8 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 	if err != nil || s.PaidOff() || due.After(today) {
 		return append(writes, e.cancelled(s)...)
 	}
-	if s.Manual, s.Collect = nil, 0; s.Status == billing.ParkedState {
-		s.Status, s.Parked = billing.Active, ""
+	if s.Manual, s.Collect, s.Parked = nil, 0, ""; s.Status != billing.Paused {
+		s.Status = billing.PastDue // an older Duesday at work beside this one charges an active one
 	}
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	return writes

@@ -198,8 +198,8 @@ func (s *spy) seeSubscription(key store.Key, is store.Item, all []store.Write) {
 		s.w.violate("%s: the row of an open period has left the index", name)
 	}
 	status := is.Str(schema.Status)
-	if live := status == "" || status == "active" || status == "parked" || is.Has(schema.Collect); open == nil &&
-		live != (next != "") {
+	if live := status == "" || status == "active" || status == "parked" || is.Has(schema.Collect) ||
+		is.Str(schema.Requested) == "cancel"; open == nil && live != (next != "") {
 		s.w.violate("%s is %s; in the payment index: %v", name, status, next != "")
 	}
 	if !is.Has(schema.LastPaymentDate) || !is.Has(schema.LastReminderDate) {
