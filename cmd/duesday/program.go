@@ -165,8 +165,8 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	return s, nil
 }
 
-// mayMake returns an error, before anything is made or changed, if other tools have made the table
-// of a shared place and a command of that making may not take it over.
+// mayMake returns an error if other tools have made the table of a shared place, and a command of
+// that making may not take it over. It changes nothing.
 func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil

@@ -180,8 +180,8 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	return err
 }
 
-// logUnsettled names the periods that a person may have to know of: those that have failed or are tried
-// again, and those that wait since this run. The log has the first of them.
+// logUnsettled names the periods that a person may have to know of: those that have failed or are
+// tried again, and those that wait since this run. The log has the first of them.
 func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
 	all := slices.DeleteFunc(u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
 		func(r engine.Result) bool { return !r.New })

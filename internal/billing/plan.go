@@ -90,8 +90,8 @@ func (s *Subscription) TakeEffect() {
 	s.SKU, s.Amount, s.Pending = s.Pending.SKU, s.Pending.Amount, nil
 }
 
-// Replaced returns the plan that was pending before a change if that has dropped it: it is neither pending
-// nor in force now. Otherwise it returns nil.
+// Replaced returns the plan that was pending before a change if that has dropped it: it is neither
+// pending nor in force now. Otherwise it returns nil.
 func (s *Subscription) Replaced(before *Plan) *Plan {
 	if before == nil || s.Over() || s.Pending != nil && *s.Pending == *before ||
 		s.SKU == before.SKU && s.Amount == before.Amount {

@@ -118,8 +118,8 @@ func (a *auditor) markOf(s *audited, in *billing.Intent) (found *mark, ended, be
 	return found, ended, before
 }
 
-// addUnsettled reports a success without a receipt, unless something explains it. known: its subscription
-// is in the store.
+// addUnsettled reports a success without a receipt, unless something explains it. known: its
+// subscription is in the store.
 func (a *auditor) addUnsettled(ctx context.Context, s *audited, in *billing.Intent, known, ended bool) {
 	n, period := in.Tag.Name(), in.Tag.Period
 	past := period < int(s.next)

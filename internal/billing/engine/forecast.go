@@ -38,9 +38,9 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 	return e.foresee(ctx, s, today, today, func(_ civil.Date, r *Result) { report(*r) })
 }
 
-// foresee reports the results of the runs from today to the last day, if every charge succeeds, with the
-// day of each. It changes s, and nothing else. A period to be opened or tried again is reported as
-// skipped; one parked, or to be parked, as parked.
+// foresee reports the results of the runs from today to the last day, if every charge succeeds, with
+// the day of each. It changes s, and nothing else. A period to be opened or tried again is reported
+// as skipped; one parked, or to be parked, as parked.
 func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, last civil.Date,
 	report func(civil.Date, *Result)) error {
 	method := ""

@@ -217,8 +217,8 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 
 // StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
 // reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
-// request to authenticate if the payment no longer waits for the customer, the notice of a card's
-// end if nothing is to be charged any more, and the notice of a new price that has been taken back.
+// request to authenticate if the payment no longer waits for the customer. It drops the notice of a
+// card's end if nothing is to be charged any more, and that of a new price that was taken back.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	asks := f.Kind == outbox.KindActionRequired && f.Data[outbox.DataRef] != ""
 	if f.Kind != outbox.KindReminder && f.Kind != outbox.KindCardExpires && f.Kind != outbox.KindPriceChange && !asks {

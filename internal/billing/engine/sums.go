@@ -55,8 +55,8 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 	return e.withSums(writes, sums, s.Account, first, strconv.FormatInt(s.Version, 10)), nil
 }
 
-// sumsOfReceipt sets Recovered of the receipt. A record of the period among the deletes tells how it had
-// ended; of an open one, the subscription as it was read.
+// sumsOfReceipt sets Recovered of the receipt. A record of the period among the deletes tells how it
+// had ended; of an open one, the subscription as it was read.
 func (e *Engine) sumsOfReceipt(ctx context.Context, s *billing.Subscription, w *store.Write,
 	writes []store.Write) ([]report.Sum, error) {
 	r, err := billing.DecodePayment(w.Item)

@@ -88,7 +88,7 @@ func Recovery(p *billing.EndedPeriod, r *billing.Receipt) string {
 	return billing.Stamp(p.Ended) + " " + p.Amount.Decimal()
 }
 
-// BeforeReceipt returns what the end of the receipt's period had added to the sums, if it had ended failed.
+// BeforeReceipt returns the sums of the end of the receipt's period, if it had ended failed.
 func BeforeReceipt(r *billing.Receipt) []Sum {
 	text, other, _ := strings.Cut(r.Recovered, " ")
 	at, amount := billing.ParseStamp(text), r.Amount
@@ -101,7 +101,7 @@ func BeforeReceipt(r *billing.Receipt) []Sum {
 	return []Sum{SumAt(Failed, at, amount)}
 }
 
-// OfReversal returns what the change of the record from was adds to the sums; was is nil for a new one.
+// OfReversal returns the sums of the record's change from was, which is nil for a new record.
 func OfReversal(r, was *billing.ReversalRecord) []Sum {
 	now, before := r.State == billing.ReversalSucceeded, was != nil && was.State == billing.ReversalSucceeded
 	switch {
@@ -157,7 +157,8 @@ func (s Sum) key() store.Key {
 // IsSum reports whether the key is of an item with sums.
 func IsSum(k store.Key) bool { return strings.HasPrefix(k.PK, prefix) }
 
-// timeOf returns the quarter of such an item; of an illegible one, the beginning of its month, if there is one.
+// timeOf returns the quarter of such an item; of an illegible one, the beginning of its month, if
+// there is one.
 func timeOf(it store.Item) time.Time {
 	at, _, _ := strings.Cut(it.Str(schema.SK), "#")
 	t, err := time.Parse(quarterLayout, at)
@@ -187,7 +188,8 @@ func Decode(it store.Item) (list []Sum, err error) {
 
 // Tally returns the writes that add the sums of the texts to those of the store. They hold only while
 // the changed ones are as they were read, and the store has not been moved: its copy has the texts or
-// the sums. A text that is none adds nothing, and nothing is added to an illegible sum: the audit shows both.
+// the sums. An illegible text adds nothing, and nothing is added to an illegible sum: the audit shows
+// both.
 func Tally(e *billing.Records) outbox.Tally {
 	return func(ctx context.Context, texts []string) ([]store.Write, error) {
 		var all []Sum
