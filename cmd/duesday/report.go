@@ -122,7 +122,7 @@ func (p *program) showReport(r *report.Report, months []object, days int) {
 		p.say("outstanding of earlier months: %s", a.Format())
 	}
 	if len(months) == 0 {
-		p.say("no money has been taken yet, and no subscription is active")
+		p.say("no sums are kept of these months, and nothing that was due in them is outstanding")
 	}
 	mrr := make([]string, len(r.MRR))
 	for i, a := range r.MRR {

@@ -40,6 +40,10 @@ func TestReport(t *testing.T) {
 `)
 	contains(t, c.must("report", "--from", "2026-02"), "2026-02: sums have been kept since 2026-03-15")
 	contains(t, c.must("verify"), "The audit is clean")
+	for _, n := range []string{"1/1", "1/2", "2/1", "3/1", "4/1", "5/1"} { // no currency recurs
+		c.run("subscription", "cancel", n)
+	}
+	contains(t, c.must("report", "--from", "2026-01", "--to", "2026-02"), "no sums are kept of these months")
 }
 
 // TestReport_ArrearsOfAnImport: what was due before the store was made is not left out.
