@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"io/fs"
 	"math"
@@ -79,38 +78,31 @@ func (p *program) limitMemory() (undo func()) {
 // memoryOf returns the bytes of the machine's memory, or of the smallest control group around this
 // process; 0 if Linux does not tell.
 func memoryOf(root fs.FS) (least int64) {
-	note := func(text string, unit int64) {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 && n < math.MaxInt64/unit &&
-			(least == 0 || n*unit < least) {
+	note := func(file, before string, unit int64) {
+		text, _ := fs.ReadFile(root, file) // none: not known
+		_, text, _ = bytes.Cut(text, []byte(before))
+		number, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil && n > 0 && n < math.MaxInt64/unit && (least == 0 ||
+			n*unit < least) {
 			least = n * unit
 		}
 	}
-	each := func(file string, line func(string)) {
-		text, _ := fs.ReadFile(root, file) // none: not known
-		for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
-			line(s.Text())
-		}
-	}
-	each("proc/meminfo", func(line string) {
-		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
-			note(strings.TrimSuffix(rest, " kB"), 1<<10)
-		}
-	})
-	each("proc/self/cgroup", func(line string) {
+	note("proc/meminfo", "MemTotal:", 1<<10)
+	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
+	for line := range strings.Lines(string(groups)) {
 		dir, file := "sys/fs/cgroup", "memory.max"
-		fields := strings.SplitN(line, ":", 3)
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) < 3 || fields[1] != "" && fields[1] != "memory" {
-			return
+			continue
 		}
 		if fields[1] == "memory" { // version 1
 			dir, file = dir+"/memory", "memory.limit_in_bytes"
 		}
 		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-			each(path.Join(dir, group, file), func(line string) { note(line, 1) })
-			if group == "/" {
-				return
+			if note(path.Join(dir, group, file), "", 1); group == "/" {
+				break
 			}
 		}
-	})
+	}
 	return least
 }

@@ -47,7 +47,7 @@ func (r *Remote) Ingest(ctx context.Context, body []byte, from tracking.Origin) 
 	if from.Connect {
 		path = ConnectPath
 	}
-	return v, r.post(ctx, path, body, &v)
+	return v, r.do(ctx, http.MethodPost, path, body, &v)
 }
 
 // SavePoll implements poller.Ledger.
@@ -57,7 +57,7 @@ func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 	if err != nil {
 		return err
 	}
-	return r.post(ctx, httpapi.PollPath, body, nil)
+	return r.do(ctx, http.MethodPost, httpapi.PollPath, body, nil)
 }
 
 // Apply implements poller.Ledger. Only Stripe tells of an object's state: the server compares them.
@@ -80,23 +80,13 @@ func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.Conn
 	}
 }
 
-// Events implements poller.Ledger.
+// Events implements poller.Ledger, for queries with a From and a To, without a subscription.
 func (r *Remote) Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error] {
-	query := url.Values{}
-	for name, text := range map[string]string{"stripe_account": q.StripeAccount, "subscription": q.Subscription,
-		"from": instant(q.From), "to": instant(q.To)} {
-		if text != "" {
-			query.Set(name, text)
-		}
+	query := url.Values{"from": {q.From.UTC().Format(time.RFC3339Nano)}, "to": {q.To.UTC().Format(time.RFC3339Nano)}}
+	if q.StripeAccount != "" {
+		query.Set("stripe_account", q.StripeAccount)
 	}
 	return pages[tracking.EventRow](ctx, r, "/v1/events", query)
-}
-
-func instant(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // pages yields the rows of a list, to its end.
@@ -109,7 +99,7 @@ func pages[T any](ctx context.Context, r *Remote, path string, query url.Values)
 				More bool   `json:"has_more"`
 				Next string `json:"next_cursor"`
 			}
-			if err := r.get(ctx, path+"?"+query.Encode(), &page); err != nil {
+			if err := r.do(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
 				var none T
 				yield(none, err)
 				return
@@ -127,27 +117,17 @@ func pages[T any](ctx context.Context, r *Remote, path string, query url.Values)
 	}
 }
 
-func (r *Remote) get(ctx context.Context, path string, into any) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, r.base+path, nil)
+// do sends the request, a signed one with a body, and reads the answer into the value unless that is nil.
+func (r *Remote) do(ctx context.Context, method, path string, body []byte, into any) error {
+	q, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	q.Header.Set("Authorization", "Bearer "+r.key.Reveal())
-	return r.do(q, into)
-}
-
-func (r *Remote) post(ctx context.Context, path string, body []byte, into any) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+path, bytes.NewReader(body))
-	if err != nil {
-		return err
+	if body == nil {
+		q.Header.Set("Authorization", "Bearer "+r.key.Reveal())
+	} else {
+		q.Header.Set("Stripe-Signature", event.Sign(body, r.secret, r.now()))
 	}
-	q.Header.Set("Content-Type", "application/json")
-	q.Header.Set("Stripe-Signature", event.Sign(body, r.secret, r.now()))
-	return r.do(q, into)
-}
-
-// do sends the request, and reads the answer into the value unless that is nil.
-func (r *Remote) do(q *http.Request, into any) error {
 	a, err := r.client.Do(q)
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s at %s: %w", q.URL.Path, q.URL.Host, e.Err)
