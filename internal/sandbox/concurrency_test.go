@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -135,25 +136,31 @@ func withFile(t *testing.T, f *slowFile) *Sandbox {
 	return s
 }
 
+// While the first sync lasts, the other callers' lines gather, and one more sync has them all.
 func TestWriter_SharesSyncs(t *testing.T) {
-	f := &slowFile{gate: make(chan struct{})}
-	s := withFile(t, f)
-	var wg sync.WaitGroup
-	for i := range 128 {
-		wg.Go(func() {
-			r := request(t, i, 0, "")
-			mustOpen(t, s, r)
-			if !f.onDisk(r.Key) {
-				t.Errorf("%s was answered before it was on disk", r.Key)
-			}
-		})
-	}
-	f.gate <- struct{}{} // the first sync ends when callers have come; let all others through
-	close(f.gate)
-	wg.Wait()
-	if f.syncs >= 128 {
-		t.Errorf("%d syncs for 128 answers", f.syncs)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &slowFile{gate: make(chan struct{})}
+		s := withFile(t, f)
+		var wg sync.WaitGroup
+		for i := range 128 {
+			wg.Go(func() {
+				r := request(t, i, 0, "")
+				mustOpen(t, s, r)
+				if !f.onDisk(r.Key) {
+					t.Errorf("%s was answered before it was on disk", r.Key)
+				}
+			})
+		}
+		synctest.Wait() // until every caller waits for the disk
+		close(f.gate)
+		wg.Wait()
+		if f.syncs > 2 {
+			t.Errorf("%d syncs for 128 answers", f.syncs)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // No answer shows a state that a power cut could take back.
