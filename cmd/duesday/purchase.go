@@ -101,7 +101,7 @@ func (p *program) purchaseList() *cobra.Command {
 func (p *program) purchaseShow() *cobra.Command {
 	return p.trackingLeaf("show PURCHASE", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, args []string) error {
-			timeline, err := t.Timeline(ctx, args[0])
+			timeline, err := t.Timeline(ctx, strings.ToLower(args[0]))
 			if err != nil {
 				return notFound(err, "purchase "+args[0])
 			}

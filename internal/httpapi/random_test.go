@@ -31,8 +31,8 @@ type counterStripe struct{ now func() time.Time }
 
 func (counterStripe) Check(tracking.Order) error              { return nil }
 func (counterStripe) Connected(context.Context, string) error { return nil }
-func (c counterStripe) Find(_ context.Context, o tracking.Order) (tracking.Sale, error) {
-	return c.Sell(nil, o, true)
+func (c counterStripe) Find(ctx context.Context, o tracking.Order) (tracking.Sale, error) {
+	return c.Sell(ctx, o, true)
 }
 
 func (c counterStripe) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {
