@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func (counterStripe) Schedule(context.Context, string, string) (tracking.Object,
 type crowd struct {
 	t       *testing.T
 	random  *rand.Rand
-	now     time.Time
+	passed  atomic.Int64 // nanoseconds, of the clock; the last use of a key is noted beside a request
 	handler http.Handler
 	log     lineLog
 	keys    []crowdKey
@@ -83,9 +84,9 @@ func (l *lineLog) Write(p []byte) (int, error) {
 }
 
 func newCrowd(t *testing.T) *crowd {
-	c := &crowd{t: t, random: rand.New(rand.NewPCG(soaktest.Seed(t), 15)), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+	c := &crowd{t: t, random: rand.New(rand.NewPCG(soaktest.Seed(t), 15)),
 		status: map[int]int{}, route: map[string]int{}}
-	now := func() time.Time { return c.now }
+	now := c.now
 	tables := schema.New("")
 	s, err := memstore.Open(tables.All(), now)
 	if err != nil {
@@ -131,6 +132,10 @@ func newCrowd(t *testing.T) *crowd {
 			{Path: platformPath, Secrets: []secret.Text{newSecret}}, {Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}}},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "duesday_up 1") })})
 	return c
+}
+
+func (c *crowd) now() time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.passed.Load()))
 }
 
 func oneOf[T any](c *crowd, all ...T) T { return all[c.random.IntN(len(all))] }
@@ -215,7 +220,7 @@ func (c *crowd) order() string {
 func (c *crowd) event() string {
 	text := fmt.Sprintf(`{"id":"evt_%d","object":"event","type":%q,"created":%d,"livemode":%t,"api_version":"2025-03-31.basil",`+
 		`"account":%q,"data":{"object":{"id":"sub_%d","object":"subscription","status":"active","created":1,"metadata":{}}}}`,
-		c.random.IntN(500), oneOf(c, "customer.subscription.updated", "invoice.paid", "x"), c.now.Unix()-int64(c.random.IntN(1e6)),
+		c.random.IntN(500), oneOf(c, "customer.subscription.updated", "invoice.paid", "x"), c.now().Unix()-int64(c.random.IntN(1e6)),
 		c.chance(5), oneOf(c, stripeAccount, "acct_other", "acct_own"), c.random.IntN(9))
 	if c.chance(10) {
 		text = text[:c.random.IntN(len(text))]
@@ -244,7 +249,7 @@ func (c *crowd) request() (*http.Request, crowdKey) {
 		method, body = "POST", c.event()
 		with := oneOf(c, newSecret, connectSecret)
 		if c.chance(90) {
-			add("Stripe-Signature", event.Sign([]byte(body), with, c.now))
+			add("Stripe-Signature", event.Sign([]byte(body), with, c.now()))
 		} else {
 			add("Stripe-Signature", c.text())
 		}
@@ -329,7 +334,7 @@ func TestRandomRequests(t *testing.T) {
 	var early, late runtime.MemStats
 	unread := 0
 	for i := range n {
-		c.now = c.now.Add(time.Millisecond)
+		c.passed.Add(int64(time.Millisecond))
 		r, who := c.request()
 		if r == nil {
 			unread++
