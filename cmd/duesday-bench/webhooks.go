@@ -22,13 +22,14 @@ const maxWebhookSeconds = 120
 
 func (b *benchmark) webhooksCommand() *cobra.Command {
 	var subscriptions, connections int
+	var verifyOnly bool
 	c := &cobra.Command{
 		Use:   "webhooks",
 		Short: "Take webhooks over HTTP for some seconds, in turn with W2 on bare Pebble",
 		Long: `Sends signed events of Stripe's over HTTP to the real endpoint, in this process and over
 loopback, in turn with W2 on bare Pebble: a third each are payments that are made,
 subscriptions that are changed, and invoices that are paid. Each is answered when it is
-durable. Purchases and bodies are made before the clock runs; what purchases ask for is
+durable; with --verify-only, when its signature is verified. Purchases and bodies are made before the clock runs; what purchases ask for is
 put into the outbox, and not delivered. The CPU includes that of whoever sends.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,24 +37,28 @@ put into the outbox, and not delivered. The CPU includes that of whoever sends.`
 			if os.Getenv("GOGC") == "" { // as duesday serve has it
 				defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 			}
-			return b.run(cmd.Context(), b.webhooks)
+			return b.run(cmd.Context(), func(ctx context.Context) (*bench.Cell, error) { return b.webhooks(ctx, verifyOnly) })
 		},
 	}
 	c.Flags().IntVar(&subscriptions, "subscriptions", 20_000, "`N` subscriptions that are known")
 	c.Flags().IntVar(&connections, "workers", 64, "`N` connections")
+	c.Flags().BoolVar(&verifyOnly, "verify-only", false, "answer a verified event at once: the part of HTTP in the cost")
 	return c
 }
 
-func (b *benchmark) webhooks(ctx context.Context) (_ *bench.Cell, err error) {
+func (b *benchmark) webhooks(ctx context.Context, verifyOnly bool) (_ *bench.Cell, err error) {
 	if b.seconds > maxWebhookSeconds {
 		return nil, fmt.Errorf("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
 	}
-	ours, err := bench.OpenWebhooks(ctx, filepath.Join(b.folder, "ours"), b.cache())
+	ours, err := bench.OpenWebhooks(ctx, filepath.Join(b.folder, "ours"), b.cache(), verifyOnly)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
 	perSecond, taken := 15_000, 0 // until it is known
+	if verifyOnly {
+		perSecond = 40_000
+	}
 	prepare := func(cell *bench.Cell) error {
 		b.note("preparing events of %d bytes", ours.BodyBytes())
 		if before := cell.Sides[0]; len(before) > 0 {

@@ -48,12 +48,13 @@ type Webhooks struct {
 	accounts      int // connected ones
 }
 
-// OpenWebhooks opens an empty one in the folder, with connected accounts, and listens.
-func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64) (*Webhooks, error) {
-	return openWebhooks(ctx, dir, cacheBytes, hookAccounts)
+// OpenWebhooks opens an empty one in the folder, with connected accounts, and listens. With
+// verifyOnly the endpoint verifies an event and answers, without reading or storing it.
+func OpenWebhooks(ctx context.Context, dir string, cacheBytes int64, verifyOnly bool) (*Webhooks, error) {
+	return openWebhooks(ctx, dir, cacheBytes, hookAccounts, verifyOnly)
 }
 
-func openWebhooks(ctx context.Context, dir string, cacheBytes int64, accounts int) (*Webhooks, error) {
+func openWebhooks(ctx context.Context, dir string, cacheBytes int64, accounts int, verifyOnly bool) (*Webhooks, error) {
 	tables := schema.New(schema.DefaultPrefix)
 	s, err := pebblestore.Open(dir, pebblestore.Options{Tables: tables.All(), Names: schema.Names(), Create: true,
 		CacheBytes: cacheBytes, Holder: "duesday-bench"})
@@ -62,13 +63,13 @@ func openWebhooks(ctx context.Context, dir string, cacheBytes int64, accounts in
 	}
 	w := &Webhooks{store: s, key: secret.New("whsec_of_the_benchmark"), stop: func() {}, served: make(chan error, 1),
 		base: time.Now(), accounts: accounts}
-	if err := w.open(ctx, tables); err != nil {
+	if err := w.open(ctx, tables, verifyOnly); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return w, nil
 }
 
-func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
+func (w *Webhooks) open(ctx context.Context, tables schema.Tables, verifyOnly bool) (err error) {
 	if w.templates, err = templates(ctx); err != nil {
 		return err
 	}
@@ -83,7 +84,11 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables) (err error) {
 			return err
 		}
 	}
-	h := httpapi.New(httpapi.Options{Inbox: w.service, Shop: w.service,
+	inbox := httpapi.Inbox(w.service)
+	if verifyOnly {
+		inbox = answers{}
+	}
+	h := httpapi.New(httpapi.Options{Inbox: inbox, Shop: w.service,
 		Verify: event.Verify,
 		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{w.key}}}})
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -181,7 +186,7 @@ func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duratio
 // MakeEvents makes a store in the folder with so many events of one connected account, about a third
 // as many payments, and a tenth as many subscriptions. They are ingested without HTTP.
 func MakeEvents(ctx context.Context, dir string, cacheBytes int64, workers, events int) (err error) {
-	w, err := openWebhooks(ctx, dir, cacheBytes, 1)
+	w, err := openWebhooks(ctx, dir, cacheBytes, 1, false)
 	if err != nil {
 		return err
 	}
@@ -208,6 +213,14 @@ func MakeEvents(ctx context.Context, dir string, cacheBytes int64, workers, even
 	return err
 }
 
+// answers is an inbox that says of every event that it is applied.
+type answers struct{}
+
+// Ingest implements httpapi.Inbox.
+func (answers) Ingest(context.Context, []byte, tracking.Origin) (tracking.Verdict, error) {
+	return tracking.Verdict{Event: "evt_" + idTail + "0000000000", Status: tracking.Applied}, nil
+}
+
 // nobody is a Stripe that takes orders alone: purchases are made from their customer's number. It
 // panics if it is asked anything else.
 type nobody struct {
@@ -217,6 +230,9 @@ type nobody struct {
 
 // Connected implements tracking.Finder.
 func (nobody) Connected(context.Context, string) error { return nil }
+
+// Check implements tracking.Seller.
+func (nobody) Check(tracking.Order) error { return nil }
 
 // Sell implements tracking.Seller.
 func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {

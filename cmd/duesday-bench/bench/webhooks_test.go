@@ -1,13 +1,37 @@
 package bench
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/capacity/estimate"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // TestWebhooks runs both sides small: every event that is sent has to be applied.
 func TestWebhooks(t *testing.T) {
-	w, err := OpenWebhooks(t.Context(), t.TempDir(), 64<<20)
+	for _, verifyOnly := range []bool{true, false} {
+		testWebhooks(t, verifyOnly)
+	}
+	b, err := OpenBare(t.TempDir(), 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, took, err := b.Take(0, 8, 50, 100*time.Millisecond)
+	if err != nil || units == 0 || len(took) != units {
+		t.Errorf("got %d events, %d times, %v, want some", units, len(took), err)
+	}
+	if _, _, err := b.Take(0, 1, 50, time.Second); err == nil {
+		t.Error("the same events again: got no error")
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testWebhooks(t *testing.T, verifyOnly bool) {
+	w, err := OpenWebhooks(t.Context(), t.TempDir(), 64<<20, verifyOnly)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,22 +47,10 @@ func TestWebhooks(t *testing.T) {
 			t.Fatalf("got %d events, %d times, %v, want 1000", units, len(took), err)
 		}
 	}
+	if _, err := w.service.Event(t.Context(), stripeID("evt", estimate.Scatter(0))); errors.Is(err, store.ErrNotFound) != verifyOnly {
+		t.Errorf("verify only %t: the event: %v", verifyOnly, err)
+	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	b, err := OpenBare(t.TempDir(), 64<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	units, took, err := b.Take(0, 8, 50, 100*time.Millisecond)
-	if err != nil || units == 0 || len(took) != units {
-		t.Errorf("got %d events, %d times, %v, want some", units, len(took), err)
-	}
-	if _, _, err := b.Take(0, 1, 50, time.Second); err == nil {
-		t.Error("the same events again: got no error")
-	}
-	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
