@@ -24,7 +24,7 @@ func viewEvent(e *tracking.Event) object {
 	if len(e.Body) > 0 {
 		live = &e.Live
 	}
-	return object{"id", e.ID, "type", e.Type, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
+	return object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
 		"subscription?", e.Subscription, "object?", e.Object.ID, // the event's subject: its id at Stripe
 		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
 		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
@@ -60,7 +60,7 @@ func (p *program) eventShow() *cobra.Command {
 			if e.Live {
 				mode = "live"
 			}
-			p.fields("event", e.ID, "type", e.Type, "about", e.Object.ID, "Stripe account", e.StripeAccount,
+			p.fields("event", e.ID, "type", e.Type, "told as", e.ToldType, "twin", e.Twin, "about", e.Object.ID, "Stripe account", e.StripeAccount,
 				"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
 				"came by", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created,
 				"received", e.Received, "applied", e.Applied)
@@ -97,13 +97,15 @@ func (p *program) rebuildCommand() *cobra.Command {
 	var account string
 	c := p.trackingLeaf("rebuild", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 		var differences []tracking.Difference
-		columns := []string{"STRIPE ACCOUNT", "EVENTS", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD", "DIFFERENT"}
+		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
+			"DIFFERENT", "WAITING"}
 		_, err := list(p, p.rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
 			differences = append(differences, r.Differences...)
 			return r
 		}, columns, func(r *tracking.Rebuilt) []any {
 			differences = append(differences, r.Differences...)
-			return []any{r.StripeAccount, r.Events, r.Unread, r.Compared, r.Partial, r.Ahead, len(r.Differences)}
+			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
+				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
 		if err != nil || len(differences) == 0 {
 			return err

@@ -55,6 +55,10 @@ func (counterStripe) Schedule(context.Context, string, string) (tracking.Object,
 	return tracking.Object{}, tracking.ErrGone
 }
 
+func (counterStripe) Object(context.Context, string, string, string) (tracking.Object, error) {
+	return tracking.Object{}, tracking.ErrGone
+}
+
 // A crowd sends random requests to a server with a real service and store. What it can make there is
 // bounded, so that its memory has to stay as it is.
 type crowd struct {

@@ -196,5 +196,6 @@ func Names() []string {
 		Note, Manual, Fallback, FallbackFor, FallbackCard, "fallback",
 		RequestedDate, TakenDate,
 		Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate,
+		TrackedToldType, TrackedTwin, "thin",
 	}
 }

@@ -58,6 +58,8 @@ const (
 	TrackedSoft         = "soft"
 	TrackedAsking       = "asking"
 	TrackedSalt         = "salt"
+	TrackedToldType     = "told_type" // of a thin event: its type in Stripe's words, such as v1.invoice.paid
+	TrackedTwin         = "twin"      // of an event: the same change in the other form, thin or snapshot
 	TrackedPolled       = "polled"
 
 	// Of the maps within.
@@ -76,6 +78,7 @@ const (
 	PollQuiet   = "quiet"
 	PollSwept   = "swept"
 	PollError   = "error"
+	PollThin    = "thin" // the account has sent a thin event
 )
 
 // The secondary indexes of the tracking tables.

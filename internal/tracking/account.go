@@ -44,6 +44,7 @@ type PollState struct {
 	Quiet   int       `json:"quiet,omitempty"`           // rounds in a row without a new event
 	Swept   time.Time `json:"swept,omitzero"`            // the last comparison of the objects
 	Error   string    `json:"error,omitempty"`           // why the last round failed
+	Thin    bool      `json:"thin,omitempty"`            // the account has sent a thin event; never taken back
 }
 
 // The registry's partitions. Rows of quarantined events have the sort key <account>#<event>.
@@ -81,6 +82,7 @@ func (a *ConnectedAccount) fields(c *codec) {
 		number(c, schema.PollQuiet, &a.Polled.Quiet)
 		c.time(schema.PollSwept, &a.Polled.Swept)
 		text(c, schema.PollError, &a.Polled.Error)
+		c.flag(schema.PollThin, &a.Polled.Thin)
 	})
 }
 
@@ -204,6 +206,7 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 		if p.Through.Before(a.Polled.Through) {
 			p.Through = a.Polled.Through
 		}
+		p.Thin = p.Thin || a.Polled.Thin
 		reconnected := a.Status == Disconnected && p.Error == "" && p.Checked.After(a.Updated)
 		if reconnected { // Stripe listed its events after it had disconnected
 			a.Status, a.Updated = Connected, s.now()

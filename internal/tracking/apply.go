@@ -51,7 +51,7 @@ type (
 
 // A need is the error of an object whose decision needs another one from Stripe.
 type need struct {
-	kind string // KindPayment, KindSubscription or KindSchedule
+	kind string // such as KindPayment
 	id   string
 	of   string // sub_… of the schedule
 }
@@ -78,8 +78,6 @@ func (a *application) apply(ctx context.Context, o Object) (decision, error) {
 
 func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 	switch {
-	case o.thin():
-		return decision{}, need{kind: o.Kind, id: o.ID}
 	case o.Tag.Installation != "" && o.Tag.Installation != a.s.o.Installation:
 		return ignored("made by another installation"), nil
 	case o.Tag.Charge:
@@ -92,20 +90,17 @@ func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 		o.Payment = o.ID
 	case KindInvoice, KindCharge, KindRefund, KindDispute:
 	default: // as KindInvoicePayment: its payment intent has events of its own
-		return ignored(""), nil
+		return ignored(cmp.Or(o.Kind, "its object") + " is not followed"), nil
 	}
 	switch {
+	case o.Thin:
+		return ignored("what it tells of a " + o.Kind + " is not followed"), nil
 	case o.Payment != "":
 		return a.applyPayment(ctx, o)
 	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "":
 		return applied, a.paid(ctx, o.Tag.Purchase, o, o.ID) // nothing may have been due
 	}
 	return ignored("no payment intent"), nil
-}
-
-// thin reports whether an event named the object without its state.
-func (o *Object) thin() bool {
-	return !o.Fetched && o.Status == "" && (o.Kind == KindPayment || o.Kind == KindSubscription || o.Kind == KindSchedule)
 }
 
 // paid asks for the effects of a purchase that was paid at once, by an invoice or a payment.

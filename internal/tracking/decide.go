@@ -1,13 +1,13 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -49,8 +49,11 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 		return s.decideCharge(ctx, e, by)
 	}
 	e.Merchant, err = s.merchantOf(ctx, e.StripeAccount)
+	isOwn := e.StripeAccount == s.o.Own
 	switch {
-	case errors.Is(err, ErrUnregistered) && e.StripeAccount == s.o.Own && e.Object.Tag.Purchase == "":
+	case e.names() && (err == nil || errors.Is(err, ErrUnregistered) && isOwn):
+		return s.decideThin(ctx, e, by)
+	case errors.Is(err, ErrUnregistered) && isOwn && e.Object.Tag.Purchase == "":
 		return ignored("our own account sells nothing here"), nil
 	case errors.Is(err, ErrUnregistered):
 		return decision{Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)}, nil
@@ -68,14 +71,19 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 			return s.later(e, pendingEvent, n.Error(), 0), nil
 		}
 	} else if a, d, err = s.applyAsking(ctx, from, e.Object); errors.Is(err, ErrGone) {
-		return ignored("Stripe has no such object any more"), nil
+		return ignored(gone), nil
 	}
-	if err == nil && d.status == Applied {
+	switch {
+	case err == nil && d.status == Applied:
 		e.Subscription = a.about(e.Subscription)
 		d.writes = a.writes()
+	case err == nil && d.status == "":
+		err = fmt.Errorf("%w: no status was decided", errPoison)
 	}
 	return d, err
 }
+
+const gone = "Stripe has no such object any more"
 
 // settles reports whether the event is about a payment intent of billing's.
 func (s *Service) settles(e *Event) bool {
@@ -112,12 +120,14 @@ func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (de
 	return decision{status: Applied, reason: string(status)}, err
 }
 
-// file stores the event and the decision in one commit. Its row must be as it was read: absent, if
-// it has no status yet.
+// file stores the event and the decision in one commit. Its row must be as it was read.
 func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, error) {
 	condition := store.Absent()
-	if e.Status != "" {
-		condition = store.AttributeEquals(schema.TrackedStatus, store.S(string(e.Status)))
+	if e.was != nil {
+		condition = *e.was
+	}
+	if e.Twin != "" && e.ToldType == "" && d.status.Final() {
+		d.reason = cmp.Or(d.reason, "the same as "+e.Twin+", which came before")
 	}
 	filed := *e
 	filed.Status, filed.Reason, filed.Applied = d.status, d.reason, time.Time{}

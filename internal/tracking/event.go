@@ -17,9 +17,11 @@ import (
 
 // An Event is one of Stripe's events.
 type Event struct {
-	ID            string    `json:"id"`             // evt_…
-	Type          string    `json:"type"`           // such as payment_intent.succeeded
-	StripeAccount string    `json:"stripe_account"` // acct_…, whose event it is; "" in a body means the account of our key
+	ID            string    `json:"id"`                  // evt_…
+	Type          string    `json:"type"`                // such as payment_intent.succeeded
+	ToldType      string    `json:"told_type,omitempty"` // of a thin event of version 1, in Stripe's words
+	Twin          string    `json:"twin,omitempty"`      // evt_… of the same change in the other form; "" if not known
+	StripeAccount string    `json:"stripe_account"`      // acct_…, whose event it is; "" in a body means the account of our key
 	Created       time.Time `json:"at"`
 	Live          bool      `json:"-"`
 	APIVersion    string    `json:"-"` // of the body; "" if it does not say
@@ -34,12 +36,15 @@ type Event struct {
 	Received     time.Time   `json:"received"`         // when it came first, by our clock
 	Applied      time.Time   `json:"applied,omitzero"` // when it was applied; zero while it is not
 	Body         []byte      `json:"-"`                // as it was signed; nil in lists
+
+	was *store.Condition // holds while the stored item is as it was read; nil: there is none
 }
 
 // An EventStatus says how far the processing of an event is.
 type EventStatus string
 
-// The statuses of an event. An event expires only in a final one.
+// The statuses of an event. An event expires only in a final one. An item without a status, which
+// older builds may have left, is read as received: replay applies it.
 const (
 	Received    EventStatus = "received"    // stored, and waits in the inbox
 	Applied     EventStatus = "applied"     // final: merged into the tables, with its effects
@@ -85,12 +90,18 @@ func (e *Event) fields(c *codec) {
 	text(c, schema.TrackedStripeAccount, &e.StripeAccount)
 	text(c, schema.TrackedSubscription, &e.Subscription)
 	c.time(schema.TrackedTimestamp, &e.Created)
+	text(c, schema.TrackedToldType, &e.ToldType)
+	text(c, schema.TrackedTwin, &e.Twin)
 	text(c, schema.TrackedType, &e.Type)
 }
 
 // item is the event as the published table has it, with the attributes of our own. Before
-// its final status an event has no expiration: it must not vanish before it is applied.
+// its final status an event has no expiration: it must not vanish before it is applied. An event
+// without a status is an error.
 func (e *Event) item() (store.Item, error) {
+	if e.Status == "" {
+		return nil, fmt.Errorf("event %s: %w: it has no status", e.ID, errPoison)
+	}
 	c := codec{it: make(store.Item, 0, 20)} // all attributes
 	e.fields(&c)
 	at := stamp(e.Created)
@@ -121,6 +132,14 @@ func eventOf(it store.Item) (*Event, error) {
 		return nil, fmt.Errorf("event %s: its body cannot be read: %w", e.ID, err)
 	}
 	e.Body = body
+	was := store.AttributeEquals(schema.TrackedStatus, store.S(string(e.Status)))
+	switch {
+	case e.isMarker():
+		was = store.AttributeEquals(schema.TrackedTwin, store.S(e.Twin))
+	case e.Status == "":
+		e.Status, was = Received, store.AttributeAbsent(schema.TrackedStatus)
+	}
+	e.was = &was
 	return e, nil
 }
 

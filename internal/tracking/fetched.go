@@ -68,15 +68,11 @@ func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*appl
 			return nil, d, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
 		more, err := s.fetch(ctx, from.at, n)
-		if errors.Is(err, ErrGone) && n.kind != KindPayment && !o.thin() { // a lost part is not the whole
+		if errors.Is(err, ErrGone) && n.kind != KindPayment { // a lost part is not the whole
 			return nil, d, fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
 		}
 		if err != nil {
 			return nil, d, err
-		}
-		if o.thin() {
-			o, objects = more, []Object{more}
-			continue
 		}
 		objects = slices.Insert(objects, len(objects)-1, more)
 	}
@@ -112,8 +108,10 @@ func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err e
 		o, err = s.o.Finder.Subscription(ctx, at, n.id)
 	case KindSchedule:
 		o, err = s.o.Finder.Schedule(ctx, at, n.id)
-	default:
+	case KindPayment:
 		o, err = s.o.Finder.Payment(ctx, at, n.id)
+	default:
+		o, err = s.o.Finder.Object(ctx, at, n.kind, n.id)
 	}
 	if o.Fetched = true; o.Kind == KindSchedule && o.Subscription == "" {
 		o.Subscription = n.of // Stripe may forget it once the schedule has ended

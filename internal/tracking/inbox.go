@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,15 +94,13 @@ func (s *Service) setback(ctx context.Context, id string, tries int, cause error
 	if err != nil || e.Status.Final() {
 		return cause
 	}
-	status := store.S(string(e.Status))
 	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(secret.Short(cause.Error()))})
 	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
 		set.Set(schema.TrackedStatus, store.S(string(Dead)))
 		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
 			secret.Short(cause.Error()))
 	}
-	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil,
-		store.AttributeEquals(schema.TrackedStatus, status)))
+	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil, *e.was))
 	if err != nil && !store.Retryable(err) {
 		return errors.Join(cause, err)
 	}
@@ -136,7 +135,7 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 	if told.Live != s.o.Live {
 		return Verdict{}, fmt.Errorf("%w: it is of the other mode", outbox.ErrPermanent)
 	}
-	e.Object = told.Object
+	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
 	d, err := s.decide(ctx, e, by)
 	if err != nil {
 		return Verdict{}, err

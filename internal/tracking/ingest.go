@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -43,14 +44,16 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	told := e.StripeAccount
 	e.StripeAccount = cmp.Or(told, s.o.Own)
 	switch {
+	case strings.HasPrefix(e.Type, "v2."):
+		return s.fileNew(ctx, &e, ignored("events of version 2 of the API are not followed"))
 	case e.Live != s.o.Live:
 		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of the other mode"})
+	case told != "" && !isID(told, "acct_"):
+		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of no account that can be"})
 	case from.Connect && told == "":
 		return Verdict{}, fmt.Errorf("%w: it names no connected account, and this endpoint is for those", ErrEndpoint)
 	case !from.Connect && told != "" && told != s.o.Own:
 		return Verdict{}, fmt.Errorf("%w: it is of a connected account, and this endpoint is for our own", ErrEndpoint)
-	case !isID(e.StripeAccount, "acct_"):
-		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of no account that can be"})
 	}
 	var v Verdict
 	err = store.Retry(ctx, "event "+e.ID, func() error {
@@ -65,6 +68,9 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 		}
 		return err
 	})
+	if err == nil && e.Object.Thin {
+		s.noteThin(ctx, e.StripeAccount)
+	}
 	return v, err
 }
 
@@ -85,7 +91,7 @@ const (
 )
 
 // fileNew files an event that has just come. A stored event is a duplicate, even if its body
-// differs.
+// differs. If a thin event of the same change was applied before, the caller must decide again.
 func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, error) {
 	v, err := s.file(ctx, e, d)
 	if errors.Is(err, store.ErrTooLarge) {
@@ -94,8 +100,11 @@ func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, e
 	if !store.Retryable(err) {
 		return v, err
 	}
-	there, reading := s.Event(ctx, e.ID)
+	there, reading := s.eventOrMarker(ctx, e.ID)
 	switch {
+	case reading == nil && there.isMarker():
+		e.was, e.Twin = there.was, there.Twin
+		return Verdict{}, err
 	case reading == nil:
 		s.nudge() // it may be ours, if the answer to the commit was lost
 		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
@@ -133,6 +142,15 @@ func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, e
 
 // Event returns the stored event, or store.ErrNotFound.
 func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
+	e, err := s.eventOrMarker(ctx, id)
+	if err == nil && e.isMarker() {
+		return nil, fmt.Errorf("event %s has not come, but its twin %s: %w", id, e.Twin, store.ErrNotFound)
+	}
+	return e, err
+}
+
+// eventOrMarker is Event, or the marker in its place.
+func (s *Service) eventOrMarker(ctx context.Context, id string) (*Event, error) {
 	if !isID(id, "evt_") {
 		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
 	}

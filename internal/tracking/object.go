@@ -32,6 +32,9 @@ type Object struct {
 	// Fetched: the object as Stripe had it when we asked, and not as an event told at some time.
 	Fetched bool `json:"seen,omitempty"`
 
+	// Thin: an event named the object and did not contain it. It has a Kind and an ID alone.
+	Thin bool `json:"-"`
+
 	// Failed, of a payment intent: its latest attempt was declined.
 	Failed bool `json:"failed,omitempty"`
 	// Code, of a payment intent: why, in Stripe's words. Of a subscription: why it was cancelled.
@@ -100,6 +103,8 @@ type Finder interface {
 	Payment(ctx context.Context, at, id string) (Object, error)
 	Subscription(ctx context.Context, at, id string) (Object, error)
 	Schedule(ctx context.Context, at, id string) (Object, error)
+	// Object returns an invoice, charge, refund or dispute.
+	Object(ctx context.Context, at, kind, id string) (Object, error)
 	// Connected returns nil if the account gives us access, else ErrDisconnected.
 	Connected(ctx context.Context, at string) error
 }

@@ -17,6 +17,8 @@ type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
 	Events        int          `json:"events"`      // folded
 	Unread        int          `json:"unread"`      // not folded: their bodies are not stored
+	Thin          int          `json:"thin"`        // not folded: they name an object and do not tell its state
+	Waiting       []string     `json:"waiting"`     // events that are not applied, 20 at most: replay applies one
 	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
 	Partial       int          `json:"partial"`     // the others, of which events have expired
 	Ahead         int          `json:"ahead"`       // of those compared: more was fetched than the events tell
@@ -29,6 +31,8 @@ type Difference struct {
 	Stored string `json:"stored"`
 	Folded string `json:"folded"`
 }
+
+const maxWaiting = 20 // named in a Rebuilt
 
 // RebuildSteps are called once for each event while a rebuild goes on. None may be nil.
 type RebuildSteps struct {
@@ -47,7 +51,7 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccounts []string, step Reb
 		if _, err := s.ConnectedAccount(ctx, at); err != nil {
 			return nil, err
 		}
-		of[at] = &Rebuilt{StripeAccount: at, Differences: []Difference{}}
+		of[at] = &Rebuilt{StripeAccount: at, Waiting: []string{}, Differences: []Difference{}}
 		list = append(list, of[at])
 	}
 	var sorted sorter
@@ -69,12 +73,19 @@ func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 		}
 		read()
 		r := of[e.StripeAccount]
+		if r != nil && !e.Status.Final() && len(r.Waiting) < maxWaiting {
+			r.Waiting = append(r.Waiting, e.ID)
+		}
 		if r == nil || !e.Status.Final() || e.Status == Refused {
 			continue
 		}
 		decoded, err := s.decode(e.Body)
 		if err != nil { // its body was too large to be kept
 			r.Unread++
+			continue
+		}
+		if decoded.Object.Thin {
+			r.Thin++
 			continue
 		}
 		r.Events++

@@ -51,6 +51,7 @@ type Service struct {
 	salt             string        // of the ids of purchases
 	wake             chan struct{} // holds one when something was put into the inbox or the actions
 	merchants        sync.Map      // by registered Stripe account
+	thin             sync.Map      // by registered Stripe account that has sent a thin event
 }
 
 var (

@@ -42,6 +42,7 @@ type stub struct {
 	sale      tracking.Sale
 	refuses   error // what Sell returns
 	asked     []string
+	meanwhile func() // happens while an object is fetched, once
 }
 
 func (s *stub) ask(what string) error {
@@ -54,6 +55,10 @@ func (s *stub) ask(what string) error {
 func (s *stub) object(what, at, id string) (tracking.Object, error) {
 	if err := s.ask(what + " " + at + "/" + id); err != nil {
 		return tracking.Object{}, err
+	}
+	if do := s.meanwhile; do != nil {
+		s.meanwhile = nil
+		do()
 	}
 	o, there := s.objects[id]
 	if !there {
@@ -75,6 +80,11 @@ func (s *stub) Subscription(_ context.Context, at, id string) (tracking.Object, 
 // Schedule implements tracking.Finder.
 func (s *stub) Schedule(_ context.Context, at, id string) (tracking.Object, error) {
 	return s.object("schedule", at, id)
+}
+
+// Object implements tracking.Finder.
+func (s *stub) Object(_ context.Context, at, kind, id string) (tracking.Object, error) {
+	return s.object(kind, at, id)
 }
 
 // Connected implements tracking.Finder.

@@ -175,6 +175,11 @@ func (m *memory) Schedule(ctx context.Context, at, id string) (tracking.Object, 
 	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Schedule(ctx, at, id) })
 }
 
+// Object implements tracking.Finder.
+func (m *memory) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
+	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Object(ctx, at, kind, id) })
+}
+
 // A look is a Seller whose Find is asked once, as of memory.
 type look struct {
 	tracking.Seller

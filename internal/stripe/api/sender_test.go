@@ -374,6 +374,8 @@ func TestEndpoint(t *testing.T) {
 		"/v1/payment_methods/pm_1/attach":     "POST /v1/payment_methods/{id}/attach",
 		"/v1/checkout/sessions":               "POST /v1/checkout/sessions",
 		"/v1/customers/cus_1":                 "POST /v1/customers/{id}",
+		"/v1/charges/ch_1":                    "POST /v1/charges/{id}",
+		"/v2/core/events":                     "POST /v2/core/events",
 		"/v1/payment_intents/confirm me/x%20": "POST /v1/payment_intents/{id}/{id}",
 	} {
 		if got := Endpoint("POST", path); got != want {

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,9 +11,11 @@ import (
 )
 
 // Decode reads an event from a webhook or a list of the API, in any version from 2020-08-27 on. It
-// finds the links between objects under their old and their new names. It is a tracking.Decode. An
-// event of version 2 of the API names its object without its contents: of Object, Kind alone is
-// set.
+// finds the links between objects under their old and their new names. It is a tracking.Decode.
+//
+// A thin event names its object and does not contain it: of Object, Kind, ID and Thin are set. Its
+// type v1.X becomes X, and ToldType keeps the told one. The url of the object is not read: a path
+// is made of its type and id alone.
 //
 // The caller must have verified the signature. An unusable member of the event itself is an
 // ErrBody, which names the member and repeats nothing of it. An unusable member of the object is
@@ -44,11 +47,12 @@ type envelope struct {
 	created                 time.Time
 	account                 string
 	noAccount               bool   // the member account is missing or null
-	context                 string // account of a thin event: acct_…, or org_…/acct_…
+	context                 string // of a thin event: acct_…, or a path whose last part is it, as org_…/acct_…
+	snapshot                string // of a thin event: the snapshot event of the same change
 	live, liveKnown         bool
 	object                  wire
 	objectKnown             bool
-	related                 string // kind of a thin event's object
+	related, relatedID      string // kind and id of a thin event's object
 }
 
 func readEnvelope(r *jsonReader) envelope {
@@ -78,14 +82,26 @@ func readEnvelope(r *jsonReader) envelope {
 				e.objectKnown = r.peek() == '{'
 				e.object = readWire(r)
 			}
+		case "snapshot_event":
+			e.snapshot = r.link()
 		case "related_object":
-			e.related = ""
-			for range r.member("type") {
-				e.related = r.word()
-			}
+			e.related, e.relatedID = readRelated(r)
 		}
 	}
 	return e
+}
+
+// readRelated takes the member related_object of a thin event.
+func readRelated(r *jsonReader) (kind, id string) {
+	for name := range r.members() {
+		switch string(name) {
+		case "type":
+			kind = r.word()
+		case "id":
+			id = r.id()
+		}
+	}
+	return kind, id
 }
 
 // problem names an unusable member and its right form; "" if there is none.
@@ -104,7 +120,7 @@ func (e *envelope) problem() string {
 		return "created: want Unix seconds"
 	case !e.noAccount && !api.IsID(e.account, "acct_"):
 		return "account: want acct_…, or none"
-	case !e.liveKnown && !thin:
+	case !e.liveKnown && (!thin || strings.HasPrefix(e.kind, "v1.")):
 		return "livemode: want true or false"
 	case !e.objectKnown && !thin:
 		return "data.object: want an object"
@@ -124,16 +140,29 @@ func (e *envelope) event() tracking.Event {
 	out := tracking.Event{ID: e.id, Type: e.kind, StripeAccount: e.account, Created: e.created, Live: e.live,
 		APIVersion: e.version}
 	if e.form == thinEvent {
-		out.Object.Kind = e.related
-		if at := e.context[strings.LastIndexByte(e.context, '/')+1:]; out.StripeAccount == "" && api.IsID(at, "acct_") {
-			out.StripeAccount = at
-		}
-		return out
+		return e.thin(out)
 	}
 	if e.kind == "payment_intent.payment_failed" {
 		e.object.declined = true // even if the object does not say so
 	}
 	out.Object = e.object.object()
 	out.Subscription = out.Object.Subscription
+	return out
+}
+
+// thin completes a thin event. A context that names no account stays as it is: the event is of no
+// account that can be.
+func (e *envelope) thin(out tracking.Event) tracking.Event {
+	out.Object = tracking.Object{Kind: e.related, ID: e.relatedID, Thin: true}
+	out.StripeAccount = cmp.Or(out.StripeAccount, id(e.context[strings.LastIndexByte(e.context, '/')+1:]))
+	if api.IsID(e.snapshot, "evt_") {
+		out.Twin = e.snapshot
+	}
+	if v1, ok := strings.CutPrefix(e.kind, "v1."); ok {
+		out.Type, out.ToldType = v1, e.kind
+	}
+	if out.Object.Kind == tracking.KindSubscription {
+		out.Subscription = out.Object.ID
+	}
 	return out
 }

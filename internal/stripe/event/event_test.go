@@ -65,7 +65,7 @@ var documented = map[string]tracking.Object{
 	"2026-08-26.dahlia--account.application.deauthorized": {Kind: "application", ID: "ca_1"},
 	"no-version--invoice.upcoming": {Kind: "invoice", Status: "draft",
 		Created: api.Instant(1767225580), Customer: "cus_1", Subscription: "sub_1"},
-	"thin--payment_intent.succeeded": {Kind: "payment_intent"},
+	"thin--payment_intent.succeeded": {Kind: "payment_intent", ID: "pi_1", Thin: true},
 }
 
 func TestDecodeEvent(t *testing.T) {
@@ -77,7 +77,7 @@ func TestDecodeEvent(t *testing.T) {
 			Subscription: documented[name].Subscription}
 		switch version {
 		case "thin":
-			want.APIVersion, want.Type = "", "v1."+typ
+			want.APIVersion, want.ToldType, want.Twin = "", "v1."+typ, "evt_1Snapshot"
 			want.Created = want.Created.Add(250 * time.Millisecond)
 		case "no-version":
 			want.APIVersion = ""
@@ -88,6 +88,31 @@ func TestDecodeEvent(t *testing.T) {
 		got, err := Decode(body)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, want)
+		}
+	}
+}
+
+// TestDecodeEvent_thin: which account, type, object and twin a thin event names.
+func TestDecodeEvent_thin(t *testing.T) {
+	const most = `{"id":"evt_test_65R","object":"v2.core.event","created":"2026-01-31T12:00:00.5Z","livemode":false,`
+	about := func(kind, id string) tracking.Object { return tracking.Object{Kind: kind, ID: id, Thin: true} }
+	for rest, want := range map[string]tracking.Event{
+		`"type":"v1.customer.subscription.updated","related_object":{"url":"/v1/anywhere","type":"subscription","id":"sub_1"},"context":"acct_1","snapshot_event":"evt_2"`: {
+			Type: "customer.subscription.updated", ToldType: "v1.customer.subscription.updated", Twin: "evt_2",
+			StripeAccount: "acct_1", Subscription: "sub_1", Object: about("subscription", "sub_1")},
+		`"type":"v1.account.application.deauthorized","related_object":null,"context":"acct_1","snapshot_event":null`: {
+			Type: "account.application.deauthorized", ToldType: "v1.account.application.deauthorized",
+			StripeAccount: "acct_1", Object: about("", "")},
+		`"type":"v2.core.account[identity].updated","related_object":{"id":"acct_2","type":"v2.core.account"},"context":"acct_platform/acct_2"`: {
+			Type: "v2.core.account[identity].updated", StripeAccount: "acct_2", Object: about("v2.core.account", "acct_2")},
+		`"type":"v1.refund.created","related_object":{"id":"../x","type":"refund"},"context":"org_1","snapshot_event":"../y"`: {
+			Type: "refund.created", ToldType: "v1.refund.created", StripeAccount: "org_1", Object: about("refund", "")},
+		`"type":"v1.refund.created","related_object":[],"context":"","snapshot_event":7`: {
+			Type: "refund.created", ToldType: "v1.refund.created", Object: about("", "")},
+	} {
+		want.ID, want.Created = "evt_test_65R", time.Date(2026, 1, 31, 12, 0, 0, 500_000_000, time.UTC)
+		if got, err := Decode([]byte(most + rest + "}")); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", rest, err, got, want)
 		}
 	}
 }
@@ -155,6 +180,7 @@ func TestDecodeEvent_refuses(t *testing.T) {
 		change(`{"object":{`, `{"objects":{`): "data.object: want", change(`"data"`, `"date"`): "data.object: want",
 		eventWith(`null`): "data.object: want", eventWith(`[{}]`): "data.object: want",
 		strings.Replace(thin, "2026", "MARK", 1): "created: want a time",
+		strings.Replace(thin, "v2.a", "v1.a", 1): "livemode: want",
 	} {
 		_, err := Decode([]byte(body))
 		if !errors.Is(err, tracking.ErrBody) || !strings.Contains(err.Error(), says) ||

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -38,8 +39,11 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 		data, _ := plain["data"].(map[string]any)
 		object, _ := data["object"].(map[string]any)
-		if id, _ := object["id"].(string); e.ID != plain["id"] || e.Type != plain["type"] || e.Object.ID != "" &&
-			e.Object.ID != id {
+		if e.Object.Thin {
+			object, _ = plain["related_object"].(map[string]any)
+		}
+		if id, _ := object["id"].(string); e.ID != plain["id"] || cmp.Or(e.ToldType, e.Type) != plain["type"] ||
+			e.Object.ID != "" && e.Object.ID != id {
 			t.Errorf("got %+v", e)
 		}
 		if !utf8.ValidString(e.Object.Status + e.Object.Code + e.Object.Tag.Installation + e.APIVersion + e.Object.Kind) {

@@ -147,6 +147,11 @@ func (t Tracker) Schedule(ctx context.Context, at, id string) (tracking.Object, 
 	return t.one(ctx, at, tracking.KindSchedule, id)
 }
 
+// Object implements tracking.Finder.
+func (t Tracker) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
+	return t.one(ctx, at, kind, id)
+}
+
 // Connected implements tracking.Finder. It asks Stripe even if the account refused us a moment ago:
 // the refusal may be the reason for a new connection.
 func (t Tracker) Connected(ctx context.Context, at string) error {
@@ -177,7 +182,8 @@ func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object,
 	return fetched(kind, id, raw)
 }
 
-// pathOf returns the path of objects of the kind, and the prefix of their ids.
+// pathOf returns the path of objects of the kind, and the prefix of their ids; "": they have
+// several.
 func pathOf(kind string) (path, prefix string) {
 	switch kind {
 	case tracking.KindPayment:
@@ -186,6 +192,12 @@ func pathOf(kind string) (path, prefix string) {
 		return "/v1/subscriptions/", "sub_"
 	case tracking.KindSchedule:
 		return "/v1/subscription_schedules/", "sub_sched_"
+	case tracking.KindCharge:
+		return "/v1/charges/", ""
+	case tracking.KindRefund:
+		return "/v1/refunds/", ""
+	case tracking.KindDispute:
+		return "/v1/disputes/", ""
 	}
 	return "/v1/invoices/", "in_"
 }

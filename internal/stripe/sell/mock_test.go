@@ -50,6 +50,10 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		note(tracker.invoiceOf(ctx, at, "pi_1"))
 		note(tracker.Subscription(ctx, at, "sub_1"))
 		note(tracker.Schedule(ctx, at, "sub_sched_1"))
+		note(tracker.Object(ctx, at, tracking.KindInvoice, "in_1"))
+		note(tracker.Object(ctx, at, tracking.KindCharge, "ch_1"))
+		note(tracker.Object(ctx, at, tracking.KindRefund, "re_1"))
+		note(tracker.Object(ctx, at, tracking.KindDispute, "dp_1"))
 		note(nil, tracker.Connected(ctx, at))
 		note(tracker.ListEvents(ctx, at, apitest.Now, func(poller.RawEvent) error { return nil }))
 		note(nil, tracker.ListObjects(ctx, at, apitest.Now, func(tracking.Object) error { return nil }))
@@ -96,6 +100,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 	}
 	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}",
 		"GET /v1/subscription_schedules/{id}", "GET /v1/account",
+		"GET /v1/charges/{id}", "GET /v1/refunds/{id}", "GET /v1/disputes/{id}",
 		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents",
 		"GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
 		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers",

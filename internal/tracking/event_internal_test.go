@@ -1,0 +1,18 @@
+package tracking
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestEvent_NoStatus: an event without a status cannot be stored.
+func TestEvent_NoStatus(t *testing.T) {
+	e := Event{ID: "evt_1", Type: "payment_intent.succeeded"}
+	if it, err := e.item(); !errors.Is(err, errPoison) {
+		t.Errorf("got %v, %v", it, err)
+	}
+	var s Service
+	if _, err := s.file(t.Context(), &e, decision{}); !errors.Is(err, errPoison) {
+		t.Errorf("filed: %v", err)
+	}
+}
