@@ -19,8 +19,8 @@ import (
 // An Events is Stripe, for events that a poller elsewhere tells of.
 type Events interface {
 	// Event returns the event of the account, "" for our own, as a poller.Lister lists it, or
-	// tracking.ErrGone.
-	Event(ctx context.Context, at, id string) ([]byte, error)
+	// tracking.ErrGone. Thin events are apart from the others.
+	Event(ctx context.Context, at, id string, thin bool) ([]byte, error)
 }
 
 const (
@@ -41,7 +41,7 @@ func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, er
 			return nil, fmt.Errorf("%w: it names no connected account", tracking.ErrEndpoint)
 		}
 	}
-	if body, err = s.o.Events.Event(ctx, at, e.ID); errors.Is(err, tracking.ErrGone) {
+	if body, err = s.o.Events.Event(ctx, at, e.ID, e.Object.Thin); errors.Is(err, tracking.ErrGone) {
 		err = fmt.Errorf("%w: Stripe has no event of this id", tracking.ErrBody)
 	}
 	return body, err

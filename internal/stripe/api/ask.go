@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 
 	sdk "github.com/stripe/stripe-go/v86"
 )
@@ -27,6 +28,9 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	form url.Values) (json.RawMessage, http.Header, error) {
 	params := Params(at, key)
 	params.Context = ctx
+	if strings.HasPrefix(path, "/v2/") {
+		params.StripeContext, params.StripeAccount = params.StripeAccount, nil
+	}
 	var a rawAnswer
 	service := c.SDK.V1Events // all services share one backend and one API key
 	if err := service.B.CallRaw(method, path, service.Key, []byte(form.Encode()), &params, &a); err != nil {
@@ -95,6 +99,44 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 				return
 			}
 			after = last
+		}
+	}
+}
+
+// RowsV2 is Rows of a list in version 2 of the API. Of the address that Stripe gives for the next
+// page, the query alone is used, at the same path.
+func (c *Client) RowsV2(ctx context.Context, at, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		query := maps.Clone(query)
+		query.Set("limit", pageSize)
+		for {
+			raw, _, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
+			var list struct {
+				Data []json.RawMessage `json:"data"`
+				Next string            `json:"next_page_url"`
+			}
+			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Data == nil) {
+				err = Unusable("a list", "the answer is no whole list")
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, row := range list.Data {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if list.Next == "" {
+				return
+			}
+			next, err := url.Parse(list.Next)
+			if err != nil || len(list.Data) == 0 || !next.Query().Has("page") ||
+				next.Query().Get("page") == query.Get("page") {
+				yield(nil, Unusable("a list", "there is said to be more of it, and no way there"))
+				return
+			}
+			query = next.Query()
 		}
 	}
 }

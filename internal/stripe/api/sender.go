@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ type call struct {
 // *Error.
 func (s *sender) send(method, path string, p *sdk.Params, do func() error) error {
 	ctx := p.Context
-	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(p.StripeAccount)}
+	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(cmp.Or(p.StripeAccount, p.StripeContext))}
 	for {
 		if s.isDisconnected(c.at) {
 			return c.end(&Error{Verdict: AccountRefused, Request: c.endpoint, Text: "account " + c.at +
@@ -133,7 +134,7 @@ func canceled(ctx context.Context, e *Error) *Error {
 // read returns the meaning of an answer.
 func (c *call) read(ctx context.Context, x *exchange, err error) *Error {
 	e := &Error{Request: c.endpoint, Answer: Answer{Status: x.status, connected: c.at != ""}}
-	told, ok := errors.AsType[*sdk.Error](err)
+	told, ok := toldBy(err)
 	switch {
 	case err == nil:
 		e.Text = fmt.Sprintf("status %d is no answer of Stripe's", x.status)
@@ -154,6 +155,20 @@ func (c *call) read(ctx context.Context, x *exchange, err error) *Error {
 		return canceled(ctx, e)
 	}
 	return e
+}
+
+// toldBy returns an error in Stripe's form. Version 2 of the API has a form of its own.
+func toldBy(err error) (*sdk.Error, bool) {
+	if told, ok := errors.AsType[*sdk.Error](err); ok {
+		return told, true
+	}
+	told, ok := errors.AsType[*sdk.V2RawError](err)
+	if !ok {
+		return nil, false
+	}
+	kind := sdk.ErrorTypeInvalidRequest
+	return &sdk.Error{Type: *cmp.Or(told.Type, &kind), Code: sdk.ErrorCode(told.Code), Msg: told.Message,
+		HTTPStatusCode: told.HTTPStatusCode, RequestID: told.RequestID}, true
 }
 
 // fill takes an error in Stripe's form.

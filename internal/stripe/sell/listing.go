@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,20 +44,80 @@ func (t Tracker) ListEvents(ctx context.Context, at string, since time.Time,
 	return now, nil
 }
 
-// Event returns an event as ListEvents does.
-func (t Tracker) Event(ctx context.Context, at, id string) ([]byte, error) {
+// Event returns an event as ListEvents does, or ListThin if it is thin.
+func (t Tracker) Event(ctx context.Context, at, id string, thin bool) ([]byte, error) {
 	if err := api.CheckAt(at); err != nil {
 		return nil, err
 	}
-	raw, err := t.api.Get(ctx, at, "/v1/events/"+id, nil)
-	if err != nil {
+	path, read := "/v1/events/", rawEvent
+	if thin {
+		path, read = thinEvents+"/", thinEvent
+	}
+	raw, err := t.api.Get(ctx, at, path+id, nil)
+	if e, ok := api.Is(err, api.Invalid); ok && thin && e.Answer.Status == http.StatusNotFound {
+		return nil, fmt.Errorf("%w: %s", tracking.ErrGone, e.Text)
+	} else if err != nil {
 		return nil, asTracked(err)
 	}
-	e, err := rawEvent(at, raw)
+	e, err := read(at, raw)
 	if err == nil && e.ID != id {
 		err = api.Unusable("an event", "it is %s, and %s was asked for", e.ID, id)
 	}
 	return e.Body, err
+}
+
+const thinEvents = "/v2/core/events"
+
+// ListThin implements poller.Lister. A certain refusal of the list is ErrNoThin: the account, or
+// the key, has no version 2 of the API. A refusal of the account itself is seen by ListEvents
+// first.
+func (t Tracker) ListThin(ctx context.Context, at string, since time.Time, each func(poller.RawEvent) error) error {
+	if err := api.CheckAt(at); err != nil {
+		return err
+	}
+	query := url.Values{}
+	if since.Unix() > 0 {
+		query.Set("created[gte]", since.UTC().Truncate(time.Second).Format(time.RFC3339))
+	}
+	for raw, err := range t.api.RowsV2(ctx, at, thinEvents, query) {
+		if e, ok := api.Is(err, api.Refused, api.AccountRefused, api.Gone, api.Invalid); ok {
+			return fmt.Errorf("%w: %s", poller.ErrNoThin, e.Text)
+		} else if err != nil {
+			return asTracked(err)
+		}
+		e, err := thinEvent(at, raw)
+		if err == nil {
+			err = each(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thinEvent is rawEvent of a thin event, whose account is the last part of its context.
+func thinEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
+	var e struct {
+		ID      string    `json:"id"`
+		Object  string    `json:"object"`
+		Created time.Time `json:"created"`
+		Context string    `json:"context"`
+	}
+	var body bytes.Buffer
+	switch {
+	case json.Unmarshal(raw, &e) != nil || e.Object != "v2.core.event" || !api.IsID(e.ID, "evt_") ||
+		json.Compact(&body, raw) != nil:
+		return poller.RawEvent{}, api.Unusable("a list of thin events", "there is something else in it: a %q with the id %q",
+			e.Object, e.ID)
+	case at != "" && e.Context != "" && e.Context != at && !strings.HasSuffix(e.Context, "/"+at):
+		return poller.RawEvent{}, api.Unusable("a list of thin events", "%s with the context %q is in that of %s", e.ID,
+			e.Context, at)
+	case at != "" && e.Context == "":
+		body.Truncate(body.Len() - 1)
+		body.WriteString(`,"context":"` + at + `"}`)
+	}
+	return poller.RawEvent{ID: e.ID, Created: e.Created.UTC(), Body: body.Bytes()}, nil
 }
 
 // rawEvent reads the members that identify an event, and takes white space out of the body. Stripe

@@ -110,6 +110,12 @@ func TestEvent(t *testing.T) {
 		reply    apitest.Reply
 		err      error
 	}{
+		{"thin", "", apitest.Reply{Status: 200, Body: thinFields("evt_1")}, nil},
+		{"thin, of a connected account", "acct_1", apitest.Reply{Status: 200, Body: thinFields("evt_1")}, nil},
+		{"thin, of another account", "acct_1", apitest.Reply{Status: 200,
+			Body: thinFields("evt_1", apitest.Fields{"context": "acct_2"})}, billing.ErrUnknown},
+		{"thin, none", "acct_1", apitest.Reply{Status: 404, Body: `{"error":{"code":"not_found","message":"none"}}`},
+			tracking.ErrGone},
 		{"of ours", "", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
 		{"of a connected account", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
 		{"another one", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_2")}, billing.ErrUnknown},
@@ -122,9 +128,18 @@ func TestEvent(t *testing.T) {
 		if tt.reply.Status == 0 { // nothing is asked
 			replies = nil
 		}
-		body, err := scripted(t, apitest.NewScript(t, replies...)).Event(t.Context(), tt.at, "evt_1")
+		thin, s, account := strings.HasPrefix(tt.name, "thin"), apitest.NewScript(t, replies...), `"account":"`+tt.at+`"`
+		body, err := scripted(t, s).Event(t.Context(), tt.at, "evt_1", thin)
 		apitest.WantError(t, tt.name, err, tt.err)
-		if account := `"account":"` + tt.at + `"`; err == nil && (!strings.Contains(string(body), `"evt_1"`) ||
+		for _, r := range s.Requests() {
+			if want := map[bool]string{false: "/v1/events/evt_1", true: "/v2/core/events/evt_1"}[thin]; r.Path != want {
+				t.Errorf("%s: asked for %s", tt.name, r.Path)
+			}
+		}
+		if thin {
+			account = `"context":"` + tt.at + `"`
+		}
+		if err == nil && (!strings.Contains(string(body), `"evt_1"`) ||
 			strings.Contains(string(body), account) != (tt.at != "")) {
 			t.Errorf("%s: got %s", tt.name, body)
 		}

@@ -24,10 +24,21 @@ func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	}
 	since := through.Add(-overlap)
 	today := dayOf(r.now)
-	if dayOf(a.Polled.Checked).Equal(today) {
+	if !r.isDaily(a) {
 		return since
 	}
 	return earlier(since, today.Add(-day))
+}
+
+// isDaily reports whether the account's last successful round was on another day.
+func (r *round) isDaily(a *tracking.ConnectedAccount) bool {
+	return !dayOf(a.Polled.Checked).Equal(dayOf(r.now))
+}
+
+// asksThin reports whether the account's thin events are listed: in each round if it has sent one,
+// and once a day if another account has, since all of its webhooks may be lost.
+func (r *round) asksThin(a *tracking.ConnectedAccount) bool {
+	return a.Polled.Thin || r.thin && r.isDaily(a)
 }
 
 // A catchUp is one account's part of a round.
@@ -134,7 +145,7 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 		last = c.round.now.Add(-c.p.o.Interval) // a new account's past does not make it busy
 	}
 	var broken error
-	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, func(e RawEvent) error {
+	each := func(e RawEvent) error {
 		c.listed++
 		c.news = c.news || !e.Created.Before(last)
 		known, err := c.known(ctx, e)
@@ -143,7 +154,14 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 		}
 		broken = err
 		return err
-	})
+	}
+	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, each)
+	if err == nil && c.asksThin(c.a) { // later: it has all thin events before now, too
+		if err = c.p.o.Lister.ListThin(ctx, atOf(c.a), since, each); errors.Is(err, ErrNoThin) {
+			c.p.o.Log.Debug("no thin events are listed", "stripe_account", c.a.StripeAccount, "error", secret.Short(err.Error()))
+			err = nil
+		}
+	}
 	switch {
 	case broken != nil:
 		return now, broken

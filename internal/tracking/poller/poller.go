@@ -3,6 +3,7 @@ package poller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"sync/atomic"
@@ -27,17 +28,23 @@ type Lister interface {
 	// Stripe's order: the newest first. It returns the time of the first page by Stripe's clock;
 	// the list has all events before it. An error of each ends the list.
 	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
+	// ListThin is ListEvents of the thin events, which are in a list of their own. It returns
+	// ErrNoThin if the account has no such list.
+	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
 	// ListObjects calls each for every subscription of the account, in any state, and every
 	// schedule and payment intent made since then, as they are now: all Fetched. A payment made by
 	// an invoice has the invoice's links, as tracking.Finder.Payment has them.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
 }
 
+// ErrNoThin: Stripe lists no thin events of this account.
+var ErrNoThin = errors.New("no thin events are listed of this account")
+
 // A RawEvent is an event as Stripe lists it.
 type RawEvent struct {
 	ID      string
 	Created time.Time
-	Body    []byte // whole, with "account" filled in for a connected account's
+	Body    []byte // whole, with "account" filled in for a connected account's; "context" if thin
 }
 
 // Options configure a Poller. Ledger and Lister are needed; the others have defaults.

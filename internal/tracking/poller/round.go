@@ -45,6 +45,7 @@ type round struct {
 	p      *Poller
 	now    time.Time                           // by our clock, when it began
 	stored func() (map[string]struct{}, error) // ids of the events of all accounts in its short windows
+	thin   bool                                // an account has sent thin events
 
 	mu     sync.Mutex
 	report Report // guarded by mu
@@ -72,6 +73,7 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 		}
 	}
 	r.stored = sync.OnceValues(func() (map[string]struct{}, error) { return r.readDays(ctx, from) })
+	r.thin = slices.ContainsFunc(accounts, func(a *tracking.ConnectedAccount) bool { return a.Polled.Thin })
 	r.report.Skipped = len(accounts) - len(due)
 	p.inParallel(ctx, due, r.poll)
 	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {

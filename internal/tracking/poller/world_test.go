@@ -25,28 +25,30 @@ type pollEvent struct {
 	account string
 	created time.Time // whole seconds
 	visible time.Time // from when on Stripe lists it
+	thin    bool      // it is in the list of thin events alone
 }
 
 // A pollWorld is Stripe and the service, for the poller alone.
 type pollWorld struct {
-	mu       sync.Mutex
-	stripe   time.Time     // Stripe's clock
-	skew     time.Duration // of ours
-	accounts []*tracking.ConnectedAccount
-	events   []pollEvent // in the order in which they were made
-	objects  map[string][]tracking.Object
-	stored   map[string]pollEvent // by id: processed, or on the way
-	sent     []string             // ids, in the order in which they were taken
-	wrong    []string             // what must not happen
-	queries  []tracking.EventQuery
-	asked    []string             // accounts that were listed, and since when
-	since    map[string]time.Time // of the last listing of events, by account
-	swept    map[string]time.Time // of the last listing of objects, by account
-	applied  []string
-	saves    []tracking.PollState
-	blind    bool // the account index shows nothing yet
-	alone    bool // one account is served at a time, so that nothing is saved after the end
-	unsorted bool // Stripe lists events as they were made, whatever they say of when
+	mu        sync.Mutex
+	stripe    time.Time     // Stripe's clock
+	skew      time.Duration // of ours
+	accounts  []*tracking.ConnectedAccount
+	events    []pollEvent // in the order in which they were made
+	objects   map[string][]tracking.Object
+	stored    map[string]pollEvent // by id: processed, or on the way
+	sent      []string             // ids, in the order in which they were taken
+	wrong     []string             // what must not happen
+	queries   []tracking.EventQuery
+	asked     []string             // accounts that were listed, and since when
+	askedThin []string             // accounts whose thin events were listed
+	since     map[string]time.Time // of the last listing of events, by account
+	swept     map[string]time.Time // of the last listing of objects, by account
+	applied   []string
+	saves     []tracking.PollState
+	blind     bool // the account index shows nothing yet
+	alone     bool // one account is served at a time, so that nothing is saved after the end
+	unsorted  bool // Stripe lists events as they were made, whatever they say of when
 
 	// fail says what goes wrong; nil: nothing. It is called with mu held.
 	fail func(op, account string) error
@@ -85,8 +87,17 @@ func (w *pollWorld) poller(change ...func(*Options)) *Poller {
 
 // happen makes an event, listed from late on.
 func (w *pollWorld) happen(account string, at time.Time, late time.Duration) pollEvent {
-	e := pollEvent{fmt.Sprintf("evt_%s_%03d", account, len(w.events)), account, at.Truncate(time.Second), at.Add(late)}
+	e := pollEvent{fmt.Sprintf("evt_%s_%03d", account, len(w.events)), account, at.Truncate(time.Second), at.Add(late),
+		false}
 	w.events = append(w.events, e)
+	return e
+}
+
+// happenThin makes a thin event.
+func (w *pollWorld) happenThin(account string, at time.Time) pollEvent {
+	e := w.happen(account, at, 0)
+	e.thin = true
+	w.events[len(w.events)-1] = e
 	return e
 }
 
@@ -201,15 +212,36 @@ func (w *pollWorld) Ingest(ctx context.Context, body []byte, from tracking.Origi
 	return v, w.broken("reply", e.account)
 }
 
+func (w *pollWorld) ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error {
+	w.mu.Lock()
+	w.askedThin = append(w.askedThin, cmp.Or(at, "acct_own"))
+	err := w.broken("thin", cmp.Or(at, "acct_own"))
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return w.list(ctx, at, since, true, each)
+}
+
 func (w *pollWorld) ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (time.Time,
 	error) {
 	account := cmp.Or(at, "acct_own")
 	w.mu.Lock()
 	now := w.stripe.Truncate(time.Second)
 	w.asked, w.since[account] = append(w.asked, account), since
+	w.mu.Unlock()
+	if err := w.list(ctx, at, since, false, each); err != nil {
+		return time.Time{}, err
+	}
+	return now, w.page(ctx, account)
+}
+
+func (w *pollWorld) list(ctx context.Context, at string, since time.Time, thin bool, each func(RawEvent) error) error {
+	account := cmp.Or(at, "acct_own")
+	w.mu.Lock()
 	var list []pollEvent
 	for _, e := range slices.Backward(w.events) {
-		if e.account == account && !e.visible.After(w.stripe) && !e.created.Before(since.Truncate(time.Second)) &&
+		if e.thin == thin && e.account == account && !e.visible.After(w.stripe) && !e.created.Before(since.Truncate(time.Second)) &&
 			e.created.After(w.stripe.Add(-stripeKeeps)) {
 			list = append(list, e)
 		}
@@ -222,14 +254,14 @@ func (w *pollWorld) ListEvents(ctx context.Context, at string, since time.Time, 
 	for i, e := range list {
 		if i%pollPage == 0 {
 			if err := w.page(ctx, account); err != nil {
-				return time.Time{}, err
+				return err
 			}
 		}
 		if err := each(RawEvent{ID: e.id, Created: e.created, Body: buffer[:copy(buffer, e.id)]}); err != nil {
-			return time.Time{}, fmt.Errorf("a page: %w", err)
+			return fmt.Errorf("a page: %w", err)
 		}
 	}
-	return now, w.page(ctx, account)
+	return nil
 }
 
 func (w *pollWorld) page(ctx context.Context, account string) error {

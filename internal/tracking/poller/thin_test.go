@@ -1,0 +1,80 @@
+package poller
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestThin_WhoIsAsked: without a thin event nobody is. An account that has sent one is asked in
+// every round, and the others once a day.
+func TestThin_WhoIsAsked(t *testing.T) {
+	w := newPollWorld("acct_a", "acct_b", "acct_own")
+	p := w.poller(func(o *Options) { o.Parallel = 1 })
+	asks := func(want ...string) {
+		t.Helper()
+		w.askedThin = nil
+		w.round(t, p, true)
+		equalLists(t, "asked for thin events", w.askedThin, want)
+		w.stripe = w.stripe.Add(10 * time.Minute)
+	}
+	asks()
+	w.state("acct_b").Thin = true
+	asks("acct_b")
+	w.stripe = w.stripe.Add(day)
+	lost := w.happenThin("acct_a", w.stripe.Add(-time.Hour)) // no webhook of it ever came
+	asks("acct_a", "acct_b", "acct_own")
+	if _, there := w.stored[lost.id]; !there {
+		t.Errorf("%s is not found", lost.id)
+	}
+	asks("acct_b")
+}
+
+// TestThin_Refused: an account without a list of thin events is polled as before; any other error
+// fails its round, and its mark stays.
+func TestThin_Refused(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		failed int
+	}{{fmt.Errorf("%w: not for this key", ErrNoThin), 0}, {errors.New("no answer"), 1}} {
+		w := newPollWorld("acct_a")
+		w.state("acct_a").Thin = true
+		e := w.happen("acct_a", pollStart.Add(-time.Hour), 0)
+		w.fail = func(op, _ string) error {
+			if op == "thin" {
+				return c.err
+			}
+			return nil
+		}
+		r := w.round(t, w.poller(), true)
+		if _, there := w.stored[e.id]; r.Failed != c.failed || there != (c.failed == 0) ||
+			w.state("acct_a").Through.IsZero() != (c.failed == 1) {
+			t.Errorf("%v: %+v, %+v", c.err, r, w.state("acct_a"))
+		}
+	}
+}
+
+// TestThin_MoreThanMemoryHolds: both lists are read to their end, however few events may be held,
+// and the mark never passes one that is missing.
+func TestThin_MoreThanMemoryHolds(t *testing.T) {
+	for seed := range uint64(40) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		w := newPollWorld("acct_a")
+		w.state("acct_a").Thin = true
+		for range 40 {
+			at := pollStart.Add(-time.Duration(dice.IntN(48*60)) * time.Minute)
+			if dice.IntN(2) == 0 {
+				w.happenThin("acct_a", at)
+			} else {
+				w.happen("acct_a", at, 0)
+			}
+		}
+		r := w.round(t, w.poller(func(o *Options) { o.Batch = 1 + dice.IntN(6) }), true)
+		if r.Failed > 0 || len(w.stored) != len(w.events) || !w.state("acct_a").Through.Equal(pollStart) {
+			t.Errorf("seed %d: %d of %d events, %+v\n%s", seed, len(w.stored), len(w.events), r, strings.Join(w.sent, " "))
+		}
+	}
+}
