@@ -40,21 +40,22 @@ func fill(t testing.TB, to, from store.Store) {
 	}
 }
 
-// onEngine takes every flow through the engine: its events in order, and in another with
-// repetitions and faults. Without DUESDAY_SOAK it is each so many flows.
+// onEngine takes every flow through the engine: its events in order, and in others with repetitions
+// and faults, once with the thin ones among them. Without DUESDAY_SOAK it is each so many flows.
 func onEngine(t *testing.T, s store.Store, each int) {
 	for i, f := range flows() {
 		if i%each != 0 && !soaktest.On() {
 			continue
 		}
 		tp := play(t, f, oldestVersion)
-		for j, version := range []string{stripefake.NewestVersion, oldestVersion} {
-			shuffled := j == 1
+		for j, events := range [][]stripefake.Event{tp.events[stripefake.NewestVersion], tp.events[oldestVersion],
+			tp.inForm(stripefake.BothEvents, oldestVersion)} {
+			shuffled := j > 0
 			empty := memory0(t)
 			fill(t, s, empty) // what the flow before has left is gone
 			fill(t, s, tp.roots[(i+j)%len(tp.roots)])
-			w := newWalk(t, tp, s, uint64(i), 3*j)
-			if err := w.run(t, tp.events[version], shuffled); err != nil {
+			w := newWalk(t, tp, s, uint64(i), 3*min(j, 1))
+			if err := w.run(t, events, shuffled); err != nil {
 				t.Errorf("%s, shuffled %v: %v%s", f.name, shuffled, err, w.path())
 			}
 		}

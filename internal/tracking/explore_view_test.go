@@ -51,7 +51,7 @@ var untold = map[string]bool{
 	schema.EffectDone: true, schema.EffectAt: true,
 	schema.TrackedExpiration: true, schema.CreatedDate: true, schema.LastError: true, schema.TrackedDate: true,
 	schema.TrackedTime: true, schema.TrackedTimestamp: true,
-	schema.TrackedSource: true, schema.DeadDate: true,
+	schema.TrackedSource: true, schema.DeadDate: true, schema.TrackedPolled: true,
 }
 
 // see reads a store. With keyed it makes the view's key as well.
@@ -97,6 +97,9 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	of := it.Str(schema.TrackedPurchase)
 	switch table {
 	case t.Events.Name:
+		if !it.Has(schema.TrackedType) {
+			return // it stands for an event that has not come
+		}
 		status := tracking.EventStatus(it.Str(schema.TrackedStatus))
 		v.events[it.Str(schema.TrackedID)] = status
 		v.bill = v.bill || status == tracking.Applied && it.Str(schema.TrackedSubscription) == "" &&

@@ -32,6 +32,11 @@ type walk struct {
 	steps  []string
 	faults int
 	change []func(*tracking.Options)
+	past   *past // the Finder, unless it is nil
+	lost   func(stripefake.Event) bool
+	poll   *lister // that finds lost events in the end; nil: they never come
+	heard  int
+	drains bool // the step under way works on many rows
 }
 
 // newWalk begins a walk on the store; faults says how many of ten steps have one.
@@ -61,8 +66,14 @@ func (w *walk) deck(events []stripefake.Event, shuffled bool) (deck []stripefake
 // run walks to the end, and says what was wrong first.
 func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error {
 	t.Helper()
-	deck := w.deck(events, shuffled)
-	w.events = events
+	came := slices.Clone(events)
+	if w.lost != nil {
+		came = slices.DeleteFunc(came, w.lost)
+	}
+	deck := w.deck(came, shuffled)
+	if w.events = came; w.poll == nil {
+		events = came
+	}
 	for len(deck) > 0 {
 		if w.dice.IntN(3) == 0 {
 			if err := w.step(t, w.work); err != nil && !errors.Is(err, errLost) {
@@ -75,6 +86,8 @@ func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error
 		err := w.step(t, func(on store.Store) error {
 			w.steps = append(w.steps, e.ID+" "+e.Type)
 			w.house.stage.Store = on
+			w.heard++
+			w.past.comes(e)
 			switch status := w.house.hear(e.Body); status {
 			case 200:
 				return nil
@@ -104,7 +117,7 @@ func (w *walk) work(on store.Store) error {
 		_, err := w.house.work(on, r)
 		return err
 	}
-	w.steps = append(w.steps, "drains")
+	w.steps, w.drains = append(w.steps, "drains"), true
 	w.house.stage.Store = on
 	_, err := w.house.service.DrainInbox(context.Background())
 	_, wrong := w.house.service.Deliver(context.Background())
@@ -115,6 +128,7 @@ func (w *walk) work(on store.Store) error {
 func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 	faulty := storetest.NewFaulty(w.store)
 	crash, overtaken := false, false
+	w.drains = false
 	switch dice := w.dice.IntN(10); {
 	case dice >= 10-w.faults:
 		overtaken = true
@@ -141,7 +155,7 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 		return wrong
 	}
 	if w.before != nil {
-		v.wrong = append(v.wrong, v.after(w.before, !overtaken)...)
+		v.wrong = append(v.wrong, v.after(w.before, !overtaken && !w.drains)...)
 	}
 	if _, text := order(done, w.tape.purchase); text != "" {
 		v.wrong = append(v.wrong, text)
@@ -158,6 +172,13 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 // end drains everything, as time goes by, and judges.
 func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 	t.Helper()
+	if w.poll != nil {
+		w.house.stage.Store = w.store
+		if err := w.poll.round(w.house); err != nil {
+			return err
+		}
+	}
+	w.past.comes(events...)
 	if err := w.house.settle(w.store); err != nil {
 		return err
 	}
@@ -166,7 +187,10 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 		return err
 	}
 	jobs, wrong := order(w.house.robot.jobs(), w.tape.purchase)
-	v.wrong = append(append(v.wrong, v.after(w.before, false)...), w.tape.judge(v, jobs, events)...)
+	if w.before != nil {
+		v.wrong = append(v.wrong, v.after(w.before, false)...)
+	}
+	v.wrong = append(v.wrong, w.tape.judge(v, jobs, events)...)
 	for _, e := range events {
 		if !v.events[e.ID].Final() {
 			v.wrong = append(v.wrong, fmt.Sprintf("event %s is %q", e.ID, v.events[e.ID]))
@@ -183,6 +207,7 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 func (w *walk) overtake(faulty *storetest.Faulty) {
 	e := w.events[w.dice.IntN(len(w.events))]
 	drains := w.dice.IntN(4) == 0
+	w.past.comes(e)
 	w.steps = append(w.steps, fmt.Sprintf("overtaken by %s, or a drain: %v", e.ID, drains))
 	var once sync.Once
 	faulty.Hook = func(op storetest.Operation, phase storetest.Phase) error {
