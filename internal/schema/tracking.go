@@ -13,7 +13,7 @@ const (
 	TrackedTimestamp     = "timestamp"      // when the event was published
 	TrackedDate          = "date"           // of the timestamp: "2020-01-01"
 	TrackedTime          = "time"           // of the timestamp: "01:02:34.567"
-	TrackedExpiration    = "expiration"     // Unix seconds; Stripe keeps an event for 30 days
+	TrackedExpiration    = "expiration"     // Unix seconds; 30 days after an event was published or, if later, received
 	TrackedSubscription  = "subscription"   // the subject of an event, at Stripe
 	TrackedCreated       = "created"
 	TrackedUpdated       = "last_updated"

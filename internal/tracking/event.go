@@ -75,7 +75,8 @@ var ErrEndpoint = errors.New("this event is for another endpoint")
 // ErrBody: this is no event of Stripe's.
 var ErrBody = errors.New("this is no event of Stripe's")
 
-// keep is the time for which a final event is kept after its publication: as long as Stripe does.
+// keep is the time for which a final event is kept: as long as Stripe does, and as long as a copy of
+// it is known as a duplicate.
 const keep = 30 * 24 * time.Hour
 
 func (e *Event) fields(c *codec) {
@@ -109,7 +110,7 @@ func (e *Event) item() (store.Item, error) {
 	c.it.Set(schema.TrackedDate, store.S(at[:len("2020-01-01")]))
 	c.it.Set(schema.TrackedTime, store.S(at[len("2020-01-01 "):]))
 	if e.Status.Final() {
-		c.it.Set(schema.TrackedExpiration, store.Int(e.Created.Add(keep).Unix()))
+		c.it.Set(schema.TrackedExpiration, store.Int(e.expiration().Unix()))
 	}
 	if len(e.Body) > 0 {
 		room := packing.Get().(*[]byte)
@@ -123,6 +124,14 @@ func (e *Event) item() (store.Item, error) {
 		}
 	}
 	return c.it, nil
+}
+
+// expiration is keep after the event was published or, if it came late, after it was received.
+func (e *Event) expiration() time.Time {
+	if e.Received.After(e.Created) {
+		return e.Received.Add(keep)
+	}
+	return e.Created.Add(keep)
 }
 
 func eventOf(it store.Item) (*Event, error) {

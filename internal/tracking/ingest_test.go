@@ -97,7 +97,7 @@ func (d *desk) stored(id string, status tracking.EventStatus) {
 		"09:00:00.000"}; !slices.Equal(got, want) {
 		d.Errorf("stored: got %v, want %v", got, want)
 	}
-	want := shopStart.Add(30 * 24 * time.Hour).Unix()
+	want := d.event(id).Received.Add(30 * day).Unix()
 	if !status.Final() {
 		want = 0
 	}
@@ -502,4 +502,23 @@ func TestTake_KeepsNoSecret(t *testing.T) {
 	}
 	noSecrets(t, d.items())
 	noSecrets(t, d.bodies())
+}
+
+// TestTake_OldDuplicate: an event of long ago is known as a duplicate for 30 days after it was received.
+func TestTake_OldDuplicate(t *testing.T) {
+	d := newDesk(t)
+	for _, age := range []time.Duration{0, 29 * day, 40 * day} {
+		id := fmt.Sprint("evt_", int(age.Hours()))
+		body := paid(id, shopAt, aPurchase, thing{"created": d.clock.Add(-age).Unix()})
+		begin := d.clock
+		d.takes(body, tracking.Applied)
+		d.clock = begin.Add(30*day - time.Minute)
+		if v := d.take(body); !v.Duplicate {
+			t.Errorf("%s old, again after 30 days: %+v", age, v)
+		}
+		d.clock = begin.Add(30 * day)
+		if v := d.take(body); v.Duplicate {
+			t.Errorf("%s old, after more than 30 days: %+v", age, v)
+		}
+	}
 }

@@ -105,9 +105,6 @@ func (s *Service) Payments(ctx context.Context, merchant string, after Mark) ite
 		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }
 
-// changedNothing is noted for an event without news.
-const changedNothing = "told again"
-
 func (a *application) applyPayment(ctx context.Context, o Object) (decision, error) {
 	if err := a.loadPayment(ctx, o.Payment); err != nil {
 		return decision{}, err
@@ -119,9 +116,6 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 	}
 	p, before := a.payment.Payment, a.payment.Status
 	changes := mergePayment(p, o)
-	if len(changes) == 0 && a.event != "" && o.Kind == KindPayment { // no index leads to the event: the history does
-		changes = append(changes, changedNothing)
-	}
 	a.note(&p.History, changes)
 	a.payment.changed = a.payment.changed || len(changes) > 0
 	settled := o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment

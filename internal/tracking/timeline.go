@@ -27,9 +27,9 @@ type Step struct {
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Timeline returns the history of a purchase by our own clock: its order, its events and the done
-// actions. Events without changes are listed as well: those about payments always, those about
-// subscriptions until they expire. It returns store.ErrNotFound if there is no such purchase.
+// Timeline returns the history of a purchase by our own clock: its order, the events that changed it and the done
+// actions. An event that changed nothing is no step. It returns store.ErrNotFound if there is no such
+// purchase.
 func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {
@@ -60,7 +60,7 @@ type teller struct {
 	events   map[string]*Event // by id; nil if it has expired
 }
 
-// tell adds a step for every change, and for every event that changed nothing, by time.
+// tell adds a step for every change, by time.
 func (t *teller) tell(ctx context.Context) error {
 	type object struct {
 		id      string
@@ -88,33 +88,7 @@ func (t *teller) tell(ctx context.Context) error {
 			t.timeline.Steps = append(t.timeline.Steps, step)
 		}
 	}
-	for _, sub := range t.timeline.Subscriptions {
-		if err := t.silent(ctx, sub); err != nil {
-			return err
-		}
-	}
 	slices.SortStableFunc(t.timeline.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
-	return nil
-}
-
-// silent adds the events of a subscription without changes.
-func (t *teller) silent(ctx context.Context, sub *Subscription) error {
-	for row, err := range t.s.Events(ctx, EventQuery{Subscription: sub.ID}) {
-		if err != nil {
-			return err
-		}
-		if _, told := t.events[row.ID]; told || row.StripeAccount != sub.StripeAccount {
-			continue
-		}
-		e, err := t.event(ctx, row.ID)
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			t.timeline.Steps = append(t.timeline.Steps, Step{At: e.Received, About: sub.ID, What: changedNothing,
-				Event: e.ID, Detail: e.Type})
-		}
-	}
 	return nil
 }
 
