@@ -79,7 +79,7 @@ func (a *application) apply(ctx context.Context, o Object) (decision, error) {
 func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 	switch {
 	case o.Tag.Installation != "" && o.Tag.Installation != a.s.o.Installation:
-		return ignored("made by another installation"), nil
+		return ignored(others), nil
 	case o.Tag.Charge:
 		return ignored("a payment that Duesday takes itself"), nil
 	}

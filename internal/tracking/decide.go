@@ -34,7 +34,8 @@ type effort int
 const (
 	fromStore effort = iota // by stored rows; the inbox decides the rest
 	askStripe               // by asking Stripe as well
-	forced                  // as askStripe; a schedule without a known end was cancelled
+	anew                    // as askStripe, also for a payment that was seen to be foreign
+	forced                  // as anew; a schedule without a known end was cancelled
 )
 
 // decide decides an event for this store, and fills in its merchant and its subscription.
@@ -68,6 +69,9 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 		a = &application{s: s, source: from}
 		d, err = a.apply(ctx, e.Object)
 		if n, undecided := errors.AsType[need](err); undecided {
+			if is, err := s.isForeign(ctx, e); is || err != nil {
+				return ignored(notOurs), err
+			}
 			return s.later(e, pendingEvent, n.Error(), 0), nil
 		}
 	} else if a, d, err = s.applyAsking(ctx, from, e.Object); errors.Is(err, ErrGone) {

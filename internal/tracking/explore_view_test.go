@@ -98,7 +98,7 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	switch table {
 	case t.Events.Name:
 		if !it.Has(schema.TrackedType) {
-			return // it stands for an event that has not come
+			return // it stands for an event that has not come, or marks a foreign payment
 		}
 		status := tracking.EventStatus(it.Str(schema.TrackedStatus))
 		v.events[it.Str(schema.TrackedID)] = status

@@ -136,7 +136,7 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{}, fmt.Errorf("%w: it is of the other mode", outbox.ErrPermanent)
 	}
 	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
-	d, err := s.decide(ctx, e, by)
+	d, err := s.decideOnce(ctx, e, by)
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -151,7 +151,7 @@ func (s *Service) Replay(ctx context.Context, id string) (v Verdict, err error) 
 		if err != nil {
 			return err
 		}
-		by, dead := askStripe, e.Status == Dead
+		by, dead := anew, e.Status == Dead
 		if dead {
 			by = forced
 		}

@@ -136,11 +136,11 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 	switch {
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
 	case o.Kind == KindInvoice:
-		return ignored("not ours"), nil
+		return ignored(notOurs), nil
 	case o.Kind == KindPayment && o.InvoiceTold && (o.Fetched || o.Invoice == "" && o.Customer == ""):
 		// An event's payment with a customer may have an invoice of a newer kind, which its version
 		// of the API does not tell: then Stripe is asked.
-		return ignored("not ours"), nil
+		return ignored(notOurs), nil
 	default:
 		return decision{}, need{kind: KindPayment, id: o.Payment}
 	}

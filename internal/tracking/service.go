@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -52,9 +53,13 @@ type Service struct {
 	wake             chan struct{} // holds one when something was put into the inbox or the actions
 	merchants        sync.Map      // by registered Stripe account
 	thin             sync.Map      // by registered Stripe account that has sent a thin event
+	seed             maphash.Seed
+	asking           [64]chan struct{} // by payment: holds one while one of its events asks Stripe
 }
 
 var (
+	seed             maphash.Seed
+	asking           [64]chan struct{} // by payment: holds one while one of its events asks Stripe
 	// ErrUnregistered: no such Stripe account is registered.
 	ErrUnregistered = errors.New("this Stripe account is not registered")
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
@@ -86,7 +91,10 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 			"not %q and %q", o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
-		wake: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), seed: maphash.MakeSeed()}
+	for i := range s.asking {
+		s.asking[i] = make(chan struct{}, 1)
+	}
 	return s, s.pin(ctx)
 }
 

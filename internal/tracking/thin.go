@@ -63,7 +63,7 @@ func (s *Service) decideThin(ctx context.Context, e *Event, by effort) (decision
 func (s *Service) twinMarker(thin *Event) store.Write {
 	return store.Put(s.events, store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(thin.Twin)},
 		store.Attribute{Name: schema.TrackedTwin, Value: store.S(thin.ID)},
-		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(thin.Created.Add(keep).Unix())}), store.Absent())
+		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(thin.expiration().Unix())}), store.Absent())
 }
 
 // isMarker reports whether a stored event has not come itself.

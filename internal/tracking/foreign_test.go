@@ -1,0 +1,76 @@
+package tracking_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// TestForeign: a payment of the merchant's own costs one request, whatever the number and order of its
+// events, also after a restart.
+func TestForeign(t *testing.T) {
+	d := newDesk(t)
+	d.stub.objects["pi_1"], d.stub.objects["pi_2"] = seenPayment("pi_1", ""), seenPayment("pi_2", aPurchase)
+	told := func(n int, typ, kind, status string, more ...thing) []byte {
+		id := "pi_1"
+		if kind != tracking.KindPayment {
+			id = fmt.Sprint(kind, "_", n)
+		}
+		return message(fmt.Sprint("evt_", n), typ, shopAt, object(kind, id, status, "", "",
+			append(more, thing{"customer": "cus_1"})...))
+	}
+	of := thing{"payment_intent": "pi_1"}
+	d.takes(told(1, "payment_intent.created", tracking.KindPayment, "requires_payment_method"), tracking.Received)
+	d.takes(told(2, "charge.succeeded", tracking.KindCharge, "succeeded", of), tracking.Received)
+	d.takes(told(3, "payment_intent.succeeded", tracking.KindPayment, "succeeded"), tracking.Received)
+	d.drain() // by several workers at once
+	asked := func(want int) {
+		t.Helper()
+		if got := strings.Count(strings.Join(d.stub.asked, "\n"), "payment "+shopAt+"/pi_1"); got != want {
+			t.Errorf("asked %d times, want %d: %q", got, want, d.stub.asked)
+		}
+	}
+	asked(1)
+	for n := 1; n <= 3; n++ {
+		if e := d.is(fmt.Sprint("evt_", n), tracking.Ignored); e.Reason != "not ours" {
+			t.Errorf("event %d: %q", n, e.Reason)
+		}
+	}
+	d.takes(told(4, "refund.created", tracking.KindRefund, "succeeded", of), tracking.Ignored)
+	v, err := d.another().service.Ingest(t.Context(), told(5, "charge.updated", tracking.KindCharge, "succeeded", of),
+		webhook(true))
+	if err != nil || v.Status != tracking.Ignored {
+		t.Errorf("after a restart: %+v, %v", v, err)
+	}
+	asked(1)
+	d.takes(message("evt_thin", "v1.payment_intent.canceled", "", nil, thing{"object": "v2.core.event", "context": shopAt,
+		"created":        d.clock.Format(time.RFC3339),
+		"related_object": thing{"id": "pi_1", "type": tracking.KindPayment}}), tracking.Received)
+	d.drain()
+	d.is("evt_thin", tracking.Ignored)
+	asked(1)
+
+	// A person asks again, and one that turns out to be ours is.
+	d.stub.objects["pi_1"] = seenPayment("pi_1", aPurchase)
+	if v, err := d.service.Replay(t.Context(), "evt_3"); err != nil || v.Status != tracking.Applied {
+		t.Errorf("replayed: %+v, %v", v, err)
+	}
+	asked(2)
+	d.takes(told(6, "payment_intent.amount_capturable_updated", tracking.KindPayment, "succeeded"), tracking.Applied)
+
+	// An event that names a purchase needs no request, and our own payment is not affected.
+	d.takes(undecided("evt_7", "pi_2"), tracking.Received)
+	d.drain()
+	d.is("evt_7", tracking.Applied)
+	d.stub.objects["pi_3"] = seenPayment("pi_3", "")
+	d.takes(undecided("evt_8", "pi_3"), tracking.Received)
+	d.drain()
+	d.takes(message("evt_9", "payment_intent.succeeded", shopAt,
+		object(tracking.KindPayment, "pi_3", "succeeded", bPurchase, tracking.Legacy)), tracking.Applied)
+	d.clock = d.clock.Add(31 * day) // the mark is gone
+	d.stub.objects["pi_4"] = seenPayment("pi_4", "")
+	d.takes(undecided("evt_10", "pi_4"), tracking.Received)
+}
