@@ -181,6 +181,9 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		if !o.noPoll {
 			options.PollEvery = o.every
 		}
+		if err := f.service.TakeEndedBy(ctx); err != nil {
+			return err
+		}
 		return p.runServer(ctx, s, o, f, options)
 	})
 }

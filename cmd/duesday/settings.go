@@ -45,7 +45,8 @@ func viewSettings(s *billing.Settings) object {
 	return object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
 		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
-		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy}
+		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
+		"unsubscribe_minutes", s.UnsubscribeMinutes}
 }
 
 func (p *program) settingsSet() *cobra.Command {

@@ -57,7 +57,7 @@ func TestSettings_ShowAndSet(t *testing.T) {
 	shown := c.object(exitDone, "settings", "set", "retry-days=", "daily=")
 	equal(t, "all or nothing", members(shown, "version", "catch_up", "retry_days", "daily", "time_zone"),
 		[]any{3, 3, []int{1, 3, 5, 7}, nil, "Europe/Berlin"})
-	contains(t, c.must("settings", "show"), "time-zone       Europe/Berlin")
+	contains(t, c.must("settings", "show"), "time-zone            Europe/Berlin")
 	var history []any
 	for _, h := range c.list("settings", "show", "--history") {
 		history = append(history, members(h.(map[string]any), "version", "setting", "before", "after"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,6 +106,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		return err
 	}
 	o.Shared, o.EndedBy = s.shared, settings.EndedBy
+	o.UnsubscribeAfter = time.Duration(settings.UnsubscribeMinutes) * time.Minute
 	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
 	o.Own, o.Live, o.Decode = f.own, f.live, event.Decode
 	if f.service, err = tracking.Open(ctx, o); err != nil {

@@ -23,6 +23,8 @@ const (
 	maxCollectDays   = 365
 	maxDaily         = 24
 	maxSettingText   = 400 // bytes
+
+	maxUnsubscribeMinutes = 7 * 24 * 60
 )
 
 // noRetry is the text for no retry days: an empty text means the default.
@@ -45,6 +47,9 @@ type Settings struct {
 	AlarmAt       string   // the time by which a day is to be finished, "12:00"; "": no alarm
 	Operator      string   // mail address for alarms; ""
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
+
+	// UnsubscribeMinutes is how long an unsubscribe waits for another subscription; see package tracking.
+	UnsubscribeMinutes int
 
 	// Version is raised by each change. 0: the store has no settings, and these are the defaults.
 	Version int64
@@ -93,6 +98,8 @@ func settings() []setting {
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
 		texts("ended-by", "some of past_due,paused,unpaid", areStatuses,
 			func(s *Settings) *[]string { return &s.EndedBy }),
+		whole("unsubscribe-minutes", 0, " (at once)", maxUnsubscribeMinutes,
+			func(s *Settings) *int { return &s.UnsubscribeMinutes }),
 	}
 }
 

@@ -53,6 +53,7 @@ const (
 	merchantRows   = "CUSTOMER"
 	quarantineRows = "QUARANTINE"
 	ownRow         = "OWN"
+	endedByRow     = "ENDED_BY" // of ownRow: the Options.EndedBy that subscriptions were looked at for
 )
 
 func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }

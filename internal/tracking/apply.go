@@ -213,6 +213,10 @@ func (a *application) writes() (list []store.Write) {
 // ask writes the outbox's row for an action of the purchase.
 func (s *Service) ask(p *Purchase, action Action) store.Write {
 	asked := p.effect(action).Asked
+	due := asked
+	if action == ActionUnsubscribe {
+		due = due.Add(s.o.UnsubscribeAfter)
+	}
 	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
-		Kind: string(action), Created: asked, Due: asked, Data: map[string]string{pendingID: p.ID}})
+		Kind: string(action), Created: asked, Due: due, Data: map[string]string{pendingID: p.ID}})
 }

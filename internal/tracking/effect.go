@@ -103,6 +103,9 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	}
 	ready := Asked
 	if action == ActionUnsubscribe {
+		if e.Created.Before(p.Unsubscribe.Asked) { // of one that was withdrawn; that asked for since has its own row
+			return nil
+		}
 		if p, err = s.beginUnsubscribe(ctx, p); err != nil {
 			return err
 		}

@@ -366,3 +366,91 @@ func TestDeliver_Key(t *testing.T) {
 		t.Errorf("got %v", h.ids())
 	}
 }
+
+// TestUnsubscribe_Waits: within the delay another subscription withdraws it, and its own row does not
+// come back for a later one.
+func TestUnsubscribe_Waits(t *testing.T) {
+	robot := &hand{name: "robot"}
+	d := newDesk(t, withHands(robot), func(o *tracking.Options) { o.UnsubscribeAfter = 10 * time.Minute })
+	second := func(event, typ, status string) {
+		t.Helper()
+		d.takes(message(event, "customer.subscription."+typ, shopAt,
+			object(tracking.KindSubscription, "sub_2", status, aPurchase, tracking.Subscribe)), tracking.Applied)
+	}
+	did := func(after time.Duration, want int) {
+		t.Helper()
+		d.clock = d.clock.Add(after)
+		if d.deliver(); len(robot.ids()) != want {
+			t.Errorf("at %s: %q", d.clock, robot.ids())
+		}
+	}
+	d.sub("evt_1", "active")
+	did(0, 1)
+	d.sub("evt_2", "canceled")
+	did(9*time.Minute, 1)
+	second("evt_3", "created", "active")
+	if p := d.purchase(aPurchase); p.Unsubscribe.State != tracking.NotAsked {
+		t.Errorf("not withdrawn: %+v", p.Unsubscribe)
+	}
+	second("evt_4", "deleted", "canceled") // a minute before the first row is due
+	did(time.Minute, 1)
+	did(9*time.Minute-time.Second, 1)
+	did(time.Second, 2)
+	did(time.Hour, 2)
+	d.waits(0, 0, 0)
+}
+
+// TestTakeEndedBy: a setting that is changed counts for what was past due before, once.
+func TestTakeEndedBy(t *testing.T) {
+	d := newDesk(t)
+	state := func(id, status string) tracking.Object {
+		return tracking.Object{Kind: tracking.KindSubscription, ID: id, Subscription: id, Status: status, Fetched: true,
+			Tag: tracking.Tag{Installation: installation, Purchase: aPurchase, Kind: tracking.Subscribe}}
+	}
+	for id, status := range map[string]string{"sub_1": "past_due", "sub_2": "past_due", "sub_3": "active"} {
+		d.stub.objects[id] = state(id, status)
+		if _, err := d.service.Apply(t.Context(), shopAt, state(id, status)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.stub.objects["sub_2"] = state("sub_2", "active") // it was paid since
+	d.stub.asked = nil
+	start := func(endedBy ...string) {
+		t.Helper()
+		h := d.another(func(o *tracking.Options) { o.EndedBy = endedBy })
+		if err := h.service.TakeEndedBy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := h.service.DrainInbox(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	states := func(want string) {
+		t.Helper()
+		var got []string
+		for _, id := range []string{"sub_1", "sub_2", "sub_3"} {
+			sub, err := d.service.Subscription(t.Context(), shopAt, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(sub.Status, sub.Ending))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	start()
+	states("active active active")
+	start("unpaid", "past_due")
+	states("terminatedsetting active active")
+	if len(d.stub.asked) != 2 {
+		t.Errorf("asked %q", d.stub.asked)
+	}
+	start("past_due", "unpaid")
+	if len(d.stub.asked) != 2 {
+		t.Errorf("the same setting: asked %q", d.stub.asked)
+	}
+	d.waits(0, 1, 0) // its fulfilment
+}

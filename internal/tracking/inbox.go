@@ -20,6 +20,7 @@ const (
 	pendingCharge   = "charge"   // an event about a payment intent of billing's
 	pendingRefresh  = "refresh"  // <account>/<subscription>: its state has to be fetched
 	pendingPurchase = "purchase" // a purchase was begun: its objects have to be fetched
+	pendingEndedBy  = "ended-by" // Options.EndedBy was changed: subscriptions are looked at
 	pendingRelease  = "release"  // a Stripe account was registered: its quarantined events are released
 	pendingID       = "id"
 )
@@ -80,6 +81,8 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 			return nil
 		}
 		return err
+	case pendingEndedBy:
+		return s.askEndedBy(ctx)
 	case pendingRelease:
 		return s.release(ctx, id)
 	case pendingPurchase:

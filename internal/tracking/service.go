@@ -34,6 +34,9 @@ type Options struct {
 	// EndedBy lists the statuses of a Stripe subscription, of unpaid, paused and past_due, at
 	// which it ends for the buyer. The others are only shown.
 	EndedBy []string
+	// UnsubscribeAfter is how long an unsubscribe waits for news of another subscription of the purchase,
+	// which withdraws it; 0: not at all.
+	UnsubscribeAfter time.Duration
 	// Automations do the actions of purchases. An action without one is logged, and done.
 	Automations []Automation
 }
@@ -58,8 +61,6 @@ type Service struct {
 }
 
 var (
-	seed             maphash.Seed
-	asking           [64]chan struct{} // by payment: holds one while one of its events asks Stripe
 	// ErrUnregistered: no such Stripe account is registered.
 	ErrUnregistered = errors.New("this Stripe account is not registered")
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.

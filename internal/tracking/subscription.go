@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -175,6 +177,42 @@ func (a *application) beginSubscription(ctx context.Context, id string, o Object
 	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
 		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: cmp.Or(o.Created, a.s.now())}, true}
 	return decision{}, nil
+}
+
+// TakeEndedBy has the inbox look at subscriptions that were past due, unpaid or paused before
+// Options.EndedBy was set as it is now. Repeating it does nothing until the setting changes.
+func (s *Service) TakeEndedBy(ctx context.Context) error {
+	return store.Retry(ctx, "ended-by", func() error {
+		now := strings.Join(slices.Sorted(slices.Values(s.o.EndedBy)), ",")
+		it, err := s.o.Store.Get(ctx, s.registry, store.Key{PK: ownRow, SK: endedByRow})
+		if errors.Is(err, store.ErrNotFound) {
+			err = nil
+		}
+		if err != nil || it.Str(schema.TrackedStatus) == now {
+			return err
+		}
+		defer s.nudge()
+		return s.commit(ctx, store.Put(s.registry, registryRow(ownRow, endedByRow,
+			store.Attribute{Name: schema.TrackedStatus, Value: store.S(now)})), s.pending(pendingEndedBy, now, 0))
+	})
+}
+
+// askEndedBy asks for the state of each subscription that by its last known state has ended for its buyer.
+func (s *Service) askEndedBy(ctx context.Context) error {
+	for it, err := range s.o.Store.Scan(ctx, store.Scan{Table: s.o.Tables.Tracking.Subscriptions.Name}) {
+		if err != nil {
+			return err
+		}
+		sub := from(it, (*Subscription).fields)
+		if sub.Status != SubscriptionActive || !slices.Contains(s.o.EndedBy, sub.Detail) {
+			continue
+		}
+		if err := s.commit(ctx, s.pending(pendingRefresh, sub.StripeAccount+"/"+sub.ID, 0)); err != nil {
+			return err
+		}
+	}
+	s.nudge()
+	return nil
 }
 
 // unchanged reports whether the object repeats the stored state, as the events of most renewals do.
