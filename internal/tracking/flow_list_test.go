@@ -69,6 +69,18 @@ func paymentFlows() []*flow {
 			quick: []string{"payment_intent.succeeded", "charge.dispute.created", "charge.dispute.closed"}, told: ofPayment,
 			then:     dispute("lost"),
 			payments: one("paid 1500 USD, invoiced, disputed lost"), jobs: one(fulfilled)},
+		{name: "product, processing for days", order: buys(tracking.Product, bankAccount),
+			quick: []string{"payment_intent.", "invoice.paid"},
+			told:  []string{"payment_intent.", "charge.", "invoice.created", "invoice.paid"}, then: bankAnswers(true),
+			payments: one("paid 1500 USD, invoiced"), jobs: one(fulfilled)},
+		{name: "product, processing, then failed", order: buys(tracking.Product, bankAccount),
+			quick: []string{"payment_intent.", "invoice.payment_failed"},
+			told:  []string{"payment_intent.", "charge.", "invoice.payment_failed"}, then: bankAnswers(false),
+			payments: one("failed 1500 USD, invoiced, declined insufficient_funds"), jobs: one(nothing)},
+		{name: "product paid outside Stripe", order: buys(tracking.Product, "pm_card_authenticationRequired"),
+			quick: []string{"payment_intent.", "invoice.paid"},
+			told:  []string{"payment_intent.", "charge.", "invoice.created", "invoice.paid"}, then: outside,
+			payments: one("failed 1500 USD, invoiced"), jobs: one(fulfilled)},
 		{name: "product among what is not ours", order: buys(tracking.Product, goodCard), then: foreign,
 			quick:    []string{"payment_intent.succeeded", "customer.subscription.deleted"},
 			told:     []string{"payment_intent.succeeded", "customer.subscription.deleted", "invoice.paid"},
@@ -104,6 +116,23 @@ func subscriptionFlows() []*flow {
 			told:     append([]string{"invoice.created", "invoice.finalized"}, ofBoth...),
 			payments: one("new 1500 USD, invoiced, of a subscription"), subscriptions: one("new incomplete"),
 			jobs: one(nothing)},
+		{name: "subscription, processing for days", order: sub(bankAccount),
+			quick: []string{"payment_intent.processing", "payment_intent.succeeded", "customer.subscription."}, told: ofBoth,
+			then:     bankAnswers(true),
+			payments: one(recurring), subscriptions: one("active active"), jobs: one(fulfilled)},
+		{name: "subscription, processing, then failed", order: sub(bankAccount),
+			quick: []string{"payment_intent.p", "customer.subscription."}, told: ofBoth, then: bankAnswers(false),
+			payments:      one("failed 1500 USD, invoiced, of a subscription, declined insufficient_funds"),
+			subscriptions: one("active past_due"), jobs: one(fulfilled)},
+		{name: "subscription paid outside Stripe", order: sub("pm_card_authenticationRequired"),
+			quick: []string{"payment_intent.", "customer.subscription."},
+			told:  append([]string{"invoice.paid"}, ofBoth...), then: both(flexible, outside),
+			payments: one("failed 1500 USD, invoiced, of a subscription"), subscriptions: one("active active"),
+			jobs: one(fulfilled)},
+		{name: "renewal paid outside Stripe", order: sub(goodCard), last: 2, told: ofSubscription,
+			then:          both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(22*day), outside),
+			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
+			subscriptions: one("active active"), jobs: one(fulfilled)},
 		{name: "renewal, past due, recovered", order: sub(goodCard), last: 2, told: ofSubscription,
 			then: both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(25*day),
 				func(s *shop, c *tracking.Created) { payLatest(s, c, goodCard) }),
@@ -158,6 +187,30 @@ func subscriptionFlows() []*flow {
 		{name: "subscription among what is not ours", order: sub(goodCard), last: 2, told: ofSubscription,
 			then:     both(foreign, cancelSubscription),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
+	}
+}
+
+const bankAccount = "pm_usBankAccount_success" // processing until its bank answers
+
+// bankAnswers is the answer of the buyer's bank, days later.
+func bankAnswers(ok bool) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		s.fake.Advance(6 * day)
+		s.must(s.fake.Finish(payment(s, c), ok))
+	}
+}
+
+// outside has the latest invoice of the purchase paid without Stripe.
+func outside(s *shop, c *tracking.Created) {
+	paid := s.do("GET", "invoices", "customer="+c.Sale.Customer)["data"].([]any)[0].(map[string]any)
+	s.post("invoices/"+paid["id"].(string)+"/pay", "paid_out_of_band=true")
+}
+
+// flexible checks that the subscription is billed by the newer of Stripe's two modes.
+func flexible(s *shop, c *tracking.Created) {
+	mode, _ := s.do("GET", "subscriptions/"+subscription(s, c))["billing_mode"].(map[string]any)
+	if mode["type"] != "flexible" {
+		s.Errorf("billed by %v", mode)
 	}
 }
 

@@ -101,6 +101,9 @@ func (c call) collect(invoice object, method string, offSession, automatic bool)
 	switch pi.Str("status") {
 	case payment.Processing: // the outcome belongs to this attempt
 		c.alter(invoice, object{"attempted": true, "next_payment_attempt": nil})
+		if sub := c.subscriptionOf(invoice); sub.Str("status") == "incomplete" {
+			c.become(sub, "active") // past_due if the bank refuses
+		}
 		return err
 	case payment.NeedsAction:
 		err = &shape.Error{Status: http.StatusPaymentRequired, Kind: "card_error",

@@ -96,6 +96,9 @@ func (c call) intentFor(invoice object) (object, error) {
 		"_invoice": invoice.ID()}
 	if method := c.methodFor(invoice); method != "" {
 		members["payment_method"] = method
+		if m := c.Space.Get("payment_method", method); m.Str("type") != "card" { // an invoice takes what its account takes
+			members["payment_method_types"] = []any{"card", m.Str("type")}
+		}
 	}
 	if sub := c.subscriptionOf(invoice); sub != nil {
 		members["description"] = map[bool]string{true: "Subscription creation",
