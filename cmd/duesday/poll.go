@@ -167,8 +167,8 @@ func (p *program) sayPoll(v *pollView) {
 	}
 	failures := v.Failures
 	if s := v.Sweep; s != nil {
-		p.say("%s compared at %s: %d had changed without an event", plural(s.Objects, "object"),
-			plural(s.Accounts, "Stripe account"), s.Changed)
+		p.say("%s compared at %s: %d had changed, %d of them without an event", plural(s.Objects, "object"),
+			plural(s.Accounts, "Stripe account"), s.Changed, s.Untold)
 		failures = append(failures, s.Failures...)
 	}
 	for _, l := range v.Lost {

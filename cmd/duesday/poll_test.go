@@ -24,12 +24,12 @@ func TestPollView_IsTheSameJSON(t *testing.T) {
 				`"failures":[{"stripe_account":"acct_1","error":"e"},{"stripe_account":"","error":""}],` +
 				`"lost":[{"stripe_account":"acct_2","from":"2026-11-21T12:00:00.001Z","to":"2026-11-21T12:00:00.02Z",` +
 				`"changed":7},{"stripe_account":"","from":"0001-01-01T00:00:00Z","to":"0001-01-01T00:00:00Z","changed":0}],` +
-				`"verified_through":"2026-11-21T12:00:00Z","sweep":{"accounts":8,"skipped":9,"objects":10,"changed":11,` +
+				`"verified_through":"2026-11-21T12:00:00Z","sweep":{"accounts":8,"skipped":9,"objects":10,"changed":11,"untold":0,` +
 				`"failed":12,"failures":[{"stripe_account":"acct_1","error":"e"},{"stripe_account":"","error":""}]},` +
 				`"disconnected":["acct_3"]}`},
 		{&pollView{}, `{"accounts":0,"skipped":0,"listed":0,"missing":0,"sent":0,"failed":0}`},
 		{&pollView{Sweep: &poller.SweepReport{}}, `{"accounts":0,"skipped":0,"listed":0,"missing":0,"sent":0,"failed":0,` +
-			`"sweep":{"accounts":0,"skipped":0,"objects":0,"changed":0,"failed":0}}`},
+			`"sweep":{"accounts":0,"skipped":0,"objects":0,"changed":0,"untold":0,"failed":0}}`},
 	} {
 		got, err := json.Marshal(x.view)
 		if err != nil || string(got) != x.want {

@@ -255,10 +255,12 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	}
 	c.p.o.Log.Error("events of an account are lost: Stripe keeps them for 30 days. Its objects are compared",
 		"stripe_account", c.a.StripeAccount, "from", gap.From, "to", gap.To)
-	if c.p.o.NoSweeps {
-		// whoever sweeps sees the gap by the mark
-	} else if _, gap.Changed, c.gap = c.p.compare(ctx, c.a, gap.From.Add(-sweepOverlap)); c.gap == nil {
-		c.state.Swept = c.now
+	if !c.p.o.NoSweeps { // else whoever sweeps sees the gap by the mark
+		var changed []string
+		if _, changed, c.gap = c.p.compare(ctx, c.a, gap.From.Add(-sweepOverlap)); c.gap == nil {
+			c.state.Swept = c.now
+		}
+		gap.Changed = len(changed)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -149,11 +149,11 @@ func (p *Poller) sweepTurn(ctx context.Context) bool {
 	case ctx.Err() != nil:
 	case err != nil:
 		p.o.Log.Error("the sweep failed, and is tried again", "error", secret.Short(err.Error()))
-	case r.Changed > 0 || r.Failed > 0:
+	case r.Untold > 0 || r.Failed > 0:
 		p.o.Log.Warn("objects had changed without an event", "accounts", r.Accounts, "objects", r.Objects, "changed",
-			r.Changed, "failed", r.Failed)
+			r.Changed, "without an event", r.Untold, "failed", r.Failed)
 	default:
-		p.o.Log.Debug("no object has changed without an event", "accounts", r.Accounts, "objects", r.Objects)
+		p.o.Log.Debug("no object has changed without an event", "changed", r.Changed, "accounts", r.Accounts, "objects", r.Objects)
 	}
 	return err == nil
 }

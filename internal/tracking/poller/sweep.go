@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ const (
 	sweepEvery   = 7 * day
 	sweepOverlap = 30 * day // before the last sweep: a payment may be completed weeks after it was made
 	sweepErrors  = 10       // failed objects after which an account's sweep ends
+	underWay     = 4 * day  // an event that is not applied by then was given up
 )
 
 // A SweepReport is the result of a sweep.
@@ -23,7 +25,8 @@ type SweepReport struct {
 	Accounts int       `json:"accounts"` // whose objects were listed
 	Skipped  int       `json:"skipped"`  // connected, and compared less than a week ago
 	Objects  int       `json:"objects"`  // from Stripe
-	Changed  int       `json:"changed"`  // of them, unlike the stored events
+	Changed  int       `json:"changed"`  // of them, unlike the stored rows
+	Untold   int       `json:"untold"`   // of those changed: no event of the last four days is about them
 	Failed   int       `json:"failed"`   // accounts not compared as a whole
 	Failures []Failure `json:"failures,omitempty"`
 }
@@ -46,10 +49,12 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	report := SweepReport{Skipped: len(accounts) - len(due)}
 	p.inParallel(ctx, due, func(ctx context.Context, a *tracking.ConnectedAccount) {
 		objects, changed, err := p.sweep(ctx, a, now)
+		untold := p.untold(ctx, a, now, changed)
 		mu.Lock()
 		defer mu.Unlock()
 		report.Accounts++
-		report.Objects, report.Changed = report.Objects+objects, report.Changed+changed
+		report.Objects, report.Changed = report.Objects+objects, report.Changed+len(changed)
+		report.Untold += untold
 		if err == nil {
 			return
 		}
@@ -64,8 +69,8 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 
 // sweep compares the objects of one account, and saves the time if all could be applied. Else the
 // next sweep lists the same time again.
-func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects, changed int,
-	err error) {
+func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects int,
+	changed []string, err error) {
 	since := a.Polled.Swept.Add(-sweepOverlap)
 	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a wrong clock
 		since = now.Add(-stripeKeeps)
@@ -81,16 +86,17 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	return objects, changed, nil
 }
 
-// compare applies the objects of an account made at or after since.
-func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects, changed int,
-	err error) {
+// compare applies the objects of an account made at or after since. It returns the ids of those that
+// changed.
+func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects int,
+	changed []string, err error) {
 	at := atOf(a)
 	var broken []error
 	err = p.o.Lister.ListObjects(ctx, at, since, func(o tracking.Object) error {
 		objects++
 		merged, err := p.o.Ledger.Apply(ctx, at, o)
 		if merged {
-			changed++
+			changed = append(changed, o.ID)
 		}
 		if err == nil {
 			return nil
@@ -108,4 +114,36 @@ func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, sinc
 		return objects, changed, fmt.Errorf("list the objects: %w", err)
 	}
 	return objects, changed, nil
+}
+
+// untold counts the changed objects without an event. An event that has not come yet, or that waits
+// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any.
+func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now time.Time, changed []string) int {
+	if len(changed) == 0 {
+		return 0
+	}
+	left := map[string]bool{}
+	for _, id := range changed {
+		left[id] = true
+	}
+	told := func(e RawEvent) error {
+		var about struct {
+			Data struct {
+				Object struct{ ID string } `json:"object"`
+			} `json:"data"`
+			Related struct{ ID string } `json:"related_object"`
+		}
+		_ = json.Unmarshal(e.Body, &about) // an illegible event tells nothing
+		delete(left, about.Data.Object.ID)
+		delete(left, about.Related.ID)
+		return nil
+	}
+	_, err := p.o.Lister.ListEvents(ctx, atOf(a), now.Add(-underWay), told)
+	if err == nil && a.Polled.Thin {
+		err = p.o.Lister.ListThin(ctx, atOf(a), now.Add(-underWay), told)
+	}
+	if err != nil && !errors.Is(err, ErrNoThin) {
+		return 0
+	}
+	return len(left)
 }

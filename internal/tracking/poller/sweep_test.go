@@ -31,8 +31,12 @@ func TestSweep_ComparesObjects(t *testing.T) {
 	w.objects["acct_a"] = []tracking.Object{{ID: "sub_1"}, {ID: "sub_2", Status: "changed"},
 		{ID: "pi_2", Status: "changed"}}
 	w.state("acct_b").Swept = pollStart.Add(-7*day + time.Second)
+	// An event of sub_2 is on its way, and one about pi_2 of long ago was applied.
+	w.events = append(w.events,
+		pollEvent{id: "evt_1", account: "acct_a", created: pollStart.Add(-time.Minute), about: `{"data":{"object":{"id":"sub_2"}}}`},
+		pollEvent{id: "evt_2", account: "acct_a", created: pollStart.Add(-5 * day), about: `{"data":{"object":{"id":"pi_2"}}}`})
 	r := w.sweep(t, false)
-	if want := (SweepReport{Accounts: 2, Skipped: 1, Objects: 4, Changed: 3}); fmt.Sprint(r) != fmt.Sprint(want) {
+	if want := (SweepReport{Accounts: 2, Skipped: 1, Objects: 4, Changed: 3, Untold: 2}); fmt.Sprint(r) != fmt.Sprint(want) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
 	slices.Sort(w.applied)

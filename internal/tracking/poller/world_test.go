@@ -26,6 +26,7 @@ type pollEvent struct {
 	created time.Time // whole seconds
 	visible time.Time // from when on Stripe lists it
 	thin    bool      // it is in the list of thin events alone
+	about   string    // its body; "": its id
 }
 
 // A pollWorld is Stripe and the service, for the poller alone.
@@ -88,7 +89,7 @@ func (w *pollWorld) poller(change ...func(*Options)) *Poller {
 // happen makes an event, listed from late on.
 func (w *pollWorld) happen(account string, at time.Time, late time.Duration) pollEvent {
 	e := pollEvent{fmt.Sprintf("evt_%s_%03d", account, len(w.events)), account, at.Truncate(time.Second), at.Add(late),
-		false}
+		false, ""}
 	w.events = append(w.events, e)
 	return e
 }
@@ -257,7 +258,7 @@ func (w *pollWorld) list(ctx context.Context, at string, since time.Time, thin b
 				return err
 			}
 		}
-		if err := each(RawEvent{ID: e.id, Created: e.created, Body: buffer[:copy(buffer, e.id)]}); err != nil {
+		if err := each(RawEvent{ID: e.id, Created: e.created, Body: buffer[:copy(buffer, cmp.Or(e.about, e.id))]}); err != nil {
 			return fmt.Errorf("a page: %w", err)
 		}
 	}
