@@ -29,8 +29,9 @@ func (b *benchmark) webhooksCommand() *cobra.Command {
 		Long: `Sends signed events of Stripe's over HTTP to the real endpoint, in this process and over
 loopback, in turn with W2 on bare Pebble: a third each are payments that are made,
 subscriptions that are changed, and invoices that are paid. Each is answered when it is
-durable; with --verify-only, when its signature is verified. Purchases and bodies are made before the clock runs; what purchases ask for is
-put into the outbox, and not delivered. The CPU includes that of whoever sends.`,
+durable; with --verify-only, when its signature is verified. Purchases and bodies are made
+before the clock runs; what purchases ask for is put into the outbox, and not delivered.
+The CPU includes that of whoever sends.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.subscriptions, b.workers = subscriptions, connections
