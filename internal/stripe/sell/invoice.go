@@ -119,16 +119,16 @@ func (b bill) isUntried() bool {
 
 // isDeclined reports whether an attempt to pay it was refused.
 func (b bill) isDeclined() bool {
-	return b.payment.ID != "" && (b.payment.Status == "canceled" || b.payment.Failed && b.payment.Status != actionStatus)
+	return b.payment.ID != "" && b.Status != "paid" && (b.payment.Status == "canceled" || b.payment.Failed && b.payment.Status != actionStatus)
 }
 
 func (b bill) sale() tracking.Sale {
 	sale := tracking.Sale{Customer: b.Customer}
-	switch {
-	case b.payment.ID != "":
+	if b.payment.ID != "" {
 		sale.Objects = []tracking.Object{b.payment.Object}
-	case b.Status == "paid": // by the customer's credit: there is no payment
-		sale.Objects = []tracking.Object{b.Object}
+	}
+	if b.Status == "paid" && b.payment.Status != "succeeded" { // by the customer's credit, or outside Stripe
+		sale.Objects = append(sale.Objects, b.Object)
 	}
 	if b.isDeclined() {
 		sale.Objects[0].Failed, sale.Declined = true, cmp.Or(b.payment.decline, "declined")

@@ -472,3 +472,19 @@ func TestSell_AccountsThatRefuse(t *testing.T) {
 		t.Errorf("a revoked key is called %v", err)
 	}
 }
+
+// TestSell_PaidOutsideStripe: the invoice of such a sale is paid, and its cancelled payment is no decline.
+func TestSell_PaidOutsideStripe(t *testing.T) {
+	s := open(t, "")
+	o := s.order(tracking.Product, s.card("tok_threeDSecure2Required"))
+	sale, err := s.tracker.Sell(t.Context(), o, false)
+	if err != nil || !sale.Action {
+		t.Fatalf("got %+v, %v", sale, err)
+	}
+	s.make("invoices/"+sale.Objects[0].Invoice+"/pay", "paid_out_of_band=true")
+	sale, err = s.tracker.Sell(t.Context(), o, true)
+	if err != nil || sale.Declined != "" || sale.Action || len(sale.Objects) != 2 || sale.Objects[0].Status != "canceled" ||
+		sale.Objects[1].Kind != tracking.KindInvoice || sale.Objects[1].Status != "paid" {
+		t.Errorf("got %+v, %v", sale, err)
+	}
+}
