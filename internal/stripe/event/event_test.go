@@ -283,3 +283,13 @@ func TestTag(t *testing.T) {
 		}
 	}
 }
+
+// TestDecode_PaymentRecord: an invoice paid by a record of a payment outside Stripe has no payment intent.
+func TestDecode_PaymentRecord(t *testing.T) {
+	o, err := DecodeObject([]byte(`{"id":"in_1","object":"invoice","status":"paid","amount_paid_off_stripe":1500,
+		"payments":{"object":"list","data":[{"id":"inpay_1","object":"invoice_payment","is_default":true,"status":"paid",
+		"payment":{"type":"payment_record","payment_record":"prec_1"}}]}}`))
+	if err != nil || o.Payment != "" || o.Status != "paid" || o.Invoice != "in_1" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
