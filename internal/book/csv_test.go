@@ -182,6 +182,7 @@ func TestCSV_Header(t *testing.T) {
 		{"kunde\n", []string{"!1 : the header is a single column: no ',' is in it"}},
 		{"\n\n" + header + ",x\n", []string{"!3 x: "}},
 		{header + ",4242424242424242\n", []string{"!1 ************4242: looks like a card number"}},
+		{header + ",4242_4242_4242_4242\n", []string{"!1 ****_****_****_4242: looks like a card number"}},
 		{"account,\"em\"ail\"\n", []string{"!1 : a field in quotes does not end well"}},
 		{"acc\"ount\n", []string{"!1 : a \" at byte 4"}},
 		{"\n\n", []string{"!1 : the file is empty"}},

@@ -78,6 +78,8 @@ func TestJSONLines_BadLines(t *testing.T) {
 		{set("account", `4242424242424242`), []string{"1 account: looks like a card number (************4242)"}},
 		{set("account", `"\u0034242424242424242"`), []string{"1 account: looks like a card number (************4242)"}},
 		{with(`"colour":"4242 4242 4242 4242"`), []string{"1 colour: looks like a card number"}},
+		{with(`"４２４２_４２４２_４２４２_４２４２":1`), []string{"1 ****_****_****_４２４２: looks like a card number"}},
+		{with(`"colour":{"4242/4242/4242/4242":1}`), []string{"1 colour: looks like a card number"}},
 		{with(`"colour":["\u0034\u0032424242\u0020\u002d42424242\u002d4242"]`), []string{"1 colour: is an unknown column"}},
 		{with(`"colour":["\u0034\u0032424242\u002d42424242"]`), []string{"1 colour: looks like a card number"}},
 		{with(`"address":["4242 4242 4242 4242"]`), []string{"1 address: looks like a card number"}},

@@ -18,7 +18,7 @@ const (
 // HasCardNumber reports whether the text contains a card number. A card number has the length,
 // the prefix and the grouping of a card network, and a valid check digit. It is a whole word:
 // digits inside an id, a UUID, a hexadecimal or decimal number, or a telephone number that
-// begins with + are none. Digits may be full-width.
+// begins with + are none. Digits may be of any script.
 func HasCardNumber(text string) bool { return len(find(text, minDigits)) > 0 }
 
 // HasCardInMethod is HasCardNumber for a payment-method field. There it also finds 13 digits

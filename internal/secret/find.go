@@ -3,36 +3,42 @@ package secret
 import (
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The classes of characters around a card number.
 const (
-	digit  = `0-9０-９`                                  // ASCII or full-width
-	letter = `A-Za-z_`                                 // makes a word an id
-	space  = ` \x{a0}\x{2007}\x{2009}\x{202f}\x{3000}` // separates groups of digits, and ends a word
-	hyphen = `\-\x{2010}-\x{2013}\x{2212}－`            // separates groups, and joins the parts of an id or a UUID
-	point  = `.．`                                      // separates groups, and joins the parts of a decimal number
+	digit  = `\p{Nd}` // a decimal digit of any script
+	letter = `A-Za-z` // makes a word an id
+	// space separates groups of digits, and ends a word. The invisible ones are among them.
+	space  = ` \x{a0}\x{ad}\x{2000}-\x{200d}\x{202f}\x{205f}\x{2060}\x{3000}\x{feff}`
+	hyphen = `\-\x{2010}-\x{2013}\x{2212}－_＿` // separates groups, and joins the parts of an id or a UUID
+	point  = `.．`                             // separates groups, and joins the parts of a decimal number
+	slash  = `/／\x{2044}\x{2215}`             // separates groups, and ends a word
+	weak   = `_＿` + slash                     // separates no two long groups: ids, names and dates do that
 
-	separator = `[` + space + hyphen + point + `]`
+	separator = `[` + space + hyphen + point + slash + `]`
 )
 
 var (
-	oneDigit = regexp.MustCompile(`[` + digit + `]`)  // one digit
-	group    = regexp.MustCompile(`[` + digit + `]+`) // an unbroken run of digits
+	oneDigit = regexp.MustCompile(digit)            // one digit
+	group    = regexp.MustCompile(digit + `+`)      // an unbroken run of digits
+	isWeak   = regexp.MustCompile(`[` + weak + `]`) // with weak separators
 	// sequence is groups with one separator between neighbours.
-	sequence = regexp.MustCompile(`[` + digit + `]+(?:` + separator + `[` + digit + `]+)*`)
+	sequence = regexp.MustCompile(digit + `+(?:` + separator + digit + `+)*`)
 	// longNumber is 13 to 19 digits and separators, and nothing else.
-	longNumber = regexp.MustCompile(`^` + separator + `*(?:[` + digit + `]` + separator + `*){13,19}$`)
+	longNumber = regexp.MustCompile(`^` + separator + `*(?:` + digit + separator + `*){13,19}$`)
 	// plus is the sign before an international telephone number.
-	plus = regexp.MustCompile(`(?:^|[^` + digit + letter + `])\+$`)
+	plus = regexp.MustCompile(`(?:^|[^` + digit + letter + `_])\+$`)
 	// joinedBefore is a neighbour of digits that makes them a part of a longer word: a letter, a hyphen
 	// with a letter or a digit beyond it, a point with a digit beyond it. A letter behind a backslash is
 	// an escape: \n and \t, as %q and JSON write white space.
 	joinedBefore = regexp.MustCompile(`(?:(?:^|[^\\])[` + letter + `]|[` + letter + digit + `][` + hyphen + `]|` +
-		`[` + digit + `][` + point + `])$`)
+		digit + `[` + point + `])$`)
 	// joinedAfter is the same after them, where nothing is an escape.
 	joinedAfter = regexp.MustCompile(`^(?:[` + letter + `]|[` + hyphen + `][` + letter + digit + `]|` +
-		`[` + point + `][` + digit + `])`)
+		`[` + point + `]` + digit + `)`)
 )
 
 // neighbours is enough bytes of a text for the last two characters.
@@ -78,7 +84,8 @@ func find(text string, shortest int) (spans []span) {
 				if len(number) > maxDigits {
 					break
 				}
-				if len(number) >= shortest && isGrouped(of) && isIssued(number) && luhn(number) && isWord(text, whole) {
+				if len(number) >= shortest && isGrouped(of) && isIssued(number) && luhn(number) && isWord(text, whole) &&
+					(len(of) != 2 || !isWeak.MatchString(text[whole.from:whole.to])) {
 					spans = append(spans, whole)
 				}
 			}
@@ -87,12 +94,16 @@ func find(text string, shortest int) (spans []span) {
 	return spans
 }
 
-// narrow returns the ASCII digit of a full-width one, and any other character as it is.
+// narrow returns the ASCII digit of a decimal digit of any script, and any other character as it is.
 func narrow(r rune) rune {
-	if r >= '０' && r <= '９' {
-		return r - '０' + '0'
+	if r < utf8.RuneSelf || !unicode.Is(unicode.Nd, r) {
+		return r
 	}
-	return r
+	zero := r // Unicode has the ten digits of a script in a row, and may have rows one after another
+	for unicode.Is(unicode.Nd, zero-1) {
+		zero--
+	}
+	return '0' + (r-zero)%10
 }
 
 // isWord reports whether the span is a whole word.

@@ -41,7 +41,10 @@ func groupings(number string) (all []string) {
 		sizes = append(sizes, []int{6, 13})
 	}
 	for _, groups := range sizes {
-		for _, separator := range []string{" ", "-", ".", "\u00a0", "\u2013", "　", "－"} {
+		for _, separator := range []string{" ", "-", ".", "\u00a0", "\u2013", "　", "－", "_", "/", "\u2060"} {
+			if len(groups) == 2 && strings.Contains("_/", separator) { // names of accounts and subscriptions
+				continue
+			}
 			var parts []string
 			rest := number
 			for _, n := range groups {
@@ -56,23 +59,25 @@ func groupings(number string) (all []string) {
 	return all
 }
 
-func wide(text string) string {
+// in returns the text with the digits of the script that has this zero.
+func in(zero rune, text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
-			return '０' + r - '0'
+			return zero + r - '0'
 		}
 		return r
 	}, text)
 }
 
 // TestHasCardNumber_Published: every published test card is found in every usual grouping, in
-// ASCII and in full-width digits, alone and in a sentence, and nothing but its last four
+// the digits of several scripts, alone and in a sentence, and nothing but its last four
 // digits is left.
 func TestHasCardNumber_Published(t *testing.T) {
 	cases := 0
 	for _, number := range published {
 		for _, grouped := range groupings(number) {
-			for _, text := range []string{grouped, wide(grouped)} {
+			for _, zero := range "0０٠𝟬" {
+				text := in(zero, grouped)
 				for _, form := range []string{"%s", "Please charge %s, thanks", "(%s)", "%s.", "a: %s\n", "ACC#%s", "1 %s 12"} {
 					cases++
 					text := fmt.Sprintf(form, text)
@@ -96,8 +101,8 @@ func share(t *testing.T) (n int, r *rand.Rand) {
 	return n, rand.New(rand.NewPCG(seed, 0))
 }
 
-// TestHasCardNumber_NoIDs: no UUID, ULID or hexadecimal id has a card number, not even in a
-// payment-method field. The hexadecimal ids have 20 digits and more: one in 1,800 of those
+// TestHasCardNumber_NoIDs: no UUID, ULID, id of Stripe's or hexadecimal id has a card number, not even
+// in a payment-method field, and no name of a subscription has one. The hexadecimal ids have 20 digits and more: one in 1,800 of those
 // with 16 is a decimal number, and about one in 55,000 cannot be told from a card number.
 func TestHasCardNumber_NoIDs(t *testing.T) {
 	t.Parallel()
@@ -116,6 +121,14 @@ func TestHasCardNumber_NoIDs(t *testing.T) {
 			hex[:20]} {
 			if secret.HasCardInMethod(id) {
 				t.Fatalf("%s is taken for a card number: %s", id, secret.MaskMethod(id))
+			}
+		}
+		stripe := [...]string{"pi", "evt", "acct", "cus", "price", "in"}[r.IntN(6)] + "_" + strconv.FormatUint(r.Uint64(), 10)
+		for _, text := range [...]string{stripe, uuid + "/" + uuid[9:13], uuid + "/" + uuid,
+			fmt.Sprint(r.Uint64N(1e10), "/", r.Uint64N(1e10)), fmt.Sprint(r.Uint64N(1e8), "_", r.Uint64N(1e10)),
+			fmt.Sprint(1e7+r.Uint64N(9e7), "/", 1e7+r.Uint64N(9e7), "/", r.IntN(1000))} {
+			if secret.HasCardNumber(text) {
+				t.Fatalf("%s is taken for a card number: %s", text, secret.MaskCards(text))
 			}
 		}
 	}
@@ -142,7 +155,8 @@ func TestHasCardNumber_NoTimes(t *testing.T) {
 			// the last: .NET's ticks
 			strconv.FormatInt(at.UnixNano(), 10), strconv.FormatInt(621355968000000000+at.UnixNano()/100, 10)}
 		for _, layout := range []string{time.RFC3339Nano, "20060102150405", "20060102150405.000", "20060102-150405",
-			"2006-01-02 15:04:05.000000", "2006.01.02 15.04.05", "060102150405"} {
+			"2006-01-02 15:04:05.000000", "2006.01.02 15.04.05", "060102150405",
+			"2006/01/02 15:04:05", "2006_01_02_15_04_05", "20060102_150405", "02/01/2006/1504/05", "2006/0102/1504/0506"} {
 			texts = append(texts, at.Format(layout))
 		}
 		for _, text := range texts {

@@ -18,7 +18,7 @@ func TestOrder_Key(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	for _, key := range []string{"4242424242424242", "4242-4242-4242-4242", "card 378282246310005", "sk_test_123", "",
+	for _, key := range []string{"4242424242424242", "4242_4242_4242_4242", "４２４２/４２４２/４２４２/４２４２", "4242-4242-4242-4242", "card 378282246310005", "sk_test_123", "",
 		"a\x00"} {
 		order.Key = key
 		if bad, ok := errors.AsType[*tracking.FieldError](order.Check()); !ok || bad.Field != "key" {
