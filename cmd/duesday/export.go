@@ -128,9 +128,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 // exportRows writes the views of a sequence as lines of JSON, or as CSV with the columns as its
 // header. Each row moves the bar.
 //
-// Values are written as they are. An id, address or text of a person that begins with = + - or @ is
-// a formula to a spreadsheet. It stays unchanged: a negative amount begins so too, and a file must
-// read back the same. An export of untrusted ids must be opened in a spreadsheet as text.
+// The texts of a CSV are book.AsCell, so that none is a formula to a spreadsheet.
 func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string, seq iter.Seq2[T, error],
 	view func(T) object) error {
 	enc, table := json.NewEncoder(w), csv.NewWriter(w)
@@ -149,7 +147,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 			err = enc.Encode(row)
 		} else {
 			for i, name := range columns {
-				cells[i] = row.text(name)
+				cells[i] = book.AsCell(row.text(name))
 			}
 			err = table.Write(cells)
 		}

@@ -42,16 +42,16 @@ func TestExport(t *testing.T) {
 
 // TestExportRows holds the bytes of a row in both forms, and of an export without rows.
 func TestExportRows(t *testing.T) {
-	rows := []object{{"account", "1", "address", `a "b", c`, "count", 1}, {"account", "=2", "address", "-1", "count", 0},
+	rows := []object{{"account", "1", "address", `a "b", c`, "count", 1}, {"account", "=2", "address", "'@b", "count", 0}, {"account", "-2.50", "address", "-2.50+1"},
 		{"account", "3", "address?", ""}}
 	for _, x := range []struct {
 		asJSON bool
 		rows   []object
 		want   string
 	}{
-		{false, rows, "account,address\n1,\"a \"\"b\"\", c\"\n=2,-1\n3,\n"},
-		{true, rows, `{"account":"1","address":"a \"b\", c","count":1}` + "\n" + `{"account":"=2","address":"-1","count":0}` +
-			"\n" + `{"account":"3"}` + "\n"},
+		{false, rows, "account,address\n1,\"a \"\"b\"\", c\"\n'=2,''@b\n-2.50,'-2.50+1\n3,\n"},
+		{true, rows, `{"account":"1","address":"a \"b\", c","count":1}` + "\n" + `{"account":"=2","address":"'@b","count":0}` +
+			"\n" + `{"account":"-2.50","address":"-2.50+1"}` + "\n" + `{"account":"3"}` + "\n"},
 		{false, nil, "account,address\n"},
 		{true, nil, ""},
 	} {

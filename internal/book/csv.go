@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -104,6 +106,32 @@ func (t *table) raw() string {
 	return strings.Trim(string(t.src.upTo(t.csv.InputOffset())), "\r\n")
 }
 
+// AsCell returns a text as a cell of a CSV that no spreadsheet takes for a formula: with a leading ' if
+// it begins so, or with more of them before that. A plain number, also a negative one, stays as it is.
+// Read takes the ' back, so every text survives.
+func AsCell(text string) string {
+	if isFormula(text) {
+		return "'" + text
+	}
+	return text
+}
+
+func ofCell(cell string) string {
+	if text, ok := strings.CutPrefix(cell, "'"); ok && isFormula(text) {
+		return text
+	}
+	return cell
+}
+
+var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+
+// isFormula reports whether the text begins like a formula, behind any number of '.
+func isFormula(text string) bool {
+	text = strings.TrimLeft(text, "'")
+	first, _ := utf8.DecodeRuneInString(text)
+	return text != "" && strings.ContainsRune("=+-@\t\r＝＋－＠", first) && !plainNumber.MatchString(text)
+}
+
 // next reads one row and yields it. It returns false at the end.
 func (t *table) next() bool {
 	fields, err := t.csv.Read()
@@ -137,7 +165,7 @@ func (t *table) next() bool {
 	var row texts
 	for i, col := range t.column {
 		if col != ignored {
-			row[col] = fields[i]
+			row[col] = ofCell(fields[i])
 		}
 	}
 	n := t.subscription(line, &row)
