@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -50,10 +51,11 @@ func (p *program) eventShow() *cobra.Command {
 				e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 			}
 			if body {
-				p.stdout.Write(e.Body)
-				if n := len(e.Body); n == 0 || e.Body[n-1] != '\n' {
-					p.stdout.WriteByte('\n')
+				text := string(e.Body)
+				if isTerminal(p.screen) {
+					text = secret.Visible(text)
 				}
+				p.stdout.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 				return nil
 			}
 			mode := "test"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // A command prints its result twice: say, fields and table print for people, json prints for
@@ -28,10 +29,15 @@ func (p *program) json(v any) error {
 
 // printJSON prints one value, also for people.
 func (p *program) printJSON(v any) error {
-	enc := json.NewEncoder(p.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := p.stdout.WriteString(secret.Visible(b.String()))
+	return err
 }
 
 // An object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
@@ -80,7 +86,8 @@ func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(escapeHTML)
 	err := enc.Encode(v)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+	text := bytes.TrimSuffix(out.Bytes()[len(b):], []byte("\n"))
+	return append(b, secret.Visible(string(text))...), err
 }
 
 // isEscaped reports whether JSON, or JSON in HTML, may have another form of the character.
@@ -240,7 +247,7 @@ func (l *listWriter) end(rest any) error {
 		if err != nil {
 			return err
 		}
-		text = append(append([]byte("],"), b[1:]...), '\n')
+		text = append(append([]byte("],"), secret.Visible(string(b[1:]))...), '\n')
 	}
 	_, err := l.out.Write(text)
 	return err

@@ -92,10 +92,11 @@ func (p *program) fail(err error, command string) int {
 // problem writes a line to standard error, or with --json an object of the key.
 func (p *program) problem(key, colour, message string) {
 	if !p.cfg.JSON {
-		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), message)
+		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), secret.Visible(message))
 		return
 	}
-	_ = json.NewEncoder(p.stderr).Encode(map[string]string{key: message}) // strings have a JSON form
+	b, _ := json.Marshal(map[string]string{key: message}) // strings have a JSON form
+	fmt.Fprintln(p.stderr, secret.Visible(string(b)))
 }
 
 func (p *program) warn(format string, args ...any) {

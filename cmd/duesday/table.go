@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -12,18 +13,18 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // say prints a line for people.
 func (p *program) say(format string, args ...any) {
 	if !p.cfg.JSON {
-		fmt.Fprintf(p.stdout, format+"\n", args...)
+		p.stdout.WriteString(secret.Visible(fmt.Sprintf(format+"\n", args...)))
 	}
 }
 
@@ -128,18 +129,8 @@ func section[T any](p *program, title string, columns []string, rows []T, cells 
 	t.flush()
 }
 
-// printable keeps a text on its line and in its column; an empty one is a dash.
-func printable(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
+// printable keeps a text on its line, in its column and harmless; an empty one is a dash.
+func printable(text string) string { return cmp.Or(secret.Line(text), "-") }
 
 // plural returns the number with its noun.
 func plural(n int, noun string) string {

@@ -115,12 +115,7 @@ func send(w http.ResponseWriter, status int, v any) {
 
 // shown is a text from elsewhere as one short line, without secrets and cards.
 func shown(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
-			return ' '
-		}
-		return r
-	}, secret.Clean(text))
+	text = secret.Line(secret.Clean(text))
 	if len(text) <= maxText {
 		return text
 	}

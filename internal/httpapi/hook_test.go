@@ -56,7 +56,7 @@ func TestHook_TakesWhatIsSigned(t *testing.T) {
 			t.Errorf("got %s, want %s", a.text, want)
 		}
 	}
-	if text := w.logged(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "nobody knows it") {
+	if text := w.logged(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, `nobody\\u000aknows it`) {
 		t.Errorf("a quarantined event is not in the log as a warning of one line: %s", text)
 	}
 }

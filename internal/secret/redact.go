@@ -39,7 +39,7 @@ func Redact(text string) string {
 }
 
 // Handler returns a slog.Handler that takes secrets and card numbers out of the messages and
-// values of records, in nested groups as well, before it gives them to h.
+// values of records, in nested groups as well, and makes them Visible, before it gives them to h.
 func Handler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ next slog.Handler }
@@ -49,7 +49,7 @@ func (h handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next
 
 // Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	clean := slog.NewRecord(r.Time, r.Level, Clean(r.Message), r.PC)
+	clean := slog.NewRecord(r.Time, r.Level, Visible(Clean(r.Message)), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		clean.AddAttrs(redacted(a))
 		return true
@@ -77,14 +77,14 @@ func redacted(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
-		v = slog.StringValue(Clean(v.String()))
+		v = slog.StringValue(Visible(Clean(v.String())))
 	case slog.KindGroup:
 		v = slog.GroupValue(redactedAll(v.Group())...)
 	case slog.KindAny:
 		// As a text only where there is something to hide: a handler may know better how to
 		// write the value itself.
 		text := fmt.Sprintf("%+v", v.Any())
-		if clean := Clean(text); clean != text {
+		if clean := Visible(Clean(text)); clean != text {
 			v = slog.StringValue(clean)
 		}
 	}

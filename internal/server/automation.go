@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -100,18 +99,10 @@ func (f *firstBytes) message() string {
 	defer f.mu.Unlock()
 	for line := range strings.Lines(string(f.kept)) {
 		line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
-		if line = strings.Map(spaceForControl, secret.Clean(line)); line != "" {
+		if line = secret.Line(secret.Clean(line)); line != "" {
 			runes := []rune(line)
 			return ": " + string(runes[:min(len(runes), commandMessage)])
 		}
 	}
 	return ""
-}
-
-// spaceForControl keeps a text on one line of a terminal.
-func spaceForControl(r rune) rune {
-	if unicode.IsControl(r) {
-		return ' '
-	}
-	return r
 }

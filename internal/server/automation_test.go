@@ -59,7 +59,7 @@ func TestCommand_Fails(t *testing.T) {
 		{"echo; echo no such product >&2; echo more; exit 3", "exit status 3: no such product", false},
 		{"echo never; exit 100", "(exit 100): never", true},
 		{"echo key sk_test_hidden card 4242424242424242; exit 1", "key sk_test_*** card ", false},
-		{"printf 'a\\033[2Jb'; exit 1", "a [2Jb", false},
+		{"printf 'a\\033[2Jb'; exit 1", `a\u001b[2Jb`, false},
 		{"exit 1", "exit status 1", false},
 		{"no-such-command-at-all", "exit status 127", false},
 		{"kill -9 $$", "signal: killed", false},
