@@ -123,6 +123,7 @@ func ofCell(cell string) string {
 	return cell
 }
 
+// plainNumber is what no spreadsheet takes for a formula, whatever its sign.
 var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 
 // isFormula reports whether the text begins like a formula, behind any number of '.
