@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // keys returns the keys of the session's store, and the given one of the environment.
@@ -30,9 +31,16 @@ func (p *program) keyCreate() *cobra.Command {
 	k := key.Key{}
 	scope := choiceFlag(key.Scopes()...)
 	expires := valueFlag[time.Time]{form: "TIME", parse: p.parseExpiry}
+	// An empty one, of a variable that is not set, must not give a key of all merchants.
+	merchant := valueFlag[string]{form: "UUID", parse: func(text string) (string, error) {
+		if !tracking.IsUUID(text) {
+			return "", usagef("want a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
+		}
+		return text, nil
+	}}
 	c := p.keyLeaf("create NAME",
 		func(ctx context.Context, keys *key.Ring, args []string) error {
-			k.Name, k.Scope, k.Expires = args[0], scope.value, expires.value
+			k.Name, k.Scope, k.Merchant, k.Expires = args[0], scope.value, merchant.value, expires.value
 			text, err := keys.Create(ctx, &k)
 			if e, ok := errors.AsType[*field.Error](err); ok && e.Field == "name" {
 				return err
@@ -45,7 +53,7 @@ func (p *program) keyCreate() *cobra.Command {
 		})
 	f := c.Flags()
 	f.Var(&scope, "scope", "what it may do; each scope includes those before it")
-	f.StringVar(&k.Merchant, "merchant", "", "`UUID` of the one merchant that it sees (default: all)")
+	f.Var(&merchant, "merchant", "`UUID` of the one merchant that it sees (default: all)")
 	f.Var(&expires, "expires", "when it ends: after a number of days such as 90d, or at a time or date in UTC (default: never)")
 	required(c, "scope")
 	return c

@@ -77,7 +77,7 @@ func TestKey(t *testing.T) {
 	contains(t, r.errors, "give the id")
 	for _, args := range []string{"a b --scope read", "a --scope root", "a", "a --scope read --merchant x",
 		"a --scope read --expires 0d", "a --scope read --expires yesterday", "a --scope read --expires 2001-01-01",
-		"dd_abc --scope read"} {
+		"dd_abc --scope read", "a --scope read --merchant="} {
 		words := strings.Fields(args)
 		if args == "a b --scope read" {
 			words = []string{"a b", "--scope", "read"}

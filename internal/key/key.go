@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -73,6 +74,8 @@ func (k *Key) check(now time.Time) error {
 	switch {
 	case !nameForm.MatchString(k.Name) || strings.HasPrefix(k.Name, idPrefix):
 		return field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+idPrefix)
+	case secret.HasCardNumber(k.Name):
+		return field.Wrong("name", "this looks like a card number, which must never come here")
 	case !slices.Contains(Scopes(), k.Scope):
 		return field.Wrong("scope", "must be read, write, charge or admin")
 	case k.Merchant != "" && !uuidForm.MatchString(k.Merchant):

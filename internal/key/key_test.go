@@ -263,6 +263,7 @@ func TestRing_CreateRefuses(t *testing.T) {
 		"name":     {Name: "a b", Scope: key.Read},
 		"name ":    {Scope: key.Read},
 		"name  ":   {Name: "dd_abcdefghij", Scope: key.Read},
+		"name   ":  {Name: "4242-4242-4242-4242", Scope: key.Read},
 		"scope":    {Name: "a"},
 		"scope ":   {Name: "a", Scope: "root"},
 		"merchant": {Name: "a", Scope: key.Read, Merchant: "m"},
