@@ -70,6 +70,9 @@ func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
 	if err == nil && !idForm.MatchString(m.StripeAccount) {
 		err = field.Wrong("stripe_account", "must be the id of a Stripe account, acct_…")
 	}
+	if err == nil && m.Quiet < 0 {
+		err = field.Wrong("quiet", "must be the number of rounds without a new event")
+	}
 	if err != nil {
 		return s.refuse(r, err)
 	}

@@ -294,7 +294,7 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 		s.Quiet = 0
 	default:
 		s.Quiet++
-		for range s.Quiet {
+		for range min(s.Quiet, 64) { // a poller elsewhere may have told any number
 			wait = min(2*wait, p.o.MaxQuiet)
 		}
 	}

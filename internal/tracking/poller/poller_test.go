@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -363,6 +364,10 @@ func TestRound_QuietAccountsWait(t *testing.T) {
 		if s := w.state("acct_007"); s.Quiet != want || i == 0 && s.Next.After(w.stripe.Add(10*time.Minute)) {
 			t.Errorf("round %d after an event: %+v, want quiet %d", i, s, want)
 		}
+	}
+	w.state("acct_008").Quiet = math.MaxInt - 1 // a poller elsewhere has told so
+	if w.round(t, p, true); w.state("acct_008").Next.After(w.stripe.Add(6 * time.Hour)) {
+		t.Errorf("quiet for ever: %+v", w.state("acct_008"))
 	}
 	w.state("acct_009").Next = w.stripe.Add(365 * day) // a clock was wrong
 	if r := w.round(t, p, false); r.Accounts != 1 {
