@@ -56,7 +56,7 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 		if ip, plain := netip.ParseAddr(text); plain == nil {
 			proxy, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
-		if err != nil {
+		if err != nil || proxy.Addr().Is4In6() { // callers' addresses are unmapped: that would match none
 			return usagef("--trusted-proxy %q: want an address or a block of them, such as 10.0.0.7 or 10.0.0.0/8", text)
 		}
 		o.trusted = append(o.trusted, proxy)
