@@ -13,8 +13,8 @@ import (
 // The number of connections bounds the first part. Stripe's events are of a few KiB: large bodies of
 // strangers do not keep them out.
 const (
-	ownBody   = 64 << 10
-	allBodies = 64 << 20
+	ownBody   = 16 << 10
+	allBodies = 16 << 20
 )
 
 var errCrowded = &refusal{http.StatusServiceUnavailable, "unavailable", "too many large bodies at the moment: try again"}

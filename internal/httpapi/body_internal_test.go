@@ -26,6 +26,9 @@ func TestBodies_Budget(t *testing.T) {
 		Verify: func(string, []secret.Text, time.Time) (func([]byte) (int, error), error) {
 			return func([]byte) (int, error) { return 0, nil }, nil
 		}}).(*server)
+	if most := 1024*ownBody + s.left.Load(); most > 32<<20 { // the heap may grow to several times that
+		t.Errorf("the bodies of 1024 connections may have %d bytes", most)
+	}
 	const large = 1 << 20
 	s.left.Store(3 * (large - ownBody))
 	post := func(in io.Reader) *httptest.ResponseRecorder {
