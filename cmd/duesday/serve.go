@@ -163,7 +163,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
 			Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last)),
-			Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy && !o.keyed}}
+			Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy}}
 	if !o.follows(&p.cfg, t) {
 		return p.runServer(ctx, s, o, followed{}, options)
 	}

@@ -35,6 +35,7 @@ func TestMetrics(t *testing.T) {
 		{nil, "", true, "GET", 200}, {nil, "", false, "GET", 401}, {w.keys, "", false, "GET", 401},
 		{w.keys, "another-key-of-16-bytes", false, "GET", 401}, {w.keys, apiKey, false, "GET", 200},
 		{w.keys, reads, false, "GET", 200}, {w.keys, bound, false, "GET", 403}, {nil, "", true, "POST", 405},
+		{w.keys, "", true, "GET", 401}, {w.keys, bound, true, "GET", 403}, {w.keys, reads, true, "GET", 200},
 	} {
 		h := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Keys: tt.keys})
 		r := httptest.NewRequest(tt.method, "/metrics", nil)
