@@ -16,6 +16,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -43,6 +44,7 @@ func main() {
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram(env, stdin, stdout, stderr, time.Now)
 	p.name = calledAs()
+	p.umask = fmt.Sprintf("umask %03o; ", syscall.Umask(0o077)) // Pebble's files, too, are the user's alone
 	return p.run(ctx, args)
 }
 

@@ -47,6 +47,7 @@ type program struct {
 	cfg     config.Config            // from flags and env, once the command line has been understood
 	command string                   // "duesday run payments", for messages
 	name    string                   // as a person calls this program
+	umask   string                   // command of sh for the one that a person's commands begin with
 	working bool                     // the command line was understood: errors are failures from here on
 	code    int                      // the exit code of a command without an error
 }

@@ -237,7 +237,7 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
 		tracking.ActionUnsubscribe: o.unsubscribe} {
 		if line != "" {
-			list = append(list, &server.Command{Action: action, Line: line, Env: env})
+			list = append(list, &server.Command{Action: action, Line: p.umask + line, Env: env})
 		}
 	}
 	return list
