@@ -91,7 +91,8 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 
 	d := newDuty(c.cli, prefix, endpoint, "")
 	d.line = "serve"
-	_, stop := c.serve("--store", d.at, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--poll-every", "1s")
+	_, stop := c.serve("--store", d.at, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--poll-every", "1s",
+		"--ended-by", "unpaid")
 	show := func(args ...string) map[string]any { return c.object(exitDone, append(args, "--store", d.at)...) }
 	c.askAt("acct_shop", "POST", "/v1/payment_intents",
 		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")

@@ -124,7 +124,9 @@ func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 	return nil
 }
 
-// stored yields the stored events of the Stripe accounts: of one among others by its index, else all.
+// stored yields the stored events of the Stripe accounts: all events of a store of this machine for
+// several accounts, else those of one account after the other by the index. On a shared store the policy
+// of the runtime allows no scan.
 func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		others := false
@@ -135,20 +137,22 @@ func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 			}
 			others = others || a.StripeAccount != stripeAccounts[0]
 		}
-		if !others || len(stripeAccounts) > 1 { // in the order of the store, which is far quicker
+		if !s.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
 			read(s.o.Store.Scan(ctx, store.Scan{Table: s.events}), eventOf)(yield)
 			return
 		}
-		for row, err := range s.Events(ctx, EventQuery{StripeAccount: stripeAccounts[0]}) {
-			var e *Event
-			if err == nil {
-				e, err = s.Event(ctx, row.ID)
-			}
-			if errors.Is(err, store.ErrNotFound) {
-				continue // expired meanwhile
-			}
-			if !yield(e, err) || err != nil {
-				return
+		for _, at := range stripeAccounts {
+			for row, err := range s.Events(ctx, EventQuery{StripeAccount: at}) {
+				var e *Event
+				if err == nil {
+					e, err = s.Event(ctx, row.ID)
+				}
+				if errors.Is(err, store.ErrNotFound) {
+					continue // expired meanwhile
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
