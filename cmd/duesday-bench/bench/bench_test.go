@@ -33,6 +33,16 @@ func TestSides(t *testing.T) {
 	t.Logf("load: ours %s bare %s ratio %.2f", ours, bare, bare.Seconds()/ours.Seconds())
 	o.Settle()
 	b.Settle()
+	// Before the payments, which may leave nothing due.
+	rows, err := o.Scan(t.Context(), o.Day(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	brows, err := b.Scan(0)
+	if err != nil || brows == 0 {
+		t.Fatal(brows, err)
+	}
+	t.Logf("scan: ours %d rows, bare %d rows", rows, brows)
 	first := 0
 	for range 2 {
 		paid, took, err := o.Pay(t.Context(), o.Day(0), 128, secs)
@@ -46,15 +56,6 @@ func TestSides(t *testing.T) {
 		first += units
 		t.Logf("pay: ours %.0f/s bare %.0f/s", float64(paid)/took.Seconds(), float64(units)/secs.Seconds())
 	}
-	rows, err := o.Scan(t.Context(), o.Day(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	brows, err := b.Scan(0)
-	if err != nil || brows == 0 {
-		t.Fatal(brows, err)
-	}
-	t.Logf("scan: ours %d rows, bare %d rows", rows, brows)
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
