@@ -40,8 +40,8 @@ func newItem(attributes map[string]attribute) *item {
 	return it
 }
 
-// isOfStore reports an item of a store's own records: its identity, runs, leases, keys of its API, mail
-// under way, periods, which count from that store's first one, and keys of requests for them. In
+// isOfStore reports an item of a store's own records: its identity, runs, leases, keys of its API,
+// mail under way, periods, which count from that store's first one, and keys of requests for them. In
 // another store it means nothing.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")

@@ -54,8 +54,8 @@ type Options struct {
 	Log   *slog.Logger                    // nil: nothing is logged
 	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown to the caller
 
-	// Metrics serves /metrics; nil: there is none. It needs a key, unless Open is set, as only this machine
-	// reaches the server, and there is no key yet.
+	// Metrics serves /metrics; nil: there is none. It needs a key, unless Open is set, as only this
+	// machine reaches the server, and there is no key yet.
 	Metrics http.Handler
 	Open    bool
 	// Proxies are the addresses of proxies that tell the truth in X-Forwarded-For; none: RemoteAddr is

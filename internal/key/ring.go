@@ -170,8 +170,8 @@ func (r *Ring) Any(ctx context.Context) (any bool, err error) {
 const maxActive = 2
 
 // Create makes a key of the Name, Scope, Merchant and Expires, fills in the others, and returns its
-// text, which nobody can be shown again. It returns a field.Error for a wrong field, and if the name has
-// two valid keys.
+// text, which nobody can be shown again. It returns a field.Error for a wrong field, and if the
+// name has two valid keys.
 func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	k.Merchant, k.Created = strings.ToLower(k.Merchant), r.now()
 	if err := k.check(k.Created); err != nil {
@@ -212,8 +212,8 @@ func (r *Ring) active(ctx context.Context, name string) (list []*Key, err error)
 	return list, nil
 }
 
-// Revoke ends the one valid key of the name or id, for good. It returns a field.Error if there is none,
-// or more than one.
+// Revoke ends the one valid key of the name or id, for good. It returns a field.Error if there is
+// none, or more than one.
 func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
 	found, err := r.active(ctx, name)
 	switch {

@@ -28,8 +28,8 @@ const (
 	clockSlack  = 5 * time.Second     // Stripe's clock is known to a second, and an answer takes its time
 )
 
-// ask returns the event that the body names as Stripe has it. So a poller's secret tells of nothing that
-// Stripe does not tell.
+// ask returns the event that the body names as Stripe has it. So a poller's secret tells of nothing
+// that Stripe does not tell.
 func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, error) {
 	e, err := event.Decode(body)
 	if err != nil {

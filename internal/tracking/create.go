@@ -34,8 +34,8 @@ const recoverAfter = 5 * time.Minute
 // with them. Nothing is made or paid twice.
 //
 // It returns a FieldError, ErrUnregistered, ErrOther if the key was used for another order,
-// ErrOrder, ErrDisconnected and ErrStripeKey from Stripe, and ErrTooLate. After any other error the outcome is
-// unknown: the caller must call again with the same key. A decline is no error.
+// ErrOrder, ErrDisconnected and ErrStripeKey from Stripe, and ErrTooLate. After any other error the
+// outcome is unknown: the caller must call again with the same key. A decline is no error.
 func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Merchant)
 	if err != nil {

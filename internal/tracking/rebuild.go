@@ -125,8 +125,8 @@ func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 }
 
 // stored yields the stored events of the Stripe accounts: all events of a store of this machine for
-// several accounts, else those of one account after the other by the index. On a shared store the policy
-// of the runtime allows no scan.
+// several accounts, else those of one account after the other by the index. On a shared store the
+// policy of the runtime allows no scan.
 func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		others := false

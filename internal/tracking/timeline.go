@@ -27,9 +27,9 @@ type Step struct {
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Timeline returns the history of a purchase by our own clock: its order, the events that changed it and the done
-// actions. An event that changed nothing is no step. It returns store.ErrNotFound if there is no such
-// purchase.
+// Timeline returns the history of a purchase by our own clock: its order, the events that changed
+// it and the done actions. An event that changed nothing is no step. It returns store.ErrNotFound
+// if there is no such purchase.
 func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {
