@@ -129,7 +129,7 @@ func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
 	if from == nil || from == n {
 		return n, v
 	}
-	for _, text := range v.after(from.view, true) {
+	for _, text := range v.after(from.view, true, x.tape.billed()) {
 		x.fault(from, by, text)
 	}
 	n.back[from] = true

@@ -240,8 +240,9 @@ func (v *view) check(purchase string) {
 	}
 }
 
-// after looks for what no step may do. alone: it was one step and not two, of two processes.
-func (v *view) after(before *view, alone bool) (wrong []string) {
+// after looks for what no step may do. alone: it was one step and not two, of two processes. billed: a
+// look at Stripe shows that the invoice is paid.
+func (v *view) after(before *view, alone, billed bool) (wrong []string) {
 	must := func(ok bool, text string, args ...any) {
 		if !ok {
 			wrong = append(wrong, fmt.Sprintf(text, args...))
@@ -255,7 +256,7 @@ func (v *view) after(before *view, alone bool) (wrong []string) {
 	if alone && before.fulfil == tracking.NotAsked && v.fulfil != tracking.NotAsked {
 		recurs := v.kind == tracking.Subscribe || v.kind == tracking.SplitPayment
 		must(v.is(tracking.SubscriptionActive) > 0 || v.courseOf("terminated completed") > 0 || !recurs &&
-			(v.paid() || v.bill), "a fulfilment is asked for, and nothing is active or paid")
+			(v.paid() || v.bill || billed), "a fulfilment is asked for, and nothing is active or paid")
 	}
 	for id, s := range before.subscriptions {
 		was, is := s.Str(schema.TrackedStatus), v.subscriptions[id].Str(schema.TrackedStatus)

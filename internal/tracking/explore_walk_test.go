@@ -155,7 +155,7 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 		return wrong
 	}
 	if w.before != nil {
-		v.wrong = append(v.wrong, v.after(w.before, !overtaken && !w.drains)...)
+		v.wrong = append(v.wrong, v.after(w.before, !overtaken && !w.drains, w.tape.billed())...)
 	}
 	if _, text := order(done, w.tape.purchase); text != "" {
 		v.wrong = append(v.wrong, text)
@@ -188,7 +188,7 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 	}
 	jobs, wrong := order(w.house.robot.jobs(), w.tape.purchase)
 	if w.before != nil {
-		v.wrong = append(v.wrong, v.after(w.before, false)...)
+		v.wrong = append(v.wrong, v.after(w.before, false, w.tape.billed())...)
 	}
 	v.wrong = append(v.wrong, w.tape.judge(v, jobs, events)...)
 	for _, e := range events {

@@ -46,6 +46,14 @@ type tape struct {
 	thin     []stripefake.Event            // the thin ones, of the same changes in the same order
 }
 
+// billed reports whether a look at Stripe shows a paid invoice, by which its purchase is fulfilled.
+func (tp *tape) billed() bool {
+	sale, err := tp.seller.once()
+	return err == nil && slices.ContainsFunc(sale.Objects, func(o tracking.Object) bool {
+		return o.Kind == tracking.KindInvoice && o.Status == "paid"
+	})
+}
+
 // play has the flow happen, and stores nothing but what creating the purchase stores: as it is
 // after each commit of that, where a crash may have ended it, and not at all.
 func play(t testing.TB, f *flow, versions ...string) *tape {
