@@ -133,8 +133,8 @@ func TestPoll_Marks(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s %s", tt.body, a.status, a.text, tt.status, tt.code, tt.field)
 		}
 	}
-	if got, want := strings.Join(w.calls(), "\n"), `mark acct_1 2026-11-21T11:00:00Z 3 "a line"`+"\n"+
-		`mark acct_1 2026-11-22T11:00:00Z 3 "a line"`; got != want {
+	if got, want := strings.Join(w.calls(), "\n"), `mark acct_1 2026-11-21T11:00:00Z 3 "a\\u000aline"`+"\n"+
+		`mark acct_1 2026-11-22T11:00:00Z 3 "a\\u000aline"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
