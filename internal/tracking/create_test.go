@@ -706,6 +706,8 @@ func TestOrder_Check(t *testing.T) {
 		{old, func(o *tracking.Order) { o.PaymentMethod = goodCard }, "payment_method"},
 		{sub, func(o *tracking.Order) { o.Price = "" }, "price"},
 		{sub, func(o *tracking.Order) { o.Price = "gold 1" }, "price"},
+		{sub, func(o *tracking.Order) { o.Price = "gold/1" }, "price"},
+		{sub, func(o *tracking.Order) { o.Price = ".." }, "price"},
 		{sub, func(o *tracking.Order) { o.Price = strings.Repeat("p", 256) }, "price"},
 		{sub, func(o *tracking.Order) { o.Amount = 1 }, "amount"},
 		{sub, func(o *tracking.Order) { o.Currency = "USD" }, "amount"},

@@ -80,8 +80,8 @@ func (o *Order) Check() error {
 		return field.Wrong("key", "must be your own name of the order, by which a repetition is known")
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
 		return field.Wrong("kind", "must be legacy, product, subscription or split")
-	case o.Price != "" && !isID(o.Price, ""):
-		return field.Wrong("price", "must be the id of a price at Stripe: letters, digits, _ and -")
+	case o.Price != "" && !IsPrice(o.Price):
+		return field.Wrong("price", "must be the id of a price or plan at Stripe: ASCII without spaces and slashes")
 	case o.Email != "" && !isAddress(o.Email):
 		return field.Wrong("email", "must be one address, such as ada@example.com")
 	}
@@ -167,6 +167,13 @@ func isID(text, prefix string) bool {
 	return strings.IndexFunc(rest, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	}) < 0
+}
+
+// IsPrice reports whether the text can be the id of a price or plan. Its maker may have chosen it, such
+// as gold.monthly: it is escaped where it goes into a path.
+func IsPrice(text string) bool {
+	return text != "" && len(text) <= 255 && strings.Trim(text, ".") != "" &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' })
 }
 
 // checkText returns a FieldError unless the text has at most so many characters, all printable, and

@@ -74,7 +74,7 @@ type term struct {
 // number of periods is no parameter of a phase since 2025-09-30.clover.) As with all schedules, the
 // first invoice is a draft for about an hour: events tell of the first payment.
 func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
-	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/prices/"+s.o.Price, nil)
+	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/prices/"+url.PathEscape(s.o.Price), nil)
 	if err != nil {
 		return tracking.Sale{}, err
 	}

@@ -95,8 +95,8 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	if len(o.Email) > maxEmail && err == nil {
 		err = api.Unsent("the email address has %d characters: want %d at most", len(o.Email), maxEmail)
 	}
-	if o.Price != "" && err == nil { // of any form that its maker has chosen
-		err = api.CheckID("price", strings.ReplaceAll(o.Price, "-", "_"), "")
+	if o.Price != "" && !tracking.IsPrice(o.Price) && err == nil {
+		err = api.Unsent("price %s: want the id of a price or plan", api.Quote(o.Price))
 	}
 	if o.Amount != 0 && err == nil {
 		var currency money.Currency
