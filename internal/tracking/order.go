@@ -169,8 +169,8 @@ func isID(text, prefix string) bool {
 	}) < 0
 }
 
-// IsPrice reports whether the text can be the id of a price or plan. Its maker may have chosen it, such
-// as gold.monthly: it is escaped where it goes into a path.
+// IsPrice reports whether the text can be the id of a price or plan: ASCII without spaces and slashes,
+// and not dots alone. Makers of plans choose such ids as gold.monthly. The id is escaped in a path.
 func IsPrice(text string) bool {
 	return text != "" && len(text) <= 255 && strings.Trim(text, ".") != "" &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' })
