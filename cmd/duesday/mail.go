@@ -16,7 +16,6 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -41,15 +40,12 @@ func newPost(c *config.Config) (*post, error) {
 	if p.server, err = smtp.Parse(c.SMTP.Server); err != nil {
 		return nil, usagef("--smtp: %w", err)
 	}
-	p.server.Password = c.SMTP.Password
-	if c.SMTP.PasswordFile != "" {
-		if p.server.Password, err = secret.FromFile(c.SMTP.PasswordFile); err != nil {
-			return nil, usagef("%s: %w", config.EnvSMTPPasswordFile, err)
-		}
+	if err := c.SMTP.Password.Read(); err != nil {
+		return nil, &usageError{err}
 	}
+	p.server.Password = c.SMTP.Password.Text
 	if err := p.server.CheckPassword(); err != nil {
-		return nil, usagef("%w: set %s, or %s to a file that holds it", err, config.EnvSMTPPassword,
-			config.EnvSMTPPasswordFile)
+		return nil, usagef("%w: set %s, or %[2]s%s to a file that holds it", err, config.EnvSMTPPassword, config.InFile)
 	}
 	return p, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,8 +77,8 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := cmp.Or(readHookSecrets(&t), readAPIKey(&t), readPoll(&t), readStripeKey(&t.Stripe)); err != nil {
-		return err
+	if err := t.Read(); err != nil {
+		return &usageError{err}
 	}
 	if t.APIKey.IsZero() || t.Poll.IsZero() {
 		return usagef("--to needs an API key of scope read in %s, and in %s the secret that the server there has, or each with "+
@@ -90,7 +89,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stripe.Close()) }()
-	remote := server.NewRemote(f.to, t.APIKey, t.Poll, p.now)
+	remote := server.NewRemote(f.to, t.APIKey.Text, t.Poll.Text, p.now)
 	own, _, err := stripe.API().Own(ctx)
 	if err != nil {
 		return explainStripe(err, t.Stripe.APIBase)

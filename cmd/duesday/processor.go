@@ -65,7 +65,7 @@ func newStripe(text string, c *config.Stripe, store string, now func() time.Time
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key, c.APIBase, now, log, http.ProxyFromEnvironment
+	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key.Text, c.APIBase, now, log, http.ProxyFromEnvironment
 	if dir := folderOf(store); dir != "" {
 		o.API.Budget = filepath.Join(dir, "STRIPE.budget")
 	}
@@ -102,8 +102,7 @@ func (p *program) explain(err error) error {
 func explainStripe(err error, base string) error {
 	switch {
 	case errors.Is(err, billing.ErrRefused):
-		return fmt.Errorf("%w; nothing was done: look at the key in %s or %s", err, config.EnvStripeKey,
-			config.EnvStripeKeyFile)
+		return fmt.Errorf("%w; nothing was done: look at the key in %s or %[2]s%s", err, config.EnvStripeKey, config.InFile)
 	case err != nil && base != "":
 		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, base,
 			config.EnvStripeAPIBase)

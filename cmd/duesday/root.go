@@ -115,8 +115,8 @@ func (p *program) root() *cobra.Command {
 				return &usageError{err}
 			}
 			p.cfg.JSON = p.asJSON
-			if err = readStripeKey(&p.cfg.Stripe); err != nil { // only then is it known whether the processor is a live one
-				return err
+			if err = p.cfg.Stripe.Key.Read(); err != nil { // only then is it known whether the processor is a live one
+				return &usageError{err}
 			}
 			return p.setClock(cmd.Context(), config.EnvClock, p.env(config.EnvClock))
 		},

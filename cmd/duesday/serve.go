@@ -115,8 +115,8 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	follows := o.follows(&p.cfg, &t)
 	if follows {
-		if err := cmp.Or(invalid(t.Stripe.CheckKey()), readHookSecrets(&t), readAPIKey(&t), readPoll(&t)); err != nil {
-			return err
+		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {
+			return &usageError{err}
 		}
 	}
 	machine := p.machine()
@@ -152,7 +152,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	}
 	clock := cmp.Or(p.clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
-	keys := p.keys(s, machine, t.APIKey)
+	keys := p.keys(s, machine, t.APIKey.Text)
 	defer keys.Wait()
 	var err error
 	if o.keyed, err = keys.Any(ctx); err != nil {
@@ -175,7 +175,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 			watch.In.Offset = s.follow(f.processor.API())
 		}
 		stripe := sell.New(f.processor.API())
-		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll
+		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll.Text
 		options.StripeNow = p.stripeNow(f.processor.API())
 		options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
 		if !o.noPoll {
@@ -201,9 +201,8 @@ func (s *session) ready(ctx context.Context) error {
 
 // follows reports whether serve follows what Stripe runs: anything for that is given.
 func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
-	return c.UsesStripe() || !t.Stripe.Key.IsZero() || t.Stripe.KeyFile != "" || len(t.Webhook.List) > 0 ||
-		t.Webhook.File != "" || len(t.Connect.List) > 0 || t.Connect.File != "" || !t.APIKey.IsZero() ||
-		t.APIKeyFile != "" || !t.Poll.IsZero() || t.PollFile != "" || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
+	return c.UsesStripe() || t.Stripe.Key.Given() || t.Webhook.Given() || t.Connect.Given() || t.APIKey.Given() ||
+		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
 }
 
 func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f followed, options server.Options) error {
@@ -241,25 +240,6 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 		}
 	}
 	return list
-}
-
-// readHookSecrets reads the files of the webhook endpoints' secrets, where there are some.
-func readHookSecrets(t *config.Tracking) error {
-	for name, of := range map[string]*config.Secrets{config.EnvWebhookSecretsFile: &t.Webhook,
-		config.EnvConnectSecretsFile: &t.Connect} {
-		if of.File == "" {
-			continue
-		}
-		text, err := secret.ReadFile(of.File)
-		if err != nil {
-			return usagef("%s: %w", name, err)
-		}
-		if of.List, err = config.ParseSecrets(name, text); err != nil {
-			return &usageError{err}
-		}
-		of.File = ""
-	}
-	return nil
 }
 
 // announceTracking tells what is followed, and returns it for programs.

@@ -121,51 +121,11 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 	if processor, ok := s.processor.(*stripe.Processor); ok {
 		return processor, false, nil
 	}
-	if err := readStripeKey(&t.Stripe); err != nil {
-		return nil, false, err
+	if err := t.Stripe.Key.Read(); err != nil {
+		return nil, false, &usageError{err}
 	}
 	processor, err = newStripe(t.Processor, &t.Stripe, p.cfg.Store, p.now, s.log)
 	return processor, err == nil, err
-}
-
-// readStripeKey reads the key's file, where there is one.
-func readStripeKey(c *config.Stripe) error {
-	return readSecret(&c.Key, &c.KeyFile, config.EnvStripeKeyFile)
-}
-
-// readAPIKey reads the API key's file, where there is one.
-func readAPIKey(t *config.Tracking) error {
-	if t.APIKeyFile == "" {
-		return nil
-	}
-	if err := readSecret(&t.APIKey, &t.APIKeyFile, config.EnvAPIKeyFile); err != nil {
-		return err
-	}
-	return invalid(config.CheckAPIKey(config.EnvAPIKeyFile, t.APIKey))
-}
-
-// readPoll reads the poll secret's file, where there is one, and checks the secret beside the others.
-func readPoll(t *config.Tracking) error {
-	name := config.EnvPollSecret
-	if t.PollFile != "" {
-		name = config.EnvPollSecretFile
-	}
-	if err := readSecret(&t.Poll, &t.PollFile, config.EnvPollSecretFile); err != nil {
-		return err
-	}
-	return invalid(t.CheckPoll(name))
-}
-
-// readSecret reads a secret from its file, which the variable names, unless it is there already.
-func readSecret(into *secret.Text, file *string, variable string) (err error) {
-	if *file == "" || !into.IsZero() {
-		return nil
-	}
-	if *into, err = secret.FromFile(*file); err != nil {
-		return usagef("%s: %w", variable, err)
-	}
-	*file = ""
-	return nil
 }
 
 // explainTracking adds a way out to errors of the tracking service.

@@ -1,7 +1,8 @@
 // Package config makes one checked Config from flags, environment and defaults. Flags win over
 // the environment.
 //
-// It opens nothing and knows no commands. A setting of a single command belongs to that command.
+// It opens nothing but files of secrets, and knows no commands. A setting of a single command belongs
+// to that command.
 package config
 
 import (
@@ -17,13 +18,11 @@ import (
 
 // The environment variables of every command that have no flag, and that of --store.
 const (
-	EnvStore            = "DUESDAY_STORE"
-	EnvSMTPPassword     = "DUESDAY_SMTP_PASSWORD"
-	EnvSMTPPasswordFile = "DUESDAY_SMTP_PASSWORD_FILE"
-	EnvClock            = "DUESDAY_CLOCK" // a test clock
+	EnvStore        = "DUESDAY_STORE"
+	EnvSMTPPassword = "DUESDAY_SMTP_PASSWORD"
+	EnvClock        = "DUESDAY_CLOCK" // a test clock
 
 	EnvStripeKey     = "DUESDAY_STRIPE_KEY"
-	EnvStripeKeyFile = "DUESDAY_STRIPE_KEY_FILE"
 	EnvStripeAPIBase = "DUESDAY_STRIPE_API_BASE"
 	EnvCardURL       = "DUESDAY_CARD_URL"
 )
@@ -66,9 +65,9 @@ func New(flag, env func(name string) string) (Config, error) {
 	c := Config{Store: v["store"].text, StoreGiven: v["store"].source != "", Processor: v["processor"].text,
 		ProcessorGiven: v["processor"].source != "", Mail: v["mail"].text, MailGiven: v["mail"].source != "",
 		Templates: v["templates"].text, LogJSON: format == "json", CardURL: env(EnvCardURL),
-		SMTP: SMTP{v["smtp"].text, secret.New(env(EnvSMTPPassword)), env(EnvSMTPPasswordFile)}}
-	if !c.SMTP.Password.IsZero() && c.SMTP.PasswordFile != "" {
-		return c, bothSet(EnvSMTPPassword, EnvSMTPPasswordFile)
+		SMTP: SMTP{v["smtp"].text, newSecret(env, EnvSMTPPassword)}}
+	if err := c.SMTP.Password.check(); err != nil {
+		return c, err
 	}
 	mib, err := strconv.ParseInt(v["cache"].text, 10, 64)
 	if err != nil || mib < 16 || mib > 1<<20 {
@@ -96,12 +95,10 @@ func New(flag, env func(name string) string) (Config, error) {
 	return c, err
 }
 
-// SMTP has the settings for sending mail. The password comes from the environment or from a file, as
-// Stripe's key does.
+// SMTP has the settings for sending mail.
 type SMTP struct {
-	Server       string      // its address; package smtp knows the form. "": mail is written to a folder
-	Password     secret.Text // none when it is in PasswordFile
-	PasswordFile string      // the file of the password, readable by its owner alone
+	Server   string // its address; package smtp knows the form. "": mail is written to a folder
+	Password Secret
 }
 
 // Live reports whether the processor moves real money. It is true while the key is still unread
@@ -111,12 +108,10 @@ func (c *Config) Live() bool {
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
 }
 
-// Stripe has the settings for reaching Stripe. The key comes from the environment or from a file
-// and never from the command line, which other people on the machine can read.
+// Stripe has the settings for reaching Stripe.
 type Stripe struct {
-	Key     secret.Text // the API key; none when it is in KeyFile
-	KeyFile string      // the file of the key, readable by its owner alone
-	APIBase string      // address of the API; "" for Stripe's own
+	Key     Secret // of the API
+	APIBase string // address of the API; "" for Stripe's own
 }
 
 // UsesStripe reports whether the processor is Stripe.
@@ -126,22 +121,17 @@ func (c *Config) UsesStripe() bool {
 
 // CheckKey returns an error if there is no key, or more than one.
 func (s *Stripe) CheckKey() error {
-	switch {
-	case s.Key.IsZero() && s.KeyFile == "":
-		return fmt.Errorf(
-			"Stripe is to be asked, and there is no key: set %s, or %s to a file that holds it and that nobody else can read",
-			EnvStripeKey, EnvStripeKeyFile)
-	case !s.Key.IsZero() && s.KeyFile != "":
-		return bothSet(EnvStripeKey, EnvStripeKeyFile)
+	if !s.Key.Given() {
+		return fmt.Errorf("Stripe is to be asked, and there is no key: set %s, or %[1]s%s to a file that holds it and that "+
+			"nobody else can read", EnvStripeKey, InFile)
 	}
-	return nil
+	return s.Key.check()
 }
 
 // newStripe reads the settings of Stripe. A missing key is no error here: CheckKey reports it to a
 // command that asks Stripe.
 func newStripe(env func(string) string) (Stripe, error) {
-	s := Stripe{Key: secret.New(env(EnvStripeKey)), KeyFile: env(EnvStripeKeyFile),
-		APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}
+	s := Stripe{Key: newSecret(env, EnvStripeKey), APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}
 	if s.APIBase == "" {
 		return s, nil
 	}

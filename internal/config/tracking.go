@@ -1,108 +1,87 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/secret"
 )
 
 // The environment variables of tracking.
 const (
-	EnvWebhookSecrets     = "DUESDAY_STRIPE_WEBHOOK_SECRETS"
-	EnvWebhookSecretsFile = "DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"
-	EnvConnectSecrets     = "DUESDAY_STRIPE_CONNECT_SECRETS"
-	EnvConnectSecretsFile = "DUESDAY_STRIPE_CONNECT_SECRETS_FILE"
-	EnvAPIKey             = "DUESDAY_API_KEY"
-	EnvAPIKeyFile         = "DUESDAY_API_KEY_FILE"
-	EnvPollSecret         = "DUESDAY_POLL_SECRET"
-	EnvPollSecretFile     = "DUESDAY_POLL_SECRET_FILE"
+	EnvWebhookSecrets = "DUESDAY_STRIPE_WEBHOOK_SECRETS"
+	EnvConnectSecrets = "DUESDAY_STRIPE_CONNECT_SECRETS"
+	EnvAPIKey         = "DUESDAY_API_KEY"
+	EnvPollSecret     = "DUESDAY_POLL_SECRET"
 )
 
-// leastAPIKey is the least number of characters of an API key: fewer can be guessed.
-const leastAPIKey = 16
+// The least characters of secrets: fewer can be guessed.
+const (
+	leastAPIKey     = 16
+	leastPollSecret = 32
+)
 
-// leastPollSecret is that of a poll secret, which signs.
-const leastPollSecret = 32
-
-// Tracking has the settings for following Stripe's payments. Secrets come from the environment or
-// from files, and never from the command line.
+// Tracking has the settings for following Stripe's payments.
 type Tracking struct {
 	Stripe    Stripe // filled in with every processor
 	Processor string // stripe with its options, for stripe.Parse
 
 	Webhook Secrets // of the endpoint for events of our own account
 	Connect Secrets // of the endpoint for events of connected accounts
-
-	APIKey     secret.Text // for /v1; none when there is none, or it is in APIKeyFile
-	APIKeyFile string
-
-	Poll     secret.Text // signs what pollers elsewhere post; none when there is none, or it is in PollFile
-	PollFile string
+	APIKey  Secret  // for /v1
+	Poll    Secret  // signs what pollers elsewhere post
 }
 
 // Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
 type Secrets struct {
+	Secret
 	List []secret.Text
-	File string // of the secrets; "" when there is none or it has been read
 }
 
-// NewTracking reads the settings of the tracking commands. Its errors name the wrong variable, and
-// repeat no secret.
-func NewTracking(c Config, env func(string) string) (Tracking, error) {
-	t := Tracking{Processor: "stripe", APIKey: secret.New(env(EnvAPIKey)), APIKeyFile: env(EnvAPIKeyFile),
-		Poll: secret.New(env(EnvPollSecret)), PollFile: env(EnvPollSecretFile)}
+// NewTracking reads the settings of the tracking commands, but no file. Its errors name the wrong
+// variable, and repeat no secret.
+func NewTracking(c Config, env func(string) string) (t Tracking, err error) {
+	t = Tracking{Processor: "stripe", APIKey: newSecret(env, EnvAPIKey), Poll: newSecret(env, EnvPollSecret),
+		Webhook: Secrets{Secret: newSecret(env, EnvWebhookSecrets)}, Connect: Secrets{Secret: newSecret(env, EnvConnectSecrets)}}
 	if c.UsesStripe() {
 		t.Processor = c.Processor
 	}
-	var err error
 	if t.Stripe, err = newStripe(env); err != nil {
 		return t, err
 	}
 	if !c.Stripe.Key.IsZero() { // it has been read from its file
-		t.Stripe.Key, t.Stripe.KeyFile = c.Stripe.Key, c.Stripe.KeyFile
+		t.Stripe.Key = c.Stripe.Key
 	}
-	if t.Webhook, err = newSecrets(env, EnvWebhookSecrets, EnvWebhookSecretsFile); err != nil {
-		return t, err
+	return t, cmp.Or(t.Webhook.check(), t.Connect.check(), t.APIKey.check(), t.Poll.check(), t.checkSecrets())
+}
+
+// Read reads the secrets that lie in files. Its errors are as NewTracking's.
+func (t *Tracking) Read() error {
+	lines := func(path string) (string, error) {
+		text, err := secret.ReadFile(path)
+		return text + "\n", err // of an empty file, too, there is something to check
 	}
-	if t.Connect, err = newSecrets(env, EnvConnectSecrets, EnvConnectSecretsFile); err != nil {
-		return t, err
-	}
-	if t.PollFile != "" && !t.Poll.IsZero() {
-		return t, bothSet(EnvPollSecret, EnvPollSecretFile)
-	}
-	if t.APIKeyFile != "" && !t.APIKey.IsZero() {
-		return t, bothSet(EnvAPIKey, EnvAPIKeyFile)
-	}
-	if !t.APIKey.IsZero() {
-		if err := CheckAPIKey(EnvAPIKey, t.APIKey); err != nil {
-			return t, err
+	return cmp.Or(t.Webhook.read(lines), t.Connect.read(lines), t.APIKey.Read(), t.Poll.Read(), t.Stripe.Key.Read(),
+		t.checkSecrets())
+}
+
+// checkSecrets checks the secrets that have been read, and lists those of the endpoints.
+func (t *Tracking) checkSecrets() (err error) {
+	for _, s := range []*Secrets{&t.Webhook, &t.Connect} {
+		if s.List == nil && !s.IsZero() {
+			if s.List, err = parseSecrets(s.source, s.Reveal()); err != nil {
+				return err
+			}
 		}
 	}
-	return t, nil
+	return cmp.Or(t.APIKey.checkChance(leastAPIKey), t.checkPoll())
 }
 
-func bothSet(one, other string) error {
-	return fmt.Errorf("%s and %s are both set: unset one", one, other)
-}
-
-func newSecrets(env func(string) string, name, fileName string) (s Secrets, err error) {
-	text := env(name)
-	if s.File = env(fileName); text == "" {
-		return s, nil
-	}
-	if s.File != "" {
-		return s, bothSet(name, fileName)
-	}
-	s.List, err = ParseSecrets(name, text)
-	return s, err
-}
-
-// ParseSecrets reads webhook secrets separated by commas, spaces or lines. The error begins with
+// parseSecrets reads webhook secrets separated by commas, spaces or lines. The error begins with
 // the name of their source, and repeats none.
-func ParseSecrets(name, text string) ([]secret.Text, error) {
+func parseSecrets(name, text string) ([]secret.Text, error) {
 	var list []secret.Text
 	for part := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(part)
@@ -124,35 +103,18 @@ func ParseSecrets(name, text string) ([]secret.Text, error) {
 	return list, nil
 }
 
-// CheckAPIKey refuses an easily guessed key, or one that no header can carry. The error begins with
-// the name of its source.
-func CheckAPIKey(name string, key secret.Text) error {
-	text := key.Reveal()
-	if utf8.RuneCountInString(text) < leastAPIKey || strings.ContainsFunc(text,
-		func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf(
-			"%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand -hex 32 prints",
-			name, leastAPIKey)
-	}
-	return nil
-}
-
-// CheckPoll refuses a poll secret that is easily guessed, or that other people have for other ends: an
-// API key, or a secret of Stripe's. The secrets must have been read from their files. The error begins
-// with the name of its source.
-func (t *Tracking) CheckPoll(name string) error {
-	text := t.Poll.Reveal()
+// checkPoll refuses a poll secret that is easily guessed, or that other people have for other ends: an
+// API key, or a secret of Stripe's.
+func (t *Tracking) checkPoll() error {
+	text, name := t.Poll.Reveal(), t.Poll.source
 	same := func(other secret.Text) bool { return other.Reveal() == text }
+	err := t.Poll.checkChance(leastPollSecret)
 	switch {
-	case t.Poll.IsZero():
-		return nil
-	case utf8.RuneCountInString(text) < leastPollSecret || strings.ContainsFunc(text,
-		func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand "+
-			"-hex 32 prints", name, leastPollSecret)
-	case same(t.APIKey) || strings.HasPrefix(text, "dd_"):
+	case t.Poll.IsZero() || err != nil:
+		return err
+	case same(t.APIKey.Text) || strings.HasPrefix(text, "dd_"):
 		return fmt.Errorf("%s: this is an API key, and whoever has that may not tell of money: want a secret of its own", name)
-	case slices.ContainsFunc(slices.Concat(t.Webhook.List, t.Connect.List), same) || same(t.Stripe.Key):
+	case slices.ContainsFunc(slices.Concat(t.Webhook.List, t.Connect.List), same) || same(t.Stripe.Key.Text):
 		return fmt.Errorf("%s: this is a secret of Stripe's: want one of its own", name)
 	}
 	return nil

@@ -1,7 +1,10 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +25,7 @@ func tracking(t *testing.T, processor string, env map[string]string) (config.Tra
 
 func TestNewTracking(t *testing.T) {
 	env := map[string]string{config.EnvStripeKey: "sk_test_x", config.EnvStripeAPIBase: "http://127.0.0.1:12111/",
-		config.EnvWebhookSecrets: "whsec_a, whsec_b\nwhsec_c\n", config.EnvConnectSecretsFile: "connect",
+		config.EnvWebhookSecrets: "whsec_a, whsec_b\nwhsec_c\n", config.EnvConnectSecrets + config.InFile: "connect",
 		config.EnvAPIKey: apiKey}
 	got, err := tracking(t, "", env)
 	if err != nil {
@@ -58,15 +61,15 @@ func TestNewTracking_TakesTheProcessorsOptions(t *testing.T) {
 
 // TestNewTracking_KeepsTheKeyThatWasRead: the command line has read the key's file before.
 func TestNewTracking_KeepsTheKeyThatWasRead(t *testing.T) {
-	env := environment(map[string]string{config.EnvStripeKeyFile: "key"})
+	env := environment(map[string]string{config.EnvStripeKey + config.InFile: "key"})
 	c, err := config.New(environment(map[string]string{"processor": "stripe"}), env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Stripe.Key, c.Stripe.KeyFile = secret.New("sk_test_x"), ""
+	c.Stripe.Key.Text, c.Stripe.Key.File = secret.New("sk_test_x"), ""
 	got, err := config.NewTracking(c, env)
 	if err != nil || got.Stripe.Key.Reveal() != "sk_test_x" || got.Stripe.CheckKey() != nil {
-		t.Errorf("got %q, %v, %v", got.Stripe.KeyFile, got.Stripe.CheckKey(), err)
+		t.Errorf("got %q, %v, %v", got.Stripe.Key.File, got.Stripe.CheckKey(), err)
 	}
 }
 
@@ -88,11 +91,46 @@ func TestNewTracking_Refuses(t *testing.T) {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
 		}
 	}
-	for name, file := range map[string]string{config.EnvWebhookSecrets: config.EnvWebhookSecretsFile,
-		config.EnvConnectSecrets: config.EnvConnectSecretsFile, config.EnvAPIKey: config.EnvAPIKeyFile} {
+	for name, file := range map[string]string{config.EnvWebhookSecrets: config.EnvWebhookSecrets + config.InFile,
+		config.EnvConnectSecrets: config.EnvConnectSecrets + config.InFile, config.EnvAPIKey: config.EnvAPIKey + config.InFile} {
 		_, err := tracking(t, "", map[string]string{name: "whsec_0123456789", file: "x"})
 		if err == nil || err.Error() != name+" and "+file+" are both set: unset one" {
 			t.Errorf("%s and %s: %v", name, file, err)
+		}
+	}
+}
+
+// TestRead: files are read once, and refused as the variables are.
+func TestRead(t *testing.T) {
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		config.EnvWebhookSecrets: {"", "one of them is empty"},
+		config.EnvConnectSecrets: {"hidden", "number 1 is no webhook secret"},
+		config.EnvAPIKey:         {"hidden", "at least 16"},
+		config.EnvPollSecret:     {apiKey + "hidden", "at least 32"},
+		config.EnvStripeKey:      {"", "it is empty"},
+	} {
+		name += config.InFile
+		got, err := tracking(t, "", map[string]string{name: file(c.text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = got.Read(); err == nil || !strings.HasPrefix(err.Error(), name+": ") || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %v, want %q in it", name, err, c.want)
+		}
+	}
+	path := file("whsec_a\nwhsec_b\n")
+	got, err := tracking(t, "", map[string]string{config.EnvWebhookSecrets + config.InFile: path})
+	for range 2 {
+		if err = errors.Join(err, got.Read(), os.RemoveAll(path)); err != nil || len(got.Webhook.List) != 2 {
+			t.Errorf("got %v, %v, want two secrets", got.Webhook.List, err)
 		}
 	}
 }

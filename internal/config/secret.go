@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// InFile ends the name of the variable that names the file of a secret.
+const InFile = "_FILE"
+
+// A Secret comes from an environment variable, or from a file that its owner alone can read. It never
+// comes from the command line, which other people on the machine can read.
+type Secret struct {
+	secret.Text        // none if there is none, or it has not been read
+	File        string // to be read; ""
+	source      string // the variable, of a given one
+}
+
+func newSecret(env func(string) string, name string) Secret {
+	switch text, file := env(name), env(name+InFile); {
+	case text != "":
+		return Secret{secret.New(text), file, name}
+	case file != "":
+		return Secret{File: file, source: name + InFile}
+	}
+	return Secret{}
+}
+
+// Given reports whether there is a secret, read or not.
+func (s *Secret) Given() bool { return s.source != "" }
+
+// check returns an error if both variables are set.
+func (s *Secret) check() error {
+	if s.IsZero() || s.File == "" {
+		return nil
+	}
+	return fmt.Errorf("%s and %[1]s%s are both set: unset one", s.source, InFile)
+}
+
+// Read reads the secret, if it lies in a file. The error names the variable, and repeats no secret.
+func (s *Secret) Read() error {
+	return s.read(func(path string) (string, error) {
+		text, err := secret.FromFile(path)
+		return text.Reveal(), err
+	})
+}
+
+func (s *Secret) read(from func(path string) (string, error)) error {
+	if s.File == "" || !s.IsZero() {
+		return nil
+	}
+	text, err := from(s.File)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.source, err)
+	}
+	s.Text, s.File = secret.New(text), ""
+	return nil
+}
+
+// checkChance refuses an easily guessed secret, or one that no header can carry.
+func (s *Secret) checkChance(least int) error {
+	text := s.Reveal()
+	if s.IsZero() || utf8.RuneCountInString(text) >= least &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil
+	}
+	return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand "+
+		"-hex 32 prints", s.source, least)
+}
