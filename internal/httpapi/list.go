@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -131,25 +129,20 @@ func listOf(path string, values url.Values, k *key.Key) string {
 	return path + "?" + filters.Encode() + "#" + k.Merchant
 }
 
-const sealLength = 16 // bytes
-
-// seal returns the cursor of a place in a list.
+// seal returns the cursor of a place in a list. It is encrypted: the place may be that of a row which
+// the key does not see.
 func (s *server) seal(list string, m tracking.Mark) string {
 	text, _ := json.Marshal(m) // a stored time has a JSON form
-	return base64.RawURLEncoding.EncodeToString(append(s.sealOf(list, text), text...))
-}
-
-func (s *server) sealOf(list string, text []byte) []byte {
-	h := hmac.New(sha256.New, s.o.CursorKey)
-	fmt.Fprintf(h, "%d:%s%s", len(list), list, text) // never fails
-	return h.Sum(nil)[:sealLength]
+	return base64.RawURLEncoding.EncodeToString(s.cursors.Seal(nil, nil, text, []byte(list)))
 }
 
 // unseal returns the place of a cursor that this list gave.
 func (s *server) unseal(list, cursor string) (m tracking.Mark, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < sealLength || !hmac.Equal(b[:sealLength], s.sealOf(list, b[sealLength:])) ||
-		json.Unmarshal(b[sealLength:], &m) != nil {
+	if err == nil {
+		b, err = s.cursors.Open(nil, nil, b, []byte(list))
+	}
+	if err != nil || json.Unmarshal(b, &m) != nil {
 		return m, field.Wrong("cursor", "must be the next_cursor of a page of this list, with the same parameters and key")
 	}
 	return m, nil

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"iter"
 	"log/slog"
 	"net"
@@ -47,8 +49,8 @@ type Options struct {
 	Hooks []Hook // may be none
 	Poll  Poll   // zero: the hooks take Stripe's events alone
 
-	Keys      Keys   // of the callers of /v1 and /metrics; nil: nobody has one
-	CursorKey []byte // signs the cursors of lists; the same in every process
+	Keys      Keys     // of the callers of /v1 and /metrics; nil: nobody has one
+	CursorKey [32]byte // encrypts the cursors of lists; the same in every process
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
@@ -78,6 +80,7 @@ type server struct {
 	cross   *http.CrossOriginProtection
 	bodies  sync.Pool    // of *bytes.Buffer
 	left    atomic.Int64 // bytes of allBodies
+	cursors cipher.AEAD  // nil without /v1
 	refused refusals
 }
 
@@ -96,6 +99,8 @@ func New(o Options) http.Handler {
 		s.hooks[h.Path] = newHook(h, &o.Poll)
 	}
 	if o.Shop != nil {
+		block, _ := aes.NewCipher(o.CursorKey[:]) // a valid length
+		s.cursors, _ = cipher.NewGCMWithRandomNonce(block)
 		s.api = s.routes()
 	}
 	return s

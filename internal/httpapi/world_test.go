@@ -127,7 +127,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Record: w, Verify: event.Verify, Keys: w.keys, CursorKey: []byte("cursors"),
+		Inbox: w, Shop: w, Record: w, Verify: event.Verify, Keys: w.keys,
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},

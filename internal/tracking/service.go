@@ -130,11 +130,8 @@ func (s *Service) pin(ctx context.Context) error {
 	})
 }
 
-// CursorKey returns the key that signs the cursors of lists of this store, in every process.
-func (s *Service) CursorKey() []byte {
-	sum := sha256.Sum256([]byte("cursor " + s.salt))
-	return sum[:]
-}
+// CursorKey returns the key that encrypts the cursors of lists of this store, in every process.
+func (s *Service) CursorKey() [32]byte { return sha256.Sum256([]byte("cursor " + s.salt)) }
 
 func mode(live bool) string {
 	if live {
