@@ -86,7 +86,7 @@ func (k *Key) check(now time.Time) error {
 	return nil
 }
 
-// partition is that of the keys in the recurring-payments table; its sort keys are their ids.
+// partition is that of the keys in the recurring-payments table; their sort keys are their ids.
 const partition = "KEYS"
 
 func at(id string) store.Key { return store.Key{PK: partition, SK: id} }

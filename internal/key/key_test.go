@@ -34,6 +34,8 @@ type counting struct {
 	reads   int
 	commits int
 	fail    error
+	before  func() // the next commit
+	lost    bool   // the answer to the next creation
 }
 
 func (c *counting) Get(ctx context.Context, table string, k store.Key) (store.Item, error) {
@@ -45,7 +47,14 @@ func (c *counting) Get(ctx context.Context, table string, k store.Key) (store.It
 
 func (c *counting) Commit(ctx context.Context, writes ...store.Write) error {
 	c.commits++
-	return c.Store.Commit(ctx, writes...)
+	if c.before != nil {
+		c.before()
+	}
+	err := c.Store.Commit(ctx, writes...)
+	if err == nil && c.lost && len(writes) > 1 {
+		c.lost, err = false, store.ErrUnknown
+	}
+	return err
 }
 
 func newWorld(t *testing.T) *world {
@@ -254,6 +263,36 @@ func TestRing_TwoKeysOfAName(t *testing.T) {
 	}
 	if k, err := w.person.Revoke(t.Context(), "shop"); err != nil || k.ID == old.ID {
 		t.Errorf("by the name of one: %v", err)
+	}
+}
+
+// TestRing_CreateAtOnce: of several creations at one instant no more than two make a valid key, and the
+// key of a creation whose answer was lost is the one that was shown.
+func TestRing_CreateAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.create(key.Key{Name: "other", Scope: key.Read})
+	between := func(n int) { // so many creations by others just before the commit
+		w.store.before = func() {
+			for range n {
+				w.store.before = nil
+				w.create(key.Key{Name: "shop", Scope: key.Read})
+			}
+		}
+	}
+	between(2)
+	if _, err := w.person.Create(t.Context(), &key.Key{Name: "shop", Scope: key.Read}); !isField(err, "name", "two valid keys") {
+		t.Errorf("a third one: %v", err)
+	}
+	w = newWorld(t)
+	between(1)
+	w.store.lost = true
+	k, text := w.create(key.Key{Name: "shop", Scope: key.Read})
+	n := 0
+	for range w.person.All(t.Context()) {
+		n++
+	}
+	if n != 2 || w.find(text) != "" {
+		t.Errorf("%d keys, and %s is %q", n, k.ID, w.find(text))
 	}
 }
 

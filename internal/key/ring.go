@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -150,7 +151,7 @@ func (r *Ring) Wait() { r.uses.Wait() }
 // All yields the stored keys by their id, also those that are not valid any more.
 func (r *Ring) All(ctx context.Context) iter.Seq2[*Key, error] {
 	return func(yield func(*Key, error) bool) {
-		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition}) {
+		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition, Prefix: idPrefix}) {
 			if !yield(keyOf(it), err) || err != nil {
 				return
 			}
@@ -177,18 +178,37 @@ func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	if err := k.check(k.Created); err != nil {
 		return secret.Text{}, err
 	}
-	found, err := r.active(ctx, k.Name)
-	if err == nil && len(found) >= maxActive {
-		err = field.Wrong("name", "two valid keys have it: revoke one first, "+ids(found))
-	}
-	if err != nil {
-		return secret.Text{}, err
-	}
 	random := make([]byte, sha256.Size)
 	_, _ = rand.Read(random) // never fails
 	text := hex.EncodeToString(random)
 	k.ID, k.hash = idPrefix+strings.ToLower(rand.Text()[:10]), hash(text)
-	return secret.New(k.ID + "_" + text), r.o.Store.Commit(ctx, store.Put(r.o.Table, k.item(), store.Absent()))
+	return secret.New(k.ID + "_" + text), store.Retry(ctx, "key "+k.Name, func() error { return r.add(ctx, k) })
+}
+
+// made is the sort key of the row that counts the keys that were made: of several at once, each sees
+// those before it.
+const made = "MADE"
+
+func (r *Ring) add(ctx context.Context, k *Key) error {
+	count, err := r.o.Store.Get(ctx, r.o.Table, at(made))
+	unchanged := store.AttributeEquals(schema.Version, count.Get(schema.Version))
+	if errors.Is(err, store.ErrNotFound) {
+		unchanged, err = store.Absent(), nil
+	}
+	if err != nil {
+		return err
+	}
+	found, err := r.active(ctx, k.Name)
+	switch {
+	case err != nil || slices.ContainsFunc(found, func(f *Key) bool { return f.ID == k.ID }): // by an earlier try
+		return err
+	case len(found) >= maxActive:
+		return field.Wrong("name", "two valid keys have it: revoke one first, "+ids(found))
+	}
+	next := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(partition)},
+		store.Attribute{Name: schema.SK, Value: store.S(made)},
+		store.Attribute{Name: schema.Version, Value: store.Int(count.Int(schema.Version) + 1)})
+	return r.o.Store.Commit(ctx, store.Put(r.o.Table, next, unchanged), store.Put(r.o.Table, k.item(), store.Absent()))
 }
 
 func ids(keys []*Key) string {

@@ -258,6 +258,7 @@ func storeFacets() []Facet {
 			TTL}, PK, "KEYS", SK, "dd_sample2345", Name, "shop", Scope, "charge", Merchant, sampleAccount,
 			SecretHash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 			CreatedDate, "2023-05-18T09:41:25.856Z", ExpiresDate, "2024-05-18T00:00:00.000Z", TTL, 1750550400),
+		facet("KeysMade", "KEYS", "MADE", []string{Version}, PK, "KEYS", SK, "MADE", Version, 1),
 		facet("Leases", "Job", "Date#Shard", []string{Owner, Until, TTL},
 			PK, "LEASE#payments", SK, "2023-05-28", Owner, "SAMPLE", Until, "2023-05-28T14:17:30.000Z", TTL, 1685369850),
 	}
