@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -84,6 +86,30 @@ func TestKey(t *testing.T) {
 		}
 		equal(t, args, c.run(append([]string{"key", "create"}, words...)...).code, exitUsage)
 	}
+}
+
+// TestSession_Refused: a look at the checks asks Stripe about a key that it has refused.
+func TestSession_Refused(t *testing.T) {
+	c := newStripeCLI(t, stripefake.Options{})
+	client, err := api.New(api.Options{Key: secret.New(c.key), Base: c.base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(session)
+	s.stripe.Store(client)
+	equal(t, "at first", s.refused(t.Context()), false)
+	if err := c.fake.Revoke(c.key); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "before an answer", s.refused(t.Context()), false)
+	if _, _, err := client.Own(t.Context()); err == nil {
+		t.Error("a revoked key is taken")
+	}
+	equal(t, "revoked", s.refused(t.Context()), true)
+	if err := c.fake.Restore(c.key); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "restored", s.refused(t.Context()), false)
 }
 
 // TestServe_RevokedStripeKey: an order gets a certain answer, and /readyz tells.

@@ -206,6 +206,20 @@ func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 	}
 }
 
+const askTimeout = 5 * time.Second
+
+// refused reports whether Stripe refuses the key. If it did, it is asked once more: nobody else may ask,
+// as a server that is not ready gets no orders.
+func (s *session) refused(ctx context.Context) bool {
+	client := s.stripe.Load()
+	if client.KeyRefused() {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		_, _, _ = client.Own(ctx) // the client notes what the answer says of the key
+	}
+	return client.KeyRefused()
+}
+
 // stripeNow returns Stripe's clock by its last answer, or ours before one.
 func (p *program) stripeNow(client *api.Client) func() time.Time {
 	return func() time.Time {

@@ -172,7 +172,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		watch.In.Endpoints = new(status.Endpoints)
 		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
 		if !clock.Test() {
-			watch.In.Offset = s.follow(f.processor.API())
+			watch.In.Offset, watch.In.Refused = s.follow(f.processor.API()), s.refused
 		}
 		stripe := sell.New(f.processor.API())
 		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll.Text

@@ -163,6 +163,17 @@ func (v *view) clock(_ context.Context, c *Check) error {
 	return nil
 }
 
+// stripe is left out by a process that does not serve.
+func (v *view) stripe(ctx context.Context, c *Check) error {
+	if v.Refused == nil {
+		return nil
+	}
+	if c.say("takes the key"); v.Refused(ctx) {
+		c.wrong("give serve a valid key, and start it again", "refuses the key")
+	}
+	return nil
+}
+
 // disk is left out where the store is not on this machine.
 func (v *view) disk(_ context.Context, c *Check) error {
 	if v.Folder == "" {

@@ -1,8 +1,8 @@
 // Package status tells how an installation is: one check for each part that can go wrong, each with
 // the next step for a person. A Watch looks at them again and again, and tells of changes.
 //
-// A look reads the store alone: no subscription is scanned, nothing is sent to the processor, and
-// nothing is changed. It does not deliver mail, and serves no HTTP.
+// A look reads the store alone: no subscription is scanned, nothing is changed, and nothing is sent to
+// the processor, unless that has refused our key. It does not deliver mail, and serves no HTTP.
 package status
 
 import (
@@ -46,6 +46,7 @@ type Installation struct {
 	Serving   bool
 	Endpoints *Endpoints                   // nil: not known
 	Offset    func() (time.Duration, bool) // of the processor's clock, ahead of ours; nil: not known
+	Refused   func(context.Context) bool   // whether Stripe refuses our key; nil: not known
 }
 
 // A view is an installation at one moment.
@@ -73,7 +74,7 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		{"mail", v.queue(outbox.Mail, "mail", "outbox list")},
 		{"jobs", v.queue(outbox.Actions, "jobs", "job list")},
 		{"events", v.queue(outbox.Inbox, "events", "event list --waiting")},
-		{"accounts", v.accounts}, {"webhooks", v.webhooks}, {"clock", v.clock}, {"disk", v.disk},
+		{"accounts", v.accounts}, {"webhooks", v.webhooks}, {"stripe", v.stripe}, {"clock", v.clock}, {"disk", v.disk},
 	}
 	var found []Check
 	for _, look := range looks {

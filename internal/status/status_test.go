@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -128,6 +129,9 @@ func TestLook(t *testing.T) {
 		wrong       bool
 		found       string
 	}{
+		{"stripe", "not known", func(*world) {}, false, ""},
+		{"stripe", "right", func(w *world) { w.in.Refused = func(context.Context) bool { return false } }, false, "takes the key"},
+		{"stripe", "refused", func(w *world) { w.in.Refused = func(context.Context) bool { return true } }, true, "refuses the key"},
 		{"store", "right", func(*world) {}, false, "format 3; duesday v1"},
 		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, true, "this cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
