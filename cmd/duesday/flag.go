@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A valueFlag is a flag whose value has a form of its own; zero when it is not given.
+// A valueFlag is a pflag.Value with a form of its own; zero when it is not given.
 type valueFlag[T any] struct {
 	value T
 	text  string // as it was given
@@ -23,7 +23,6 @@ type valueFlag[T any] struct {
 	parse func(text string) (T, error)
 }
 
-// Set implements pflag.Value.
 func (f *valueFlag[T]) Set(text string) error {
 	v, err := f.parse(text)
 	if err == nil {
@@ -32,11 +31,8 @@ func (f *valueFlag[T]) Set(text string) error {
 	return err
 }
 
-// String implements pflag.Value.
 func (f *valueFlag[T]) String() string { return f.text }
-
-// Type implements pflag.Value.
-func (f *valueFlag[T]) Type() string { return f.form }
+func (f *valueFlag[T]) Type() string   { return f.form }
 
 // The bounds of dates. A job walks the days one by one, and would walk to a mistyped year for
 // minutes.

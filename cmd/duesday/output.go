@@ -211,45 +211,38 @@ type listWriter struct {
 	n    int
 }
 
-// next writes what stands before an element, or before the end of the array.
-func (l *listWriter) next(ends bool) {
-	inner := ""
-	if l.name != "" {
-		inner = "  "
+// begin returns the beginning, and the indentation of the end.
+func (l *listWriter) begin() (begin, indent string) {
+	if l.name == "" {
+		return "[", ""
 	}
-	switch {
-	case l.n == 0 && l.name != "":
-		fmt.Fprintf(l.out, "{\n  %q: [", l.name)
-	case l.n == 0:
-		l.out.WriteString("[")
-	case !ends:
-		l.out.WriteString(",")
-	}
-	if !ends {
-		l.out.WriteString("\n  " + inner)
-	} else if l.n > 0 {
-		l.out.WriteString("\n" + inner)
-	}
+	return fmt.Sprintf("{\n  %q: [", l.name), "  "
 }
 
 func (l *listWriter) add(v any) error {
-	l.next(false)
-	l.n++
+	begin, indent := l.begin()
+	if l.n++; l.n > 1 {
+		begin = ","
+	}
+	l.out.WriteString(begin + "\n  " + indent)
 	return writeValue(l.out, v)
 }
 
 // end closes the array and, under a name, adds the members of rest, which must encode as an object.
 func (l *listWriter) end(rest any) error {
-	l.next(true)
-	text := []byte("]\n")
+	text, indent := l.begin()
+	if l.n > 0 {
+		text = "\n" + indent
+	}
+	text += "]"
 	if l.name != "" {
 		b, err := json.MarshalIndent(rest, "", "  ")
 		if err != nil {
 			return err
 		}
-		text = append(append([]byte("],"), secret.Visible(string(b[1:]))...), '\n')
+		text += "," + secret.Visible(string(b[1:]))
 	}
-	_, err := l.out.Write(text)
+	_, err := l.out.WriteString(text + "\n")
 	return err
 }
 

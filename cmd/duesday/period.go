@@ -39,7 +39,10 @@ func (p *program) periodList() *cobra.Command {
 		if f.of.Account != "" {
 			all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
 		}
-		return listAll(p, "period", filtered(all, f.wants), viewFullPeriod,
+		wanted := func(x *billing.EndedPeriod) bool {
+			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) && f.days.has(x.Ended)
+		}
+		return listAll(p, "period", filtered(all, wanted), viewFullPeriod,
 			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 			func(x *billing.EndedPeriod) []any {
 				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
@@ -56,8 +59,4 @@ func (p *program) periodList() *cobra.Command {
 		}
 		return cmp.Or(accountArgument(&f.of.Account, args), f.days.check())
 	})
-}
-
-func (f *periodFlags) wants(x *billing.EndedPeriod) bool {
-	return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) && f.days.has(x.Ended)
 }

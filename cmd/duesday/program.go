@@ -278,7 +278,6 @@ func (p *program) logger() *slog.Logger {
 // A requestLog adds the id of the request in the context.
 type requestLog struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
 	if id := httpapi.RequestID(ctx); id != "" {
 		r = r.Clone()
@@ -287,12 +286,10 @@ func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
 	return l.Handler.Handle(ctx, r)
 }
 
-// WithAttrs implements slog.Handler.
 func (l requestLog) WithAttrs(as []slog.Attr) slog.Handler {
 	return requestLog{l.Handler.WithAttrs(as)}
 }
 
-// WithGroup implements slog.Handler.
 func (l requestLog) WithGroup(name string) slog.Handler { return requestLog{l.Handler.WithGroup(name)} }
 
 func policy(c *config.Config) engine.Config {
@@ -300,11 +297,10 @@ func policy(c *config.Config) engine.Config {
 }
 
 func (s *session) close() error {
-	var err error
-	if s.ledger != nil {
-		err = s.ledger.Close()
+	if s.ledger == nil {
+		return s.store.Close()
 	}
-	return errors.Join(s.store.Close(), err)
+	return errors.Join(s.ledger.Close(), s.store.Close())
 }
 
 // missingStore adds a way out to store.ErrMissing.

@@ -18,9 +18,6 @@ type reportFlags struct {
 	csv      bool
 }
 
-// mostReportDays bounds the days of expected charges.
-const mostReportDays = 366
-
 func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: monthFlag(), to: monthFlag()}
 	c := p.storeLeaf("report", need{read: true},
@@ -41,7 +38,7 @@ func (p *program) reportCommand() *cobra.Command {
 		if err := p.walkable("to", f.to.value); err != nil {
 			return err
 		}
-		return between("days", f.days, 1, mostReportDays)
+		return between("days", f.days, 1, 366)
 	})
 }
 

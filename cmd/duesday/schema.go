@@ -127,9 +127,6 @@ func (p *program) iamCommand() *cobra.Command {
 // give the same write units, and read units that differ by the rounding of pages.
 const measuredForCapacity = 200
 
-// maxItemBytes keeps a subscription within an item of DynamoDB.
-const maxItemBytes = 300_000
-
 func (p *program) capacityCommand() *cobra.Command {
 	var o estimate.PeakOptions
 	measured := estimate.Options{Subscriptions: measuredForCapacity}
@@ -154,7 +151,7 @@ func (p *program) capacityCommand() *cobra.Command {
 		if err := checkPeak(f.Changed, o); err != nil {
 			return err
 		}
-		return between("item-bytes", measured.ItemBytes, 0, maxItemBytes)
+		return between("item-bytes", measured.ItemBytes, 0, 300_000) // within an item of DynamoDB
 	})
 }
 

@@ -210,7 +210,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	if err != nil {
 		return err
 	}
-	daily, err := p.announceDay(ctx, s, o, options.Clock)
+	daily, err := p.announceDay(ctx, s, options.Clock)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	settingDaily    = "daily"
 	settingTimeZone = "time-zone"
 	settingEndedBy  = "ended-by"
-	serveWorkers    = 16 // subscriptions at once, as many as duesday run has by default
+	serveWorkers    = 16 // as many as duesday run has by default
 )
 
 // checkDay refuses invalid flags of the daily jobs, and those that are settings of the store.
@@ -72,7 +72,7 @@ func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) erro
 }
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
-func (p *program) announceDay(ctx context.Context, s *session, o *serveFlags, c *clock.Clock) (object, error) {
+func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (object, error) {
 	now, err := s.engine.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -111,14 +111,13 @@ func (p *program) day(s *session, o *serveFlags, c *clock.Clock) *day.Day {
 	return day.New(options)
 }
 
-// dailyJobs are the two daily jobs of a session.
+// dailyJobs are the two daily jobs of a session, as day.Jobs.
 type dailyJobs struct {
 	p        *program
 	s        *session
 	payments *billing.Run // the last one
 }
 
-// Times implements day.Jobs.
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
 	now, err := d.s.engine.Settings(ctx)
 	if err != nil {
@@ -127,7 +126,6 @@ func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
 	return schedule.Parse(now.Daily, now.TimeZone)
 }
 
-// Last implements day.Jobs.
 func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (*billing.Run, error) {
 	r, err := d.s.engine.LastDailyRun(ctx, kind)
 	if kind == billing.Payments {
@@ -136,13 +134,11 @@ func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (*billing.Run, 
 	return r, err
 }
 
-// Charging implements day.Jobs.
 func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err error) {
 	meta, err := d.s.engine.Meta(ctx)
 	return meta.Charging, meta.Reason, err
 }
 
-// Run implements day.Jobs.
 func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	run := d.s.engine.RunPayments
 	if kind == billing.Reminders {
@@ -196,7 +192,6 @@ func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
 	}
 }
 
-// Mails implements day.Jobs.
 func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
 	b, err := d.s.outbox(nil).Backlog(ctx, 0)
 	return b.Due + b.Later, err

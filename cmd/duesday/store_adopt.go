@@ -34,11 +34,8 @@ func (p *program) storeAdopt() *cobra.Command {
 	return c
 }
 
-// adoptWorkers is how many accounts are written at a time.
-const adoptWorkers = 32
-
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: adoptWorkers}
+	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: 32}
 	place, err := p.place()
 	if err != nil {
 		return err

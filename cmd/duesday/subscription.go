@@ -173,9 +173,6 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 	}
 }
 
-// shownReceipts is how many of its receipts a subscription is shown with.
-const shownReceipts = 12
-
 func (p *program) showSubscription(ctx context.Context, s *session, n billing.Name) error {
 	sub, err := s.subscription(ctx, n)
 	if err != nil {
@@ -186,6 +183,7 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 	if err != nil {
 		return err
 	}
+	const shownReceipts = 12 // the latest
 	var receipts []*billing.Receipt
 	for r, err := range readable(p, s.engine.GetReceiptsByAccount(ctx, sub.Account)) {
 		if err != nil {

@@ -166,16 +166,13 @@ func (p *program) installation(s *session) *status.Installation {
 	return in
 }
 
-// leastWait is the shortest time of the machine's clock from one look to the next: a test clock may be
-// fast.
-const leastWait = time.Second
-
 // watch looks at the session's store while this process serves.
 func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
 	in.Serving = true
 	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
-		After: func() <-chan time.Time { return time.After(max(leastWait, c.Real(time.Minute))) }}
+		// A test clock may be fast.
+		After: func() <-chan time.Time { return time.After(max(time.Second, c.Real(time.Minute))) }}
 }
 
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {

@@ -14,16 +14,13 @@
 //     to prepare the transaction and one to commit the transaction" (Capacity management for
 //     transactions). So a write in a transaction costs twice. DynamoDB Local says otherwise.
 //   - "Changes made with transactions are propagated to global secondary indexes (GSIs) …
-//     eventually, after the transaction completes" (TransactWriteItems API). So an index row
-//     is written once, not prepared and committed, and costs as much as outside a
-//     transaction. The guide does not say this in as many words; measurements on the real
-//     service do (dynoxide, pull request 188, August 2026).
+//     eventually, after the transaction completes" (TransactWriteItems API). So an index row costs
+//     as much as outside a transaction: measured on the real service (dynoxide, pull request 188).
 //   - A check in a transaction writes nothing and is charged like a write of the checked item,
 //     twice (the same measurements, and dynamodb-conformance, pull request 67).
 //   - "If a ConditionExpression evaluates to false during a conditional write, DynamoDB still
-//     consumes write capacity from the table. The amount consumed is dependent on the size of the
-//     item (whether it's an existing item in the table or a new one you are attempting to create or
-//     update)" (Read and write operations). Neither the service nor Local reports such units.
+//     consumes write capacity from the table", by the size of the item that is there, or was to be
+//     (Read and write operations). Neither the service nor Local reports such units.
 //
 // # Open questions
 //

@@ -12,37 +12,31 @@
 // line is synced to disk before its answer is given, and no answer shows a state without its line on
 // disk. Lines written here also carry install, key, method, charge, code and hard, from which the
 // state is rebuilt. Lines with the documented fields alone may be added by hand while the file is
-// closed. Entries leaves out the lines of refunds and disputes.
-//
-// Without a file the ledger is in memory and ends with the process.
+// closed. Without a file the ledger is in memory.
 //
 // # Several processes of one user
 //
 // Share opens a file for any number of processes. The one that has locked it, its holder, serves the
 // others on a Unix socket beside it, FILE.sock, and names itself and the socket in FILE.holder. Both
 // lie beside the file without symbolic links, and are gone when nobody has the file. The clock is
-// the holder's. All processes have the same version of Duesday and the same parameters, latency and
-// faults among them: one with others is refused, and told of both. So the next holder behaves as the
-// last one did.
+// the holder's. All processes have the same version of Duesday and the same parameters, so that the
+// next holder behaves as the last one did: another process is refused.
 //
-//   - The holder ends in order: no call fails, and no answer is lost. It does not wait for lists,
-//     which go on at the next holder.
+//   - The holder ends in order: no call fails, and lists go on at the next holder.
 //   - The holder is killed: a change without an answer is ErrUnknown and names the holder. The line
-//     of a success is on disk or was never there, so a look-up at the next holder tells. A reading
-//     call goes on there by itself, a list where it was.
+//     of a success is on disk or was never there, so a look-up at the next holder tells. Reading
+//     calls go on there.
 //   - The holder stands still, as after Ctrl-Z: within 10 seconds its clients' calls fail and name
 //     it. A change that was sent is ErrUnknown. What is sent later is ErrNotExecuted.
-//   - The holder reads a long file: the others are greeted, and their calls wait.
-//   - A client stands still or is killed: what it has sent whole is carried out. A
-//     holder that ends waits a second for it.
+//   - A client stands still or is killed: what it has sent whole is carried out. A holder that ends
+//     waits a second for it.
 //   - The file is another user's: refused. So is root, before it makes one in another's folder.
 //
 // # A server for others
 //
-// Processes of other users or machines use the ledger through a server: Serve and Handler serve it,
-// and a Client is a processor like the Sandbox itself. Faults, latency and the clock are the
-// server's. It authenticates no caller, and there is only test money behind it. A holder speaks the
-// same with its clients.
+// Processes of other users or machines use the ledger through a server, as a holder's clients do.
+// Faults, latency and the clock are the server's. It authenticates no caller, and there is only test
+// money behind it.
 //
 //	POST /v1/open                 {"key", "install", "account", "subscription", "sku", "period",
 //	                              "generation", "amount", "currency", "method"}
@@ -59,9 +53,4 @@
 // {"error":{"code","message"}}, which may also be the last line of a list. The codes are unknown,
 // not_executed, invalid, refused, account_refused and no_intent, for the errors of package billing.
 // To a Client any other answer, or none, is billing.ErrUnknown.
-//
-// # Not in the ledger
-//
-// Keys that replay a cached failure (Options.CachedRate) are forgotten when the sandbox closes:
-// nothing was done under them.
 package sandbox
