@@ -12,13 +12,13 @@ const (
 	digit  = `\p{Nd}` // a decimal digit of any script
 	letter = `A-Za-z` // makes a word an id
 	// space separates groups of digits, and ends a word. The invisible ones are among them.
-	space  = ` \x{a0}\x{ad}\x{2000}-\x{200d}\x{202f}\x{205f}\x{2060}\x{3000}\x{feff}`
-	hyphen = `\-\x{2010}-\x{2013}\x{2212}－_＿` // separates groups, and joins the parts of an id or a UUID
-	point  = `.．`                             // separates groups, and joins the parts of a decimal number
+	space  = ` \x{a0}\x{ad}\x{2000}-\x{200f}\x{202a}-\x{202f}\x{205f}\x{2060}\x{2066}-\x{2069}\x{3000}\x{feff}`
+	hyphen = `\-\x{2010}-\x{2015}\x{2212}－_＿` // separates groups, and joins the parts of an id or a UUID
+	point  = `.．\x{b7}\x{2022}`               // separates groups, and joins the parts of a decimal number
 	slash  = `/／\x{2044}\x{2215}`             // separates groups, and ends a word
 	weak   = `_＿` + slash                     // separates no two long groups: ids, names and dates do that
 
-	separator = `[` + space + hyphen + point + slash + `]`
+	separator = `(?: [` + hyphen + slash + `] |[` + space + hyphen + point + slash + `])`
 )
 
 var (
