@@ -17,10 +17,11 @@ import (
 // foreignKey is the key of the payment's mark. No event has an id with a slash.
 func foreignKey(at, payment string) store.Key { return store.Key{PK: at + "/" + payment} }
 
-// payment returns the payment intent of the event if its object does not name a purchase.
+// payment returns the payment intent that Stripe may have to be asked for: "" if the object names a
+// purchase, or is an invoice, which is never asked about.
 func (e *Event) payment() string {
 	switch o := &e.Object; {
-	case o.Tag.Purchase != "":
+	case o.Tag.Purchase != "", o.Kind == KindInvoice:
 		return ""
 	case o.Kind == KindPayment:
 		return o.ID
@@ -29,17 +30,21 @@ func (e *Event) payment() string {
 	}
 }
 
-// isForeign reports whether the event's payment was seen to be foreign.
+// isForeign reports whether the event's payment was seen to be foreign, and not to be ours since.
 func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
 	payment := e.payment()
 	if payment == "" {
 		return false, nil
 	}
 	_, err := s.o.Store.Get(ctx, s.events, foreignKey(e.StripeAccount, payment))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+	if err == nil {
+		if _, err = s.Payment(ctx, e.StripeAccount, payment); errors.Is(err, store.ErrNotFound) {
+			return true, nil
+		}
+	} else if errors.Is(err, store.ErrNotFound) {
+		err = nil
 	}
-	return err == nil, err
+	return false, err
 }
 
 // decideOnce is decide with Stripe's answer, of which a foreign payment needs one for all its events.

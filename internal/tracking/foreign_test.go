@@ -74,3 +74,46 @@ func TestForeign(t *testing.T) {
 	d.stub.objects["pi_4"] = seenPayment("pi_4", "")
 	d.takes(undecided("evt_10", "pi_4"), tracking.Received)
 }
+
+// TestForeign_ThinRefunds: the payment of refunds and disputes that only name themselves is asked for
+// once too. One that a look at Stripe has shown to be ours since is followed again.
+func TestForeign_ThinRefunds(t *testing.T) {
+	d := newDesk(t)
+	d.stub.objects = map[string]tracking.Object{"pi_1": seenPayment("pi_1", ""),
+		"ch_1": {Kind: tracking.KindCharge, ID: "ch_1", Payment: "pi_1", Refunded: 400},
+		"re_1": {Kind: tracking.KindRefund, ID: "re_1", Payment: "pi_1"},
+		"du_1": {Kind: tracking.KindDispute, ID: "du_1", Payment: "pi_1", Amount: 1500, Status: "needs_response"}}
+	tell := func(id, typ, kind, of string, status tracking.EventStatus) {
+		t.Helper()
+		d.takes(thin(id, typ, shopAt, kind, of), tracking.Received)
+		d.drain()
+		d.is(id, status)
+	}
+	tell("evt_1", "v1.charge.refunded", tracking.KindCharge, "ch_1", tracking.Ignored)
+	tell("evt_2", "v1.refund.created", tracking.KindRefund, "re_1", tracking.Ignored)
+	tell("evt_3", "v1.charge.dispute.created", tracking.KindDispute, "du_1", tracking.Ignored)
+	tell("evt_4", "v1.payment_intent.succeeded", tracking.KindPayment, "pi_1", tracking.Ignored)
+	if asked := strings.Join(d.askedFor(), ", "); asked != "charge ch_1, payment pi_1, refund re_1, dispute du_1" {
+		t.Errorf("asked for %s", asked)
+	}
+	d.stub.objects["pi_1"] = seenPayment("pi_1", aPurchase)
+	if _, err := d.service.Apply(t.Context(), shopAt, d.stub.objects["pi_1"]); err != nil {
+		t.Fatal(err)
+	}
+	tell("evt_5", "v1.payment_intent.amount_capturable_updated", tracking.KindPayment, "pi_1", tracking.Applied)
+}
+
+// TestForeign_Invoice: an invoice without metadata, as older versions of the API tell that of a
+// subscription, does not make its payment foreign: nobody has asked for that.
+func TestForeign_Invoice(t *testing.T) {
+	d := newDesk(t)
+	d.stub.objects["pi_1"] = seenPayment("pi_1", aPurchase)
+	bill := object(tracking.KindInvoice, "in_1", "open", "", "", thing{"payment_intent": "pi_1", "subscription": "sub_1"})
+	d.takes(message("evt_1", "invoice.finalized", shopAt, bill), tracking.Ignored)
+	if _, err := d.service.Replay(t.Context(), "evt_1"); err != nil { // as the release of a quarantined one
+		t.Fatal(err)
+	}
+	d.takes(undecided("evt_2", "pi_1"), tracking.Received)
+	d.drain()
+	d.is("evt_2", tracking.Applied)
+}

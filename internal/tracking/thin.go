@@ -49,8 +49,12 @@ func (s *Service) decideThin(ctx context.Context, e *Event, by effort) (decision
 	} else if err != nil {
 		return decision{}, err
 	}
+	decide := s.decide
+	if e.payment() == "" { // of a refund, only its object tells the payment
+		decide = s.decideOnce
+	}
 	e.Object, e.Subscription = o, cmp.Or(o.Subscription, e.Subscription)
-	d, err := s.decide(ctx, e, by)
+	d, err := decide(ctx, e, by)
 	if err == nil && d.status == Applied && isNew && e.Twin != "" {
 		d.writes = append(d.writes, s.twinMarker(e))
 	}

@@ -154,8 +154,9 @@ func (m *memory) once(id string, ask func() (tracking.Object, error)) (tracking.
 	defer m.mu.Unlock()
 	t, there := m.told[id]
 	if !there {
-		t.o, t.err = ask()
-		m.told[id] = t
+		if t.o, t.err = ask(); !errors.Is(t.err, context.Canceled) { // of another row's failure
+			m.told[id] = t
+		}
 	}
 	return t.o, t.err
 }
