@@ -78,9 +78,8 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	if objects, changed, err = p.compare(ctx, a, since); err != nil {
 		return objects, changed, err
 	}
-	state := a.Polled
-	state.Swept = now
-	if err := p.o.Ledger.SavePoll(ctx, a.StripeAccount, state); err != nil {
+	a.Polled.Swept = now
+	if err := p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled); err != nil {
 		return objects, changed, fmt.Errorf("save that it was compared: %w", err)
 	}
 	return objects, changed, nil
@@ -117,12 +116,13 @@ func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, sinc
 }
 
 // untold counts the changed objects without an event. An event that has not come yet, or that waits
-// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any.
+// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any. If only
+// a thin event tells of an object, the rounds list the account's thin events from now on.
 func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now time.Time, changed []string) int {
 	if len(changed) == 0 {
 		return 0
 	}
-	left := map[string]bool{}
+	left, thin := map[string]bool{}, false
 	for _, id := range changed {
 		left[id] = true
 	}
@@ -134,13 +134,18 @@ func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now t
 			Related struct{ ID string } `json:"related_object"`
 		}
 		_ = json.Unmarshal(e.Body, &about) // an illegible event tells nothing
+		thin = thin || left[about.Related.ID]
 		delete(left, about.Data.Object.ID)
 		delete(left, about.Related.ID)
 		return nil
 	}
 	_, err := p.o.Lister.ListEvents(ctx, atOf(a), now.Add(-underWay), told)
-	if err == nil && a.Polled.Thin {
+	if err == nil && len(left) > 0 {
 		err = p.o.Lister.ListThin(ctx, atOf(a), now.Add(-underWay), told)
+	}
+	if thin && !a.Polled.Thin {
+		a.Polled.Thin = true
+		_ = p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled) // or the next sweep notes it
 	}
 	if err != nil && !errors.Is(err, ErrNoThin) {
 		return 0

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/tracking"
 )
 
 // TestThin_WhoIsAsked: without a thin event nobody is. An account that has sent one is asked in
@@ -31,6 +33,29 @@ func TestThin_WhoIsAsked(t *testing.T) {
 		t.Errorf("%s is not found", lost.id)
 	}
 	asks("acct_b")
+}
+
+// TestThin_Swept: of an account whose thin events were all lost, a sweep finds the changed objects. They
+// are not without an event, and the next round lists the thin ones.
+func TestThin_Swept(t *testing.T) {
+	w := newPollWorld("acct_a", "acct_b")
+	for _, account := range []string{"acct_a", "acct_b"} {
+		w.objects[account] = []tracking.Object{{ID: "pi_1", Status: "changed"}}
+	}
+	e := w.happenThin("acct_a", pollStart.Add(-time.Minute))
+	w.events[0].about = `{"related_object":{"id":"pi_1"}}`
+	w.happenThin("acct_b", pollStart.Add(-time.Minute)) // about something else
+	if r := w.sweep(t, false); r.Changed != 2 || r.Untold != 1 || !w.state("acct_a").Thin || w.state("acct_b").Thin {
+		t.Errorf("got %+v, %+v, %+v", r, w.state("acct_a"), w.state("acct_b"))
+	}
+	if r := w.sweep(t, false); r.Skipped != 2 {
+		t.Errorf("again: %+v", r)
+	}
+	w.events[0].about = ""
+	w.round(t, w.poller(), true)
+	if _, there := w.stored[e.id]; !there {
+		t.Errorf("%s is not found", e.id)
+	}
 }
 
 // TestThin_Refused: an account without a list of thin events is polled as before; any other error
