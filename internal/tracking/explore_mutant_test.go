@@ -57,19 +57,13 @@ type lying struct {
 	payment, subscription func(*tracking.Object)
 }
 
-// Payment implements tracking.Finder.
-func (l lying) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := l.Finder.Payment(ctx, at, id)
-	if l.payment != nil {
+// Object implements tracking.Finder.
+func (l lying) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
+	o, err := l.Finder.Object(ctx, at, kind, id)
+	switch {
+	case kind == tracking.KindPayment && l.payment != nil:
 		l.payment(&o)
-	}
-	return o, err
-}
-
-// Subscription implements tracking.Finder.
-func (l lying) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := l.Finder.Subscription(ctx, at, id)
-	if l.subscription != nil {
+	case kind == tracking.KindSubscription && l.subscription != nil:
 		l.subscription(&o)
 	}
 	return o, err

@@ -99,20 +99,11 @@ func (a *application) applyAll(ctx context.Context, objects []Object) (d decisio
 // errUndecided: Stripe was asked, and does not tell enough, or not yet.
 var errUndecided = errors.New("what Stripe tells does not decide it yet")
 
-func (s *Service) fetch(ctx context.Context, at string, n need) (o Object, err error) {
+func (s *Service) fetch(ctx context.Context, at string, n need) (Object, error) {
 	if at == s.o.Own {
 		at = ""
 	}
-	switch n.kind {
-	case KindSubscription:
-		o, err = s.o.Finder.Subscription(ctx, at, n.id)
-	case KindSchedule:
-		o, err = s.o.Finder.Schedule(ctx, at, n.id)
-	case KindPayment:
-		o, err = s.o.Finder.Payment(ctx, at, n.id)
-	default:
-		o, err = s.o.Finder.Object(ctx, at, n.kind, n.id)
-	}
+	o, err := s.o.Finder.Object(ctx, at, n.kind, n.id)
 	if o.Fetched = true; o.Kind == KindSchedule && o.Subscription == "" {
 		o.Subscription = n.of // Stripe may forget it once the schedule has ended
 	}

@@ -120,24 +120,6 @@ func (p *past) at(id string, o tracking.Object, err error) (tracking.Object, err
 	return o, nil
 }
 
-// Payment implements tracking.Finder.
-func (p *past) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := p.Finder.Payment(ctx, at, id)
-	return p.at(id, o, err)
-}
-
-// Subscription implements tracking.Finder.
-func (p *past) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := p.Finder.Subscription(ctx, at, id)
-	return p.at(id, o, err)
-}
-
-// Schedule implements tracking.Finder.
-func (p *past) Schedule(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := p.Finder.Schedule(ctx, at, id)
-	return p.at(id, o, err)
-}
-
 // Object implements tracking.Finder.
 func (p *past) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
 	o, err := p.Finder.Object(ctx, at, kind, id)

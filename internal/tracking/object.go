@@ -97,13 +97,9 @@ type Tag struct {
 // ErrDisconnected if the account has disconnected. After any other error nothing is known, and
 // asking again may help.
 type Finder interface {
-	// Payment returns the payment intent, with its invoice and the invoice's subscription, if there
-	// are any. The Tag is the intent's, or else of the invoice, or else of the subscription.
+	// Object returns an object of a kind that is followed. A payment intent has its invoice and the
+	// invoice's subscription, if there are any, and the Tag of the first of the three that has one.
 	// InvoiceTold is true.
-	Payment(ctx context.Context, at, id string) (Object, error)
-	Subscription(ctx context.Context, at, id string) (Object, error)
-	Schedule(ctx context.Context, at, id string) (Object, error)
-	// Object returns an invoice, charge, refund or dispute.
 	Object(ctx context.Context, at, kind, id string) (Object, error)
 	// Connected returns nil if the account gives us access, else ErrDisconnected.
 	Connected(ctx context.Context, at string) error

@@ -52,8 +52,10 @@ func (s *stub) ask(what string) error {
 	return s.down
 }
 
-func (s *stub) object(what, at, id string) (tracking.Object, error) {
-	if err := s.ask(what + " " + at + "/" + id); err != nil {
+// Object implements tracking.Finder.
+func (s *stub) Object(_ context.Context, at, kind, id string) (tracking.Object, error) {
+	what := map[string]string{tracking.KindPayment: "payment", tracking.KindSchedule: "schedule"}[kind]
+	if err := s.ask(cmp.Or(what, kind) + " " + at + "/" + id); err != nil {
 		return tracking.Object{}, err
 	}
 	if do := s.meanwhile; do != nil {
@@ -65,26 +67,6 @@ func (s *stub) object(what, at, id string) (tracking.Object, error) {
 		return o, tracking.ErrGone
 	}
 	return o, nil
-}
-
-// Payment implements tracking.Finder.
-func (s *stub) Payment(_ context.Context, at, id string) (tracking.Object, error) {
-	return s.object("payment", at, id)
-}
-
-// Subscription implements tracking.Finder.
-func (s *stub) Subscription(_ context.Context, at, id string) (tracking.Object, error) {
-	return s.object("subscription", at, id)
-}
-
-// Schedule implements tracking.Finder.
-func (s *stub) Schedule(_ context.Context, at, id string) (tracking.Object, error) {
-	return s.object("schedule", at, id)
-}
-
-// Object implements tracking.Finder.
-func (s *stub) Object(_ context.Context, at, kind, id string) (tracking.Object, error) {
-	return s.object(kind, at, id)
 }
 
 // Connected implements tracking.Finder.

@@ -161,21 +161,6 @@ func (m *memory) once(id string, ask func() (tracking.Object, error)) (tracking.
 	return t.o, t.err
 }
 
-// Payment implements tracking.Finder.
-func (m *memory) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
-	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Payment(ctx, at, id) })
-}
-
-// Subscription implements tracking.Finder.
-func (m *memory) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
-	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Subscription(ctx, at, id) })
-}
-
-// Schedule implements tracking.Finder.
-func (m *memory) Schedule(ctx context.Context, at, id string) (tracking.Object, error) {
-	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Schedule(ctx, at, id) })
-}
-
 // Object implements tracking.Finder.
 func (m *memory) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
 	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Object(ctx, at, kind, id) })

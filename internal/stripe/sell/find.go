@@ -27,13 +27,13 @@ var (
 // New returns a Tracker that sends by the client.
 func New(c *api.Client) Tracker { return Tracker{c} }
 
-// Payment implements tracking.Finder. A payment intent since 2025-03-31.basil does not name its
-// invoice, which the list of invoice payments leads to. Payment asks no further about an intent
+// Object implements tracking.Finder. A payment intent since 2025-03-31.basil does not name its
+// invoice, which the list of invoice payments leads to. Object asks no further about an intent
 // that Duesday made without an invoice.
-func (t Tracker) Payment(ctx context.Context, at, id string) (tracking.Object, error) {
-	o, err := t.one(ctx, at, tracking.KindPayment, id)
-	if err != nil {
-		return tracking.Object{}, err
+func (t Tracker) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
+	o, err := t.one(ctx, at, kind, id)
+	if err != nil || kind != tracking.KindPayment {
+		return o, err
 	}
 	var invoice tracking.Object
 	switch {
@@ -51,7 +51,7 @@ func (t Tracker) Payment(ctx context.Context, at, id string) (tracking.Object, e
 	if o.Tag.Purchase != "" || o.Tag.Charge || o.Subscription == "" {
 		return o, nil
 	}
-	sub, err := t.Subscription(ctx, at, o.Subscription)
+	sub, err := t.one(ctx, at, tracking.KindSubscription, o.Subscription)
 	if err != nil {
 		return tracking.Object{}, notGone(err)
 	}
@@ -135,21 +135,6 @@ func (p invoicePayment) rank() int {
 		return 2
 	}
 	return 1
-}
-
-// Subscription implements tracking.Finder.
-func (t Tracker) Subscription(ctx context.Context, at, id string) (tracking.Object, error) {
-	return t.one(ctx, at, tracking.KindSubscription, id)
-}
-
-// Schedule implements tracking.Finder.
-func (t Tracker) Schedule(ctx context.Context, at, id string) (tracking.Object, error) {
-	return t.one(ctx, at, tracking.KindSchedule, id)
-}
-
-// Object implements tracking.Finder.
-func (t Tracker) Object(ctx context.Context, at, kind, id string) (tracking.Object, error) {
-	return t.one(ctx, at, kind, id)
 }
 
 // Connected implements tracking.Finder. It asks Stripe even if the account refused us a moment ago:

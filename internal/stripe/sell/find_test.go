@@ -62,18 +62,18 @@ func TestFinder_FollowsTheLinks(t *testing.T) {
 				var err error
 				switch want.Kind {
 				case tracking.KindPayment:
-					got, err = s.tracker.Payment(t.Context(), at, want.ID)
+					got, err = s.tracker.Object(t.Context(), at, tracking.KindPayment, want.ID)
 				case tracking.KindSubscription:
-					got, err = s.tracker.Subscription(t.Context(), at, want.ID)
+					got, err = s.tracker.Object(t.Context(), at, tracking.KindSubscription, want.ID)
 				case tracking.KindSchedule:
-					got, err = s.tracker.Schedule(t.Context(), at, want.ID)
+					got, err = s.tracker.Object(t.Context(), at, tracking.KindSchedule, want.ID)
 				}
 				if err != nil || !equal(got, want) {
 					t.Errorf("%s at %q: got %+v, %v\nwant %+v", kind, at, got, err, want)
 				}
 			}
 			for _, e := range s.paid() {
-				got, err := s.tracker.Payment(t.Context(), at, e.Intent)
+				got, err := s.tracker.Object(t.Context(), at, tracking.KindPayment, e.Intent)
 				if err != nil || got.Tag != o.Tag || got.Invoice == "" || (got.Subscription == "") != (kind == tracking.Product) ||
 					!got.InvoiceTold || !got.Fetched {
 					t.Errorf("%s at %q: got %+v, %v", kind, at, got, err)
@@ -126,7 +126,7 @@ func TestFinder_Tags(t *testing.T) {
 				break
 			}
 		}
-		got, err := scripted(t, apitest.NewScript(t, replies...)).Payment(t.Context(), "acct_1", "pi_1")
+		got, err := scripted(t, apitest.NewScript(t, replies...)).Object(t.Context(), "acct_1", tracking.KindPayment, "pi_1")
 		if err != nil || got.Tag.Purchase != want || got.Invoice != "in_1" || got.Subscription != "sub_1" ||
 			!got.InvoiceTold || !got.Fetched {
 			t.Errorf("%04b: got %+v, %v; want the purchase %q", has, got, err, want)
@@ -180,7 +180,7 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := scripted(t, apitest.NewScript(t, tt.replies...)).Payment(t.Context(), "acct_1", "pi_1")
+			got, err := scripted(t, apitest.NewScript(t, tt.replies...)).Object(t.Context(), "acct_1", tracking.KindPayment, "pi_1")
 			apitest.WantError(t, tt.name, err, tt.err)
 			if err == nil && (got.Invoice != tt.want || !got.InvoiceTold || !got.Fetched) {
 				t.Errorf("got %+v, want the invoice %q", got, tt.want)
@@ -189,7 +189,7 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 	}
 	tracker := scripted(t, apitest.NewScript(t))
 	for _, id := range []string{"", "sub_1", "pi_1/../x", "pi_"} {
-		_, err := tracker.Payment(t.Context(), "", id)
+		_, err := tracker.Object(t.Context(), "", tracking.KindPayment, id)
 		apitest.WantError(t, id, err, tracking.ErrGone)
 	}
 }
@@ -209,7 +209,7 @@ func TestFinder_Connected(t *testing.T) {
 	}
 	for _, at := range []string{"acct_shop", "acct_nobodys"} {
 		apitest.WantError(t, at, tracker.Connected(t.Context(), at), tracking.ErrDisconnected)
-		_, err := tracker.Subscription(t.Context(), at, "sub_1") // is not sent
+		_, err := tracker.Object(t.Context(), at, tracking.KindSubscription, "sub_1") // is not sent
 		apitest.WantError(t, at, err, tracking.ErrDisconnected)
 	}
 	if err := fake.Connect("acct_shop", ""); err != nil {
@@ -218,7 +218,7 @@ func TestFinder_Connected(t *testing.T) {
 	if err := tracker.Connected(t.Context(), "acct_shop"); err != nil {
 		t.Errorf("connected again: got %v", err)
 	}
-	_, err := tracker.Subscription(t.Context(), "acct_shop", "sub_1")
+	_, err := tracker.Object(t.Context(), "acct_shop", tracking.KindSubscription, "sub_1")
 	apitest.WantError(t, "after it", err, tracking.ErrGone)
 	id, live, err := tracker.api.Own(t.Context())
 	if id != stripefake.DefaultAccount || live || err != nil {

@@ -152,7 +152,7 @@ const beforeIntent = time.Hour
 
 // ListObjects implements poller.Lister: subscriptions first, then schedules, then payment intents.
 // since counts in whole seconds, rounded down. The list of invoice payments links payments and
-// invoices, for which Finder.Payment would ask one by one.
+// invoices, for which Finder.Object would ask one by one.
 func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {
 	if err := api.CheckAt(at); err != nil {
 		return err

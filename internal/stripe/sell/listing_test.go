@@ -198,11 +198,11 @@ func TestListObjects_AsTheFinderHasThem(t *testing.T) {
 			var err error
 			switch o.Kind {
 			case tracking.KindSubscription:
-				want, err = s.tracker.Subscription(t.Context(), at, o.ID)
+				want, err = s.tracker.Object(t.Context(), at, tracking.KindSubscription, o.ID)
 			case tracking.KindSchedule:
-				want, err = s.tracker.Schedule(t.Context(), at, o.ID)
+				want, err = s.tracker.Object(t.Context(), at, tracking.KindSchedule, o.ID)
 			case tracking.KindPayment:
-				want, err = s.tracker.Payment(t.Context(), at, o.ID)
+				want, err = s.tracker.Object(t.Context(), at, tracking.KindPayment, o.ID)
 			}
 			if err != nil || !equal(o, want) {
 				t.Errorf("listed %+v\nfound %+v, %v", o, want, err)

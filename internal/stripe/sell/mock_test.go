@@ -46,10 +46,10 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 	var errs []error
 	note := func(_ any, err error) { errs = append(errs, err) }
 	for _, at := range []string{"", "acct_1"} {
-		note(tracker.Payment(ctx, at, "pi_1"))
+		note(tracker.Object(ctx, at, tracking.KindPayment, "pi_1"))
 		note(tracker.invoiceOf(ctx, at, "pi_1"))
-		note(tracker.Subscription(ctx, at, "sub_1"))
-		note(tracker.Schedule(ctx, at, "sub_sched_1"))
+		note(tracker.Object(ctx, at, tracking.KindSubscription, "sub_1"))
+		note(tracker.Object(ctx, at, tracking.KindSchedule, "sub_sched_1"))
 		note(tracker.Object(ctx, at, tracking.KindInvoice, "in_1"))
 		note(tracker.Object(ctx, at, tracking.KindCharge, "ch_1"))
 		note(tracker.Object(ctx, at, tracking.KindRefund, "re_1"))

@@ -316,7 +316,7 @@ func TestSell_SplitEnds(t *testing.T) {
 	if got := s.paid(); len(got) != o.Payments {
 		t.Errorf("%d payments, want %d: %+v", len(got), o.Payments, got)
 	}
-	schedule, err := s.tracker.Schedule(t.Context(), "", sale.Objects[0].ID)
+	schedule, err := s.tracker.Object(t.Context(), "", tracking.KindSchedule, sale.Objects[0].ID)
 	if err != nil || schedule.Status != "completed" || schedule.Tag != o.Tag ||
 		schedule.Subscription != sale.Objects[1].ID {
 		t.Errorf("got %+v, %v", schedule, err)

@@ -33,7 +33,7 @@ type Lister interface {
 	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
 	// ListObjects calls each for every subscription of the account, in any state, and every
 	// schedule and payment intent made since then, as they are now: all Fetched. A payment made by
-	// an invoice has the invoice's links, as tracking.Finder.Payment has them.
+	// an invoice has the invoice's links, as tracking.Finder has them.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
 }
 
