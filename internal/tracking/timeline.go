@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -49,58 +50,34 @@ func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 		}
 		timeline.Subscriptions = append(timeline.Subscriptions, from(it, (*Subscription).fields))
 	}
-	told := teller{s: s, timeline: timeline, events: map[string]*Event{}}
-	return timeline, told.tell(ctx)
-}
-
-// A teller puts the steps of a timeline together.
-type teller struct {
-	s        *Service
-	timeline *Timeline
-	events   map[string]*Event // by id; nil if it has expired
+	return timeline, s.tell(ctx, timeline)
 }
 
 // tell adds a step for every change, by time.
-func (t *teller) tell(ctx context.Context) error {
-	type object struct {
-		id      string
-		history []Change
-	}
-	objects := []object{{t.timeline.Purchase.ID, t.timeline.Purchase.History}}
-	for _, p := range t.timeline.Payments {
-		objects = append(objects, object{p.ID, p.History})
-	}
-	for _, sub := range t.timeline.Subscriptions {
-		objects = append(objects, object{sub.ID, sub.History})
-	}
-	for _, o := range objects {
-		for _, c := range o.history {
-			step := Step{At: c.At, About: o.id, What: c.What, Event: c.Event}
-			if c.Event != "" {
-				e, err := t.event(ctx, c.Event)
-				if err != nil {
+func (s *Service) tell(ctx context.Context, t *Timeline) error {
+	types := map[string]string{} // by event; "" if it has expired
+	tell := func(id string, history []Change) error {
+		for _, c := range history {
+			if _, known := types[c.Event]; !known && c.Event != "" {
+				e, err := s.Event(ctx, c.Event)
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return err
 				}
-				if e != nil {
-					step.Detail = e.Type
+				if types[c.Event] = ""; err == nil {
+					types[c.Event] = e.Type
 				}
 			}
-			t.timeline.Steps = append(t.timeline.Steps, step)
+			t.Steps = append(t.Steps, Step{At: c.At, About: id, What: c.What, Event: c.Event, Detail: types[c.Event]})
 		}
+		return nil
 	}
-	slices.SortStableFunc(t.timeline.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
-	return nil
-}
-
-// event reads an event once. It returns nil if the event has expired.
-func (t *teller) event(ctx context.Context, id string) (*Event, error) {
-	if e, known := t.events[id]; known {
-		return e, nil
+	err := tell(t.Purchase.ID, t.Purchase.History)
+	for _, p := range t.Payments {
+		err = cmp.Or(err, tell(p.ID, p.History))
 	}
-	e, err := t.s.Event(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		e, err = nil, nil
+	for _, sub := range t.Subscriptions {
+		err = cmp.Or(err, tell(sub.ID, sub.History))
 	}
-	t.events[id] = e
-	return e, err
+	slices.SortStableFunc(t.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	return err
 }
