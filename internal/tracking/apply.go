@@ -17,11 +17,14 @@ type application struct {
 	s *Service
 	source
 
-	purchase     purchaseRow
-	payment      paymentRow
-	subscription subscriptionRow
-	asked        []Action
-	refresh      string // sub_… whose state has to be fetched
+	// The rows: nil if not read or not stored.
+	purchase     *Purchase
+	payment      *Payment
+	subscription *Subscription
+	changed      struct{ purchase, payment, subscription bool }
+
+	asked   []Action
+	refresh string // sub_… whose state has to be fetched
 }
 
 // A source says where an object comes from, and how far it may decide.
@@ -32,22 +35,6 @@ type source struct {
 	force    bool   // decide even if Stripe does not tell how a schedule ended
 	fresh    bool   // the subscription was fetched after its row had been read
 }
-
-// The rows of an application: nil if not read or not stored.
-type (
-	purchaseRow struct {
-		*Purchase
-		changed bool
-	}
-	paymentRow struct {
-		*Payment
-		changed bool
-	}
-	subscriptionRow struct {
-		*Subscription
-		changed bool
-	}
-)
 
 // A need is the error of an object whose decision needs another one from Stripe.
 type need struct {
@@ -116,14 +103,15 @@ func (a *application) paid(ctx context.Context, purchase string, o Object, by st
 // the store has lost it. A purchase of another Stripe account is refused: its owner can write any
 // purchase into the metadata.
 func (a *application) loadPurchase(ctx context.Context, id string, o Object) error {
-	if a.purchase.Purchase != nil && a.purchase.ID == id {
+	if a.purchase != nil && a.purchase.ID == id {
 		return nil
 	}
 	p, err := a.s.loadPurchase(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		a.purchase = purchaseRow{&Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind,
-			Created: cmp.Or(o.Created, a.s.now())}, true}
+		a.purchase = &Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind,
+			Created: cmp.Or(o.Created, a.s.now())}
+		a.changed.purchase = true
 		a.note(&a.purchase.History, []string{"first heard of through Stripe"})
 		return nil
 	case err != nil:
@@ -131,7 +119,7 @@ func (a *application) loadPurchase(ctx context.Context, id string, o Object) err
 	case p.StripeAccount != a.at:
 		return refusal("it names a purchase of another Stripe account")
 	}
-	a.purchase.Purchase = p
+	a.purchase = p
 	return nil
 }
 
@@ -152,12 +140,12 @@ func (a *application) trouble(text string) {
 	}
 	a.purchase.Problem = text
 	a.note(&a.purchase.History, []string{text})
-	a.purchase.changed = true
+	a.changed.purchase = true
 }
 
 // askEffects asks for the purchase's due effects, and notes them in its history.
 func (a *application) askEffects(paid bool, reason string) {
-	p := a.purchase.Purchase
+	p := a.purchase
 	before := p.Unsubscribe.State
 	asked := askEffects(p, paid, reason, a.s.now())
 	for _, action := range asked {
@@ -173,7 +161,7 @@ func (a *application) askEffects(paid bool, reason string) {
 		p.Problem = ""
 	}
 	a.asked = append(a.asked, asked...)
-	a.purchase.changed = a.purchase.changed || len(asked) > 0 || before != p.Unsubscribe.State
+	a.changed.purchase = a.changed.purchase || len(asked) > 0 || before != p.Unsubscribe.State
 }
 
 // about is the subscription of the event, if known.
@@ -181,9 +169,9 @@ func (a *application) about(told string) string {
 	switch {
 	case told != "":
 		return told
-	case a.subscription.Subscription != nil:
+	case a.subscription != nil:
 		return a.subscription.ID
-	case a.payment.Payment != nil:
+	case a.payment != nil:
 		return a.payment.Subscription
 	}
 	return ""
@@ -192,17 +180,17 @@ func (a *application) about(told string) string {
 // writes are the changed rows, with the effects asked for.
 func (a *application) writes() (list []store.Write) {
 	t, now := &a.s.o.Tables.Tracking, a.s.now()
-	if a.purchase.changed {
+	if a.changed.purchase {
 		list = append(list, put(t.Purchases.Name, a.purchase.fields, now))
 	}
-	if a.payment.changed {
+	if a.changed.payment {
 		list = append(list, put(t.Payments.Name, a.payment.fields, now))
 	}
-	if a.subscription.changed {
+	if a.changed.subscription {
 		list = append(list, put(t.Subscriptions.Name, a.subscription.fields, now))
 	}
 	for _, action := range a.asked {
-		list = append(list, a.s.ask(a.purchase.Purchase, action))
+		list = append(list, a.s.ask(a.purchase, action))
 	}
 	if a.refresh != "" {
 		list = append(list, a.s.pending(pendingRefresh, a.at+"/"+a.refresh, 0))

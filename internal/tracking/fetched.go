@@ -132,7 +132,7 @@ func (s *Service) refreshSubscription(ctx context.Context, at, id string, force 
 		if err != nil {
 			return err
 		}
-		if sub := a.subscription.Subscription; sub == nil || sub.version != row.version {
+		if sub := a.subscription; sub == nil || sub.version != row.version {
 			return fmt.Errorf("%w: it was told of meanwhile", store.ErrConflict)
 		}
 		_, err = a.commit(ctx)

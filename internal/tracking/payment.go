@@ -109,17 +109,17 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 	if err := a.loadPayment(ctx, o.Payment); err != nil {
 		return decision{}, err
 	}
-	if a.payment.Payment == nil {
+	if a.payment == nil {
 		if d, err := a.beginPayment(ctx, o); err != nil || d.status != "" {
 			return d, err
 		}
 	}
-	p, before := a.payment.Payment, a.payment.Status
+	p, before := a.payment, a.payment.Status
 	changes := mergePayment(p, o)
 	a.note(&p.History, changes)
-	a.payment.changed = a.payment.changed || len(changes) > 0
+	a.changed.payment = a.changed.payment || len(changes) > 0
 	settled := o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment
-	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.payment.changed)
+	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.changed.payment)
 	// The payment of a subscription's invoice fulfils nothing: the subscription does.
 	if p.Subscription != "" || !settled && !paid {
 		return applied, nil
@@ -147,19 +147,20 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
 		return decision{}, err
 	}
-	a.payment = paymentRow{&Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now())}, true}
+	a.payment = &Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
+		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now())}
+	a.changed.payment = true
 	return decision{}, nil
 }
 
 func (a *application) loadPayment(ctx context.Context, id string) error {
-	if p := a.payment.Payment; p != nil && p.ID == id {
+	if p := a.payment; p != nil && p.ID == id {
 		return nil
-	} else if a.payment.changed {
+	} else if a.changed.payment {
 		return fmt.Errorf("%w: two payments in one commit: %s and %s", errPoison, p.ID, id)
 	}
-	p, err := a.s.Payment(ctx, a.at, id)
-	if a.payment.Payment = p; errors.Is(err, store.ErrNotFound) {
+	var err error
+	if a.payment, err = a.s.Payment(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -109,13 +109,13 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	if err := a.loadSubscription(ctx, id); err != nil {
 		return decision{}, err
 	}
-	if a.subscription.Subscription == nil {
+	if a.subscription == nil {
 		if d, err := a.beginSubscription(ctx, id, o); err != nil || d.status != "" {
 			return d, err
 		}
 	}
-	sub, r := a.subscription.Subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
-	if !a.subscription.changed && sub.unchanged(o, r) {
+	sub, r := a.subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
+	if !a.changed.subscription && sub.unchanged(o, r) {
 		return applied, nil
 	}
 	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
@@ -133,10 +133,8 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 		a.refresh = sub.ID
 	}
 	a.note(&sub.History, changes)
-	a.subscription.changed = a.subscription.changed || len(changes) > 0 || ask || sub.differs(&before)
-	if mergeSubscriptionState(a.purchase.Purchase, sub) {
-		a.purchase.changed = true
-	}
+	a.changed.subscription = a.changed.subscription || len(changes) > 0 || ask || sub.differs(&before)
+	a.changed.purchase = mergeSubscriptionState(a.purchase, sub) || a.changed.purchase
 	a.troubleOf(sub, before.Status, o)
 	a.askEffects(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
 	return applied, nil
@@ -174,8 +172,9 @@ func (a *application) beginSubscription(ctx context.Context, id string, o Object
 	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
 		return decision{}, refusal("the purchase has too many subscriptions")
 	}
-	a.subscription = subscriptionRow{&Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant,
-		Purchase: o.Tag.Purchase, Status: SubscriptionNew, Created: cmp.Or(o.Created, a.s.now())}, true}
+	a.subscription = &Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
+		Status: SubscriptionNew, Created: cmp.Or(o.Created, a.s.now())}
+	a.changed.subscription = true
 	return decision{}, nil
 }
 
@@ -238,13 +237,13 @@ func (s *Subscription) unchanged(o Object, r rule) bool {
 }
 
 func (a *application) loadSubscription(ctx context.Context, id string) error {
-	if s := a.subscription.Subscription; s != nil && s.ID == id {
+	if s := a.subscription; s != nil && s.ID == id {
 		return nil
-	} else if a.subscription.changed {
+	} else if a.changed.subscription {
 		return fmt.Errorf("%w: two subscriptions in one commit: %s and %s", errPoison, s.ID, id)
 	}
-	s, err := a.s.Subscription(ctx, a.at, id)
-	if a.subscription.Subscription = s; errors.Is(err, store.ErrNotFound) {
+	var err error
+	if a.subscription, err = a.s.Subscription(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
