@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -205,15 +206,11 @@ func unauthorized(code, message string) error {
 	return shape.Refused(http.StatusUnauthorized, code, "", message)
 }
 
+// keyPrefix is the part of a key that errors show.
+var keyPrefix = regexp.MustCompile(`^[srp]k_(test|live)_`)
+
 // mask returns a key as errors show it.
-func mask(key string) string {
-	for _, prefix := range []string{"sk_test_", "sk_live_", "rk_test_", "rk_live_", "pk_test_", "pk_live_"} {
-		if strings.HasPrefix(key, prefix) {
-			return prefix + "***"
-		}
-	}
-	return "***"
-}
+func mask(key string) string { return keyPrefix.FindString(key) + "***" }
 
 // authenticate returns the key of the request. The caller holds Mu.
 func (f *Fake) authenticate(r *http.Request) (Key, error) {

@@ -96,11 +96,8 @@ func CheckURL(text string) error {
 }
 
 func updateEndpoint(c *Call, o object) error {
-	switch {
-	case c.Flag("disabled"):
-		o["status"] = "disabled"
-	case c.Form.Has("disabled"):
-		o["status"] = "enabled"
+	if c.Form.Has("disabled") {
+		o["status"] = map[bool]string{true: "disabled", false: "enabled"}[c.Flag("disabled")]
 	}
 	return c.describeEndpoint(o)
 }

@@ -216,11 +216,8 @@ func (c *Call) Find(kindName, id, param string) (object, error) {
 	}
 	err := shape.Missing(kindName, id, param)
 	if c.In(c.Space.Account, !c.Space.Live).Get(kindName, id) != nil {
-		here, there := "test", "live"
-		if c.Space.Live {
-			here, there = there, here
-		}
-		err.Message += "; a similar object exists in " + there + " mode, but a " + here +
+		mode := map[bool]string{true: "live", false: "test"}
+		err.Message += "; a similar object exists in " + mode[!c.Space.Live] + " mode, but a " + mode[c.Space.Live] +
 			" mode key was used to make this request."
 	}
 	return nil, err

@@ -27,7 +27,10 @@ func scheduleRoutes() []api.Route {
 		on("GET", path, "", load),
 		on("POST", path, params+"proration_behavior", api.With(open, call.updateSchedule)),
 		on("POST", path+"/cancel", "invoice_now prorate", api.With(open, call.cancelSchedule)),
-		on("POST", path+"/release", "preserve_cancel_date:bool", api.With(open, call.releaseSchedule)),
+		on("POST", path+"/release", "preserve_cancel_date:bool", api.With(open, func(c call, o object) (object, error) {
+			c.release(o, c.Flag("preserve_cancel_date"))
+			return o, nil
+		})),
 	}
 }
 
@@ -182,11 +185,6 @@ func (c call) cancelSchedule(o object) (object, error) {
 	}
 	o["status"], o["canceled_at"] = "canceled", c.Now
 	c.Emit("subscription_schedule.canceled", o, nil)
-	return o, nil
-}
-
-func (c call) releaseSchedule(o object) (object, error) {
-	c.release(o, c.Flag("preserve_cancel_date"))
 	return o, nil
 }
 

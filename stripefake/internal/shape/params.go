@@ -102,12 +102,10 @@ func (p Params) SetTexts(o Object, names string) {
 // Invalid is a 400 about one of them.
 func (p Params) Invalid(code, name, message string) error { return Invalid(code, p.In(name), message) }
 
-// Require returns Stripe's error if one of them is absent or empty.
-func (p Params) Require(names ...string) error {
-	for _, name := range names {
-		if v, ok := p.value(name); !ok || v == "" {
-			return Missed(p.In(name))
-		}
+// Require returns Stripe's error if the parameter is absent or empty.
+func (p Params) Require(name string) error {
+	if v, ok := p.value(name); !ok || v == "" {
+		return Missed(p.In(name))
 	}
 	return nil
 }
