@@ -9,7 +9,7 @@
 //
 //   - account.go, subscription.go, period.go, receipt.go, reversalrecord.go: the items of the
 //     recurring-payments table and their attributes; key.go: their keys, and the shards of an index
-//   - item.go: the reading and writing of items; version.go: the condition that lets one worker win
+//   - item.go: the reading and writing of items, and the version condition that lets one worker win
 //   - transition.go: changes of a subscription without I/O
 //   - legacy.go: items written by other tools from the published model
 //   - records.go, read.go: reading and writing the items of a store, its item about itself among them;

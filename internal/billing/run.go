@@ -184,3 +184,49 @@ func decodeRun(kind Kind, it store.Item) (*Run, error) {
 	r.attributes(c)
 	return r, c.err
 }
+
+// keepDays is the age at which records of runs and dead letters are deleted, and mostForgotten the
+// number of records of a job deleted at a time.
+const (
+	keepDays      = 400
+	mostForgotten = 100
+)
+
+// ForgetRuns deletes up to 100 records of each job, of runs that are too old to be kept. It returns
+// the time before which they and dead letters are; zero: none are. Their age counts to the payment
+// run before the last one, and not to now. A clock that nothing shows to be right deletes nothing.
+func (e *Records) ForgetRuns(ctx context.Context) (before time.Time, err error) {
+	if shown, _, err := e.ClockShown(ctx); err != nil || !shown {
+		return before, err
+	}
+	n := 0
+	for it, err := range e.LatestRuns(ctx, Payments, 2) {
+		if err != nil {
+			return before, err
+		}
+		before = ParseStamp(it.Str(schema.StartedDate))
+		n++
+	}
+	if n < 2 || before.IsZero() || before.After(e.Now()) {
+		return time.Time{}, nil
+	}
+	before = before.AddDate(0, 0, -keepDays)
+	for _, kind := range [...]Kind{Payments, Reminders} {
+		var old []store.Key
+		for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Partition: RunPK(kind),
+			To: before.UTC().Format(time.DateOnly), Limit: mostForgotten}) {
+			if err != nil {
+				return before, err
+			}
+			if at := ParseStamp(it.Str(schema.StartedDate)); !at.IsZero() && at.Before(before) {
+				old = append(old, KeyOf(it))
+			}
+		}
+		for _, key := range old {
+			if err := e.Store.Commit(ctx, store.Delete(e.Table, key)); err != nil && !store.Retryable(err) {
+				return before, err
+			}
+		}
+	}
+	return before, nil
+}

@@ -6,6 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
@@ -111,3 +114,77 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 
 // ErrChargingOff: charging is switched off for the whole store.
 var ErrChargingOff = errors.New("charging is switched off: duesday charging on")
+
+// switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
+// intent. It reads META when it needs to know, and not for every row.
+const switchAge = 300 * time.Millisecond
+
+// A chargingSwitch tells a run whether charging is on. nil always says so: a person's request has
+// looked itself.
+type chargingSwitch struct {
+	e   *Engine
+	old atomic.Bool // set every switchAge: META is to be read again
+
+	mu  sync.Mutex
+	off error // guarded by mu
+}
+
+// check returns a StopError if charging was switched off, the store has moved, or the clock is
+// wrong.
+func (s *chargingSwitch) check(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off != nil || !s.old.Swap(false) {
+		return s.off
+	}
+	err := s.e.mayCharge(ctx)
+	switch {
+	case isOff(err), errors.Is(err, billing.ErrClock):
+		s.off = &StopError{err}
+		return s.off
+	case err != nil:
+		s.old.Store(true)
+	}
+	return err
+}
+
+// mayCharge returns ErrChargingOff if charging is off, ErrMoved if the store has moved, or
+// ErrClock.
+func (e *Engine) mayCharge(ctx context.Context) error {
+	meta, err := e.Meta(ctx)
+	switch {
+	case err != nil:
+		return err
+	case meta.Moved != "":
+		return fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
+	case !meta.Charging:
+		return ErrChargingOff
+	}
+	_, err = e.Compare(ctx)
+	return err
+}
+
+// isOff reports whether the run must end: nobody charges, or a newer Duesday has raised the format.
+func isOff(err error) bool {
+	return errors.Is(err, ErrChargingOff) || errors.Is(err, billing.ErrMoved) || errors.Is(err, store.ErrFormat)
+}
+
+// pastFormat is the first format whose builds know an open past period and a requested manual payment.
+// An older build, at work beside this one, would take the charge of a past period for the next one's.
+const pastFormat = 3
+
+// mayOpenPast returns ErrState on a shared store that older builds may still work on.
+func (e *Engine) mayOpenPast(ctx context.Context) error {
+	if !e.Shared {
+		return nil // it was raised when it was opened
+	}
+	meta, err := e.Meta(ctx)
+	if err == nil && meta.Format < pastFormat {
+		err = fmt.Errorf("this store has format %d, on which an older Duesday may be at work: say duesday store migrate "+
+			"first: %w", meta.Format, billing.ErrState)
+	}
+	return err
+}
