@@ -11,18 +11,15 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrClock: this machine's clock stands before the end of an earlier run, or apart from a
-// witness's.
+// ErrClock: this machine's clock stands before the end of an earlier run, or apart from a witness.
 var ErrClock = errors.New("the clock is wrong")
 
 const (
-	// clockSlack is how far apart the clocks of two processes on one store may stand, and how far a
-	// witness's from ours.
+	// clockSlack is how far apart the clocks of two processes on one store, or a witness's, may stand.
 	clockSlack = 5 * time.Minute
 	// clockLeap is how long after an instant at which the clock was right it is still believed.
 	clockLeap = 36 * time.Hour
-	// clockAge is the age of an answer, by our clock, above which a witness is asked again: the
-	// clock may have leapt since.
+	// clockAge is the age of a witness's answer above which it is asked again: ours may have leapt.
 	clockAge = time.Minute
 )
 
@@ -134,8 +131,7 @@ func (e *Records) latestEnd(ctx context.Context, limit int) (last time.Time, err
 	return last, nil
 }
 
-// RunEnd returns the writes of META's notes about an ended run. They must be in the commit with the
-// record of its end.
+// RunEnd returns the writes of META's notes about an ended run, for the commit of its record.
 func (e *Records) RunEnd(ctx context.Context, r *Run) []store.Write {
 	var set store.Item
 	if r.Kind == Payments {

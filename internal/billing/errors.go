@@ -5,8 +5,7 @@ import "errors"
 var (
 	// ErrUnknown: the answer was lost. The processor may have done it.
 	ErrUnknown = errors.New("the processor's answer was lost")
-	// ErrNotExecuted: refused before anything happened (rate limit, lock). The same request
-	// may be sent again.
+	// ErrNotExecuted: refused before anything happened (rate limit, lock). It may be sent again.
 	ErrNotExecuted = errors.New("the processor is busy")
 	// ErrInvalid: the processor refuses the request itself. A person must look.
 	ErrInvalid = errors.New("the processor refused the request as invalid")

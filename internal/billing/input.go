@@ -18,8 +18,7 @@ import (
 // DefaultReminderDays is the default number of days from a reminder to its payment.
 const DefaultReminderDays = 7
 
-// A NewSubscription is the input of createSubscription. Errors name its fields as files and
-// JSON do.
+// A NewSubscription is the input of createSubscription. Errors name fields as files and JSON do.
 type NewSubscription struct {
 	Account      string
 	Email        string // of the account; "" for an existing account

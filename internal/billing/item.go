@@ -11,9 +11,8 @@ import (
 )
 
 // A codec reads an item into a record, or writes a record as an item. A record lists its attributes
-// once, for both directions. It must list them in byte order of their names: each search goes on
-// from the one before, and each write is an append. A search for each name took a twentieth of a
-// payment run.
+// once, for both directions, in byte order of their names: each search goes on from the one before,
+// and each write is an append. A search for each name took a twentieth of a payment run.
 //
 // An absent attribute leaves the field as it is. A field with its default is not written, unless
 // the method says otherwise: bytes are time.

@@ -190,8 +190,7 @@ func (s *Subscription) Altered() string {
 		s.Period)
 }
 
-// Advance puts an open period on the day's agenda. One that another tool has moved stays where it
-// is, to be parked.
+// Advance puts an open period on the day's agenda. One moved by another tool stays, to be parked.
 func (s *Subscription) Advance(today civil.Date) {
 	if s.Altered() == "" {
 		s.NextPayment = today

@@ -22,8 +22,7 @@ const (
 )
 
 // MayMake returns an error if the table is no store and may not become one. A copy of another store
-// without its META would be a new installation, and charge every account again. MayMake changes
-// nothing.
+// without its META would be a new installation, and charge every account again.
 func MayMake(ctx context.Context, e *Records, making Making) error {
 	_, err := e.Meta(ctx)
 	switch {
@@ -58,8 +57,7 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 // Restored records the restoration of the store from a copy made at that time. The next runs look
 // at every date since the store was made: rows due in the copy may be older than the walks of the
 // lost time. Restored switches charging off, since requests and charges of the lost time are not in
-// the copy. Reconcile finds the charges; only a person can repeat the requests and switch charging
-// on again.
+// the copy. Reconcile finds the charges; only a person can repeat the requests and switch it on.
 func (e *Records) Restored(ctx context.Context, made time.Time, from string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {

@@ -69,9 +69,8 @@ func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
 		CopyID: it.Str(copyID), Copying: state == copying, Canceled: state == canceled, item: it}, nil
 }
 
-// Claim makes an empty store the destination of the copy id. It has the source's META, and
-// nobody can open it before Activate. The other writes are in the same commit. Claim returns
-// a conflict if the store has a META.
+// Claim makes an empty store the destination of the copy id. It has the source's META, and nobody
+// can open it before Activate. The other writes are in the commit. A META there is a conflict.
 func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, shards int, others ...store.Write) error {
 	it := source.item.Clone()
 	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome} {
@@ -200,8 +199,7 @@ func stillCopying(id string) []store.Condition {
 }
 
 // Activate makes the destination the live store, with the charging state of the source before the
-// fence. The other writes are in the same commit. It returns a conflict if the copy is live already
-// or was cancelled.
+// fence, and commits the other writes. A copy live already or cancelled is a conflict.
 func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
 		return errors.New("the source is not switched off for good")
@@ -239,8 +237,7 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 }
 
 // StillLifting is the condition on META under which the marks of the copy id may be taken off its
-// source: the copy has been given up. Without an id, the store must not have been moved: every mark
-// in it was left behind.
+// source: the copy has been given up. Without an id, the store must not have been moved.
 func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
 		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
@@ -278,8 +275,7 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	return store.Update(s.table(), KeyOf(it), nextVersion(it), []string{schema.Moved}, asRead(it)...), true
 }
 
-// Unmoved returns an item of the source as the destination has it: without its mark, and for that
-// many shards per date.
+// Unmoved returns the source's item as the destination has it: unmarked, for its shards per date.
 func Unmoved(it store.Item, shards int) store.Item {
 	if _, is := NameOf(KeyOf(it)); !is {
 		return it

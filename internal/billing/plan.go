@@ -9,8 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Plan is what a subscription is to, and for how much, from a day on. Its periods are those due on
-// that day or later.
+// A Plan is an SKU and its amount, for the periods due on a day or later.
 type Plan struct {
 	SKU    string
 	Amount money.Amount
@@ -103,8 +102,7 @@ func (s *Subscription) Replaced(before *Plan) *Plan {
 // SKUOf returns what the open period is for.
 func (s *Subscription) SKUOf(o *OpenPeriod) string { return cmp.Or(o.SKU, s.SKU) }
 
-// Begins returns the due date of the first period, not open, of the pending change; without one, of
-// the plan in force.
+// Begins returns the due date of the pending change's first period, not open; else of the plan's.
 func (s *Subscription) Begins() (due civil.Date, err error) {
 	for period := s.Period; ; period++ {
 		due, err = s.Schedule().Due(period)

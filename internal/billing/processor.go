@@ -12,11 +12,9 @@ import (
 
 // A Processor moves the money. A payment intent is opened without moving any, confirmed, looked up,
 // cancelled and listed. It makes at most one successful charge, without a limit in time: the charge
-// protocol relies on it. An idempotency key only saves work, since a processor may forget it after
-// a day.
+// protocol relies on it. An idempotency key only saves work: it may be forgotten after a day.
 //
-// An error other than the Err… of this package, such as a cancelled context, means an unknown
-// outcome.
+// An error other than the Err… of this package, such as a cancelled context, is an unknown outcome.
 type Processor interface {
 	// Open makes an intent, unconfirmed. The same key within a day gives the same
 	// intent; the same key with other parameters is ErrInvalid.
@@ -29,13 +27,11 @@ type Processor interface {
 	// Lookup returns the intent as the processor has it now, or ErrNoIntent.
 	Lookup(ctx context.Context, ref string) (Intent, error)
 
-	// Cancel cancels the intent and returns it as it then is: Canceled, or Succeeded if the
-	// money was taken first.
+	// Cancel cancels the intent and returns it as it then is: Canceled, or Succeeded if it was first.
 	Cancel(ctx context.Context, ref string) (Intent, error)
 
-	// List yields the intents opened or succeeded at or after r.Since, in any state and in no
-	// order. It may yield older ones, and may leave out intents without any attempt. An error comes
-	// last.
+	// List yields the intents opened or succeeded at or after r.Since, in any state and order. It may
+	// yield older ones, and may leave out intents without any attempt. An error comes last.
 	List(ctx context.Context, r ListRequest) iter.Seq2[Intent, error]
 }
 
@@ -48,8 +44,7 @@ type ListRequest struct {
 }
 
 // A Payer is the processor's side of an account, beside the payment method. The zero Payer is our
-// own account at the processor, without a customer there. An open period keeps the Payer of its
-// opening.
+// own account at the processor, without a customer. An open period keeps the Payer of its opening.
 type Payer struct {
 	At       string // a connected account at the processor, acct_…; "" for our own
 	Customer string // the processor's customer, cus_…; "" for none
@@ -125,8 +120,7 @@ type Intent struct {
 // Same reports whether both are one customer of one account at the processor.
 func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
 
-// MaxSends bounds the sendings of one request in one step. If no answer comes, the next run goes on
-// with it.
+// MaxSends bounds the sendings of one request in one step. The next run goes on with it.
 const MaxSends = 3
 
 // Definite reports whether the processor has done nothing and would answer the same again.
@@ -204,9 +198,8 @@ type Answer[T any] struct {
 	Err   error
 }
 
-// AskEach calls do for every question, the first alone and then maxListings at a time, and
-// returns the answers when all are there. If the first is ErrRefused, our credentials are refused
-// and AskEach stops.
+// AskEach calls do for every question, the first alone and then maxListings at a time, and returns
+// all answers. If the first is ErrRefused, our credentials are refused, and AskEach stops.
 func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
 	answers := make([]Answer[T], len(questions))
 	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }

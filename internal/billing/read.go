@@ -28,14 +28,12 @@ type DueRow struct {
 	NextReminder string // due reminders only
 }
 
-// GetDueRemindersByDate is access pattern 4: the rows of GSI-1 whose NextReminderDate is
-// exactly the date.
+// GetDueRemindersByDate is access pattern 4: the rows of GSI-1 whose NextReminderDate is the date.
 func (e *Records) GetDueRemindersByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
 	return e.dueRows(ctx, schema.ReminderIndex, d)
 }
 
-// GetDuePaymentsByDate is access pattern 5: the rows of GSI-2 whose NextPaymentDate is
-// exactly the date.
+// GetDuePaymentsByDate is access pattern 5: the rows of GSI-2 whose NextPaymentDate is the date.
 func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.Seq2[DueRow, error] {
 	return e.dueRows(ctx, schema.PaymentIndex, d)
 }
@@ -81,8 +79,7 @@ func (e *Records) Indexed(ctx context.Context, index string, d civil.Date) iter.
 	}
 }
 
-// GetSubscriptionsByAccount is access pattern 6: the account's items beginning with SUB#, in order
-// of their sort key.
+// GetSubscriptionsByAccount is access pattern 6: the account's items SUB#…, by their sort key.
 func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string) iter.Seq2[*Subscription, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: SubPrefix},
 		DecodeSubscription)
@@ -94,8 +91,7 @@ func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RecPrefix}, DecodeReceipt)
 }
 
-// GetEndedPeriods yields the subscription's periods that did not end paid, oldest first. A
-// parked one is among them.
+// GetEndedPeriods yields the subscription's periods not ended paid, parked ones too, oldest first.
 func (e *Records) GetEndedPeriods(ctx context.Context, n Name) iter.Seq2[*EndedPeriod, error] {
 	prefix := PerPrefix + n.ID + "#SKU#" + n.SKU + "#"
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(n.Account), Prefix: prefix}, DecodePeriod)
@@ -185,8 +181,7 @@ func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, erro
 	return nil, fmt.Errorf("subscription %s: %w", n, store.ErrNotFound)
 }
 
-// Subscriptions yields all subscriptions, and an ItemError for a stray row. It scans: for
-// operators, not for jobs.
+// Subscriptions yields all subscriptions, and an ItemError for a stray row. It scans.
 func (e *Records) Subscriptions(ctx context.Context) iter.Seq2[*Subscription, error] {
 	is := func(it store.Item) bool { _, ok := NameOf(KeyOf(it)); return ok || StrayRow(it) != nil }
 	return scanned(e, ctx, is, DecodeSubscription)

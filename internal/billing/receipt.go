@@ -150,8 +150,7 @@ func isReceipt(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK),
 // the receipts of its periods are kept: "0:6 14:12" means six months from period 0 on, and twelve
 // from period 14 on. 0 months mean for ever.
 
-// NoteKept notes for how many months the receipt of the period is kept, if that differs from the
-// period before.
+// NoteKept notes for how many months the period's receipt is kept, if that differs from the last.
 func (s *Subscription) NoteKept(period, months int) {
 	if last, known := KeptMonths(s.Kept, period); known && last == months {
 		return

@@ -103,16 +103,14 @@ type Meta struct {
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
-// FormatVersion is the version of the items' layout. A store of a newer one is refused: its
-// items may mean other things. Since 2 the settings may be an item of the store, since 3 a past
-// period may be open.
+// FormatVersion is the version of the items' layout. A store of a newer one is refused: its items
+// may mean other things. Since 2 the settings may be an item, since 3 a past period may be open.
 const FormatVersion = 3
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 
-// ErrMoved: the store, or the subscription, has been copied to another store, which charges
-// from now on.
+// ErrMoved: the store, or the subscription, was copied to another store, which charges now.
 var ErrMoved = errors.New("moved to another store")
 
 // MetaKey is the key of the store's item about itself.
@@ -155,8 +153,7 @@ func (m *Meta) Accepts(installation string) bool {
 	return installation == m.Installation || slices.Contains(strings.Fields(m.Accepted), installation)
 }
 
-// Live returns ErrMoved if another process has moved the store since it was opened: nobody
-// reads writes to it any more.
+// Live returns ErrMoved if another process has moved the store: nobody reads writes to it any more.
 func (e *Records) Live(ctx context.Context) error {
 	if !e.Shared {
 		return nil

@@ -103,10 +103,9 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 		"key: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
 }
 
-// Keyed returns the request that was committed under the key before, or nil if there is none or no key
-// was given. It returns ErrState if that was another request. The caller commits Write of the
-// request in the commit that fixes its period: of two requests with one key, the second conflicts
-// and finds the first.
+// Keyed returns the request that was committed under the key before, or nil if there is none or no
+// key was given. It returns ErrState if that was another request. The caller commits Write of the
+// request with its period: of two requests with one key, the second conflicts and finds the first.
 func (e *Records) Keyed(ctx context.Context, asked *KeyedRequest) (*KeyedRequest, error) {
 	if asked.Key == "" {
 		return nil, nil

@@ -18,8 +18,7 @@ import (
 
 const (
 	refPrefix = "REF#"
-	// UnfinishedPK is the partition of the refunds without an answer: a payment run finds them
-	// without a scan.
+	// UnfinishedPK is the partition of the refunds without an answer: found without a scan.
 	UnfinishedPK = "REFUNDS"
 )
 
@@ -90,8 +89,7 @@ func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
 	return true
 }
 
-// Refuse records the processor's definite refusal of a refund. It reports false if the
-// refund has been answered.
+// Refuse records the processor's definite refusal of a refund, or returns false: it was answered.
 func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
 	if r.State != ReversalRequested {
 		return false
@@ -261,8 +259,7 @@ func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord
 	return scanned(e, ctx, IsReversal, DecodeReversal)
 }
 
-// ReversalsOf returns the account's refunds and disputes, oldest first. An unreadable one is an
-// IllegibleError.
+// ReversalsOf returns the account's refunds and disputes, oldest first, or an IllegibleError.
 func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
 	if list, err = Gather(e.GetReversalsByAccount(ctx, account)); err != nil {
 		return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)

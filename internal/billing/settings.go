@@ -272,8 +272,7 @@ func (s *Settings) Agree(given []Given) error {
 	return e
 }
 
-// A DisagreeError tells that a process was given other settings than the store has. Nothing was
-// done.
+// A DisagreeError tells that a process was given other settings than the store's. Nothing was done.
 type DisagreeError struct {
 	differences []string
 	Set         []string // NAME=VALUE of the given settings that differ

@@ -31,8 +31,7 @@ func (e *Records) Settings(ctx context.Context) (Settings, error) {
 	return DecodeSettings(it)
 }
 
-// DecodeSettings reads the settings from their item, which has their texts by name. An absent one
-// is the default.
+// DecodeSettings reads the settings from their item, texts by name. An absent one is the default.
 func DecodeSettings(it store.Item) (Settings, error) {
 	s := DefaultSettings()
 	s.raw, s.Version = it, it.Int(schema.Version)
@@ -114,8 +113,7 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 	return s, err
 }
 
-// FirstSettings returns the writes of a new store's settings. They must be in the commit that makes
-// META.
+// FirstSettings returns the writes of a new store's settings, for the commit that makes META.
 func (e *Records) FirstSettings(s Settings) []store.Write {
 	return e.settingsWrites(new(DefaultSettings()), &s, rand.Text())
 }

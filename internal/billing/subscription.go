@@ -118,8 +118,7 @@ func (s *Subscription) Due() (civil.Date, error) {
 	return s.Schedule().Due(s.Period)
 }
 
-// Today returns the business day, or if it is zero, the clock's day in the subscription's time
-// zone.
+// Today returns the business day, or if it is zero, the clock's day in the subscription's zone.
 func (s *Subscription) Today(day civil.Date, now time.Time) civil.Date {
 	if !day.IsZero() {
 		return day

@@ -10,9 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Reschedule sets the days of the jobs' next looks at the subscription. No day is older than today,
-// so that walks find it. A past reminder day becomes today if the due date is ahead; otherwise
-// there is none.
+// Reschedule sets the days of the jobs' next looks at the subscription, none older than today, so
+// that walks find it. A past reminder day becomes today if the due date is ahead, else none.
 func (s *Subscription) Reschedule(due, today civil.Date) {
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	collects := s.Collecting() || s.Collect > 0
@@ -55,8 +54,7 @@ func (s *Subscription) Pause(today civil.Date) {
 	s.Requested, s.Manual, s.Collect = RequestNone, nil, 0
 }
 
-// Unanswered reports whether the last attempt was not declined: the customer has to
-// authenticate it.
+// Unanswered reports whether the last attempt was not declined: the customer has to answer.
 func (o *OpenPeriod) Unanswered() bool {
 	n := len(o.Attempts)
 	return n == 0 || o.Attempts[n-1].Number < o.Attempt
@@ -107,8 +105,7 @@ func (o *OpenPeriod) Use(method string) {
 // ByFallback reports whether the period is tried with the account's fallback.
 func (o *OpenPeriod) ByFallback() bool { return o.FallbackFor != "" && o.FallbackFor != o.Method }
 
-// Tried reports whether the open period is tried with the method: now, or before the account's
-// fallback took its place.
+// Tried reports whether the open period is tried with the method, now or before its fallback.
 func (o *OpenPeriod) Tried(method string) bool { return method == o.Method || method == o.FallbackFor }
 
 // Bound reports whether the intent is the open period's. The id may lack its connected account:
@@ -145,8 +142,7 @@ func (s *Subscription) Over() bool { return s.Status == CanceledSub || s.Status 
 // InTrial reports whether the period to be paid next is the first one, after a free trial.
 func (s *Subscription) InTrial() bool { return !s.TrialEnds.IsZero() && s.Period == 0 && !s.Over() }
 
-// MethodGiven returns when the subscription's own method was given; zero: not known. It is kept
-// in Raw.
+// MethodGiven returns when the subscription's own method was given, as Raw has it; zero: not known.
 func (s *Subscription) MethodGiven() time.Time { return readStamp(s.Raw.Str(schema.MethodDate)) }
 
 // SetMethod sets the subscription's own method, given at that time.
@@ -167,8 +163,7 @@ func AttemptRan(o *OpenPeriod, in Intent) bool {
 	return false
 }
 
-// A Change is a person's input to updateSubscription (access pattern 3). Nil fields are not
-// changed.
+// A Change is a person's input to updateSubscription (access pattern 3). Nil fields stay.
 type Change struct {
 	Amount       *money.Amount // from the next period to be opened; with SKU or From as they
 	SKU          *string       // from the first period due on From or later
@@ -248,8 +243,7 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	return nil
 }
 
-// dueBefore returns the due date of the period before all changes of its payment day; due is that
-// after them.
+// dueBefore returns the period's due date before all changes of its payment day; due is after them.
 func (s *Subscription) dueBefore(period int, due civil.Date) civil.Date {
 	if s.AnchorPeriod == period && !s.DueBefore.IsZero() {
 		return s.DueBefore

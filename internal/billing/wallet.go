@@ -13,8 +13,7 @@ import (
 // A Wallet is a Processor that keeps customers and their cards. Duesday stores their ids and
 // asks for the rest: it stores no card data.
 type Wallet interface {
-	// MakeCustomer makes a customer and returns its id. The same key within a day gives the
-	// same customer.
+	// MakeCustomer makes a customer and returns its id, the same for the same key within a day.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
 
 	// Attach returns the card to charge p.Customer with: method, or with "" the customer's default.
@@ -28,8 +27,7 @@ type Wallet interface {
 	// CardLink makes a page on which the customer gives a card.
 	CardLink(ctx context.Context, r LinkRequest) (CardLink, error)
 
-	// Setups yields the cards given by links made at or after r.Since, in no order. An error comes
-	// last.
+	// Setups yields the cards given by links made at or after r.Since, in no order, an error last.
 	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
 }
 
@@ -45,8 +43,7 @@ type CustomerRequest struct {
 	Email        string
 }
 
-// A Card describes a payment method without its secrets. Last4 and Expires may be zero if it
-// is no card.
+// A Card describes a payment method without its secrets. Last4 and Expires are a card's alone.
 type Card struct {
 	Method  string    // its token
 	Brand   string    // visa

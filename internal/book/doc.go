@@ -1,14 +1,12 @@
 // Package book reads a book of subscriptions from a file, and writes its bad rows to another. The
-// file is CSV with a header, JSON lines, a NoSQL Workbench model with sample data, or the CSV of
-// such data.
+// file is CSV with a header, JSON lines, a NoSQL Workbench model with sample data, or their CSV.
 //
 // It checks a file by itself: the form of every field, the rules of billing.NewSubscription, and
 // contradictions between rows. It reports every bad column of every bad row. It refuses anything
 // like a card number, and masks it wherever the row's text goes.
 //
-// It does not know the store, nor the day: it cannot say which rows exist already or are due. It
-// decides nothing about a file with bad rows. The caller must read the file to its end before it
-// relies on any row.
+// It does not know the store, nor the day: it cannot say which rows exist already or are due. The
+// caller must read the file to its end, and decides about bad rows, before it relies on any row.
 //
 // # Files
 //
@@ -17,6 +15,5 @@
 //   - column.go, row.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, item.go: the formats
 //
-// The comparison of rows needs up to 100 bytes a row, 100 MB for a million rows. Nothing else grows
-// with the file.
+// The comparison of rows needs up to 100 bytes a row. Nothing else grows with the file.
 package book

@@ -25,8 +25,7 @@ const (
 const HeadSize = 64 << 10
 
 // Detect returns the format of a file from its first bytes, or from its name if they do not decide.
-// It has no error: a file of another format gets the likeliest one, and Read then names its
-// problem.
+// A file of another format gets the likeliest one, and Read then names its problem.
 func Detect(head []byte, name string) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
 	if len(text) > 0 {
@@ -50,8 +49,7 @@ func Detect(head []byte, name string) Format {
 	return CSV
 }
 
-// isModel reports whether the first JSON object has a member of a Workbench model. The text may be
-// cut off anywhere.
+// isModel reports whether the first JSON object, perhaps cut off, has a Workbench model's member.
 func isModel(text []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {
@@ -126,8 +124,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upTo returns the bytes from the row's start to the offset. They are valid until the next Read or
-// advance.
+// upTo returns the bytes from the row's start to the offset, valid until the next Read or advance.
 func (s *source) upTo(end int64) []byte { return s.window[:end-s.start] }
 
 // advance makes the offset the start of the next row.

@@ -17,8 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// An attribute is a value in DynamoDB JSON: {"S": "text"}. Values of types outside the model stay
-// empty.
+// An attribute is a value in DynamoDB JSON: {"S": "text"}. Types outside the model stay empty.
 type attribute struct {
 	S *string
 	N *json.Number

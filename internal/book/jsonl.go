@@ -69,8 +69,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 	return s.yield(Record{Line: line, Subscription: n}, nil)
 }
 
-// strange is the problem of an unknown member. A card number in it is the worse problem, and told
-// instead.
+// strange is the problem of an unknown member, or of a card number in it.
 func strange(name, value string) problem {
 	value = unescaped(value)
 	for _, text := range [...]string{name, value} {
@@ -179,8 +178,7 @@ func decoded(text string) (v any, ok bool) {
 	return v, err == nil && !dec.More()
 }
 
-// maskValue masks every text in a JSON value. It drops every default-card, which is not shown even
-// masked.
+// maskValue masks every text in a JSON value, and drops every default-card.
 func maskValue(value any, mask func(string) string) any {
 	switch v := value.(type) {
 	case string:

@@ -16,8 +16,7 @@ import (
 // A Record is a good row or item. Exactly one of its pointers is set, and belongs to the caller.
 type Record struct {
 	Line int // in the file, from 1
-	// passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be left to
-	// billing
+	// passes Check, has an Email, an Interval and ReminderDays; TimeZone and dates may be billing's
 	Subscription *billing.NewSubscription
 	// A payment from before the data came to Duesday, and an account: from a Workbench model or its
 	// sample data alone. The receipt's ID is "" in the published model, which names only the SKU.
@@ -44,8 +43,7 @@ type csvHeader struct {
 	separator rune
 }
 
-// Options say how to read a file, and have the facts missing from a Workbench model and its sample
-// data.
+// Options say how to read a file, and have facts missing from a Workbench model and its samples.
 type Options struct {
 	PaymentMethod string   // of subscriptions without one; the model's default-card is always dropped
 	Currency      string   // of amounts without one; "": USD
@@ -54,16 +52,14 @@ type Options struct {
 }
 
 // A Check returns the problem of an otherwise good subscription, such as one that does not fit the
-// store; nil: none. given reports whether the row has the column. A subscription that is yielded
-// has passed it.
+// store; nil: none. given reports whether the row has the column. What is yielded has passed it.
 type Check func(n billing.NewSubscription, given func(column string) bool) *billing.FieldError
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two
 // is set. It holds one row at a time, reads to the end of the file unless a Rejection is Fatal, and
 // can be ranged over once. A failure of r is a Fatal Rejection.
 //
-// Of two contradicting rows the later one is rejected, even if the earlier one is bad in another
-// column.
+// Of two contradicting rows the later one is rejected, even if the earlier one is bad elsewhere.
 func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 	return func(yield func(Record, *Rejection) bool) {
 		s := &session{checker: newChecker(o.Check), options: o, yield: yield}
@@ -143,8 +139,7 @@ func mask(text string) string {
 // and rejected_reason, which Read skips: the file can be corrected in place and imported. They come
 // first, because a row with the wrong number of fields is readable only behind them.
 //
-// The items of a Workbench model, and of its sample data, are written as JSON lines for people:
-// they are no book.
+// The items of a Workbench model and its samples are written as JSON lines for people, no book.
 type RejectedWriter struct {
 	out     *bufio.Writer
 	format  Format

@@ -152,8 +152,7 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 }
 
 // compareEarlier compares the row with earlier ones, by its good columns. A row without a time zone
-// gets that of its account's first row. If that has none either, it stays empty: the account may be
-// in the store.
+// gets that of its account's first row; if that has none, the account may be in the store.
 func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 	if c.bad[account] {
 		return

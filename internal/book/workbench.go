@@ -204,8 +204,7 @@ func (m *model) yieldItem(line int, it *item, shown string) bool {
 	return m.yield(r, nil)
 }
 
-// again returns the earlier line of an item with the same key. same reports whether it has the same
-// content.
+// again returns the earlier line of an item with the same key; same: it has the same content.
 func (m *model) again(line int, it *item, content string) (first int, same bool) {
 	var h maphash.Hash
 	h.SetSeed(m.seed)

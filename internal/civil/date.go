@@ -18,17 +18,14 @@ const (
 	unixNumber = 719162  // 1970-01-01
 )
 
-// Date is one day of the proleptic Gregorian calendar, in years 1 to 9999.
-// It is comparable with == and usable as a map key. The zero value is no date:
-// it has year, month and day 0 and sorts before every date.
+// Date is one day of the proleptic Gregorian calendar, in years 1 to 9999. It is comparable with ==
+// and a possible map key. The zero value is no date: it has year 0 and sorts before every date.
 type Date struct {
-	// year<<9 | month<<5 | day, so dates order as their packed numbers
-	// and calendar fields need no division.
+	// year<<9 | month<<5 | day: dates order as these numbers, and fields need no division.
 	packed int32
 }
 
-// New returns the given day, or an error when the calendar has no such day or
-// the year is outside 1 to 9999.
+// New returns the given day, or an error when there is no such day or year (1 to 9999).
 func New(year int, month time.Month, day int) (Date, error) {
 	if year < MinYear || year > MaxYear {
 		return Date{}, fmt.Errorf("date: year %d is outside %d to %d", year, MinYear, MaxYear)

@@ -1,5 +1,4 @@
-// Package civil holds calendar days and the rule that turns an anchor day and
-// an interval into due dates.
+// Package civil holds calendar days and the rule that makes due dates of an anchor and an interval.
 //
 // A [Date] is a day on a wall calendar: it has no time of day and no zone. A [Schedule] computes
 // the due date of period n from its anchor and n alone, so a date shortened by a short month never

@@ -45,8 +45,7 @@ type Interval struct {
 	Unit Unit
 }
 
-// Validate returns an error that names the range when N is outside it or the
-// unit is none of the three.
+// Validate returns an error that names the range when N or the unit is none of it.
 func (i Interval) Validate() error {
 	_, most, _ := i.Unit.facts()
 	if most == 0 {
@@ -58,8 +57,7 @@ func (i Interval) Validate() error {
 	return nil
 }
 
-// String returns the canonical text, such as "week" or "2 weeks", which
-// [ParseInterval] reads back as the same interval.
+// String returns the canonical text, such as "week" or "2 weeks", which [ParseInterval] reads.
 func (i Interval) String() string {
 	if i.N == 1 {
 		return i.Unit.String()

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// ErrRange is wrapped by the errors for a period before a schedule's first one
-// and for a date after year 9999.
+// ErrRange: a period is before a schedule's first one, or its date after year 9999.
 var ErrRange = errors.New("out of range")
 
 // Schedule is a rule that gives every period from From on one due date.

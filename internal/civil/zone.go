@@ -8,8 +8,7 @@ import (
 	_ "time/tzdata" // zones resolve on machines without a zone database
 )
 
-// zones caches the locations that exist, by name. It stays small because only
-// names in the zone database get in.
+// zones caches the locations that exist, by name: those of the zone database at most.
 var zones sync.Map // string -> *time.Location
 
 // Zone returns the location of an IANA zone name such as "Europe/Paris", or "UTC". It refuses the
@@ -22,8 +21,7 @@ func Zone(name string) (*time.Location, error) {
 	if name == "" || machineZone(name) {
 		return nil, fmt.Errorf("time zone %.40q: want an IANA name, such as Europe/Paris, or UTC", name)
 	}
-	// Cloned, because the cache would otherwise pin the text that the name is
-	// a part of, such as a whole request body.
+	// Cloned: the cache would otherwise pin the text around the name, such as a request body.
 	name = strings.Clone(name)
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -66,9 +64,8 @@ func (d Date) At(minute int, loc *time.Location) time.Time {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// In a leap year past a zone's listed changes, Go 1.26 gives the start of
-			// the last UTC day for the bound on that day (golang/go#81583). The offset
-			// lasts to the end of the year.
+			// In a leap year past a zone's listed changes, Go 1.26 gives the start of the last UTC day for
+			// the bound on that day (golang/go#81583). The offset lasts to the end of the year.
 			end = t.Truncate(secondsPerDay * time.Second).Add(secondsPerDay * time.Second)
 		}
 		start := max(t.Unix(), wanted-int64(offset))

@@ -43,8 +43,7 @@ type Options struct {
 	Jobs  Jobs
 	Clock *clock.Clock
 	Log   *slog.Logger
-	// Finished tells a monitor of a finished day, and notes that in the last completed run of
-	// payments; nil: nobody is told.
+	// Finished tells a monitor of a finished day, and the last run's record of that; nil: nobody.
 	Finished func(context.Context) error
 }
 

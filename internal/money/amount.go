@@ -20,8 +20,7 @@ var (
 	ErrCurrency = errors.New("currency mismatch")
 )
 
-// Amount is a signed amount of money. It is comparable with ==. The zero value
-// is zero of no currency.
+// Amount is a signed amount of money, comparable with ==. The zero value is zero of no currency.
 type Amount struct {
 	minor    int64
 	currency Currency
@@ -166,8 +165,7 @@ func (a Amount) appendNumber(dst []byte, prefix, separator string) []byte {
 	return append(dst, digits[max(whole, 0):]...)
 }
 
-// Totals sums amounts by currency. The zero value is empty and ready to use. It
-// is not safe for concurrent use.
+// Totals sums amounts by currency. The zero value is empty. It is not safe for concurrent use.
 type Totals struct {
 	sums map[Currency]Amount
 }

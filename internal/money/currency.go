@@ -22,12 +22,10 @@ type entry struct {
 }
 
 // entries are the active codes of ISO 4217 List One that have a minor unit, sorted by code after
-// the zero entry. ANG (left 2025) and BGN (left 2026) are kept, because amounts in them were
-// recorded not long ago.
+// the zero entry. ANG (left 2025) and BGN (left 2026) are kept: records of them are not old.
 //
 // A symbol is given only where it is well known and means one currency: dollars other than the US
-// one carry their country, and where several countries share a sign, such as kr, the code stands
-// instead.
+// one carry their country, and a sign of several countries, such as kr, gives way to the code.
 var entries = func() []entry {
 	codes := [...]string{ // by the decimals
 		0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
@@ -64,9 +62,8 @@ var byCode = func() map[[3]byte]Currency {
 	return m
 }()
 
-// ParseCurrency returns the currency of an ISO 4217 code. Lower case is
-// accepted. The error names the code, and gives the reason when the code is one
-// that ISO 4217 lists but no payment can be in, such as gold.
+// ParseCurrency returns the currency of an ISO 4217 code, also in lower case. The error names the
+// code, and why no payment can be in one that ISO 4217 lists, such as gold.
 func ParseCurrency(code string) (Currency, error) {
 	if len(code) != 3 {
 		return Currency{}, fmt.Errorf("currency %.40q: want a three-letter ISO 4217 code, such as EUR", code)

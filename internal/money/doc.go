@@ -1,5 +1,4 @@
-// Package money holds exact amounts of money: an int64 count of minor units
-// (cents, yen, fils) in one ISO 4217 currency.
+// Package money holds exact amounts of money: int64 minor units (cents, yen, fils) of one currency.
 //
 // It reads and writes decimal text, adds with overflow checks and sums by
 // currency. An operation either gives the exact answer or an error.

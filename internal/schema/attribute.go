@@ -20,8 +20,7 @@ const (
 	TTL              = "TTL"
 )
 
-// The members of PaymentDetails. DefaultCard is the model's and is never stored: it
-// holds a card number there.
+// The members of PaymentDetails. The model's DefaultCard, a card number, is never stored.
 const (
 	DefaultAddress = "default-address"
 	DefaultCard    = "default-card"
@@ -155,8 +154,7 @@ const (
 	UsedDate    = "UsedDate" // the last use, written at most once a minute
 )
 
-// Names lists every attribute name in a fixed order. Append only: an engine may store
-// a name as its place in this list.
+// Names lists every attribute name. Append only: an engine may store a name as its place here.
 func Names() []string {
 	return []string{
 		PK, SK, Email, PaymentDay, PaymentAmount, LastPaymentDate, NextPaymentDate, LastReminderDate,

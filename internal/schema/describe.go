@@ -33,8 +33,7 @@ type Projection struct {
 	NonKeyAttributes []string `json:",omitempty"`
 }
 
-// ProjectionOf names the declared attributes, the table's own keys too, as the published model
-// does.
+// ProjectionOf names the declared attributes, also the table's own keys, as the published model.
 func ProjectionOf(x *store.Index) Projection {
 	switch {
 	case x.All:
@@ -154,8 +153,7 @@ func (t Tracking) describe() []Description {
 	}
 }
 
-// describeEvents has two samples: an event need not be about a subscription, and is then not
-// in that index.
+// describeEvents has two samples: one not about a subscription, and so not in that index.
 func (t Tracking) describeEvents() Description {
 	event := func(id, kind, time string, expiration int, more ...any) store.Item {
 		return sample(append(more, TrackedID, id, TrackedType, kind, TrackedStripeAccount, sampleStripe,

@@ -1,7 +1,6 @@
-// Package schema declares Duesday's tables as data: names, keys, indexes, projections
-// and the attribute names in them. The recurring-payments table is, letter by letter,
-// the one of the published DynamoDB model (Recurring payments schema design in
-// DynamoDB) with Duesday's own attributes beside it.
+// Package schema declares Duesday's tables as data: names, keys, indexes, projections and attribute
+// names. The recurring-payments table is, letter by letter, that of the published DynamoDB model
+// (Recurring payments schema design in DynamoDB) with Duesday's own attributes beside it.
 //
 // It does not read or write items, and does not know their meaning; package billing does.
 package schema
@@ -68,8 +67,7 @@ func (t Tables) All() []store.Table {
 // tableName is the form of a table's name at DynamoDB.
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 
-// CheckNames returns an error unless DynamoDB would take the names of all tables, and no two
-// are the same.
+// CheckNames returns an error unless DynamoDB takes the names of all tables, each another one.
 func (t Tables) CheckNames() error {
 	seen := map[string]bool{}
 	for _, table := range t.All() {

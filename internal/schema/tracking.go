@@ -2,9 +2,8 @@ package schema
 
 import "github.com/duesday/duesday/internal/store"
 
-// The attributes of the tracking tables, as the design of the Stripe payments tracking
-// database names them. Timestamps are "2020-01-01 01:02:34.567" in UTC, which sort as text
-// as they do in time.
+// The attributes of the tracking tables, as the design of the Stripe payments tracking database
+// names them. Timestamps are "2020-01-01 01:02:34.567" in UTC, which sort as text.
 const (
 	TrackedID            = "id"             // of the event, purchase, subscription or payment
 	TrackedType          = "type"           // of an event, such as payment_intent.succeeded
@@ -89,9 +88,8 @@ const (
 	PurchaseIndex     = "purchase"     // purchase, created
 )
 
-// Tracking are the tables for the payments of Stripe's own subscriptions. Their names
-// contain "-stripe-payments-" when the prefix ends in a hyphen, which is what the design's
-// IAM policy goes by.
+// Tracking are the tables for the payments of Stripe's own subscriptions. Their names contain
+// "-stripe-payments-", as the design's IAM policy wants, if the prefix ends in a hyphen.
 type Tracking struct {
 	Events        store.Table // events of Stripe, for 30 days
 	Purchases     store.Table

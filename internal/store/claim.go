@@ -10,9 +10,8 @@ import (
 // machine can be one: it knows when a process ends.
 type Claimer interface {
 	// Claim claims the name for by, until release is called or the process ends. It returns a
-	// *ClaimedError if the name is claimed. With an empty by it only asks, and claims nothing. lost
-	// is closed if the claim ends otherwise: the process that keeps the claims is gone, and the name
-	// may be claimed by another one.
+	// *ClaimedError if the name is claimed. With an empty by it only asks, and claims nothing. lost is
+	// closed if the claim ends otherwise: the claims' keeper is gone, and the name is free.
 	Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error)
 }
 

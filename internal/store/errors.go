@@ -44,8 +44,7 @@ func IsUnwritable(err error) bool {
 		errors.Is(err, syscall.EDQUOT)
 }
 
-// A ConflictError names the write of a Commit that failed, and its condition. It is
-// ErrConflict, by errors.Is.
+// A ConflictError names the write of a Commit that failed, and its condition. It is an ErrConflict.
 type ConflictError struct {
 	Write     int    // index into the writes of the Commit
 	Table     string // of that write
@@ -91,9 +90,8 @@ func Retryable(err error) bool {
 // conditions that the first landing makes false. A try that wants another without a commit
 // returns ErrConflict. Retry does not wait between tries.
 //
-// After MaxTries tries Retry returns an error that is ErrOvertaken, names the step and wraps
-// the error of the last try. If ctx ends between two tries, Retry returns ctx.Err(), as an
-// engine would.
+// After MaxTries tries Retry returns an error that is ErrOvertaken, names the step and wraps the
+// last try's. If ctx ends between two tries, Retry returns ctx.Err(), as an engine would.
 func Retry(ctx context.Context, step string, try func() error) error {
 	var err error
 	for range MaxTries {

@@ -196,8 +196,7 @@ func (v Value) List() []Value {
 	return v.nest.l
 }
 
-// Equal reports whether v and w are of one kind and equal: numbers by value, maps
-// without regard to order.
+// Equal reports whether v and w are of one kind and equal: numbers by value, maps in any order.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind || v.bool != w.bool || v.s != w.s {
 		return false

@@ -1,7 +1,6 @@
 package store
 
-// DynamoDB's documented limits, which every engine enforces (Service, account and
-// table quotas in Amazon DynamoDB).
+// DynamoDB's documented limits (service, account and table quotas), which every engine enforces.
 const (
 	MaxItemBytes         = 400 << 10 // names and values, UTF-8
 	MaxPartitionKeyBytes = 2048

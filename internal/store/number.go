@@ -42,8 +42,7 @@ func Number(text string) (Value, error) {
 	return Value{kind: KindNumber, s: s}, nil
 }
 
-// parseDecimal splits a text into sign, digits (at least one) and the power of ten
-// of the last digit.
+// parseDecimal splits a text into sign, digits (one or more) and the last one's power of ten.
 func parseDecimal(text string) (negative bool, digits string, exponent int64, ok bool) {
 	negative, text = cutSign(text)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -51,8 +50,7 @@ func parseDecimal(text string) (negative bool, digits string, exponent int64, ok
 		if !onlyDigits(power) {
 			return false, "", 0, false
 		}
-		// A huge one becomes a size beyond every limit that cannot overflow, for any number of
-		// digits before it.
+		// A huge one becomes a size beyond every limit that cannot overflow, whatever the digits.
 		const beyond = 1 << 60
 		n, err := strconv.ParseInt(power, 10, 64)
 		if err != nil || n > beyond { // digits alone can fail by overflow only
@@ -77,10 +75,9 @@ func cutSign(text string) (negative bool, rest string) {
 
 func onlyDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// canonical writes digits (no zero at either end) × 10^exponent in the one form of that value.
-// An integer of up to 38 digits is written plainly, as strconv does, so that Int and Int64 agree
-// with it. A fraction with at most six zeros after the point is plain too. All other numbers are
-// in scientific form.
+// canonical writes digits (no zero at either end) × 10^exponent in the one form of that value. An
+// integer of up to 38 digits is plain, as strconv writes it, so that Int and Int64 agree with it.
+// So is a fraction with at most six zeros after the point. All others are in scientific form.
 func canonical(digits string, exponent, magnitude int) string {
 	switch {
 	case exponent >= 0 && magnitude < MaxNumberDigits:

@@ -76,8 +76,7 @@ func (s Schema) CheckGet(ctx context.Context, table string, key Key) (*Table, er
 	return t, t.CheckKey(key)
 }
 
-// CheckQuery returns the query's table and index (nil for the table itself), and an error if the
-// query is invalid.
+// CheckQuery returns the query's table and index (nil: the table itself), or an error.
 func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	t, err := s.Table(q.Table)
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"iter"
 )
 
-// A Store holds tables. It is safe for concurrent use. The package comment has the guarantees
-// of every engine.
+// A Store holds tables, for concurrent use. The package comment has every engine's guarantees.
 type Store interface {
 	// Get returns the item at the key: strongly consistent, durable, not expired. It returns
 	// ErrNotFound if the key holds no item, and ErrFormat if it cannot return the item whole.
@@ -20,9 +19,8 @@ type Store interface {
 	Scan(ctx context.Context, s Scan) iter.Seq2[Item, error]
 
 	// Commit applies all writes or none, and is durable when it returns nil. It returns a
-	// ConflictError if a condition does not hold, and ErrTooLarge or ErrInvalid if every
-	// engine would refuse the writes. It returns ErrThrottled if the caller may repeat it
-	// unchanged, and ErrUnknown if the answer was lost.
+	// ConflictError if a condition does not hold, and ErrTooLarge or ErrInvalid if every engine would
+	// refuse it. ErrThrottled: it may be repeated unchanged; ErrUnknown: the answer was lost.
 	Commit(ctx context.Context, writes ...Write) error
 
 	// Close waits for running commits and releases the store. Every later call returns ErrClosed.
@@ -41,8 +39,7 @@ type Query struct {
 	After     Cursor // resume after the item that gave this cursor, in a query of the same partition
 }
 
-// A Scan reads a whole table, unordered, in segments that can be read in parallel.
-// It is for operators' commands alone.
+// A Scan reads a whole table, unordered, in segments read in parallel, for operators' commands.
 type Scan struct {
 	Table    string
 	Segment  int // 0 <= Segment < Segments

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A Table declares the key attributes, indexes and expiry of a table. All key
-// attributes are strings.
+// A Table declares the key attributes, all strings, the indexes and the expiry of a table.
 type Table struct {
 	Name         string
 	PartitionKey string  // attribute name

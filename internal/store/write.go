@@ -27,8 +27,7 @@ func Put(table string, it Item, conditions ...Condition) Write {
 	return Write{Op: OpPut, Table: table, Item: it, If: conditions}
 }
 
-// Update sets and removes attributes of an existing item if the conditions hold. An
-// absent or expired item is a conflict.
+// Update changes an existing item if the conditions hold; an absent or expired one is a conflict.
 func Update(table string, key Key, set Item, remove []string, conditions ...Condition) Write {
 	return Write{Op: OpUpdate, Table: table, Key: key, Set: set, Remove: remove, If: conditions}
 }
@@ -38,8 +37,7 @@ func Delete(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpDelete, Table: table, Key: key, If: conditions}
 }
 
-// Check tests the conditions and does not change the item. The item must exist, unless Absent is
-// one of the conditions.
+// Check tests the conditions alone. The item must exist, unless Absent is one of them.
 func Check(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpCheck, Table: table, Key: key, If: conditions}
 }
@@ -74,8 +72,7 @@ func AttributeEquals(name string, v Value) Condition {
 // AttributeEquals), for engines with a condition language of their own.
 func (c Condition) Parts() (name string, v Value) { return c.name, c.value }
 
-// Holds reports whether the condition is true of the item; present is false for an
-// absent or expired item.
+// Holds reports whether the condition is true of the item; present: neither absent nor expired.
 func (c Condition) Holds(it Item, present bool) bool {
 	switch c.op {
 	case itemAbsent:
@@ -88,8 +85,7 @@ func (c Condition) Holds(it Item, present bool) bool {
 	return false
 }
 
-// String describes the condition for errors. It does not show the value, which may
-// be personal data.
+// String describes the condition for errors, without its value, which may be personal data.
 func (c Condition) String() string {
 	switch c.op {
 	case itemAbsent:

@@ -82,8 +82,7 @@ func (f *Findings) add(item, format string, args ...any) {
 
 // Adopt prepares a table filled by other tools from the published model for both jobs. It scans the
 // table once, lowers the low watermarks to the oldest dates, and writes an item for every account,
-// with its payment method. It changes no subscription: the first write when it falls due completes
-// it.
+// with its payment method. It changes no subscription: the first write when it is due completes it.
 //
 // Doing it again changes nothing, or finishes an interrupted adoption. It may run beside other
 // workers. It must not run beside those other tools: rows they write after the scan may be older

@@ -17,8 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A scan is the adoption scan of a table. It keeps a summary of every account and eight bytes
-// for every subscription.
+// A scan is an adoption scan. It keeps a summary of every account and eight bytes a subscription.
 type scan struct {
 	*billing.Records
 	catchUp  int
@@ -204,8 +203,7 @@ func (v *scan) oldest(it store.Item) {
 	}
 }
 
-// noteHidden notes a row hidden from the jobs: it lacks the sort key of an index, or its shard does
-// not exist.
+// noteHidden notes a row hidden from the jobs: an index's sort key or its shard does not exist.
 func (v *scan) noteHidden(key store.Key, it store.Item, sub *billing.Subscription) {
 	var missing []string
 	if !sub.NextPayment.IsZero() && it.Str(schema.LastPaymentDate) == "" {

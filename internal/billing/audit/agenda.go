@@ -131,8 +131,7 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	}
 }
 
-// latestLook returns the last day on which a run may look at the subscription without harm. err is
-// that of its due date.
+// latestLook returns the last day on which a run may look at it without harm. err is that of due.
 func (a *auditor) latestLook(s *billing.Subscription, due civil.Date, err error) civil.Date {
 	latest := a.agenda.until
 	switch {

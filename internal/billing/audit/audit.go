@@ -297,8 +297,7 @@ func (s *audited) earliest(period int) time.Time {
 }
 
 // expired reports whether the receipt of the period, processed at that time, may have expired. The
-// subscription tells for how long it was kept. If it does not, the shortest time of the settings
-// counts.
+// subscription tells for how long it was kept; else the shortest time of the settings counts.
 func (a *auditor) expired(s *audited, period int, processed time.Time) bool {
 	months, known := billing.KeptMonths(a.texts[s.kept], period)
 	if !known {

@@ -145,8 +145,7 @@ func (a *auditor) hasMoved(ctx context.Context, in *billing.Intent) bool {
 	return err == nil && (now.Period > in.Tag.Period || now.Open != nil && now.Open.Ref == in.Ref)
 }
 
-// addOther counts a success of another installation. s is the subscription of this store that it
-// names, or nil.
+// addOther counts a success of another installation, for the subscription s of this store, or nil.
 func (a *auditor) addOther(in *billing.Intent, s *audited) {
 	a.result.Others++
 	if s == nil || a.Opened.Accepts(in.Tag.Installation) {
@@ -229,8 +228,7 @@ func (a *auditor) comparePeriods(s *audited, n billing.Name) {
 // mostSkipped bounds the periods of one gap that are looked at.
 const mostSkipped = 1000
 
-// skipped reports the periods from..until-1, which have no mark, unless their receipts may have
-// expired.
+// skipped reports the periods from..until-1, which have no mark, unless their receipts may be gone.
 func (a *auditor) skipped(s *audited, n billing.Name, from, until int) {
 	first := until
 	for first > max(from, until-mostSkipped) && !a.expired(s, first-1, s.earliest(first-1)) {

@@ -166,8 +166,7 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 	s.marks = append(s.marks, m)
 }
 
-// addKeyed checks a request with a key. It may outlive its subscription's receipts, and decides
-// nothing.
+// addKeyed checks a request with a key. It may outlive its receipts, and decides nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
 	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
 		a.problem("unknown kind of a request", k.Name, k.Period, "%q: want %s or %s", k.Kind, billing.KeyedReceipt,

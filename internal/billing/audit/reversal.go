@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// unfinishedAge is a refund's longest wait for an answer: longer than a command, and than most of a
-// processor's outages.
+// unfinishedAge is a refund's longest wait for an answer: longer than most outages of a processor.
 const unfinishedAge = time.Hour
 
 // reversals are the records of refunds and disputes.
@@ -98,8 +97,7 @@ func (a *auditor) compareRefunds() {
 	}
 }
 
-// compareReversal looks for the record of a reversal at the processor, if its subscription is in
-// this store.
+// compareReversal looks for the record of a processor's reversal, if its subscription is here.
 func (a *auditor) compareReversal(shown billing.Reversal) {
 	n, period := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription}, shown.Tag.Period
 	if shown.Tag.Installation != a.Opened.Installation || a.find(n) == nil {

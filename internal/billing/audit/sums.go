@@ -95,8 +95,7 @@ const sumsMargin = time.Hour
 // oldestSum is a time before all sums, but for those of manual payments with an older date.
 func (a *auditor) oldestSum() time.Time { return a.Opened.Created.AddDate(-1, 0, 0) }
 
-// sumsFrom returns the time from which sums are compared: since then they were kept, and no receipt
-// has expired.
+// sumsFrom returns since when sums are compared: they were kept, and no receipt has expired.
 func (a *auditor) sumsFrom() time.Time {
 	from := a.oldestSum()
 	if a.Opened.Summed.After(a.Opened.Created) {

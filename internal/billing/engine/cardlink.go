@@ -14,10 +14,9 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// CardLink makes a page on which the account's customer gives a card: for the account, or for
-// one subscription ("" for none). It makes the customer at the processor if the account has none.
-// It returns ErrNoWallet if the processor keeps no customers. Each call makes a new page; the
-// links are secrets.
+// CardLink makes a page on which the account's customer gives a card: for the account, or for one
+// subscription ("" for none). It makes the customer at the processor if the account has none. It
+// returns ErrNoWallet if the processor keeps no customers. Each link is new, and a secret.
 func (e *Engine) CardLink(ctx context.Context, account, subscription string) (billing.CardLink, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {

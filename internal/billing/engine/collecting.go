@@ -59,8 +59,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 	return t.bind(ctx, o, store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))
 }
 
-// lastOf returns the intent of the record as it is now. If it is neither cancelled nor paid, it is
-// cancelled first.
+// lastOf returns the record's intent as it is now, cancelled if it was neither that nor paid.
 func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (billing.Intent, error) {
 	in, err := e.proc.Lookup(ctx, p.Ref)
 	if err == nil && in.State != billing.Canceled && in.State != billing.Succeeded {

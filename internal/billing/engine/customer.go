@@ -157,8 +157,7 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 }
 
 // AccountCard returns the card of the account's payment method. It returns ErrNoWallet if the
-// processor keeps no cards, store.ErrNotFound if the account has no method, or the processor's
-// error.
+// processor keeps no cards, store.ErrNotFound without a method, or the processor's error.
 func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {

@@ -16,8 +16,7 @@ import (
 // lost and made again, perhaps, and would charge everybody a second time.
 var ErrOtherInstallation = errors.New("another installation has charged subscriptions of this store")
 
-// otherDays is how far back the first runs of an installation look for the charges of others: longer
-// than a month.
+// otherDays is how far back an installation's first runs look for charges of others: over a month.
 const otherDays = 40
 
 // checkInstallations looks for a success of the last days that belongs to another installation and

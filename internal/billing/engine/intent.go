@@ -56,8 +56,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.
 		Period: o.Period, Generation: o.Generation}
 	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
 		Payer: o.Payer}
-	// It is asked again after a lost answer. For a day the key makes this harmless; a later duplicate
-	// is a harmless orphan.
+	// It is asked again after a lost answer: the key makes this harmless for a day, an orphan later.
 	gated := billing.WithGate(ctx, t.w.charging.check)
 	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {

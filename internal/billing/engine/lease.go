@@ -14,8 +14,7 @@ import (
 
 // Leases share the work of a run among processes on a shared store. The holder of the lease of an
 // index partition works on its rows; the others work on other partitions. Leases only save work:
-// the charge protocol alone ensures one charge a period, with any clocks and any number of holders
-// of one lease.
+// the charge protocol alone ensures one charge a period, with any clocks and any number of holders.
 
 // A lease is the item LEASE#<kind>/<partition> as this process wrote it.
 type lease struct {
@@ -120,8 +119,7 @@ func (l *lease) release(ctx context.Context) error {
 }
 
 // keyedLocks let one goroutine of this process work on a subscription at a time. They only save
-// work (two workers would look up and confirm the same intent): the conditions of the commits
-// decide. Waiters have no order.
+// work (two would look up and confirm the same intent): the commits' conditions decide.
 type keyedLocks struct {
 	held sync.Map // chan struct{} by billing.Name without SKU; closed by the unlock
 }

@@ -19,8 +19,7 @@ const (
 	// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN and
 	// BIND by then. Such a worker would only open another intent.
 	orphanAge = 48 * time.Hour
-	// reversalAge is the age up to which refunds and disputes are listed: a dispute is decided
-	// within about three months.
+	// reversalAge is up to which age reversals are listed: a dispute takes about three months.
 	reversalAge = 120 * 24 * time.Hour
 )
 

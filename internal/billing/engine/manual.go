@@ -32,9 +32,8 @@ func (m *ManualPayment) check() error {
 	return billing.CheckText("note", m.Note, billing.MaxText)
 }
 
-// taken returns when it was taken: now, or on an earlier day. That is the subscription's; and the
-// first instant of it that is on the same day in the zone of reports, so that they have it in that
-// month.
+// taken returns when it was taken: now, or on an earlier day of the subscription. Then it is its first
+// instant on the same day in the zone of reports, so that they have it in that month.
 func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone string) (time.Time, error) {
 	switch today := s.Today(civil.Date{}, now); {
 	case m.Date.IsZero() || m.Date == today:

@@ -39,8 +39,7 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, meta, store.Absent()))...)
 }
 
-// ErrOtherProcessor: the store was charged through another processor account, or through the
-// same one in the other mode.
+// ErrOtherProcessor: the store was charged through another processor account, or in its other mode.
 var ErrOtherProcessor = errors.New("this store belongs to another processor")
 
 // pin stores the identity of the first processor account, and refuses every other one from then
@@ -119,8 +118,7 @@ var ErrChargingOff = errors.New("charging is switched off: duesday charging on")
 // intent. It reads META when it needs to know, and not for every row.
 const switchAge = 300 * time.Millisecond
 
-// A chargingSwitch tells a run whether charging is on. nil always says so: a person's request has
-// looked itself.
+// A chargingSwitch tells a run whether charging is on. nil always says so: a person has looked.
 type chargingSwitch struct {
 	e   *Engine
 	old atomic.Bool // set every switchAge: META is to be read again
@@ -129,8 +127,7 @@ type chargingSwitch struct {
 	off error // guarded by mu
 }
 
-// check returns a StopError if charging was switched off, the store has moved, or the clock is
-// wrong.
+// check returns a StopError if charging was switched off, the store moved, or the clock is wrong.
 func (s *chargingSwitch) check(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -151,8 +148,7 @@ func (s *chargingSwitch) check(ctx context.Context) error {
 	return err
 }
 
-// mayCharge returns ErrChargingOff if charging is off, ErrMoved if the store has moved, or
-// ErrClock.
+// mayCharge returns ErrChargingOff if charging is off, ErrMoved if the store moved, or ErrClock.
 func (e *Engine) mayCharge(ctx context.Context) error {
 	meta, err := e.Meta(ctx)
 	switch {

@@ -16,8 +16,7 @@ const (
 	byEvent                  // the processor has told of the bound intent
 )
 
-// finishes reports whether the trigger only brings an open period to its end: nothing is
-// opened or confirmed for it.
+// finishes reports whether the trigger only ends an open period: nothing is opened or confirmed.
 func (t trigger) finishes() bool { return t == byRequest || t == byEvent }
 
 // An answer says which request the processor has answered in this step.

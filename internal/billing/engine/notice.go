@@ -24,8 +24,7 @@ func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPer
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, e.effect(kind, s, o, rec))}
 }
 
-// reminder is the notice of the next payment. It names the card to be charged, if known, or reports
-// the lack of one.
+// reminder is the notice of the next payment. It names the card, if known, or the lack of one.
 func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing.Card, noMethod bool) []store.Write {
 	if s.Email == "" {
 		return nil

@@ -59,8 +59,7 @@ func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 // ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
 var ErrCurrencies = errors.New("the subscriptions are in several currencies, and an amount is in one")
 
-// A PlanChange changes the plan of every subscription of an SKU. Asked for again, it changes those
-// that are left.
+// A PlanChange changes the plan of every subscription of an SKU; again, of those that are left.
 type PlanChange struct {
 	Of       string // the SKU that they have
 	Currency string // and the currency; "": any, and with an amount the only one
@@ -185,8 +184,7 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 	return plan, wrong
 }
 
-// ChangePlan makes the change for one of its subscriptions, and reports whether it was left to be
-// done.
+// ChangePlan makes the change for one of its subscriptions. It reports whether it was still to do.
 func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
 	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		return p.apply(e, s, today)

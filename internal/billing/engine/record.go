@@ -35,8 +35,7 @@ func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o 
 	return j, nil
 }
 
-// begin claims the job, and looks at the charging switch from now on. It returns a BusyError beside
-// another run.
+// begin claims the job, and looks at the charging switch from now on, or returns a BusyError.
 func (j *job) begin(ctx context.Context) (end func(), err error) {
 	j.claim = claim{store: j.e.claims, kind: j.report.Kind, by: j.report.ID + " " + j.report.Process}
 	if err := j.claim.hold(ctx); err != nil {

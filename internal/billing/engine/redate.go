@@ -53,8 +53,7 @@ func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
 	return days, nil
 }
 
-// redateOne is redate for one subscription. A period that was parked before it is due waits for
-// nobody any more.
+// redateOne is redate for one subscription. A period parked before it is due waits for nobody.
 func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 	today := s.Today(civil.Date{}, e.Now())
 	due, err := s.Due()

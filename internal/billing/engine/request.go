@@ -73,8 +73,7 @@ func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today ci
 }
 
 // UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
-// an open period with a new method. If the processor keeps the account's customer, the method must
-// be the customer's.
+// an open period with a new method. A customer kept by the processor must own the method.
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	c billing.Change) (*billing.Subscription, error) {
 	var payer billing.Payer
@@ -108,8 +107,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	return s, err
 }
 
-// ownMethod returns the method in the form in which the subscription is charged with it, and the
-// payer.
+// ownMethod returns the method as the subscription is charged with it, and the payer.
 func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (string, billing.Payer, error) {
 	if _, ok := e.proc.(billing.Wallet); !ok {
 		return method, billing.Payer{}, nil
@@ -160,9 +158,8 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 	}, billing.Active, billing.PastDue)
 }
 
-// Cancel ends the subscription now, or at the end of the paid period. The returned subscription
-// is canceled only after the processor has shown an open intent cancelled. If the money was taken
-// first, the receipt stands.
+// Cancel ends the subscription now, or at the end of the paid period. The returned one is canceled
+// only after the processor has shown an open intent cancelled. Money taken first keeps its receipt.
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
 		return e.change(ctx, n, func(s *billing.Subscription, _ civil.Date) ([]store.Write, error) {

@@ -13,8 +13,7 @@ import (
 )
 
 // retryDate returns the first day of the retry schedule after today, or zero if none is left. The
-// schedule counts from the first decline. A missed day is not made up for: one attempt a day is
-// enough.
+// schedule counts from the first decline. A missed day is not made up for.
 func (e *Engine) retryDate(first, today civil.Date) civil.Date {
 	for _, days := range e.cfg.RetryDays {
 		if d := first.AddDays(days); d.After(today) {

@@ -45,8 +45,7 @@ func (r *Report) NeedsPerson() bool {
 	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
 
-// Err returns the error with which a recorded run ended. It is ErrChargingOff if charging was
-// switched off meanwhile.
+// Err returns the error with which a recorded run ended: ErrChargingOff if that was the reason.
 func (r *Report) Err() error {
 	switch {
 	case r.Off:

@@ -95,8 +95,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 	return others
 }
 
-// end closes the open period unpaid. The processor has shown its intent cancelled: nobody
-// can pay it any more.
+// end closes the open period unpaid. The processor has shown its intent cancelled.
 func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	if s.Manual != nil {
 		return e.endManual(ctx, s, today)

@@ -143,8 +143,7 @@ func (w *walk) later(partition string, err error) error {
 	return nil
 }
 
-// share hands out the rows of a partition under its lease, or puts it off if another worker holds
-// the lease.
+// share hands out a partition's rows under its lease, or puts it off if another worker has that.
 func (w *walk) share(ctx context.Context, partition string) error {
 	l, err := w.lease(ctx, partition)
 	if err != nil {

@@ -59,8 +59,7 @@ type Intent struct {
 	Reversals []billing.Reversal // of a successful one
 }
 
-// listMargin is how long before its due date a period's intent may have been opened: a run may have
-// had a later --date.
+// listMargin is how long before its due date an intent may have been opened: by a later --date.
 const listMargin = 40
 
 // Of returns the proof of the period. months is for how many months receipts are kept whose

@@ -29,9 +29,8 @@ func (s *Service) read(ctx context.Context, account string) (now recorded, err e
 // A transition is a change of one record: was is nil for a new one, becomes is nil for no change.
 type transition func(recorded) (was, becomes *billing.ReversalRecord, err error)
 
-// write commits the change that decide makes of the account's records. If others were faster
-// it reads and decides again. It reports whether it changed a record, and leaves now as read
-// afterwards.
+// write commits the change that decide makes of the account's records. If others were faster it
+// reads and decides again. It reports whether it changed a record, and leaves now as read then.
 func (s *Service) write(ctx context.Context, account string, now *recorded,
 	decide transition) (changed bool, err error) {
 	err = store.Retry(ctx, "account "+account, func() error {
@@ -120,8 +119,7 @@ func (t *task) heard(now time.Time) word {
 	return none
 }
 
-// maxSteps bounds the steps of one task. Only a processor whose every answer takes longer than
-// lookAge comes near it.
+// maxSteps bounds the steps of one task: only answers that each take longer than lookAge reach it.
 const maxSteps = 5 * billing.MaxSends
 
 // carryOn takes the task's steps until the refund is answered or left to the next process, and

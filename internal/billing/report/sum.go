@@ -157,8 +157,7 @@ func (s Sum) key() store.Key {
 // IsSum reports whether the key is of an item with sums.
 func IsSum(k store.Key) bool { return strings.HasPrefix(k.PK, prefix) }
 
-// timeOf returns the quarter of such an item; of an illegible one, the beginning of its month, if
-// there is one.
+// timeOf returns the quarter of such an item; of an illegible one, its month's beginning, if any.
 func timeOf(it store.Item) time.Time {
 	at, _, _ := strings.Cut(it.Str(schema.SK), "#")
 	t, err := time.Parse(quarterLayout, at)
@@ -186,10 +185,9 @@ func Decode(it store.Item) (list []Sum, err error) {
 	return list, err
 }
 
-// Tally returns the writes that add the sums of the texts to those of the store. They hold only while
-// the changed ones are as they were read, and the store has not been moved: its copy has the texts or
-// the sums. An illegible text adds nothing, and nothing is added to an illegible sum: the audit shows
-// both.
+// Tally returns the writes that add the sums of the texts to those of the store. They hold only
+// while the changed ones are as they were read, and the store has not been moved: its copy has the
+// texts or the sums. An illegible text or sum stays as it is: the audit shows both.
 func Tally(e *billing.Records) outbox.Tally {
 	return func(ctx context.Context, texts []string) ([]store.Write, error) {
 		var all []Sum
@@ -227,8 +225,7 @@ func Correct(ctx context.Context, e *billing.Records, all []Sum) error {
 	return nil
 }
 
-// add returns the writes that add the sums to those of the store. To an illegible one it adds nothing,
-// or writes it anew.
+// add returns the writes that add the sums to those of the store. anew replaces illegible ones.
 func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes []store.Write, err error) {
 	changed := map[store.Key][]Sum{}
 	var keys []store.Key

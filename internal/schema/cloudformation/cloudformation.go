@@ -1,6 +1,5 @@
-// Package cloudformation writes the declared tables as an AWS CloudFormation template, for
-// people whose infrastructure is made by stacks. Its tables are those that `duesday store
-// create` makes, setting by setting.
+// Package cloudformation writes the declared tables as an AWS CloudFormation template, for people
+// who make stacks. Its tables are those of `duesday store create`, setting by setting.
 //
 // It does not talk to AWS. A stack and store create do not make the same tables twice:
 // whoever comes second finds them there.

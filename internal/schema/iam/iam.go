@@ -1,8 +1,7 @@
 // Package iam writes policies for AWS Identity and Access Management over the declared tables: the
 // published one of the tracking tables' design, and least-privilege ones for Duesday's commands.
 //
-// It does not talk to AWS, and a policy names no person: an administrator of the AWS account
-// attaches it to a role.
+// It does not talk to AWS. A policy names no person: an administrator attaches it to a role.
 package iam
 
 import (

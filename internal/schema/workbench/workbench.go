@@ -17,9 +17,8 @@ import (
 )
 
 // Write writes the model of all tables. The recurring-payments table comes first, as in the
-// published model: its facets, aliases, indexes, capacity and sample data. The
-// description of the table in package schema names the sample data that are not repeated.
-// The same tables give the same bytes.
+// published model: its facets, aliases, indexes, capacity and sample data, except those that
+// package schema's description of it names. The same tables give the same bytes.
 func Write(w io.Writer, t schema.Tables) error {
 	m := model{ModelName: "Payments System", ModelMetadata: metadata{
 		// the published model's: no clock is read
@@ -79,8 +78,7 @@ type index struct {
 
 type dataAccess struct{ MySql struct{} }
 
-// newTable lists an index's projection as it is declared, keys included, because the
-// published model does.
+// newTable lists an index's projection as declared, with keys, as the published model does.
 func newTable(d *schema.Description) table {
 	t := table{TableName: d.Table.Name, KeyAttributes: newKeys(d.Table.PartitionKey, d.Table.SortKey),
 		BillingMode: "PROVISIONED", ProvisionedCapacitySettings: publishedCapacity()}
@@ -230,8 +228,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// typed returns the value's type as DynamoDB writes it, and its content. The
-// samples have no other types.
+// typed returns the value's type as DynamoDB writes it, of those in samples, and its content.
 func typed(v store.Value) (kind string, inner any) {
 	switch v.Kind() {
 	case store.KindString:

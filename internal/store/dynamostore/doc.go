@@ -11,9 +11,8 @@
 // expired item counts as absent by the clock of this process.
 //
 // The token of a put or update is 16 random bytes in the attribute _token, which belongs to this
-// package: reads leave it out, and writes with that name are refused. A caller must not put an old
-// value back under a condition on an attribute that its write changes: such a write is sent again
-// after a lost reply.
+// package: reads leave it out, and writes with it are refused. A caller must not put an old value
+// back under a condition on an attribute that its write changes: a lost reply sends it again.
 //
 // Values outside the contract (NULL and sets) are kept, as package store demands.
 //

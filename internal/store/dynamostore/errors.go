@@ -119,8 +119,7 @@ func defaultPace() Pace {
 	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
 }
 
-// maxTotal keeps all sendings of a transaction within the ten minutes for which DynamoDB
-// remembers its client token.
+// maxTotal keeps all sendings within the ten minutes for which DynamoDB knows a client token.
 const maxTotal = 5 * time.Minute
 
 func (p Pace) orDefault() Pace {
@@ -141,9 +140,8 @@ const (
 	lost                 // nobody knows whether it was done
 )
 
-// retry calls once until its verdict is final or time is up, and returns the last verdict
-// and error. Time is up when ctx ends or Total is over, by timers or by the wall clock; the
-// caller tells which by ctx.
+// retry calls once until its verdict is final or time is up, and returns the last verdict and
+// error. Time is up when ctx ends, as the caller can tell, or Total is over by timer or wall clock.
 func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, error)) (verdict, error) {
 	all, cancel := context.WithTimeout(ctx, p.Total)
 	defer cancel()

@@ -109,8 +109,7 @@ func (e *expression) condition(w *store.Write, t *store.Table, now int64) *strin
 	return aws.String(strings.Join(all, " AND "))
 }
 
-// update writes the attributes to set and to remove. With a token that is set, without one it
-// is removed.
+// update writes the attributes to set and to remove. The token is set, or removed without one.
 func (e *expression) update(w *store.Write, token []byte) *string {
 	var set, remove []string
 	for _, a := range w.Set {

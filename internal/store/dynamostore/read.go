@@ -166,8 +166,7 @@ type page struct {
 	used  *types.ConsumedCapacity
 }
 
-// pages reads a page by call. A page without items is not the end: DynamoDB says that
-// by giving no place to go on from.
+// pages reads a page by call. A page without items is not the end: one without a last place is.
 func (r *reading) pages(ctx context.Context, limit int,
 	call func(ctx context.Context, start attributes, n int) (page, error)) store.Pages {
 	return store.Pages{Limit: limit, Next: func(n int) (items []store.Item, more bool, err error) {

@@ -16,10 +16,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// settle sends the writes by once until their outcome is known or the time is up. unknown tells once
-// that an earlier sending may have landed. A condition that fails after that leaves the outcome
-// unknown: that sending may have landed and been overwritten, or may land once the condition holds
-// again.
+// settle sends the writes by once until their outcome is known or the time is up. unknown tells
+// once that an earlier sending may have landed. A condition that fails after that leaves the
+// outcome unknown: that sending may have landed and been overwritten, or may land later.
 func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unknown bool) (verdict, error)) error {
 	unknown := false
 	v, err := c.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
@@ -37,8 +36,7 @@ func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unkn
 	return c.ended(ctx, unknown, v, err)
 }
 
-// single sends the one write of the commit as a request of its own. After a lost answer it reads
-// the item back:
+// single sends the one write of the commit alone. After a lost answer it reads the item back:
 //
 //	read back          | guarded            | otherwise
 //	-------------------+--------------------+-----------
@@ -46,8 +44,7 @@ func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unkn
 //	absent (a delete)  | done               | done
 //	anything else      | send it again      | unknown
 //
-// If the repeated write meets a failed condition, our token in the item means done, as does no
-// item for a delete.
+// If the repeated write meets a failed condition, our token, or no item for a delete, means done.
 func (c *commit) single(ctx context.Context) error {
 	return c.settle(ctx, func(ctx context.Context, unknown bool) (verdict, error) {
 		if unknown {
@@ -213,8 +210,7 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 	return final, fmt.Errorf("%s: cancelled without a reason", a)
 }
 
-// item is a write of the commit in DynamoDB's words, with the token in a put or update, if there is
-// one.
+// item is a write of the commit in DynamoDB's words, with the token, if any, in a put or update.
 func (c *commit) item(i int) (item types.TransactWriteItem) {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	w, t := &c.list[i], c.tables[i]

@@ -35,8 +35,7 @@ type Options struct {
 	Client *dynamodb.Client
 	// Pace bounds the retries; a zero field has its default.
 	Pace Pace
-	// Logger hears of writes whose outcome stays unknown, and at level Debug of every lost
-	// answer to one; nil is silent.
+	// Logger hears of writes whose outcome stays unknown, and of lost answers (Debug); nil: silent.
 	Logger *slog.Logger
 }
 

@@ -138,8 +138,7 @@ func isKey(t *store.Table, name string) bool {
 		func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
 }
 
-// A DifferentError names tables with other keys, indexes or projections than declared. Nothing
-// was created or changed.
+// A DifferentError names tables other than declared. Nothing was created or changed.
 type DifferentError struct{ Differences []Difference }
 
 func (e *DifferentError) Error() string {

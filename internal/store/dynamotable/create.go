@@ -30,8 +30,7 @@ func (p Progress) say(table, format string, args ...any) {
 // billing mode of an existing table only from on demand to provisioned.
 //
 // The error is a DifferentError if an existing table has a difference that Refused names. Then
-// nothing was created or changed, unless that table appeared meanwhile. An invalid declaration is
-// store.ErrInvalid.
+// nothing was changed, unless that table appeared meanwhile. Bad declarations are store.ErrInvalid.
 func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, s Settings,
 	progress Progress) (made []string, err error) {
 	if err := s.check(); err != nil {
@@ -66,8 +65,7 @@ func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, 
 	return made, nil
 }
 
-// Ensure makes the missing tables, on demand and unprotected, and reports whether
-// it made any. Its errors are Create's.
+// Ensure is Create on demand and unprotected; it reports whether it made any.
 func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) (made bool, err error) {
 	names, err := Create(ctx, client, tables, Settings{}, nil)
 	return len(names) > 0, err

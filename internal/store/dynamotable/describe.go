@@ -180,8 +180,7 @@ type coded interface {
 	ErrorCode() string
 }
 
-// patient retries a request also with a client that retries none: all requests of this package
-// may be repeated.
+// patient retries a request whatever the client does: all of this package may be repeated.
 func patient(o *dynamodb.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 5

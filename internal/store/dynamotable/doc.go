@@ -3,9 +3,8 @@
 // protection and point-in-time recovery. It does not set up autoscaling; package cloudformation
 // writes templates with it.
 //
-// It is for operators' commands: everything here is a control-plane call, and every
-// function may be run again after it was cut off. It does not read or write items, and it
-// knows nothing of their content.
+// It is for operators' commands: everything is a control-plane call, and may be run again after it
+// was cut off. It does not read or write items, and knows nothing of their content.
 //
 //   - input.go: the request that creates a table
 //   - describe.go, compare.go: the state of a table, and its differences from the declaration

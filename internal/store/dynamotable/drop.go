@@ -49,8 +49,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// active waits until the table and its indexes are active, and returns their description. Only
-// ctx bounds the time.
+// active waits, as long as ctx, until the table and its indexes are active, and describes them.
 func (m *maker) active(ctx context.Context, name string) (Description, error) {
 	said := ""
 	for n := 0; ; n++ {

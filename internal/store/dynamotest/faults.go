@@ -12,8 +12,7 @@ import (
 // A Fault is an act of a Proxy on a request. Its text is a name for people.
 type Fault string
 
-// The exclusive faults: a request meets at most one of them. "not done" means: DynamoDB has not
-// seen the write.
+// The exclusive faults, of which a request meets at most one. Not done: DynamoDB did not see it.
 const (
 	Throughput  Fault = "throughput"   // not done; ProvisionedThroughputExceededException
 	Throttling  Fault = "throttling"   // not done; ThrottlingException

@@ -2,8 +2,7 @@
 // process, Client talks to it, and Prefix keeps tests out of each other's tables. NewProxy adds
 // the faults of a network and of a loaded service; its comment lists them.
 //
-// It is for tests alone. It does not make tables, knows nothing of Duesday's schema, and never
-// talks to AWS.
+// It is for tests alone. It makes no tables, knows no schema, and never talks to AWS.
 package dynamotest
 
 import (
@@ -47,8 +46,7 @@ var errMissing = errors.New("DynamoDB Local is not there")
 // the process starts it, in memory, for all tests of the process; it ends with the process, however
 // that ends. All credentials and regions see the same tables.
 //
-// If DynamoDB Local or Java is missing, the test is skipped, with the remedy in its message; under
-// CI=true it fails.
+// Without DynamoDB Local or Java the test is skipped and names the remedy; under CI=true it fails.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint, err := local()

@@ -121,8 +121,7 @@ func (p *Proxy) Forbid(operations ...string) {
 	p.locked(func() { p.forbidden = slices.Clone(operations) })
 }
 
-// Count returns how often a fault has happened to an operation; "" is any operation. The
-// fault "" counts the requests.
+// Count returns how often a fault, or with "" a request, has come to an operation, or to any ("").
 func (p *Proxy) Count(operation string, fault Fault) (n int) { return p.countsOf(operation)[fault] }
 
 // Counts returns how often each fault has happened, for a report.

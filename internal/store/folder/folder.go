@@ -50,8 +50,7 @@ type Options struct {
 	Reads               bool   // the process only reads: also in a folder that nobody can write
 }
 
-// A Store is the store in a folder, held by this process or by another one. It is safe for
-// concurrent use.
+// A Store is the store in a folder, held by this process or another, safe for concurrent use.
 type Store struct {
 	dir      string
 	o        Options
@@ -244,8 +243,7 @@ func (s *Store) ExpireWhile(may func(context.Context, store.Store) bool) {
 	}
 }
 
-// do does the work in the present session, and again in the next one while the session has ended
-// and nothing was written.
+// do does the work in the present session, and in the next one if it ends with nothing written.
 func (s *Store) do(ctx context.Context, work func(shared) error) error {
 	_, err := s.election.Do(ctx, store.ErrUnknown, work)
 	return err

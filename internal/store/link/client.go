@@ -222,8 +222,7 @@ func (c *Client) Commit(ctx context.Context, writes ...store.Write) error {
 }
 
 // Checkpoint has the holder copy its store into the folder at the absolute path to, as
-// pebblestore.Store.Checkpoint does. ErrUnknown: the answer did not come, and a part of the copy may
-// be there.
+// pebblestore.Store.Checkpoint does. ErrUnknown: no answer came, and a part may be there.
 func (c *Client) Checkpoint(ctx context.Context, to string) error {
 	w := writer{names: c.names}
 	w.text(to)

@@ -1,6 +1,5 @@
-// Package memstore keeps a store in memory, for tests and trials: the whole
-// contract of package store in one process, cheap enough to open by the ten
-// thousand and to fork at any moment (Snapshot).
+// Package memstore keeps a store in memory, for tests and trials: the whole contract of package
+// store in one process, cheap enough to open by the ten thousand and to fork (Snapshot).
 //
 // It keeps nothing on a disk, so nothing survives the process. It never deletes
 // expired items: they are hidden, but an index still yields them. That is the worst
@@ -28,8 +27,7 @@ type Store struct {
 	closed bool              // guarded by mu
 }
 
-// A table holds the items by base key and, for each index in the order of its
-// declaration, the same items by index key.
+// A table holds the items by base key and, for each declared index, by index key.
 type table struct {
 	decl    *store.Table
 	items   *rows
@@ -46,8 +44,7 @@ func newRows() *rows {
 	return btreemap.NewWithFreeList(16, compare, btreemap.NewFreeList[store.Cursor, store.Item](0))
 }
 
-// compare orders places as the contract wants rows ordered; in a table the index
-// keys are empty and do not count.
+// compare orders places as the contract orders rows; in a table the index keys are empty.
 func compare(a, b store.Cursor) int {
 	if c := a.Index.Compare(b.Index); c != 0 {
 		return c

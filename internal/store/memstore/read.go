@@ -9,8 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A page is collected under the lock and yielded without it: the loop body may write, and may
-// take its time.
+// A page is collected under the lock and yielded without it: the loop body may write and wait.
 const (
 	firstPage = 16
 	fullPage  = 256

@@ -188,8 +188,7 @@ func testOneInsert(r *rig) {
 	}
 }
 
-// testExclusion lets pairs of commits each write one key if the other is absent: at
-// most one of a pair may succeed.
+// testExclusion has pairs of commits write one key each if the other is absent: one may succeed.
 func testExclusion(r *rig) {
 	r.together(r.each(), func(worker, round int) error {
 		pk := fmt.Sprint("pair", worker/2, "-", round)
@@ -209,8 +208,7 @@ func testExclusion(r *rig) {
 	}
 }
 
-// testWholeItems lets readers look while writers change two attributes that always
-// agree, in a table and in an index.
+// testWholeItems has readers look while writers change two attributes that always agree.
 func testWholeItems(r *rig) {
 	both := func(n int64) store.Item {
 		return item("a", "1", number("amount", n), number("note", n), text("state", "open"), text("due", "1"),

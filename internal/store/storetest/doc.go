@@ -1,8 +1,7 @@
 // Package storetest holds a storage engine to the contract of package store: Run has a
 // subtest per topic. A bug found in any engine becomes a case here.
 //
-// It also has Faulty, which wraps a store to fail at a chosen operation, for crash
-// programmes above the store.
+// It also has Faulty, a store that fails at a chosen operation, for crash programmes above stores.
 //
 // It does not test properties of one engine, such as its file layout or its speed. It reads an
 // index right after a write: an engine whose indexes lag or repeat items cannot run the suite yet.

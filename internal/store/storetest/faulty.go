@@ -42,13 +42,11 @@ type Operation struct {
 }
 
 // A Hook is called around every operation, by the calling goroutine and without a lock. An error
-// returned Before prevents the operation; one returned After does not undo it. The caller gets
-// the error in both cases.
+// returned Before prevents the operation; one returned After does not. The caller gets the error.
 type Hook func(op Operation, phase Phase) error
 
-// Faulty wraps a store and fails operations on demand: before they are done (nothing is written)
-// or after (the writes have landed, the reply is lost). Without a hook it behaves as the wrapped
-// store.
+// Faulty wraps a store and fails operations on demand: before they are done (nothing is written) or
+// after (the writes have landed, the reply is lost). Without a hook it is the wrapped store.
 //
 // A Query or Scan counts when it is iterated over, not when it is made. Its After comes at the
 // end of the iteration; if the loop was left early, its error is dropped.
@@ -99,8 +97,7 @@ func (f *Faulty) Commit(ctx context.Context, writes ...store.Write) error {
 // Close implements store.Store.
 func (f *Faulty) Close() error { return f.around(Operation{Kind: Close}, f.inner.Close) }
 
-// around does the work between the calls of the hook. An error of the hook replaces one of the
-// work.
+// around does the work between the calls of the hook. The hook's error replaces the work's.
 func (f *Faulty) around(op Operation, work func() error) error {
 	op.N = int(f.operations.Add(1))
 	if f.Hook == nil {
@@ -151,9 +148,8 @@ func CrashAt(n int, phase Phase) Hook {
 	}
 }
 
-// LoseReply returns a hook that makes the n-th commit return store.ErrUnknown: the request was
-// lost (Before: nothing is written), or the reply (After: the writes have landed). All other
-// operations work.
+// LoseReply returns a hook that makes the n-th commit return store.ErrUnknown: the request was lost
+// (Before: nothing is written), or the reply (After: the writes have landed).
 func LoseReply(n int, phase Phase) Hook {
 	return func(op Operation, now Phase) error {
 		if op.Commit == n && now == phase {

@@ -8,8 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// cursorQueries are queries over the items of cursorItems, of every kind that a
-// cursor can belong to.
+// cursorQueries are queries of cursorItems, of every kind that a cursor can belong to.
 func cursorQueries() []store.Query {
 	return []store.Query{
 		in("a"), inIndex(byState, "open"), inIndex(byOwner, "o"), inIndex(inverted, "1"),

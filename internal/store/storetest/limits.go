@@ -8,8 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// sized returns an item of a/sk that has exactly so many bytes by DynamoDB's rules,
-// reckoned here by hand.
+// sized returns an item of a/sk of so many bytes by DynamoDB's rules, reckoned by hand.
 func sized(sk string, bytes int) store.Item {
 	it := item("a", sk, number("n", 12345), attribute("on", store.Bool(true)),
 		attribute("list", store.L(store.S("é"), store.B([]byte{0, 1}))),

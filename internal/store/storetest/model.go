@@ -11,9 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// testModel does random operations on the engine and on the naive model and compares every
-// answer. Keys and values are few, so operations meet. The simplest come first, so a failure
-// shrinks to a short one.
+// testModel does random operations on the engine and on the naive model and compares every answer.
+// Keys and values are few, so operations meet; the simplest come first, for short failures.
 func testModel(t *testing.T, open Opener) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newClock()
@@ -71,8 +70,7 @@ var (
 	drawName  = rapid.SampledFrom([]string{"amount", "state", "due", "owner", "note", "kind", "name", "zone", "ttl"})
 )
 
-// drawKey draws a key, more often than not a used one, so writes meet. Keys of expired items
-// count as used.
+// drawKey draws a key, more often than not a used one (also an expired item's), so writes meet.
 func (m *machine) drawKey(t *rapid.T, table string) store.Key {
 	used := slices.SortedFunc(maps.Keys(m.model.tables[table]), store.Key.Compare)
 	if len(used) > 0 && rapid.SampledFrom([]bool{true, true, false}).Draw(t, "a used key") {
@@ -122,8 +120,7 @@ func drawAny(depth int) *rapid.Generator[store.Value] {
 		}))
 }
 
-// drawItem draws the attributes of an item. Half of the items have all index keys, and a third
-// expire.
+// drawItem draws an item's attributes. Half of the items have all index keys, a third expire.
 func (m *machine) drawItem(t *rapid.T, table string) store.Item {
 	names := rapid.SliceOfNDistinct(drawName, 0, 6, rapid.ID[string]).Draw(t, "names")
 	if rapid.Bool().Draw(t, "indexed") {

@@ -34,8 +34,7 @@ func (n *naive) keyOf(w store.Write) store.Key {
 	return store.Key{PK: w.Item.Str(sh.partition), SK: w.Item.Str(sh.sort)}
 }
 
-// commit returns the numbers of the conflicting writes, or applies all. It reports
-// false for two writes on one key.
+// commit returns the conflicting writes' numbers, or applies all; false: two writes on one key.
 func (n *naive) commit(writes []store.Write) (conflicts []int, distinct bool) {
 	for i, w := range writes {
 		key := n.keyOf(w)
@@ -149,8 +148,7 @@ func (n *naive) query(q store.Query) []naiveRow {
 	return rows
 }
 
-// wrong says what is wrong with an answer to a query that has these rows, or "". Rows
-// of one place may come in any order.
+// wrong says why the rows are no answer to a query that has these, or "". Ties have no order.
 func wrong(rows []naiveRow, limit int, got []store.Item) string {
 	if limit > 0 && len(got) > limit {
 		return "more rows than the limit"

@@ -98,8 +98,7 @@ func testTieOrder(r *rig, keys []string) {
 	}
 }
 
-// testPartitions checks, for all awkward keys, that no partition of a table or an index shows
-// rows of another.
+// testPartitions checks, for all awkward keys, that no partition shows rows of another.
 func testPartitions(r *rig, keys []string) {
 	for _, pk := range keys {
 		r.commit(put(item(pk, "1", text("state", pk), text("due", pk), text("owner", pk))), put(item(pk, pk+"2")),

@@ -116,8 +116,7 @@ func (r *rig) refuse(want error, writes ...store.Write) error {
 	return err
 }
 
-// refused commits each write alone and together with a good one. Each commit must fail with the
-// error and write nothing.
+// refused commits each write alone and with a good one. Each must fail so and write nothing.
 func (r *rig) refused(want error, writes ...store.Write) {
 	r.Helper()
 	good := store.Put(plain, store.NewItem(text("id", "good")))
@@ -139,8 +138,7 @@ func (r *rig) conflict(condition string, writes ...store.Write) {
 	}
 }
 
-// conflictAt commits writes, of which the i-th must conflict by the condition, and nothing be
-// written.
+// conflictAt commits writes, of which the i-th must conflict by the condition, and writes nothing.
 func (r *rig) conflictAt(i int, condition string, writes ...store.Write) {
 	r.Helper()
 	w := &writes[i]
@@ -163,8 +161,7 @@ func (r *rig) unchanged(fail func()) {
 	}
 }
 
-// dump reads all items, and all index rows of their partitions, for a comparison before and after
-// a call.
+// dump reads all items, and all index rows of their partitions, for comparisons.
 func (r *rig) dump() []string {
 	r.Helper()
 	var lines []string
@@ -271,8 +268,7 @@ func (r *rig) wantRows(q store.Query, want ...store.Item) {
 	}
 }
 
-// wantSorts checks the base sort keys of a query's rows, in order; in a table without sort keys,
-// the partition keys.
+// wantSorts checks the base sort keys of a query's rows, in order; without sort keys, partitions'.
 func (r *rig) wantSorts(q store.Query, want ...string) {
 	r.Helper()
 	if got := r.sorts(q.Table, r.rows(q)); !slices.Equal(got, want) {

@@ -12,9 +12,8 @@ import (
 // closes the store before t ends.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
-// Run holds the engine to the contract, each topic on stores of its own and at the same time
-// as the others. On a store whose method Remote returns true, one across a network, it runs
-// the same cases with fewer rounds.
+// Run holds the engine to the contract, each topic on stores of its own and at the same time as the
+// others. A store whose method Remote returns true, across a network, gets fewer rounds.
 func Run(t *testing.T, open Opener) {
 	for _, topic := range []struct {
 		name string
@@ -56,9 +55,8 @@ func Run(t *testing.T, open Opener) {
 	}
 }
 
-// The suite's tables. ledger has expiry and three indexes: one projects some attributes, one
-// projects all and has no sort key, and one swaps the parts of the base key. plain has neither a
-// sort key nor expiry.
+// The suite's tables. ledger has expiry and three indexes: one projects some attributes, one all
+// and has no sort key, one swaps the parts of the base key. plain has no sort key and no expiry.
 const (
 	ledger   = "ledger"
 	byState  = "byState"

@@ -81,10 +81,9 @@ func (r *rig) close() {
 	}
 }
 
-// An AnswerLoser is a store under test whose engine can lose the answer to a commit. After
-// LoseAnswers the engine gets no answer to a write; done says whether the write is carried
-// out before its answer is lost, if the engine can tell the two apart. restore ends it, if
-// the engine survives it.
+// An AnswerLoser is a store under test whose engine can lose the answer to a commit: after
+// LoseAnswers, to every write. done says whether the write is carried out before, if the engine can
+// tell the two apart. restore ends it, if the engine survives it.
 type AnswerLoser interface {
 	LoseAnswers(done bool) (restore func())
 }
@@ -123,8 +122,7 @@ func testUnknown(t *testing.T, open Opener) {
 	})
 }
 
-// testRefusalClasses has a commit of every refusal: each is of one class, which is not
-// ErrUnknown, and writes nothing.
+// testRefusalClasses has a commit of every refusal: of one class, not ErrUnknown, and no write.
 func testRefusalClasses(r *rig) {
 	r.put(item("a", "1"))
 	good := put(item("b", "1"))

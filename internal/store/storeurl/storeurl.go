@@ -46,8 +46,7 @@ type Options struct {
 // ErrURL is returned for an invalid store URL. Its text shows a valid one.
 var ErrURL = errors.New("bad store URL")
 
-// Open opens the store at the place. The errors are the engine's (store.ErrMissing, ErrLocked,
-// ErrFormat among them).
+// Open opens the store at the place. The errors are the engine's, such as store.ErrMissing.
 func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -143,8 +142,7 @@ type Place struct {
 
 const forms = "want pebble:DIR, dynamodb:?region=REGION or mem:"
 
-// Parse reads a store URL. Its errors are ErrURL, and repeat no part of a URL that could be a
-// password.
+// Parse reads a store URL. Its errors are ErrURL, and show no part that could be a password.
 func Parse(text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
@@ -201,8 +199,7 @@ func parseDynamo(rest string) (Place, error) {
 	return p, nil
 }
 
-// check refuses names invalid in DynamoDB and invalid endpoints. It brings the endpoint into one
-// form.
+// check refuses names and endpoints invalid in DynamoDB, and brings the endpoint into one form.
 func (p *Place) check() (err error) {
 	for _, n := range [...]struct {
 		parameter, value string
