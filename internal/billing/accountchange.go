@@ -1,11 +1,11 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -42,22 +42,14 @@ type AccountChange struct {
 }
 
 func (c AccountChange) check() error {
-	if c.Email != nil {
-		if err := CheckEmail(*c.Email); err != nil {
-			return err
+	changed := func(text *string, check func(string) error) error {
+		if text == nil {
+			return nil
 		}
+		return check(*text)
 	}
-	if c.Locale != nil && *c.Locale != "" {
-		if err := CheckLocale(*c.Locale); err != nil {
-			return err
-		}
-	}
-	if c.TimeZone != nil {
-		if _, err := civil.Zone(*c.TimeZone); err != nil {
-			return Invalid("time_zone", err.Error())
-		}
-	}
-	return nil
+	return cmp.Or(changed(c.Email, CheckEmail), changed(c.TimeZone, checkZone),
+		changed(c.Locale, func(locale string) error { return given(locale, CheckLocale) }))
 }
 
 // UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,

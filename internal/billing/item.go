@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -74,6 +75,22 @@ func attribute[T any](c *codec, name string, p *T, leftOut bool, read func(store
 		c.item.Set(name, write(*p))
 	case !c.writing && !was.IsZero():
 		*p = read(was)
+	}
+}
+
+// inner reads or writes a record in a map; nil is none, and absent. what names it in errors.
+func inner[T any](c *codec, name, what string, p **T, attributes func(*T, *codec)) {
+	in := codec{writing: c.writing}
+	if stored := c.seek(name).Map(); !c.writing && stored != nil {
+		*p, in.stored = new(T), stored
+	}
+	if *p == nil {
+		return
+	}
+	if attributes(*p, &in); c.writing {
+		c.item.Set(name, store.M(in.item))
+	} else if in.err != nil && c.err == nil {
+		c.err = fmt.Errorf("%s: %w", what, in.err)
 	}
 }
 

@@ -2,7 +2,6 @@ package billing
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -47,24 +46,11 @@ type ManualRequest struct {
 	Processed time.Time
 }
 
-func (s *Subscription) manual(c *codec) {
-	inner := codec{stored: c.seek(schema.Manual).Map(), writing: c.writing}
-	if !c.writing && inner.stored != nil {
-		s.Manual = new(ManualRequest)
-	}
-	if s.Manual == nil {
-		return
-	}
-	m := s.Manual
-	inner.amount(schema.Amount, "manual payment", &m.Amount)
-	text(&inner, schema.Note, &m.Note)
-	inner.number(schema.Period, &m.Period)
-	inner.instant(schema.ProcessedDate, &m.Processed)
-	if c.writing {
-		c.item.Set(schema.Manual, store.M(inner.item))
-	} else if inner.err != nil && c.err == nil {
-		c.err = fmt.Errorf("manual payment: %w", inner.err)
-	}
+func (m *ManualRequest) attributes(c *codec) {
+	c.amount(schema.Amount, "manual payment", &m.Amount)
+	text(c, schema.Note, &m.Note)
+	c.number(schema.Period, &m.Period)
+	c.instant(schema.ProcessedDate, &m.Processed)
 }
 
 // An Attempt is one declined attempt.
@@ -98,6 +84,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.date(schema.RetryDate, &o.Retry)
 	text(c, schema.SKU, &o.SKU)
 	text(c, schema.State, &o.State)
+	o.Attempt = max(1, o.Attempt)
 }
 
 // list reads or writes a list, and leaves out an empty one.

@@ -6,7 +6,6 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // A Plan is an SKU and its amount, for the periods due on a day or later.
@@ -20,22 +19,6 @@ func (p *Plan) attributes(c *codec) {
 	c.amount(schema.Amount, "pending change", &p.Amount)
 	c.date(schema.FromDate, &p.From)
 	text(c, schema.SKU, &p.SKU)
-}
-
-// pending reads or writes the pending change.
-func (s *Subscription) pending(c *codec) {
-	inner := codec{writing: c.writing}
-	if stored := c.seek(schema.Pending).Map(); !c.writing && stored != nil {
-		s.Pending, inner.stored = new(Plan), stored
-	}
-	if s.Pending == nil {
-		return
-	}
-	if s.Pending.attributes(&inner); c.writing {
-		c.item.Set(schema.Pending, store.M(inner.item))
-	} else if inner.err != nil && c.err == nil {
-		c.err = inner.err
-	}
 }
 
 // sku reads or writes what is subscribed to: the SKU of the key, until a change of the plan.

@@ -147,15 +147,11 @@ func wholeNumber(into *int, text string, least, most int) bool {
 
 func isText(string) bool         { return true } // Set checks every text
 func isAddress(text string) bool { return CheckEmail(text) == nil }
+func isTimeOfDay(s string) bool  { return areTimes([]string{s}) }
 
 func isMailbox(text string) bool {
 	a, err := mail.ParseAddress(text)
 	return err == nil && isAddress(a.Address)
-}
-
-func isTimeOfDay(text string) bool {
-	_, err := schedule.Parse([]string{text}, "UTC")
-	return err == nil
 }
 
 func isZone(text string) bool {

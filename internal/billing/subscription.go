@@ -201,10 +201,10 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	text(c, schema.LastCharge, &s.LastCharge)
 	s.last(c, schema.LastPaymentDate, &s.LastPayment)
 	s.last(c, schema.LastReminderDate, &s.LastReminder)
-	s.manual(c)
+	inner(c, schema.Manual, "manual payment", &s.Manual, (*ManualRequest).attributes)
 	s.next(c, schema.NextPaymentDate, &s.NextPayment)
 	s.next(c, schema.NextReminderDate, &s.NextReminder)
-	s.openPeriod(c)
+	inner(c, schema.OpenPeriod, "open period", &s.Open, (*OpenPeriod).attributes)
 	c.only(schema.PK, t.key.PK)
 	c.count(schema.Paid, &s.Paid, 0)
 	text(c, schema.Parked, &s.Parked)
@@ -212,7 +212,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.textOrNumber(schema.PaymentAmount, &t.amount)
 	c.textOrNumber(schema.PaymentDay, &t.day)
 	s.details(c, t)
-	s.pending(c)
+	inner(c, schema.Pending, "pending change", &s.Pending, (*Plan).attributes)
 	c.count(schema.Period, &s.Period, 0)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
@@ -239,22 +239,6 @@ func (s *Subscription) last(c *codec, name string, p *time.Time) {
 func (s *Subscription) next(c *codec, name string, p *civil.Date) {
 	attribute(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, IndexDate(v.Str())) },
 		func(d civil.Date) store.Value { return store.S(placed(d, s.Name, s.Shards)) })
-}
-
-func (s *Subscription) openPeriod(c *codec) {
-	inner := codec{writing: c.writing}
-	if stored := c.seek(schema.OpenPeriod).Map(); !c.writing && stored != nil {
-		s.Open, inner.stored = new(OpenPeriod), stored
-	}
-	if s.Open == nil {
-		return
-	}
-	if s.Open.attributes(&inner); c.writing {
-		c.item.Set(schema.OpenPeriod, store.M(inner.item))
-	} else if inner.err != nil && c.err == nil {
-		c.err = fmt.Errorf("open period: %w", inner.err)
-	}
-	s.Open.Attempt = max(1, s.Open.Attempt)
 }
 
 // details keeps the members of other tools, but no card number.
