@@ -122,10 +122,10 @@ func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string
 		return billing.Card{}, billing.ErrNoWallet
 	}
 	card, err := w.Attach(ctx, payer, method)
-	if err != nil {
-		return card, err
+	if err == nil {
+		err = billing.CheckMethod(card.Method)
 	}
-	return card, billing.CheckMethod(card.Method)
+	return card, err
 }
 
 // customer returns the account with a customer at the processor, and makes one if it has none. If
@@ -194,15 +194,12 @@ func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.C
 
 // cardName describes the card of the open period's method to people; "": the processor does not.
 func (e *Engine) cardName(ctx context.Context, o *billing.OpenPeriod) string {
-	w, ok := e.proc.(billing.Wallet)
-	if !ok {
-		return ""
+	if w, ok := e.proc.(billing.Wallet); ok {
+		if card, err := w.Card(ctx, o.Payer.At, o.Method); err == nil {
+			return card.String()
+		}
 	}
-	card, err := w.Card(ctx, o.Payer.At, o.Method)
-	if err != nil {
-		return ""
-	}
-	return card.String()
+	return ""
 }
 
 // passing reports whether the same question may be answered later.

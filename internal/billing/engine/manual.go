@@ -26,10 +26,7 @@ func (m *ManualPayment) check() error {
 	if m.Period != nil && *m.Period < 0 {
 		return billing.Invalid("period", "want 0 or more, as receipt list and subscription show have it")
 	}
-	if err := billing.CheckText("key", m.Key, billing.MaxID); err != nil {
-		return err
-	}
-	return billing.CheckText("note", m.Note, billing.MaxText)
+	return cmp.Or(billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
 }
 
 // taken returns when it was taken: now, or on an earlier day of the subscription. Then it is its first

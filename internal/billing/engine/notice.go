@@ -14,33 +14,34 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// notice returns the outbox row of the notice, or none for an account without an address. It must
-// be in the commit of the reported event. o is the open period, or nil for the next one.
-func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod,
-	rec *billing.Receipt) []store.Write {
+// notice returns the row of the notice, as mail does. It must be in the commit of the reported event.
+// o is the open period, or nil for the next one.
+func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []store.Write {
+	return e.mail(s, e.effect(kind, s, o, rec))
+}
+
+// mail returns the outbox row of the effect, or none for an account without an address.
+func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []store.Write {
 	if s.Email == "" {
 		return nil
 	}
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, e.effect(kind, s, o, rec))}
+	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 }
 
 // reminder is the notice of the next payment. It names the card, if known, or the lack of one.
 func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing.Card, noMethod bool) []store.Write {
-	if s.Email == "" {
-		return nil
-	}
 	f := e.effect(outbox.KindReminder, s, nil, nil)
 	if noMethod {
 		f.Data[outbox.DataNoMethod] = "true"
 	}
-	if card == nil {
-		return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
+	if card == nil || s.Email == "" {
+		return e.mail(s, f)
 	}
 	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), card.LastMonth()
 	if card.ExpiredOn(due) {
 		f.Data[outbox.DataCardExpired] = "true"
 	}
-	return append([]store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, e.cardExpires(s, due, card)...)
+	return append(e.mail(s, f), e.cardExpires(s, due, card)...)
 }
 
 // cardExpires is the notice of a card that can take the payment due, and not the one after it. It is
@@ -56,7 +57,7 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *bill
 	f.ID += "/" + s.CardTold
 	f.Data[outbox.DataCard], f.Data[outbox.DataCardExpires] = card.String(), s.CardTold
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(s.Period+1), following.String()
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
+	return e.mail(s, f)
 }
 
 // cancelled ends the subscription for good, in memory. It returns the row of the notice of it.
@@ -89,11 +90,10 @@ func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]sto
 	f.Data[outbox.DataPeriod], f.Data[outbox.DataDueDate] = strconv.Itoa(r.Period), ""
 	f.Data[outbox.DataProcessed], f.Data[outbox.DataCharge] = billing.TodayIn(s.TimeZone, r.Processed).String(), r.Ref
 	setAmount(f.Data, r.Amount)
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, nil
+	return e.mail(s, f), nil
 }
 
-func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod,
-	rec *billing.Receipt) outbox.Effect {
+func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) outbox.Effect {
 	sku, amount, period := s.SKU, s.Amount, s.Period
 	if o != nil {
 		sku, period = s.SKUOf(o), o.Period

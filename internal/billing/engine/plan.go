@@ -37,7 +37,7 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 	if amount != was.Amount {
 		f.Data[outbox.DataBefore] = was.Amount.Decimal()
 	}
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}, nil
+	return e.mail(s, f), nil
 }
 
 // samePlan reports whether both have the same plan, and the same pending one.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -96,25 +97,32 @@ func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in bil
 	return e.Put(ctx, s, e.bookCharge(s, in, p.Period, p.SKU, p.Due, billing.TodayIn(s.TimeZone, e.Now()))...)
 }
 
-// stopCollecting cancels the intent of the past period that is collected, and ends that: the charge
-// to be adopted comes first.
+// stopCollecting ends the collecting of a past period: the charge to be adopted comes first.
 func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
-	in, err := e.proc.Cancel(ctx, s.Open.Ref)
+	canceled, err := e.cancelOther(ctx, s, today)
 	switch {
-	case err != nil:
-		return err
-	case in.State == billing.Succeeded:
-		_, err = e.settle(ctx, s, in, today)
-	case in.State == billing.Canceled && s.Manual != nil:
+	case canceled && s.Manual != nil:
 		_, err = e.endManual(ctx, s, today)
-	case in.State == billing.Canceled:
+	case canceled:
 		_, err = e.endPast(ctx, s, today, "another charge of the processor came before it")
-	default:
-		err = fmt.Errorf("payment intent %s, which collects period %d, is %s: %w", s.Open.Ref, s.Open.Period, in.State,
-			billing.ErrState)
 	}
 	return err
+}
+
+// cancelOther cancels the open period's intent, which stands in the way of the charge to be adopted. It
+// settles one that was paid, and returns false.
+func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today civil.Date) (canceled bool, err error) {
+	in, err := e.proc.Cancel(ctx, s.Open.Ref)
+	switch {
+	case err != nil || in.State == billing.Canceled:
+		return err == nil, err
+	case in.State == billing.Succeeded:
+		_, err = e.settle(ctx, s, in, today)
+		return false, err
+	}
+	return false, fmt.Errorf("payment intent %s, of period %d, stands in its place and is %s: %w", s.Open.Ref,
+		s.Open.Period, in.State, billing.ErrState)
 }
 
 // adoptInto takes one step towards the charge: it cancels another intent bound to the period,
@@ -122,16 +130,8 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
-		other, err := e.proc.Cancel(ctx, s.Open.Ref)
-		switch {
-		case err != nil:
+		if canceled, err := e.cancelOther(ctx, s, today); !canceled {
 			return err
-		case other.State == billing.Succeeded:
-			_, err = e.settle(ctx, s, other, today)
-			return err
-		case other.State != billing.Canceled:
-			return fmt.Errorf("payment intent %s, which stands in its place, is %s: %w", s.Open.Ref, other.State,
-				billing.ErrState)
 		}
 	}
 	if s.Period < in.Tag.Period && s.Manual != nil {

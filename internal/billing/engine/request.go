@@ -201,7 +201,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case r == billing.RequestPause && s.Altered() != "":
 			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
-			return nil, beingCancelled(s)
+			return nil, refusal(s, " is being cancelled")
 		case s.Open == nil:
 			return closed(s, today)
 		case s.Requested == billing.RequestManual:
@@ -238,7 +238,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 		s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 			switch {
 			case s.Requested == billing.RequestCancel:
-				return nil, beingCancelled(s)
+				return nil, refusal(s, " is being cancelled")
 			case s.Requested == billing.RequestPause:
 				s.Requested = billing.RequestNone
 				return nil, nil
@@ -308,10 +308,6 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 	}
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	return writes
-}
-
-func beingCancelled(s *billing.Subscription) error {
-	return refusal(s, " is being cancelled")
 }
 
 // voidBefore records the periods due before the day as void, in memory, as many as one commit takes.

@@ -207,14 +207,11 @@ func (e *Engine) collectUntil(today civil.Date) civil.Date {
 
 // failed returns the notice of the open period's failure. until is CollectUntil of its record.
 func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until civil.Date) []store.Write {
-	if s.Email == "" {
-		return nil
-	}
 	f := e.effect(outbox.KindFailed, s, o, nil)
 	if !until.IsZero() {
 		f.Data[outbox.DataCollect] = until.String()
 	}
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
+	return e.mail(s, f)
 }
 
 // revive is reactivate for a new payment method, which collects the period that failed before if its

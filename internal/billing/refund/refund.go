@@ -87,10 +87,7 @@ func (o *Order) check() error {
 		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", billing.Duplicate, billing.Fraudulent,
 			billing.RequestedByCustomer))
 	}
-	if err := billing.CheckText("key", o.Key, billing.MaxID); err != nil {
-		return err
-	}
-	return billing.CheckText("charge", o.Charge, billing.MaxID)
+	return cmp.Or(billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))
 }
 
 // refundID is the same for the same order. An order for the rest has no amount in its id:
