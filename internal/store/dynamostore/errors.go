@@ -115,19 +115,14 @@ type Pace struct {
 	told func(error)      // hears why an attempt failed when the waits have come to Longest; may be nil
 }
 
-func defaultPace() Pace {
-	return Pace{Attempt: 10 * time.Second, Total: 40 * time.Second, First: 25 * time.Millisecond, Longest: 2 * time.Second}
-}
-
 // maxTotal keeps all sendings within the ten minutes for which DynamoDB knows a client token.
 const maxTotal = 5 * time.Minute
 
 func (p Pace) orDefault() Pace {
-	d := defaultPace()
-	p.Attempt = cmp.Or(max(p.Attempt, 0), d.Attempt)
-	p.Total = min(cmp.Or(max(p.Total, 0), d.Total), maxTotal)
-	p.First = cmp.Or(max(p.First, 0), d.First)
-	p.Longest = cmp.Or(max(p.Longest, 0), d.Longest)
+	p.Attempt = cmp.Or(max(p.Attempt, 0), 10*time.Second)
+	p.Total = min(cmp.Or(max(p.Total, 0), 40*time.Second), maxTotal)
+	p.First = cmp.Or(max(p.First, 0), 25*time.Millisecond)
+	p.Longest = cmp.Or(max(p.Longest, 0), 2*time.Second)
 	return p
 }
 

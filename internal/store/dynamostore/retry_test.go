@@ -74,7 +74,7 @@ func TestRetry_EndsWithTheCallersDeadline(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	tries(t, defaultPace(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy },
+	tries(t, Pace{}.orDefault(), deadline, func(int, context.Context) (verdict, error) { return lost, errBusy },
 		func(v verdict, _ error, starts []time.Duration) {
 			if last := starts[len(starts)-1]; v != lost || last > time.Second {
 				t.Errorf("%v, the last attempt at %s", v, last)
@@ -128,7 +128,8 @@ func TestRetry_AnAttemptHasItsLimit(t *testing.T) {
 }
 
 func TestPace_Default(t *testing.T) {
-	if got := (Pace{}).orDefault(); !reflect.DeepEqual(got, defaultPace()) {
+	if got := (Pace{}).orDefault(); !reflect.DeepEqual(got, Pace{Attempt: 10 * time.Second, Total: 40 * time.Second,
+		First: 25 * time.Millisecond, Longest: 2 * time.Second}) {
 		t.Errorf("the zero Pace is %+v", got)
 	}
 	if got := (Pace{Total: time.Hour}).orDefault(); got.Total > 10*time.Minute {

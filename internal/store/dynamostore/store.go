@@ -28,10 +28,7 @@ type Options struct {
 	Tables []store.Table
 	// Now is the clock for expiry; nil is time.Now.
 	Now func() time.Time
-	// Region and Endpoint locate the tables; for "" the SDK's default chain
-	// decides. They do not count when there is a Client.
-	Region, Endpoint string
-	// Client is made by Dial; nil dials.
+	// Client is made by Dial.
 	Client *dynamodb.Client
 	// Pace bounds the retries; a zero field has its default.
 	Pace Pace
@@ -55,8 +52,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns a store of these tables. It sends no request to DynamoDB; looking for
-// credentials may ask where they come from.
+// Open returns a store of these tables. It sends no request.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	schema, err := store.NewSchema(o.Tables...)
 	if err != nil {
@@ -67,11 +63,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Client == nil {
-		if o.Client, err = Dial(ctx, o.Region, o.Endpoint); err != nil {
-			return nil, err
-		}
 	}
 	s := &Store{schema: schema, client: o.Client, now: o.Now, pace: o.Pace.orDefault(), log: o.Logger}
 	var once sync.Once // told once: a run of an hour need not be told again

@@ -165,7 +165,10 @@ const (
 )
 
 func code(err error) string {
-	if e, ok := errors.AsType[coded](err); ok {
+	if e, ok := errors.AsType[interface {
+		error
+		ErrorCode() string
+	}](err); ok {
 		return e.ErrorCode()
 	}
 	return ""
@@ -173,12 +176,6 @@ func code(err error) string {
 
 // Denied reports whether the error is the service's AccessDeniedException.
 func Denied(err error) bool { return code(err) == accessDenied }
-
-// coded is an error of the service.
-type coded interface {
-	error
-	ErrorCode() string
-}
 
 // patient retries a request whatever the client does: all of this package may be repeated.
 func patient(o *dynamodb.Options) {
