@@ -274,12 +274,9 @@ func (t *table) sample(line int, fields []string) bool {
 		}
 		attributes[name] = a
 	}
-	b, err := json.Marshal(maskValue(shown, maskText))
-	if err != nil {
-		b = nil // unreachable: it is made of texts
-	}
+	text := string(appendJSON(nil, maskValue(shown, maskText)))
 	if reason != "" {
-		return t.rejectRow(line, string(b), []problem{{schema.PaymentDetails, reason}})
+		return t.rejectRow(line, text, []problem{{schema.PaymentDetails, reason}})
 	}
-	return t.items.yieldItem(line, newItem(attributes), string(b))
+	return t.items.yieldItem(line, newItem(attributes), text)
 }

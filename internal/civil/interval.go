@@ -79,7 +79,10 @@ func ParseInterval(s string) (Interval, error) {
 	var i Interval
 	switch len(words) {
 	case 1:
-		i = namedInterval(words[0])
+		var ok bool
+		if i, ok = named[words[0]]; !ok {
+			i = Interval{N: 1, Unit: unitNamed(words[0])}
+		}
 	case 2:
 		// No sign and no underscore. The largest number stands for all beyond it.
 		n, err := strconv.ParseUint(words[0], 10, 31)
@@ -98,20 +101,9 @@ func ParseInterval(s string) (Interval, error) {
 	return i, nil
 }
 
-func namedInterval(word string) Interval {
-	switch word {
-	case "weekly":
-		return Interval{N: 1, Unit: Week}
-	case "monthly":
-		return Interval{N: 1, Unit: Month}
-	case "quarterly":
-		return Interval{N: 3, Unit: Month}
-	case "yearly", "annual":
-		return Interval{N: 1, Unit: Year}
-	default:
-		return Interval{N: 1, Unit: unitNamed(word)}
-	}
-}
+// named are the intervals with a name of their own.
+var named = map[string]Interval{"weekly": {1, Week}, "monthly": {1, Month}, "quarterly": {3, Month}, "yearly": {1, Year},
+	"annual": {1, Year}}
 
 func unitNamed(word string) Unit {
 	for _, u := range [...]Unit{Week, Month, Year} {

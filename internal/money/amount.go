@@ -124,7 +124,7 @@ func (a Amount) String() string {
 // "¥500", "-£5.00", "CHF 12.00". A currency without a symbol that means it
 // alone goes by its code. The form is for reading only; nothing parses it.
 func (a Amount) Format() string {
-	prefix := a.currency.symbol()
+	prefix := entries[a.currency.index].symbol
 	if prefix == "" {
 		prefix = a.currency.String() + " "
 	}

@@ -112,9 +112,6 @@ func (c Currency) String() string {
 	return c.Code()
 }
 
-// symbol returns the sign before a number written for people, and "" if the code is used instead.
-func (c Currency) symbol() string { return entries[c.index].symbol }
-
 // example returns an amount in the form that Parse wants.
 func (c Currency) example() string {
 	if c.Exponent() == 0 {
