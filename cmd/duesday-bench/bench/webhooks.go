@@ -74,7 +74,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables, verifyOnly bo
 		return err
 	}
 	w.service, err = tracking.Open(ctx, tracking.Options{Store: w.store, Tables: tables, Installation: installation,
-		Own: stripefake.DefaultAccount, Decode: event.Decode, Finder: nobody{}, Seller: nobody{}})
+		Own: stripefake.DefaultAccount, Decode: event.Decode, Finder: nobody{}, Seller: nobody{templates: w.templates}})
 	if err != nil {
 		return err
 	}
@@ -226,6 +226,7 @@ func (answers) Ingest(context.Context, []byte, tracking.Origin) (tracking.Verdic
 type nobody struct {
 	tracking.Finder
 	tracking.Seller
+	templates []template // whose objects are as old as those that it sells
 }
 
 // Connected implements tracking.Finder.
@@ -235,14 +236,14 @@ func (nobody) Connected(context.Context, string) error { return nil }
 func (nobody) Check(tracking.Order) error { return nil }
 
 // Sell implements tracking.Seller.
-func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {
+func (s nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, error) {
 	n, err := strconv.Atoi(o.Customer[len(o.Customer)-10:])
 	if err != nil {
 		return tracking.Sale{}, err
 	}
 	payment := tracking.Object{Kind: tracking.KindPayment, ID: stripeID("pi", n), Status: "requires_payment_method",
 		Tag: o.Tag, Fetched: true,
-		Amount: 4900, Currency: "USD", Customer: o.Customer, InvoiceTold: true}
+		Created: s.templates[0].made, Amount: 4900, Currency: "USD", Customer: o.Customer, InvoiceTold: true}
 	if o.Kind == tracking.Legacy {
 		return tracking.Sale{Objects: []tracking.Object{payment}, Customer: o.Customer}, nil
 	}
@@ -250,7 +251,7 @@ func (nobody) Sell(_ context.Context, o tracking.Order, _ bool) (tracking.Sale, 
 	payment.Subscription, payment.Invoice = stripeID("sub", n), stripeID("in", n)
 	return tracking.Sale{Customer: o.Customer, Objects: []tracking.Object{payment,
 		{Kind: tracking.KindSubscription, ID: payment.Subscription, Status: "active", Tag: o.Tag, Fetched: true,
-			Customer: o.Customer}}}, nil
+			Created: s.templates[1].made, Customer: o.Customer}}}, nil
 }
 
 // firstInvoice is the number of the first invoice that events are about, and of its payment: above

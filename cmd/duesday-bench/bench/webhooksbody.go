@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
@@ -43,6 +44,7 @@ const (
 type template struct {
 	body []byte
 	at   [slots][]int // where each of a slot's values begins; of an id, where its digits do
+	made time.Time    // of the object
 }
 
 // text puts the value of a slot, which always has the same length, into a copy of the body.
@@ -121,6 +123,7 @@ func newTemplate(body []byte, values map[slot]string) (template, error) {
 		Data    struct {
 			Object struct {
 				ID, Object string
+				Created    int64
 				Payment    string `json:"payment_intent"`
 			}
 		}
@@ -132,7 +135,7 @@ func newTemplate(body []byte, values map[slot]string) (template, error) {
 	if e.Data.Object.Object == "invoice" {
 		values[slotInvoice], values[slotPayment] = e.Data.Object.ID, e.Data.Object.Payment
 	}
-	var t template
+	t := template{made: time.Unix(e.Data.Object.Created, 0)}
 	for s, value := range values {
 		if prefix, _, ok := strings.Cut(value, "_fake"); ok {
 			long := stripeID(prefix, int(s))
