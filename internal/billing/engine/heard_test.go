@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store/storetest"
 )
@@ -101,5 +102,36 @@ func TestHeard_CrashAtEveryPoint(t *testing.T) {
 				t.Errorf("only %d points were hit", hits)
 			}
 		}
+	}
+}
+
+// TestProcessingForDays: while the bank decides, neither the daily runs, nor a person, nor a new method
+// charges again, over the next due date too. Paid then, the next period is charged; bounced, the retry is.
+func TestProcessingForDays(t *testing.T) {
+	for ok, after := range map[bool][]string{true: {"2024-03-06", "2024-03-06"}, // paid, and the next period
+		false: {"2024-03-06", "2024-03-06", "2024-03-06"}} { // bounced, by the new card, and the next period
+		w := newWorld("2024-01-31T09:00", planted{})
+		n := w.create(one("2024-01-31", method("pm_sandbox_processing")))
+		w.start().run(civil.Date{})
+		ref := w.sub(n).Open.Ref
+		for day := range 35 {
+			w.tomorrow()
+			w.start().run(civil.Date{})
+			mustNot(t, w.start().Heard(t.Context(), n.Account, n.ID, ref))
+			_, _, _ = w.start().CollectNow(t.Context(), n)
+			_, _, _ = w.start().ChargeParked(t.Context(), n)
+			_, _ = w.start().ChargePeriod(t.Context(), n, engine.PeriodCharge{})
+			if day == 5 {
+				w.newMethod(n, "pm_card_visa")
+			}
+		}
+		equal(t, w.attempts(), []string{"2024-01-31"})
+		mustNot(t, w.box.Finish(ref, ok))
+		for range 10 {
+			w.start().run(civil.Date{})
+			w.tomorrow()
+		}
+		equal(t, w.attempts(), append([]string{"2024-01-31"}, after...))
+		w.report(t)
 	}
 }
