@@ -116,8 +116,8 @@ func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, sinc
 }
 
 // untold counts the changed objects without an event. An event that has not come yet, or that waits
-// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any. If only
-// a thin event tells of an object, the rounds list the account's thin events from now on.
+// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any. If
+// only a thin event tells of an object, the rounds list the account's thin events from now on.
 func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now time.Time, changed []string) int {
 	if len(changed) == 0 {
 		return 0
