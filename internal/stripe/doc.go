@@ -15,8 +15,7 @@
 // # Files
 //
 //   - processor.go: the Processor, its options, and lists to their end
-//   - charge.go: open, look up, cancel, list; confirm.go: take the money, or make a page
+//   - charge.go: open, look up, cancel, list; confirm.go: take the money, or note why not
 //   - intent.go: the meaning of Stripe's intent, and the names and marks of ours
-//   - note.go: attempts that Stripe refuses without a trace
 //   - wallet.go, refund.go: the other contracts of package billing
 package stripe

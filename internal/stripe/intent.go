@@ -150,7 +150,7 @@ const (
 	metaPeriod       = "duesday_period"
 	metaGeneration   = "duesday_generation"
 	metaRefund       = "duesday_refund"
-	metaAttempt      = "duesday_attempt" // the note of note.go
+	metaAttempt      = "duesday_attempt" // a note
 )
 
 // maxMetadata is the most characters of a value at Stripe.

@@ -5,9 +5,9 @@
 // an answer it decides only whether to send the same request again at once.
 //
 //   - client.go: options, the Client and its key; ask.go: requests with raw answers
-//   - sender.go, transport.go: one request and its sends; retry.go: when it is sent again
-//   - budget.go: the number of requests a second; share.go: of several processes together
-//   - classify.go: the meaning of an answer; error.go: its error
+//   - sender.go, transport.go: one request, and when it is sent again
+//   - budget.go: the number of requests a second, also of several processes together
+//   - classify.go: the meaning of an answer, and its error
 //   - currency.go: amounts as Stripe writes them, and their limits
 //   - id.go: ids, addresses and times as Stripe writes them
 package api
