@@ -16,8 +16,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control controls a fake in another process. Do sends what Identity lists
-// and no method here sends.
+// A Control controls a fake in another process. Do sends what no method here sends.
 type Control struct {
 	Base string       // http://127.0.0.1:12111
 	HTTP *http.Client // nil: http.DefaultClient

@@ -60,12 +60,10 @@ func (f *Fake) CloseDispute(id, status string) error {
 	return f.act("dispute", id, func(c payment.Call, o shape.Object) error { return c.CloseDispute(o, status) })
 }
 
-// Connect connects a new or a disconnected account to the platform; "": DefaultAccount. The
-// platform's Connect endpoints get the event.
+// Connect connects an account to the platform ("": DefaultAccount), whose endpoints get the event.
 func (f *Fake) Connect(id, platform string) error { return f.api.Connect(id, platform) }
 
-// Disconnect makes the connected account leave its platform, whose Connect endpoints get the
-// event. The account's objects stay.
+// Disconnect makes the account leave its platform, and emits the event. Its objects stay.
 func (f *Fake) Disconnect(id string) error { return f.api.Disconnect(id) }
 
 // SetVersion sets the account's default version of the API. A connected one has its platform's.
@@ -77,8 +75,7 @@ func (f *Fake) Revoke(key string) error { return f.api.Revoke(key, true) }
 // Restore takes Revoke back.
 func (f *Fake) Restore(key string) error { return f.api.Revoke(key, false) }
 
-// Roll gives a webhook endpoint a new secret, and returns it. The old one signs beside it for
-// 24 hours of the fake's clock.
+// Roll returns a new secret of a webhook endpoint. For 24 hours of the fake's clock both sign.
 func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.Roll(endpoint) }
 
 // An Event is one of the fake's events.

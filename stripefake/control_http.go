@@ -274,8 +274,7 @@ func inJSON(t reflect.Type) string {
 
 const jsonType = "application/json"
 
-// readJSON reads the body of a control request. It insists on the content type, because a page in
-// a browser cannot send that without asking.
+// readJSON reads the body of a control request, of a content type that no page in a browser can send.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return errors.New("the content type has to be " + jsonType + ": with curl, -H 'Content-Type: " + jsonType + "'")

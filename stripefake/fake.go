@@ -19,11 +19,9 @@ type Options struct {
 	Real     func() time.Time // the clock of the rate limit and of the pauses between webhooks; nil: time.Now
 	Keys     []Key            // nil: DefaultKeys
 	Webhooks []Webhook        // endpoints of DefaultAccount, for events of every type and both modes
-	// Connected are the ids of accounts connected to DefaultAccount from the start, without an
-	// event. Each must pass CheckAccount.
+	// Connected are accounts connected to DefaultAccount without an event. Each must pass CheckAccount.
 	Connected []string
-	// Transport sends the webhooks, for receivers without a port or with a certificate of their
-	// own; nil: http.DefaultTransport.
+	// Transport sends the webhooks; nil: http.DefaultTransport.
 	Transport http.RoundTripper
 	Log       *slog.Logger // nil discards
 	Events    EventForm    // in which events are made; "": SnapshotEvents. It must pass Check.
@@ -66,8 +64,7 @@ func DefaultKeys() []Key {
 	}
 }
 
-// A Fake is Stripe's API. It is safe for concurrent use: requests wait side by side, and are
-// carried out one at a time, under one lock.
+// A Fake is Stripe's API. It is safe for concurrent use, and carries out one request at a time.
 type Fake struct {
 	api     *api.Fake
 	control http.Handler

@@ -19,8 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// kinds maps the errors of packages below to HTTP; the first match counts. Any other error is 503
-// without a detail.
+// kinds maps errors to HTTP; the first match counts. Any other error is 503 without a detail.
 var kinds = [...]struct {
 	is     error
 	status int
@@ -68,8 +67,7 @@ var (
 		"Stripe refuses the key of this server, and nothing was charged: its operator has to replace the key"}
 )
 
-// faultOf returns the answer to an error, and whether the error is known. An unknown error is
-// shown to the log alone.
+// faultOf returns the answer to an error, and whether it is known. Others are for the log alone.
 func faultOf(err error) (status int, f fault, known bool) {
 	if e, ok := errors.AsType[*refusal](err); ok {
 		return e.status, fault{Text: e.text, Code: e.code}, true

@@ -21,8 +21,7 @@ type Record interface {
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
 }
 
-// events are the stored events that the parameters ask for. One index answers; all else is looked
-// at in each row.
+// events are the events that the parameters ask for: by one index, and a look at each row.
 func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), After: q.after,
 		Whole: true}

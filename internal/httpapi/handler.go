@@ -170,8 +170,7 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// routeOf names the route of a request for the log: never the path itself, in which callers
-// can write anything.
+// routeOf names the route for the log: never the path, in which callers can write anything.
 func routeOf(r *http.Request) string {
 	if r.Pattern == "" {
 		return "none"

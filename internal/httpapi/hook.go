@@ -20,8 +20,7 @@ type Hook struct {
 	Secrets []secret.Text // Stripe's valid signing secrets, any number of them
 }
 
-// A hook has the secrets of pollers, too: those of Stripe, then that of the own poller, then the given
-// one.
+// A hook has all secrets: those of Stripe, then that of the own poller, then the given one.
 type hook struct {
 	Hook
 	all    []secret.Text
@@ -33,8 +32,7 @@ func newHook(h Hook, p *Poll) *hook {
 		p.Given.IsZero()}
 }
 
-// serveHook takes an event. The answer 200 means: it is durable. After any other answer Stripe
-// sends it again.
+// serveHook takes an event. The answer 200 says that it is durable; else Stripe sends it again.
 func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
 	if r.Method != http.MethodPost {
 		return wrongMethod(w, http.MethodPost)
@@ -113,8 +111,7 @@ func (s *server) refuse(r *http.Request, err error) error {
 // PollPath takes the marks of pollers elsewhere.
 const PollPath = "/hooks/poll"
 
-// Poll is what pollers may do, by the secret that signs their requests. They may post events to every
-// hook.
+// Poll is what pollers may do, by the secret that signs; they may post events to every hook.
 type Poll struct {
 	Own   secret.Text // of the poller in this process, which has its events from Stripe
 	Given secret.Text // of pollers elsewhere, which may also post their marks to PollPath

@@ -186,8 +186,7 @@ func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[an
 	return nil
 }
 
-// A part sends a part of the lines. Each has its own time limit: a steady reader may read a list of
-// any length.
+// A part sends a part of the lines, within its own time: a steady reader may read for long.
 type part struct{ http.ResponseWriter }
 
 // Write implements io.Writer.

@@ -27,8 +27,7 @@ const (
 // idForm is the common form of Stripe's ids and ours.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
-// keyForm is the form of our fields' names. Any other name is none of them, though
-// encoding/json would take AMOUNT for amount.
+// keyForm is the form of our fields' names; encoding/json alone would take AMOUNT for amount.
 var keyForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 
 // readForm reads the body of a request into form, which points to a struct.
@@ -43,8 +42,7 @@ func readForm(w http.ResponseWriter, r *http.Request, form any) error {
 	return decodeStrict(body.Bytes(), form)
 }
 
-// decodeStrict reads one JSON object with the fields of form, each at most once, and nothing
-// beside it.
+// decodeStrict reads one JSON object with the fields of form, each at most once, and no more.
 func decodeStrict(text []byte, form any) error {
 	if err := checkShape(text); err != nil {
 		return refusef(http.StatusBadRequest, "json", "the body: %v", err)
@@ -79,8 +77,7 @@ func wanted(name string, t reflect.Type) string {
 	return "an object"
 }
 
-// checkShape wants a single JSON object of valid UTF-8, no name in it twice, and nothing too
-// deep.
+// checkShape wants one JSON object of valid UTF-8, no name twice, and nothing too deep.
 func checkShape(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not valid UTF-8")
@@ -139,8 +136,7 @@ func checkValue(in *json.Decoder, depth int) error {
 	return nil
 }
 
-// params returns the parameters of a request, each of which has to be one of the names, and
-// at most once there.
+// params returns the parameters of a request, each of the names and there at most once.
 func params(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

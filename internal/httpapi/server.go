@@ -60,8 +60,7 @@ type Options struct {
 	// machine reaches the server, and there is no key yet.
 	Metrics http.Handler
 	Open    bool
-	// Proxies are the addresses of proxies that tell the truth in X-Forwarded-For; none: RemoteAddr is
-	// the caller's.
+	// Proxies are the addresses of proxies whose X-Forwarded-For is true; else RemoteAddr counts.
 	Proxies []netip.Prefix
 	// Signed is told of each signature at a hook; nil: nobody is.
 	Signed func(path string, good bool)
@@ -119,8 +118,7 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve serves the handler as listen.Serve does, within the limits of this package, on at most so
-// many connections.
+// Serve is listen.Serve within the limits of this package, on at most so many connections.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, connections int, log *slog.Logger) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}

@@ -232,8 +232,7 @@ func (r *Ring) active(ctx context.Context, name string) (list []*Key, err error)
 	return list, nil
 }
 
-// Revoke ends the one valid key of the name or id, for good. It returns a field.Error if there is
-// none, or more than one.
+// Revoke ends the valid key of the name or id for good. None, or several, are a field.Error.
 func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
 	found, err := r.active(ctx, name)
 	switch {

@@ -15,8 +15,7 @@ import (
 // several drains, and by one of two commits if the answer of the first was lost. Where effects are
 // claimed, the same commit claims the batch, and nothing is written that was not written before.
 
-// A Tally returns the writes that add the sums of rows, by Effect.Sums. They must not hold if
-// anybody has changed the same sums meanwhile.
+// A Tally returns the writes that add Effect.Sums. They must not hold if the same sums have changed.
 type Tally func(ctx context.Context, sums []string) ([]store.Write, error)
 
 // Counting returns the outbox with a drain that adds the sums of rows. Without a tally a drain
@@ -105,8 +104,7 @@ func (o *Outbox) countBatch(ctx context.Context, rows []store.Item) (rest []stor
 	return append(rest, counted...), nil
 }
 
-// add commits the sums of the rows, if none of them has been counted. It returns the rows to be
-// delivered as they then are.
+// add commits the sums of uncounted rows, and returns the rows to be delivered, as they then are.
 func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.Item, err error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -19,8 +19,7 @@ type Report struct {
 	Dead      int // moved to the dead letters
 }
 
-// pageRows is the number of rows read at a time, so that no query stays open during slow
-// deliveries.
+// pageRows is the number of rows read at a time: no query stays open during deliveries.
 const pageRows = 256
 
 // Drain delivers, at least once, every effect that is due when it begins, and deletes it. At
@@ -90,8 +89,7 @@ func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, t
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// feed sends every row that is due now, shard by shard, until the claim is lost. It sends a row with
-// sums when they have been added.
+// feed sends every row that is due now until the claim is lost; one with sums when they are added.
 func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{}) error {
 	send := func(r row) error {
 		select {
@@ -135,8 +133,7 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 	return o.countAndSend(ctx, held, send)
 }
 
-// process delivers, drops, puts off or buries one due row. It returns only errors of the
-// store, which stop the drain.
+// process delivers, drops, puts off or buries one due row. Only errors of the store are returned.
 func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 	it := due.Item
 	e, err := decode(it)
@@ -187,8 +184,7 @@ func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed st
 	return nil, false, fmt.Errorf("claim an effect: %w", err)
 }
 
-// attempt asks the guard and delivers. It turns a panic into an error: one effect must not
-// end the process that delivers all the others.
+// attempt asks the guard and delivers. A panic is an error: one effect must not end all the others.
 func (o *Outbox) attempt(ctx context.Context, e Effect) (wanted bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

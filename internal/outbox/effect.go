@@ -18,8 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Queue is a part of the outbox with its own deliverer, which does not see the other
-// queues. The zero Queue is Mail.
+// A Queue is a part of the outbox with a deliverer of its own. The zero Queue is Mail.
 type Queue string
 
 // The queues.
@@ -43,8 +42,7 @@ type Effect struct {
 	Sums    string            // what its cause adds to the sums of money, until it has been added; see Counting
 }
 
-// The kinds of effects. The writer and the deliverer of an effect do not know each other;
-// they share these words.
+// The kinds of effects, by which a writer and a deliverer understand each other.
 const (
 	KindReceipt        = "receipt"         // a payment was taken
 	KindReminder       = "reminder"        // a payment will be taken
@@ -155,8 +153,7 @@ func Write(table string, e Effect) store.Write {
 	return w
 }
 
-// setFailure records the failed tries and the reason. Zero tries and an empty reason remove
-// their attributes.
+// setFailure records the failed tries and the reason. Zero and "" remove their attributes.
 func setFailure(it *store.Item, tries int, reason string) {
 	it.Remove(schema.Tries)
 	if tries > 0 {

@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrPermanent marks, by errors.Is, an effect that no repetition can deliver. It goes to the
-// dead letters at once.
+// ErrPermanent marks an effect that no repetition can deliver. It is a dead letter at once.
 var ErrPermanent = errors.New("undeliverable")
 
 // A Deliverer carries out effects. It is called from several goroutines and may get one effect more
@@ -40,8 +39,7 @@ type Outbox struct {
 	tally   Tally         // nil: nothing is counted
 }
 
-// New returns the outbox of the queue Mail in table t of s. An effect becomes due by the
-// clock now. A nil guard wants every effect.
+// New returns the outbox of the queue Mail in table t of s, by the clock now. A nil guard wants all.
 func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guard) *Outbox {
 	return &Outbox{store: s, table: t, now: now, deliver: d, guard: g}
 }
@@ -144,8 +142,7 @@ func (o *Outbox) moved(it store.Item, to store.Key) []store.Write {
 	return []store.Write{store.Delete(o.table.Name, from), store.Put(o.table.Name, it)}
 }
 
-// bury moves the row to the dead letters. It keeps every attribute: a later version may be
-// able to read a row that this one cannot.
+// bury moves the row to the dead letters, with every attribute: a later version may read it.
 func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason error, r *Report) error {
 	dead := it.Clone()
 	setFailure(&dead, tries, reason.Error())
@@ -217,9 +214,8 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	return nil
 }
 
-// Waiting yields every undelivered effect: first the live ones, shard by
-// shard, then the dead letters. Of an unreadable one it yields the readable attributes. It
-// yields an error at most once, last.
+// Waiting yields every undelivered effect, dead letters last. Of an unreadable one it yields the
+// readable attributes. It yields an error at most once, last.
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
 	var partitions []string
 	for n := range shards {

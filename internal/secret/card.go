@@ -9,9 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The lengths of a card number, in digits. A bare number of 13 digits is more often a
-// telephone number or a timestamp than one of Visa's old cards, so only payment-method fields
-// are searched for it.
+// The lengths of a card number, in digits. A bare number of 13 digits is more often a telephone number
+// or a timestamp than one of Visa's old cards, so only payment-method fields are searched for it.
 const (
 	minDigits       = 14
 	minMethodDigits = 13
@@ -31,9 +30,8 @@ func HasCardInMethod(text string) bool {
 	return longNumber.MatchString(text) || len(find(text, minMethodDigits)) > 0
 }
 
-// MaskCards replaces the digits of every card number in the text by stars, except the last
-// four. Typed texts go through it before they are shown, logged or stored. The returned text
-// has no card number.
+// MaskCards replaces the digits of every card number in the text by stars, except the last four. Typed
+// texts go through it before they are shown, logged or stored. The result has none.
 func MaskCards(text string) string { return maskAll(text, minDigits) }
 
 // MaskMethod is MaskCards for a payment-method field. It masks all that HasCardInMethod finds.
@@ -49,8 +47,7 @@ func Clean(text string) string { return MaskCards(Redact(text)) }
 
 const maxShort = 300 // bytes
 
-// Short is Clean for a text from elsewhere that is stored or shown, such as an error's. It cuts a
-// long one.
+// Short is Clean for a text from elsewhere, such as an error's, cut if it is long.
 func Short(text string) string {
 	if text = Clean(text); len(text) > maxShort {
 		text = MaskCards(strings.ToValidUTF8(text[:maxShort], "") + "…") // a cut number may look like a card's
@@ -58,8 +55,7 @@ func Short(text string) string {
 	return text
 }
 
-// maskAll masks until no number is left: numbers can overlap, and share the digits that the
-// mask of one of them leaves.
+// maskAll masks until no number is left: overlapping numbers share the digits that a mask leaves.
 func maskAll(text string, shortest int) string {
 	for spans := find(text, shortest); len(spans) > 0; spans = find(text, shortest) {
 		text = mask(text, spans)
@@ -112,8 +108,7 @@ var networks = [...]struct {
 	{"6700", "6799", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
 }
 
-// isIssued reports whether a network issues cards with this prefix and length. There must be
-// at least four digits.
+// isIssued reports whether a network issues such cards. There must be at least four digits.
 func isIssued(digits string) bool {
 	for _, n := range networks {
 		if prefix := digits[:4]; prefix >= n.low && prefix <= n.high {

@@ -82,8 +82,7 @@ func redacted(a slog.Attr) slog.Attr {
 	case slog.KindGroup:
 		v = slog.GroupValue(redactedAll(v.Group())...)
 	case slog.KindAny:
-		// As a text only where there is something to hide: a handler may know better how to
-		// write the value itself.
+		// As a text only if there is something to hide: a handler may write the value better.
 		text := fmt.Sprintf("%+v", v.Any())
 		if clean := Visible(Clean(text)); clean != text {
 			v = slog.StringValue(clean)

@@ -19,8 +19,7 @@ const Mask = "***"
 // A Text is a secret: however it is printed, encoded or logged, it shows as Mask. The zero
 // Text is none. It cannot be decoded from JSON or text, so a file of data cannot set a secret.
 type Text struct {
-	// A pointer, since fmt prints the unexported fields of others' structs without asking
-	// their methods: it shows an address.
+	// A pointer: fmt prints unexported fields without asking methods, and shows an address.
 	p *string
 }
 
@@ -32,8 +31,7 @@ func New(s string) Text {
 	return Text{&s}
 }
 
-// Reveal returns the secret itself, or "" of none. Call it where the secret is used, and
-// nowhere before.
+// Reveal returns the secret itself, or "" of none. Call it where the secret is used.
 func (t Text) Reveal() string {
 	if t.p == nil {
 		return ""
@@ -56,8 +54,7 @@ func (t Text) MarshalText() ([]byte, error) { return []byte(Mask), nil }
 // LogValue implements slog.LogValuer.
 func (t Text) LogValue() slog.Value { return slog.StringValue(Mask) }
 
-// maxFile is the most bytes of a secret's file. No key is as long; a longer file was given by
-// mistake.
+// maxFile is the most bytes of a secret's file: a longer one was given by mistake.
 const maxFile = 4096
 
 // FromFile reads the secret in a file, without the white space around it. Beside the rules of

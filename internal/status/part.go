@@ -94,8 +94,7 @@ func (v *view) accounts(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// Endpoints are the signatures at the webhook endpoints of a process. The zero value has seen none.
-// It is safe for concurrent use.
+// Endpoints are the signatures at a process's webhook endpoints. It is safe for concurrent use.
 type Endpoints struct {
 	mu   sync.Mutex
 	list map[string]*endpoint // by path; guarded by mu

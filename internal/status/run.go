@@ -13,8 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// lookBack is how many runs are read for the one that began last: a run for an earlier business day
-// stands behind later days.
+// lookBack is how many runs are read for the one that began last: runs are listed by business day.
 const lookBack = 16
 
 func (v *view) store(ctx context.Context, c *Check) (err error) {

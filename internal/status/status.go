@@ -38,8 +38,7 @@ type Value struct {
 	Number float64
 }
 
-// An Installation is one store, with what is known of the machine. All fields are needed unless they
-// say otherwise.
+// An Installation is one store, and its machine. All fields are needed unless they say otherwise.
 type Installation struct {
 	Engine  *engine.Engine
 	Version string                                             // of the program

@@ -80,8 +80,7 @@ func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
 	}
 }
 
-// actionSuffix makes the id of an attempt that waits for the customer differ from earlier ids as
-// long as it has no charge.
+// actionSuffix tells an attempt that waits for the customer from earlier ones without a charge.
 const actionSuffix = "/action"
 
 func waiting(pi *sdk.PaymentIntent) string { return cmp.Or(chargeOf(pi), pi.ID) + actionSuffix }
@@ -105,8 +104,7 @@ func lastAdvice(pi *sdk.PaymentIntent) string {
 	return ""
 }
 
-// changed returns the time of the intent's state: of the latest charge if there is one, and
-// otherwise the best that Stripe tells.
+// changed returns the time of the intent's state: of the latest charge, or the best that is told.
 func changed(pi *sdk.PaymentIntent) time.Time {
 	switch {
 	case pi.Status == sdk.PaymentIntentStatusCanceled && pi.CanceledAt > 0:
@@ -156,8 +154,7 @@ const (
 // maxMetadata is the most characters of a value at Stripe.
 const maxMetadata = 500
 
-// metadataOf returns the tag as metadata, without empty values: to Stripe an empty value means to
-// remove one.
+// metadataOf returns the tag as metadata without empty values, which would remove one at Stripe.
 func metadataOf(t billing.Tag) (map[string]string, error) {
 	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
 		metaSKU, t.SKU, metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))

@@ -60,9 +60,8 @@ type Options struct {
 }
 
 // Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a second to
-// each endpoint) and return_url (the address to which customers return from Stripe's pages). The
-// API key is no parameter, since others see command lines. Errors do not repeat a text that may be
-// a key.
+// each endpoint) and return_url (the address to which customers return from Stripe's pages). The API
+// key is no parameter, since others see command lines. Errors do not repeat a text that may be a key.
 func Parse(text string) (Options, error) {
 	rest, ok := strings.CutPrefix(text, "stripe")
 	query, hasQuery := strings.CutPrefix(rest, ":?")
@@ -139,8 +138,7 @@ func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
 	return list(p.rows(ctx, "/v1/accounts", billing.ListRequest{}), api.IDOf)
 }
 
-// Identity implements billing.Identified: "stripe acct_123 test". It asks Stripe for the account
-// of the key, and takes the mode from the key.
+// Identity implements billing.Identified: "stripe acct_123 test". It asks Stripe for the account.
 func (p *Processor) Identity(ctx context.Context) (string, error) {
 	id, live, err := p.api.Own(ctx)
 	if err != nil {

@@ -26,8 +26,7 @@ const mockModule = "github.com/stripe/stripe-mock"
 // errMissing is the reason for a skip: this machine lacks a judge.
 var errMissing = errors.New("stripe-mock is not there")
 
-// Load returns the specification of tools.mod. It is read once per process and never changes, so
-// all tests share it.
+// Load returns the specification of tools.mod, which all tests of a process share.
 //
 // Without the go command or the module, the test is skipped with a message that names the remedy;
 // under CI=true it fails.
@@ -160,8 +159,8 @@ func parse(text []byte) (*Spec, error) {
 const startTimeout = 2 * time.Minute
 
 // Mock returns the URL of a stripe-mock, such as "http://127.0.0.1:34567". The first call of the
-// process builds and starts it for all tests of the process. It ends with the process, in every
-// case. It has no state, and wants a key in the form "sk_test_" and some letters.
+// process builds and starts it for all tests of the process. It ends with the process, in every case.
+// It has no state, and wants a key sk_test_….
 //
 // Without it the test is skipped, as by Load.
 func Mock(t testing.TB) string {

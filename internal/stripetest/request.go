@@ -217,8 +217,7 @@ func objects(all []*schema) (found []*schema) {
 	return found
 }
 
-// unlike compares the requested expansion with the answer: the fields that are objects or ids,
-// without the numbers of lists.
+// unlike compares the requested expansion with the fields of the answer that are objects or ids.
 func unlike(asked []string, whole, ids map[string]bool) (problems []string) {
 	for name := range whole {
 		ok := slices.ContainsFunc(asked, func(a string) bool { return a == name || strings.HasPrefix(a, name+".") })

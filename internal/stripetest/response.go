@@ -77,8 +77,7 @@ func (c *checker) checkError(body []byte) {
 	}
 }
 
-// basil is the day of 2025-03-31.basil, which moved fields of invoices and subscriptions: the
-// specification has the shapes since then.
+// basil is the day of 2025-03-31.basil: the specification has the shapes since then.
 const basil = "2025-03-31"
 
 // CheckEvent returns the problems of an event as a webhook carries it: the event itself, its type,
@@ -126,8 +125,7 @@ func (c *checker) checkEvent(event map[string]any, at string) {
 	}
 }
 
-// findEvents keeps the types that a webhook endpoint can subscribe to; the schema of an event does
-// not list them.
+// findEvents keeps the types that a webhook endpoint can subscribe to: no schema lists them.
 func (s *Spec) findEvents() error {
 	op, _, problem := s.find("POST", "/v1/webhook_endpoints")
 	if op == nil || op.form.Properties["enabled_events"] == nil || op.form.Properties["enabled_events"].Items == nil {

@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Spec is Stripe's OpenAPI specification. It never changes; its methods may be called by
-// many at once.
+// Spec is Stripe's OpenAPI specification. It never changes, and is safe for concurrent use.
 type Spec struct {
 	version string // of the API: "2026-08-26.dahlia"
 	schemas map[string]*schema

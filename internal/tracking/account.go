@@ -13,8 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ConnectedAccount is a Stripe account whose events are followed, and the merchant owning
-// it. The merchant never changes.
+// A ConnectedAccount is a Stripe account whose events are followed. Its merchant never changes.
 type ConnectedAccount struct {
 	StripeAccount string        `json:"stripe_account"`
 	Merchant      string        `json:"account"`       // UUID

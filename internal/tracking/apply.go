@@ -10,9 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An application merges one object, told by an event or fetched, into the stored rows. It reads
-// each row once and changes it in memory. One commit writes them all, if nobody else has
-// changed them.
+// An application merges one object, told by an event or fetched, into the stored rows. It reads each
+// row once and changes it in memory. One commit writes all, if nobody has changed one.
 type application struct {
 	s *Service
 	source
@@ -53,8 +52,7 @@ func (r refusal) Error() string { return string(r) }
 // errPoison: the fault is in the event or in a stored row; the store works.
 var errPoison = errors.New("it cannot be applied")
 
-// apply merges one object, and decides its event. After an error, be it a need, the application
-// must not be used any more.
+// apply merges one object, and decides its event. After an error the application is of no more use.
 func (a *application) apply(ctx context.Context, o Object) (decision, error) {
 	d, err := a.merge(ctx, o)
 	if r, refused := errors.AsType[refusal](err); refused {

@@ -24,8 +24,7 @@ type Created struct {
 	Repeated bool // the key was used before for the same order
 }
 
-// recoverAfter is the time after which the inbox looks at Stripe for a purchase: the call
-// for it has ended by then.
+// recoverAfter is when the inbox looks at Stripe for a purchase: the call for it has ended.
 const recoverAfter = 5 * time.Minute
 
 // CreatePurchase makes a purchase. It stores the purchase, incomplete, before Stripe hears of it,
@@ -75,12 +74,10 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
 }
 
-// sellWithin is the time in which a stored purchase may be made at Stripe. So long Stripe is sure
-// to remember its idempotency keys.
+// sellWithin is how long a stored purchase may be made: Stripe is sure to remember its keys.
 const sellWithin = 23 * time.Hour
 
-// ErrTooLate: the purchase was begun too long ago to be continued, and has no objects at Stripe.
-// It takes another key.
+// ErrTooLate: the purchase was begun too long ago to be continued, and Stripe has nothing of it.
 var ErrTooLate = errors.New("begun too long ago to be gone on with: use another key")
 
 // sell has Stripe make the purchase's objects. It continues with the objects of an earlier call
@@ -102,8 +99,7 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)
 }
 
-// begin stores the incomplete purchase, with a row of the inbox in case this process dies; or
-// it finds the purchase of the key.
+// begin stores the incomplete purchase, with a row of the inbox; or it finds that of the key.
 func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool,
 	err error) {
 	stored, hash, err := o.encode()

@@ -107,8 +107,7 @@ func (s *Service) decideCharge(ctx context.Context, e *Event, by effort) (decisi
 	return decision{status: Applied, reason: "settled by billing"}, err
 }
 
-// decideConnection asks Stripe whether the account gives us access: the order of its events
-// is unknown.
+// decideConnection asks Stripe whether we have access: the order of its events is unknown.
 func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (decision, error) {
 	if by == fromStore {
 		return s.later(e, pendingEvent, "to be looked at", 0), nil
@@ -191,8 +190,7 @@ func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
 	return false, err
 }
 
-// decideOnce is decide with Stripe's answer, of which a foreign payment needs one for all its events.
-// Events of one payment wait for each other.
+// decideOnce is decide with Stripe's answer, one for all events of a foreign payment: they take turns.
 func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision, error) {
 	payment := e.payment()
 	if payment == "" {

@@ -22,8 +22,7 @@ const (
 	ActionUnsubscribe Action = "unsubscribe"
 )
 
-// A Job is one action for one purchase. It may be handed over more than once, always with the
-// same ID.
+// A Job is one action for one purchase. It may be handed over more than once, under one ID.
 type Job struct {
 	ID            string    `json:"id"` // the same for every repetition
 	Action        Action    `json:"action"`
@@ -44,8 +43,7 @@ type Automation interface {
 	Do(ctx context.Context, j Job) error
 }
 
-// Deliver hands due jobs to the automations. A purchase is fulfilled when all of them have done the
-// job; only then its unsubscribe may begin.
+// Deliver hands due jobs to the automations. A purchase is fulfilled when all have done the job.
 func (s *Service) Deliver(ctx context.Context) (outbox.Report, error) {
 	return s.actions().Drain(ctx, workers)
 }
@@ -75,8 +73,7 @@ func (s *Service) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 	})
 }
 
-// ReplayJob makes a dead job due now, with all its tries. It returns store.ErrNotFound if there is
-// no such job.
+// ReplayJob makes a dead job due now, with all its tries, or returns store.ErrNotFound.
 func (s *Service) ReplayJob(ctx context.Context, id string) error {
 	err := s.actions().Replay(ctx, id)
 	if err == nil {

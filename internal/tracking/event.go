@@ -75,8 +75,7 @@ var ErrEndpoint = errors.New("this event is for another endpoint")
 // ErrBody: this is no event of Stripe's.
 var ErrBody = errors.New("this is no event of Stripe's")
 
-// keep is the time for which a final event is kept: as long as Stripe does, and as long as a copy of
-// it is known as a duplicate.
+// keep is how long a final event is kept: as long as Stripe does. So long a copy is a duplicate.
 const keep = 30 * 24 * time.Hour
 
 func (e *Event) fields(c *codec) {
@@ -96,9 +95,8 @@ func (e *Event) fields(c *codec) {
 	text(c, schema.TrackedType, &e.Type)
 }
 
-// item is the event as the published table has it, with the attributes of our own. Before
-// its final status an event has no expiration: it must not vanish before it is applied. An event
-// without a status is an error.
+// item is the event as the published table has it, with the attributes of our own. Before its final
+// status an event has no expiration: it must not vanish. One without a status is an error.
 func (e *Event) item() (store.Item, error) {
 	if e.Status == "" {
 		return nil, fmt.Errorf("event %s: %w: it has no status", e.ID, errPoison)
@@ -225,8 +223,7 @@ func cutAfter(body, mark []byte, of func(rest []byte) (n int, by string)) []byte
 	}
 }
 
-// textMember returns the length of a member's value with the marks before it, if it is a text, and an
-// empty text instead.
+// textMember returns the length of a text member's value with the marks before it, and an empty text.
 func textMember(rest []byte) (n int, by string) {
 	value := bytes.TrimLeft(rest, " \t\r\n:")
 	if len(value) == 0 || value[0] != '"' {

@@ -11,9 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Apply merges an object fetched from Stripe, as if an event had told it, and reports
-// whether it changed anything. at is the connected account, "" for our own. An object of no
-// purchase of ours changes nothing.
+// Apply merges an object fetched from Stripe, as if an event had told it, and reports whether it
+// changed anything. at is the connected account, "" for our own.
 func (s *Service) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
 	return s.applyFetched(ctx, cmp.Or(at, s.o.Own), o)
 }
@@ -194,8 +193,7 @@ func (s *Service) decideThin(ctx context.Context, e *Event, by effort) (decision
 }
 
 // twinMarker writes an item in the place of the snapshot event that tells what the thin event has
-// told: an id, the twin and an expiration, in no index. The snapshot event replaces it when it
-// comes.
+// told: an id, the twin and an expiration, in no index. The snapshot event replaces it.
 func (s *Service) twinMarker(thin *Event) store.Write {
 	return store.Put(s.events, store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(thin.Twin)},
 		store.Attribute{Name: schema.TrackedTwin, Value: store.S(thin.ID)},

@@ -33,22 +33,19 @@ const (
 	releaseWait = 30 * time.Second
 	// claimFor is longer than any automation takes.
 	claimFor = 2 * time.Minute
-	// forceTries is the number of tries, some hours, after which the end of a split payment is
-	// decided without its schedule: as cancelled.
+	// forceTries is the number of tries after which the end of a split payment counts as cancelled.
 	forceTries = 5
 	lastTry    = 9 // tries before an effect's last: the schedule of package outbox
 )
 
-// DrainInbox works through the due rows of the inbox. A failed row waits longer each time; after
-// ten tries it is dead.
+// DrainInbox works through the due rows. A failed row waits longer each time; after ten it is dead.
 func (s *Service) DrainInbox(ctx context.Context) (outbox.Report, error) {
 	return s.inbox().Drain(ctx, workers)
 }
 
 func (s *Service) inbox() *outbox.Outbox { return s.queue(outbox.Inbox, (*inboxWorker)(s)) }
 
-// queue is the outbox of one queue. If several processes drain it, each claims the rows it
-// delivers.
+// queue is the outbox of one queue. Of several processes each claims its rows.
 func (s *Service) queue(l outbox.Queue, d outbox.Deliverer) *outbox.Outbox {
 	o := outbox.New(s.o.Store, s.o.Tables.Outbox, s.now, d, nil).On(l)
 	if s.o.Shared {
@@ -125,8 +122,7 @@ func (s *Service) finish(ctx context.Context, id string, by effort) error {
 	})
 }
 
-// redo decides a stored event anew, in any status. Only a refused event stays refused: it is
-// not for this store.
+// redo decides a stored event anew, in any status but refused: that is not for this store.
 func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error) {
 	if e.Status == Refused {
 		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
@@ -166,8 +162,7 @@ func (s *Service) Replay(ctx context.Context, id string) (v Verdict, err error) 
 	return v, err
 }
 
-// revive takes the event's row, of either kind, out of the dead letters. The inbox finds
-// nothing left to do.
+// revive takes the event's row out of the dead letters. The inbox finds nothing left to do.
 func (s *Service) revive(ctx context.Context, id string) error {
 	for _, kind := range []string{pendingEvent, pendingCharge} {
 		err := s.inbox().Replay(ctx, kind+"/"+id)

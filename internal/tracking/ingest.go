@@ -114,8 +114,7 @@ func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, e
 	return Verdict{}, reading
 }
 
-// fileSmaller files a too large event: without its body, if it is large and not needed any more.
-// Else it gives the event up.
+// fileSmaller files a too large event without its body, if that is not needed, or gives it up.
 func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarge error) (Verdict, error) {
 	packed, err := pack(nil, e.Body)
 	switch {

@@ -34,8 +34,7 @@ func parseStamp(text string) time.Time {
 	return t
 }
 
-// A codec reads an item or writes one: a type lists its attributes once, for both directions.
-// A zero value is not written.
+// A codec reads or writes an item by one list of attributes. A zero value is not written.
 type codec struct {
 	it     store.Item
 	reads  bool

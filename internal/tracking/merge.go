@@ -9,13 +9,12 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// The merge is pure: it reads no clock and no store. The fields that decide only grow: a status
-// rises, a set gains members, a flag is raised. So any order and any repetition of events come
-// to one state. Events are never sorted by their time: it has a resolution of a second, and
-// Stripe says not to.
+// The merge is pure: it reads no clock and no store. The fields that decide only grow: a status rises,
+// a set gains members, a flag is raised. So any order and any repetition of events come to one state.
+// Events are never sorted by their time: it has a resolution of a second, and Stripe says not to.
 //
-// A subscription's Detail can fall as well as rise. It is merged from an event only where the
-// order cannot matter, and else asked for: see mergeSubscription.
+// A subscription's Detail can fall as well as rise. It is merged from an event only where the order
+// cannot matter, and else asked for: see mergeSubscription.
 
 // Ranks, by Stripe's words. Other words have rank zero.
 var (
@@ -87,12 +86,10 @@ func amountText(minor int64, code string) string {
 	return money.New(minor, currency).String()
 }
 
-// maxCodes is the most decline codes that a payment keeps: the first of the alphabet, in any order
-// of events.
+// maxCodes is the most decline codes that a payment keeps: the first by the alphabet.
 const maxCodes = 10
 
-// mergeRefunds adds up the refunds told one by one. A charge with only a sum counts if the sum is
-// larger.
+// mergeRefunds adds up the refunds told one by one. A charge's sum counts if it is larger.
 func mergeRefunds(p *Payment, o Object) (changes []string) {
 	before := p.Refunded
 	for _, r := range o.Refunds {
@@ -149,11 +146,10 @@ type rule struct {
 	fresh   bool     // the object was fetched after the subscription was read: it is the newest word
 }
 
-// mergeSubscription merges an object of a subscription or of its schedule, and returns the changes
-// in words for people. It is undecided, and changes nothing, if the subscription is over and its
-// schedule has not told whether it was completed or cancelled. ask is set if the Detail has to be
-// fetched, because the order of the events is unknown. Until it is fetched every event sets ask: the
-// event may be newer than the answer.
+// mergeSubscription merges an object of a subscription or of its schedule, and returns the changes in
+// words for people. It is undecided, and changes nothing, if the subscription is over and its schedule
+// has not told whether it was completed or cancelled. ask is set if the Detail has to be fetched,
+// because the order of the events is unknown. Until then every event sets ask, as it may be newer.
 func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
 	before := *s
 	if o.Kind == KindSchedule {

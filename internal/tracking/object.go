@@ -21,8 +21,7 @@ const (
 	KindApplication    = "application" // of account.application.deauthorized
 )
 
-// An Object is one of Stripe's objects, as an event or an answer tells it, in any version of the
-// API. An untold member is zero.
+// An Object is one of Stripe's, as told in any version of the API. An untold member is zero.
 type Object struct {
 	Kind    string    `json:"kind"`
 	ID      string    `json:"id"`
@@ -84,18 +83,16 @@ type Tag struct {
 	Purchase     string `json:"purchase,omitempty"`     // UUID; "" if it is no purchase's
 	Kind         Kind   `json:"kind,omitempty"`         // of the purchase
 
-	// Charge: it is a payment intent of billing's, for a period of one of Duesday's own
-	// subscriptions.
+	// Charge: it is a payment intent of billing's, for one of its periods.
 	Charge bool `json:"charge,omitempty"`
 	// ChargeAccount and ChargeSubscription name the subscription.
 	ChargeAccount      string `json:"charge_account,omitempty"`
 	ChargeSubscription string `json:"charge_subscription,omitempty"`
 }
 
-// A Finder fetches objects from Stripe. at is the connected account, or "" for our own. Every
-// Object it returns is Fetched. It returns ErrGone if there is no such object, and
-// ErrDisconnected if the account has disconnected. After any other error nothing is known, and
-// asking again may help.
+// A Finder fetches objects from Stripe. at is the connected account, or "" for our own. Every Object
+// it returns is Fetched. It returns ErrGone if there is no such object, and ErrDisconnected if the
+// account has disconnected. After any other error nothing is known, and asking again may help.
 type Finder interface {
 	// Object returns an object of a kind that is followed. A payment intent has its invoice and the
 	// invoice's subscription, if there are any, and the Tag of the first of the three that has one.
@@ -120,9 +117,8 @@ type Seller interface {
 
 // A Sale is the objects of a purchase at Stripe.
 type Sale struct {
-	// Objects are the payment intent, or the subscription with its first payment intent, or the
-	// schedule with both: all Seen, with their links to each other, and the payment's Invoice,
-	// Subscription and InvoiceTold filled in.
+	// Objects are the payment intent, or the subscription with its first payment intent, or the schedule
+	// with both: all Fetched, with the payment's links filled in.
 	Objects  []Object
 	Customer string // cus_…
 	// ClientSecret lets the buyer's browser complete the payment, if needed: of a legacy

@@ -126,8 +126,7 @@ func isCurrency(code string) bool {
 	return err == nil
 }
 
-// isAddress reports whether Stripe can take the text as an address: without a name beside it, and with
-// a domain that is no host of one's own.
+// isAddress reports whether Stripe can take the text: an address alone, whose domain has a point.
 func isAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	at := strings.LastIndexByte(text, '@')
@@ -142,8 +141,7 @@ func checkUUID(name, text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// IsUUID reports whether the text is a UUID as RFC 9562 writes it, in either case. Each event has one
-// or two: an expression took ten times as long.
+// IsUUID reports whether the text is a UUID, in either case. An expression took ten times as long.
 func IsUUID(text string) bool {
 	for i := range len(text) {
 		isDash := i == 8 || i == 13 || i == 18 || i == 23
@@ -157,8 +155,7 @@ func IsUUID(text string) bool {
 // maxID is the longest accepted id: twice Stripe's own limit.
 const maxID = 512
 
-// isID reports whether the text can be an id of Stripe's with this prefix: ids go into keys and
-// paths.
+// isID reports whether the text can be an id of Stripe's, safe in keys and paths, with this prefix.
 func isID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
 	if !ok || rest == "" || len(text) > maxID {

@@ -151,8 +151,7 @@ func (s *Service) loadPurchase(ctx context.Context, id string) (*Purchase, error
 // Mark returns the purchase's place in a list.
 func (p *Purchase) Mark() Mark { return Mark{At: p.Created, ID: p.ID} }
 
-// Purchases yields a merchant's purchases after the mark, the newest first. It reads an index: a
-// purchase of a moment ago may be missing.
+// Purchases yields a merchant's purchases after the mark, newest first. One just made may be missing.
 func (s *Service) Purchases(ctx context.Context, merchant string, after Mark) iter.Seq2[*Purchase, error] {
 	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.ID}), true),

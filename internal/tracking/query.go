@@ -78,8 +78,7 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 	}
 }
 
-// walked is how far back the days of the time index are read. Only an unfinished event can be older,
-// and Waiting yields those.
+// walked is how far back the time index is read. Only an unfinished event can be older: see Waiting.
 const walked = 400 * 24 * time.Hour
 
 // eventItems yields the rows of the events asked for, by the index that fits the query.
@@ -198,9 +197,8 @@ type Step struct {
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Timeline returns the history of a purchase by our own clock: its order, the events that changed
-// it and the done actions. An event that changed nothing is no step. It returns store.ErrNotFound
-// if there is no such purchase.
+// Timeline returns the history of a purchase by our own clock: its order, the events that changed it
+// and the done actions. An event that changed nothing is no step. It returns store.ErrNotFound.
 func (s *Service) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := s.Purchase(ctx, id)
 	if err != nil {

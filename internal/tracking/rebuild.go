@@ -158,8 +158,7 @@ func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 	}
 }
 
-// owner returns the id of the payment or subscription that the object is merged into; "" for none, and
-// for charges by billing.
+// owner returns the id of the payment or subscription that the object is merged into; "": none.
 func owner(o *Object) string {
 	switch {
 	case o.Tag.Charge:

@@ -34,8 +34,7 @@ type Options struct {
 	// EndedBy lists the statuses of a Stripe subscription, of unpaid, paused and past_due, at
 	// which it ends for the buyer. The others are only shown.
 	EndedBy []string
-	// UnsubscribeAfter is how long an unsubscribe waits for news of another subscription of the purchase,
-	// which withdraws it; 0: not at all.
+	// UnsubscribeAfter is how long an unsubscribe may be withdrawn by another subscription; 0: not at all.
 	UnsubscribeAfter time.Duration
 	// Automations do the actions of purchases. An action without one is logged, and done.
 	Automations []Automation

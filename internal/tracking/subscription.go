@@ -140,8 +140,7 @@ func (a *application) applySubscription(ctx context.Context, o Object) (decision
 	return applied, nil
 }
 
-// lacksSchedule reports whether a split payment has ended by an event that does not name its
-// schedule.
+// lacksSchedule reports whether a split payment has ended by an event without its schedule.
 func (a *application) lacksSchedule(o Object) bool {
 	return a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
 		a.subscription.Schedule == "" && o.Schedule == "" && !a.force
@@ -160,8 +159,7 @@ func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o 
 	}
 }
 
-// beginSubscription makes the row of a purchase's subscription. The decision has a status if it is
-// not ours.
+// beginSubscription makes the row of a subscription. The decision has a status if it is not ours.
 func (a *application) beginSubscription(ctx context.Context, id string, o Object) (decision, error) {
 	if o.Tag.Purchase == "" {
 		return ignored("not tracked"), nil
@@ -225,8 +223,7 @@ func (s *Service) askEndedBy(ctx context.Context) error {
 	return nil
 }
 
-// unchanged reports whether the object repeats the stored state, as the events of most renewals do.
-// Then the purchase need not be read.
+// unchanged reports whether the object repeats the stored state, as most renewals do.
 func (s *Subscription) unchanged(o Object, r rule) bool {
 	if ended(o.Status) || s.Ending != "" {
 		return false

@@ -22,8 +22,7 @@ type rawAnswer struct{ sdk.APIResource }
 // UnmarshalJSON implements json.Unmarshaler. The text is in the last response.
 func (*rawAnswer) UnmarshalJSON([]byte) error { return nil }
 
-// Ask sends a request and returns the answer as Stripe wrote it. An empty key is none. Its errors
-// are of type *Error.
+// Ask sends a request and returns the answer as Stripe wrote it, or an *Error. An empty key is none.
 func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	form url.Values) (json.RawMessage, http.Header, error) {
 	params := Params(at, key)

@@ -20,8 +20,7 @@ const totalFactor = 4
 // evenly, and at 25 a second the 26th must not arrive in the same second.
 const slack = 50
 
-// A budget spaces requests evenly, in order of arrival in each process: so many a second for each
-// endpoint and for all endpoints together.
+// A budget spaces requests evenly, in order of arrival: those to one endpoint, and all together.
 type budget struct {
 	rate  int    // of an endpoint, requests a second
 	share *share // with other processes; nil: with none
@@ -43,8 +42,7 @@ func (b *budget) pace(endpoint string) *pace {
 	return p.(*pace)
 }
 
-// take waits until a request to the endpoint may be sent. It returns that instant, or the
-// context's error.
+// take waits until a request to the endpoint may be sent, and returns that instant.
 func (b *budget) take(ctx context.Context, endpoint string) (time.Time, error) {
 	if _, err := b.pace(endpoint).take(ctx); err != nil {
 		return time.Time{}, err
@@ -76,8 +74,7 @@ func newPace(full int, name string, s *share) *pace {
 	return &pace{name: name, full: full, record: record{Rate: full}, head: make(chan struct{}, 1), share: s}
 }
 
-// monotonic is the machine's clock, which spaces requests: the clock of a demo stands still, and
-// Stripe's limits do not.
+// monotonic is the machine's clock: that of a demo stands still, and Stripe's limits do not.
 func monotonic() time.Time { return time.Now() }
 
 func (p *pace) take(ctx context.Context) (time.Time, error) {

@@ -92,8 +92,7 @@ func classify(a Answer) Verdict {
 	return Invalid
 }
 
-// disconnects reports whether a connected account has disconnected. Soon after, another request
-// is pointless.
+// disconnects reports whether a connected account has disconnected.
 func (a Answer) disconnects() bool { return a.connected && a.Code == "account_invalid" }
 
 // listed reports whether a list, which begins and ends with a space, has the word.
@@ -149,8 +148,7 @@ func IsAction(code, decline string) bool {
 	return listed(customerCodes, code) || decline == "authentication_required"
 }
 
-// AdviceOf reads the issuer's advice from an error or an intent as Stripe wrote it. The library
-// leaves it out.
+// AdviceOf reads the issuer's advice from Stripe's error or intent; the library leaves it out.
 func AdviceOf(raw []byte) string {
 	type advised struct {
 		Advice string `json:"advice_code"`
@@ -183,8 +181,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v: stripe: %s: %s", e.sentinel(), e.Request, e.Text)
 }
 
-// Unwrap returns the verdict's error in package billing, as of a request other than an attempt to
-// take money.
+// Unwrap returns the verdict's error in package billing, as of a request that takes no money.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.sentinel()}
@@ -238,8 +235,7 @@ func IsRejected(err error) bool {
 // IsReplay reports whether Stripe repeats its answer to an earlier send of the same key.
 func IsReplay(h http.Header) bool { return h.Get("Idempotent-Replayed") == "true" }
 
-// Unsent is the error of a wrong request, which is not sent. It wraps billing.ErrInvalid, and its
-// text does not say that Stripe refused it.
+// Unsent is the error of a wrong request, which is not sent. It wraps billing.ErrInvalid.
 func Unsent(format string, args ...any) error { return &unsentError{fmt.Sprintf(format, args...)} }
 
 type unsentError struct{ text string }

@@ -88,8 +88,7 @@ func (c *Client) Close() error {
 	return c.sender.budget.share.close()
 }
 
-// ClockAhead returns how far Stripe's clock was ahead of Options.Now at that time, of its last
-// answer; a zero time before one.
+// ClockAhead returns how far Stripe's clock was ahead of Options.Now at its last answer; zero: none.
 func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sender.clock.Ahead() }
 
 // KeyRefused reports whether Stripe refused the key at the last answer: it is revoked, or expired.

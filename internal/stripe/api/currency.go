@@ -47,8 +47,7 @@ func scaleOf(c money.Currency) (scale, bool) {
 	return scale{}, false
 }
 
-// Units returns the amount in Stripe's units, or ErrInvalid if it cannot be written in them or
-// Stripe does not support the currency.
+// Units returns the amount in Stripe's units; ErrInvalid if Stripe has no such amount or currency.
 func Units(a money.Amount) (int64, error) {
 	c := a.Currency()
 	s, ok := scaleOf(c)

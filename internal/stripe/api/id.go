@@ -49,8 +49,7 @@ func IsMethod(id string) bool { return IsID(id, "pm_") || IsID(id, "card_") || I
 // Quote returns a typed text as an error may repeat it.
 func Quote(text string) string { return fmt.Sprintf("%.40q", secret.Redact(text)) }
 
-// CheckURL refuses all but an absolute http address. It does not repeat the text, which may hold a
-// password.
+// CheckURL refuses all but an absolute http address, and repeats none: it may hold a password.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -70,8 +69,7 @@ func Instant(unix int64) time.Time {
 	return time.Unix(unix, 0).UTC()
 }
 
-// Params returns the library's parameters for a connected account and an idempotency key; "" is
-// none.
+// Params are the library's for a connected account and an idempotency key; "" is none.
 func Params(at, key string) (p sdk.Params) {
 	if at != "" {
 		p.StripeAccount = &at

@@ -55,8 +55,7 @@ type call struct {
 	maybe    bool   // an earlier send may have been carried out
 }
 
-// send sends the request until Stripe carries it out, or it may not be sent again. Its error is an
-// *Error.
+// send sends until Stripe carries it out, or it may not be sent again. Its error is an *Error.
 func (s *sender) send(method, path string, p *sdk.Params, do func() error) error {
 	ctx := p.Context
 	c := &call{method: method, endpoint: Endpoint(method, path), at: sdk.StringValue(cmp.Or(p.StripeAccount, p.StripeContext))}
@@ -114,8 +113,7 @@ func (c *call) pass(ctx context.Context) error {
 	return c.end(&Error{Verdict: Busy, Request: c.endpoint, Text: text + err.Error(), cause: err})
 }
 
-// end returns the error of the call. If an earlier send may have been carried out, a later Busy
-// does not undo it.
+// end returns the error of the call. A Busy does not undo an earlier send.
 func (c *call) end(e *Error) error {
 	if e.Maybe = c.maybe; c.maybe && e.Verdict == Busy {
 		e.Verdict = Unknown

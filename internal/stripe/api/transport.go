@@ -18,8 +18,7 @@ const (
 	connections    = 64
 )
 
-// An exchange is one request with the parts of its answer which Stripe's library drops. It travels
-// in the request's context.
+// An exchange is a request, in its own context, with parts of its answer that the library drops.
 type exchange struct {
 	keyless bool // has no idempotency key
 	unsent  bool // no connection was made

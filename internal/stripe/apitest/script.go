@@ -1,5 +1,4 @@
-// Package apitest has the scripted and the faked Stripe that the tests of internal/stripe share. It
-// does not judge answers: the tests do.
+// Package apitest has the Stripe that the tests of internal/stripe share. It does not judge answers.
 package apitest
 
 import (
@@ -41,8 +40,7 @@ type Seen struct {
 	At           time.Time
 }
 
-// A Script answers requests in the order written down, and keeps them. With always set, all
-// that follow are answered by it.
+// A Script answers requests in order, and keeps them. Always answers all that follow.
 type Script struct {
 	T      *testing.T
 	Always func(Seen) Reply

@@ -14,12 +14,11 @@ import (
 // finds the links between objects under their old and their new names. It is a tracking.Decode.
 //
 // A thin event names its object and does not contain it: of Object, Kind, ID and Thin are set. Its
-// type v1.X becomes X, and ToldType keeps the told one. The url of the object is not read: a path
-// is made of its type and id alone.
+// type v1.X becomes X, and ToldType keeps the told one. The url of the object is not read: a path is
+// made of its type and id alone.
 //
-// The caller must have verified the signature. An unusable member of the event itself is an
-// ErrBody, which names the member and repeats nothing of it. An unusable member of the object is
-// zero.
+// The caller must have verified the signature. An unusable member of the event itself is an ErrBody,
+// which names the member and repeats nothing of it. An unusable member of the object is zero.
 func Decode(body []byte) (tracking.Event, error) {
 	r := jsonReader{text: body}
 	if r.peek() != '{' {
@@ -128,8 +127,7 @@ func (e *envelope) problem() string {
 	return ""
 }
 
-// isType reports whether the text can be the type of an event, such as
-// v2.core.account[identity].updated.
+// isType reports whether the text can be a type, such as v2.core.account[identity].updated.
 func isType(text string) bool {
 	return text != "" && len(text) <= 255 && !strings.ContainsFunc(text, func(c rune) bool {
 		return !strings.ContainsRune("._-[]", c) && (c < '0' || c > '9') && (c < 'a' || c > 'z')
@@ -150,8 +148,7 @@ func (e *envelope) event() tracking.Event {
 	return out
 }
 
-// thin completes a thin event. A context that names no account stays as it is: the event is of no
-// account that can be.
+// thin completes a thin event. One whose context names no account is of no account that can be.
 func (e *envelope) thin(out tracking.Event) tracking.Event {
 	out.Object = tracking.Object{Kind: e.related, ID: e.relatedID, Thin: true}
 	out.StripeAccount = cmp.Or(out.StripeAccount, id(e.context[strings.LastIndexByte(e.context, '/')+1:]))

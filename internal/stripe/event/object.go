@@ -11,8 +11,7 @@ import (
 )
 
 // DecodeObject reads one of Stripe's objects in any version; see tracking.Object. The caller sets
-// Seen. An unusable member is zero. The error is an ErrBody, and means no object of Stripe's at
-// all.
+// Fetched. An unusable member is zero. The error is an ErrBody: it is no object.
 func DecodeObject(raw []byte) (tracking.Object, error) {
 	r := jsonReader{text: raw}
 	w := readWire(&r)
@@ -25,8 +24,7 @@ func DecodeObject(raw []byte) (tracking.Object, error) {
 	return w.object(), nil
 }
 
-// A wire holds the members in use of an object of any kind: its kind, the member "object", need not
-// come first.
+// A wire holds the members in use of an object of any kind: the kind need not come first.
 type wire struct {
 	kind, id, status, reason, currency string
 	created                            time.Time

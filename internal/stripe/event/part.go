@@ -63,8 +63,7 @@ func readPayment(r *jsonReader) (intent string) {
 	return intent
 }
 
-// readRefunds takes a charge's list of refunds. It is there before 2022-11-15, and if the request
-// expands it.
+// readRefunds takes a charge's list of refunds, of versions before 2022-11-15, or expanded.
 func readRefunds(r *jsonReader) (list []tracking.Refund) {
 	for range r.member("data") {
 		list = nil

@@ -72,14 +72,12 @@ func (r *jsonReader) member(wanted string) func(func() bool) {
 	}
 }
 
-// elements yields once for every element of the next value, if it is a list. The rules of members
-// hold.
+// elements yields for each element of the next value, if it is a list. The rules of members hold.
 func (r *jsonReader) elements() func(func() bool) {
 	return func(yield func() bool) { r.inside('[', ']', func([]byte) bool { return yield() }) }
 }
 
-// inside lets look take each value in an object or a list, or else skips it; a nil look takes none.
-// A list has no names.
+// inside lets look take each value in an object or list, or skips it. A list has no names.
 func (r *jsonReader) inside(open, end byte, look func(name []byte) bool) {
 	if r.peek() != open {
 		r.skip()
@@ -244,8 +242,7 @@ func (r *jsonReader) digits() []byte {
 	return digits
 }
 
-// into takes the next value as encoding/json does, for parts of no interest to most events. What
-// does not fit is left out.
+// into takes the next value as encoding/json does, for rare parts, and leaves out misfits.
 func (r *jsonReader) into(v any) {
 	r.peek()
 	begin := r.at

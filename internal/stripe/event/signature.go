@@ -132,8 +132,7 @@ func signature(t string, body []byte, key secret.Text) []byte {
 	return mac.Sum(nil)
 }
 
-// Sign returns the header Stripe-Signature of a body sent now. Verify accepts it with the same key,
-// unless the key is zero.
+// Sign returns the header Stripe-Signature of a body sent now. Verify takes it if there is a key.
 func Sign(body []byte, key secret.Text, now time.Time) string {
 	t := strconv.FormatInt(now.Unix(), 10)
 	return "t=" + t + ",v1=" + hex.EncodeToString(signature(t, body, key))

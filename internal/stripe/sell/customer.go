@@ -69,10 +69,9 @@ func (s *sale) customer(ctx context.Context) (string, error) {
 // A payer is a customer with a payment method.
 type payer struct{ customer, method string }
 
-// payer returns the order's buyer with the payment method attached, under the id that it then has.
-// It does not make the method the customer's default: a buyer who gives another person's email
-// address must not change how that person pays. declined is the reason if a bank refused the
-// attachment.
+// payer returns the order's buyer with the payment method attached, under the id that it then has. It
+// does not make the method the customer's default: a buyer who gives another person's email address
+// must not change how that person pays. declined is the reason if a bank refused the attachment.
 func (s *sale) payer(ctx context.Context) (buyer payer, declined string, err error) {
 	if buyer.customer, err = s.customer(ctx); err != nil {
 		return payer{}, "", err

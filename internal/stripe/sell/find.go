@@ -123,8 +123,7 @@ func readInvoicePayment(raw json.RawMessage) (p invoicePayment) {
 	return p
 }
 
-// rank orders the payments of an invoice, and the invoices of a payment: paid before default before
-// all others; 0 means none.
+// rank orders an invoice's payments, and a payment's invoices: paid, default, others; 0: none.
 func (p invoicePayment) rank() int {
 	switch {
 	case p.ID == "":
@@ -167,8 +166,7 @@ func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object,
 	return fetched(kind, id, raw)
 }
 
-// pathOf returns the path of objects of the kind, and the prefix of their ids; "": they have
-// several.
+// pathOf returns the path of a kind's objects, and the prefix of their ids; "": several.
 func pathOf(kind string) (path, prefix string) {
 	switch kind {
 	case tracking.KindPayment:
@@ -187,8 +185,7 @@ func pathOf(kind string) (path, prefix string) {
 	return "/v1/invoices/", "in_"
 }
 
-// fetched reads an object as Stripe has it now. It must be of the kind, and have the id unless
-// that is empty.
+// fetched reads an object as Stripe has it now. It must have the kind, and the id if one is given.
 func fetched(kind, id string, raw json.RawMessage) (tracking.Object, error) {
 	o, err := event.DecodeObject(raw)
 	switch {

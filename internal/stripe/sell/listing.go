@@ -68,9 +68,8 @@ func (t Tracker) Event(ctx context.Context, at, id string, thin bool) ([]byte, e
 
 const thinEvents = "/v2/core/events"
 
-// ListThin implements poller.Lister. A certain refusal of the list is ErrNoThin: the account, or
-// the key, has no version 2 of the API. A refusal of the account itself is seen by ListEvents
-// first.
+// ListThin implements poller.Lister. A certain refusal of the list is ErrNoThin: the account, or the
+// key, has no version 2 of the API. ListEvents sees a refused account first.
 func (t Tracker) ListThin(ctx context.Context, at string, since time.Time, each func(poller.RawEvent) error) error {
 	if err := api.CheckAt(at); err != nil {
 		return err
@@ -121,8 +120,7 @@ func thinEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 }
 
 // rawEvent reads the members that identify an event, and takes white space out of the body. Stripe
-// names the account in events for a Connect endpoint, but not always in a list asked for in its
-// name.
+// names the account in events for a Connect endpoint, but not always in a list asked for in its name.
 func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	var e struct {
 		ID      string `json:"id"`
@@ -146,8 +144,7 @@ func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	return poller.RawEvent{ID: e.ID, Created: api.Instant(e.Created), Body: body.Bytes()}, nil
 }
 
-// beforeIntent is the most by which an invoice payment is older than its payment intent: Stripe
-// makes both when the invoice is finalized.
+// beforeIntent is the most by which an invoice payment is older than its payment intent.
 const beforeIntent = time.Hour
 
 // ListObjects implements poller.Lister: subscriptions first, then schedules, then payment intents.

@@ -49,8 +49,7 @@ func (t Tracker) Sell(ctx context.Context, o tracking.Order, again bool) (tracki
 		if !lost || !f.Replayed || f.Answer.Status < http.StatusInternalServerError || s.spent[s.step]+1 >= maxKeys {
 			return tracking.Sale{}, asSold(err)
 		}
-		// The request under this key has an unknown outcome and is over. The next round finds what
-		// it made, or else uses another key.
+		// Its outcome is unknown. The next round finds the object, or uses another key.
 		s.spent[s.step]++
 		again = true
 	}
@@ -81,8 +80,7 @@ type sale struct {
 	spent    map[string]int // used up keys, by step
 }
 
-// order checks an order before its requests are built; Stripe judges the rest. Its errors are
-// ErrOrder.
+// order checks an order before its requests are built. Its errors are ErrOrder.
 func (t Tracker) order(o tracking.Order) (*sale, error) {
 	s := &sale{t: t, o: o, spent: map[string]int{}}
 	err := api.CheckAt(o.At)
@@ -210,8 +208,7 @@ func (s *sale) isOurs(t tracking.Tag) bool {
 	return t.Installation == s.o.Tag.Installation && strings.EqualFold(t.Purchase, s.o.Tag.Purchase)
 }
 
-// progress orders objects of the same purchase by status. An object that took money, or may have,
-// comes last.
+// progress orders objects of a purchase by status. One that took money, or may have, comes last.
 func progress(raw json.RawMessage) int {
 	var o struct {
 		Status string `json:"status"`

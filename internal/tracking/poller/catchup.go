@@ -246,8 +246,7 @@ func (c *catchUp) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// lost reports the time not listed by Stripe any more, and compares the objects made since
-// it began. now is Stripe's.
+// lost reports the time not listed by Stripe any more, and compares its objects. now is Stripe's.
 func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	gap := Gap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
 	if gap.From.IsZero() || !gap.From.Before(gap.To) {
@@ -275,8 +274,7 @@ func (c *catchUp) save(ctx context.Context) error {
 	return nil
 }
 
-// next returns the state after an account's round. After a round without events the account waits
-// twice as long as before.
+// next returns the state after a round. Each round without events doubles the wait for the next.
 func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
 	err error) tracking.PollState {
 	wait := p.o.Interval
@@ -298,8 +296,7 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 			wait = min(2*wait, p.o.MaxQuiet)
 		}
 	}
-	// Earlier by up to half of it, always the same for one account: they must not all come
-	// together.
+	// Earlier by up to half, always the same for one account: not all at once.
 	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
 	return s
 }

@@ -28,8 +28,7 @@ type Lister interface {
 	// Stripe's order: the newest first. It returns the time of the first page by Stripe's clock;
 	// the list has all events before it. An error of each ends the list.
 	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
-	// ListThin is ListEvents of the thin events, which are in a list of their own. It returns
-	// ErrNoThin if the account has no such list.
+	// ListThin is ListEvents of the thin events. It returns ErrNoThin if Stripe has no such list.
 	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
 	// ListObjects calls each for every subscription of the account, in any state, and every
 	// schedule and payment intent made since then, as they are now: all Fetched. A payment made by
@@ -96,9 +95,9 @@ func New(o Options) *Poller {
 // hurry divides the interval after a failed round: the service may be about to start.
 const hurry = 10
 
-// Run does a round at once, and then every Interval. After the first round, and then every
-// MaxQuiet, it sweeps the accounts that are due for it. It returns nil when ctx ends. A failed
-// round or sweep is logged and tried again.
+// Run does a round at once, and then every Interval. After the first round, and then every MaxQuiet,
+// it sweeps the accounts that are due for it. It returns nil when ctx ends. A failed round or sweep is
+// logged and tried again.
 func (p *Poller) Run(ctx context.Context) error {
 	sweeps := time.NewTimer(0)
 	defer sweeps.Stop()

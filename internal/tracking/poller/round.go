@@ -86,8 +86,7 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	return r.report, context.Cause(ctx)
 }
 
-// connected returns the accounts. Disconnected ones are asked now and then, since the event of
-// their reconnection may be lost.
+// connected returns the accounts; disconnected ones seldom: the event of a reconnection may be lost.
 func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, error) {
 	var list []*tracking.ConnectedAccount
 	now := p.o.Now()
@@ -161,9 +160,8 @@ func atOf(a *tracking.ConnectedAccount) string {
 	return a.StripeAccount
 }
 
-// shortWindow is the longest time of which the events of all accounts are read together, by the
-// time index: as much as the first round of a day lists. For a longer time an account's events
-// are read by the account index.
+// shortWindow is the longest time of which the events of all accounts are read together, by the time
+// index: as much as the first round of a day lists. A longer time is read by the account index.
 const shortWindow = 2 * 24 * time.Hour
 
 const day = 24 * time.Hour

@@ -67,8 +67,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	return report, context.Cause(ctx)
 }
 
-// sweep compares the objects of one account, and saves the time if all could be applied. Else the
-// next sweep lists the same time again.
+// sweep compares the objects of one account, and saves the time if all of them could be applied.
 func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects int,
 	changed []string, err error) {
 	since := a.Polled.Swept.Add(-sweepOverlap)
@@ -85,8 +84,7 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	return objects, changed, nil
 }
 
-// compare applies the objects of an account made at or after since. It returns the ids of those that
-// changed.
+// compare applies the objects made at or after since. It returns the ids of those that changed.
 func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects int,
 	changed []string, err error) {
 	at := atOf(a)

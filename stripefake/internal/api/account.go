@@ -134,8 +134,7 @@ func (c *Call) leave(id string) {
 	a.gone = true
 }
 
-// tellApplication makes the account's event about its platform's application, in each mode: an
-// application is authorized for both.
+// tellApplication makes the account's event about its platform's application, in each mode.
 func (c *Call) tellApplication(id, typ string) {
 	platform, asked := c.accounts[id].platform, c.Space
 	for _, live := range []bool{false, true} {
@@ -254,8 +253,7 @@ func (k Key) permit(r *http.Request, account string) error {
 	return nil
 }
 
-// account returns the account of the request: Stripe-Account or Stripe-Context names one. The
-// caller holds Mu.
+// account is that of the request: Stripe-Account or Stripe-Context names one. The caller holds Mu.
 func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	id := cmp.Or(r.Header.Get("Stripe-Context"), r.Header.Get("Stripe-Account"))
 	if id == "" || id == k.Account {

@@ -15,8 +15,7 @@ const (
 	Day       = 24 * Hour
 )
 
-// An agenda holds the objects that will change by themselves, by one clock. An entry may be out of
-// date: dueAt decides when its time has come.
+// An agenda holds the objects that will change by one clock. Entries may be out of date: see dueAt.
 type agenda struct {
 	items  []due            // in the order of their time
 	queued map[string]int64 // by id: the time of the next look; other items of the id are out of date

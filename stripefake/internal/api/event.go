@@ -47,8 +47,7 @@ func (c *Call) Emit(typ string, o object, previous object) {
 	}
 }
 
-// emitSnapshot makes and sends an event with a snapshot of the object in the account's default
-// version, and returns its id.
+// emitSnapshot sends an event with the object in the account's default version. It returns its id.
 func (c *Call) emitSnapshot(typ string, kept *kept) string {
 	version := c.defaultVersion(c.Space.Account)
 	members := object{"api_version": version, "type": typ, "request": object{"id": shape.OrNil(c.id),

@@ -47,8 +47,7 @@ type Key struct {
 // DefaultAccount is the account of the default keys.
 const DefaultAccount = "acct_duesday"
 
-// A Fake is the state of all accounts and the API over it. Requests wait side by side, and are
-// carried out one at a time, under Mu.
+// A Fake is the state of all accounts and the API over it. Requests are carried out under Mu.
 type Fake struct {
 	Options Options
 	router  router
@@ -151,8 +150,7 @@ func (f *Fake) EachSpace(show func(*Space)) {
 	}
 }
 
-// lacks has the members of nearly every object that the objects of a kind do not have. An invoice
-// item has a date.
+// lacks has, by kind, the members of nearly every object that its objects do not have.
 var lacks = map[string]string{"event": "metadata", thinKind: "metadata", "invoice_payment": "metadata", "invoiceitem": "created",
 	"refund": "livemode", ClockKind: "metadata"}
 

@@ -90,8 +90,7 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	return object{"object": "list", "data": data, "has_more": more, "url": c.url}, nil
 }
 
-// created returns a test of a Unix second by the parameter created: a second, or a hash of limits,
-// as read reads them.
+// created returns a test of a Unix second by the parameter created: a second, or limits.
 func (c *Call) created(read func(v any, param string) (int64, error)) (func(int64) bool, error) {
 	limits, hash := c.params["created"].(shape.Form)
 	if v, given := c.params["created"]; given && !hash {

@@ -20,8 +20,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// render returns the object as an answer shows it: in the version of the request, expanded by the
-// paths, and without private members.
+// render returns the object as an answer shows it: in the request's version, and expanded.
 func (c *Call) render(o object, paths [][]string) object {
 	shown := c.shape(o)
 	for _, path := range paths {
@@ -174,8 +173,7 @@ func (c *Call) expansions() ([][]string, error) {
 	return paths, nil
 }
 
-// expands reports whether the kind has the path. Members that need no expansion, such as items and
-// data, may be parts of it.
+// expands reports whether the kind has the path, of which items and data may be parts.
 func expands(kind string, path []string) bool {
 	whole := strings.Join(path, ".")
 	for entry := range strings.FieldsSeq(expandable[kind]) {

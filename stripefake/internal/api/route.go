@@ -16,11 +16,10 @@ type Route struct {
 	Method string
 	Path   string // with {names}, as in Stripe's spec: /v1/payment_intents/{intent}/confirm
 	// Params are the parameters, separated by spaces, each with the type that it must have: name,
-	// name:int, name:time (not negative), name:amount (not larger than an amount either),
-	// name:bool, name:one|two, name:one|int. Names may have brackets. A name! is required, a
-	// name[part]! if name is given. Describe sets a =name. A ~name is Stripe's, and this fake refuses
-	// it; of a name=value it takes that value alone. A list has ListParams. Every route but a DELETE
-	// has expand as well.
+	// name:int, name:time (not negative), name:amount (not larger than an amount either), name:bool,
+	// name:one|two, name:one|int. Names may have brackets. A name! is required, a name[part]! if name is
+	// given. Describe sets a =name. A ~name is Stripe's, and this fake refuses it; of a name=value it
+	// takes that value alone. A list has ListParams. Every route but a DELETE has expand as well.
 	Params string
 	Former string // parameters that versions before 2025-03-31.basil alone have
 	Do     func(*Call) (object, error)

@@ -48,8 +48,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.carryOut()
 }
 
-// admit does everything before a request is carried out. err is the fault of the parameters. No
-// idempotency key saves an error of admit.
+// admit comes before a request is carried out. err is the fault of the parameters. No key saves one.
 func (x *exchange) admit(params shape.Form, err error) error {
 	f := x.f
 	defer f.lock()()

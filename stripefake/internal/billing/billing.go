@@ -1,6 +1,5 @@
-// Package billing is Stripe Billing: products, prices, invoice items, invoices,
-// subscriptions, schedules and test clocks. It takes payments by package payment, and does not
-// answer for cards.
+// Package billing is Stripe Billing: products, prices, invoice items, invoices, subscriptions,
+// schedules and test clocks. It takes payments by package payment, and does not answer for cards.
 package billing
 
 import (

@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// draftLife is the time until a draft is finalized by itself, in seconds. Stripe waits about as
-// long after its webhook is answered.
+// draftLife is how long a draft waits to be finalized by itself, in seconds, as at Stripe.
 const draftLife = api.Hour
 
 // say emits an event of an invoice, which waits while its subscription may still be taken back.
@@ -85,9 +84,8 @@ func (c call) finalize(invoice object) error {
 	return nil
 }
 
-// intentFor makes the payment intent of an invoice; nil if it needs none. Less than Stripe's
-// smallest amount is not charged: Stripe puts it on the customer's balance, which the fake does
-// not keep.
+// intentFor makes the payment intent of an invoice; nil if it needs none. Less than Stripe's smallest
+// amount is not charged: there is no balance here.
 func (c call) intentFor(invoice object) (object, error) {
 	if invoice.Num("amount_due") == 0 || invoice.Str("_pause") != "" {
 		return nil, nil

@@ -129,8 +129,7 @@ func (c call) flatAmount(item object, amount int64) error {
 	return nil
 }
 
-// amounts is the product of amounts without a price: Stripe makes a price and a product for
-// them too, and says nothing about it.
+// amounts is the product of amounts without a price: Stripe makes a price for them too.
 func (c call) amounts() string {
 	const id = "prod_fakeamounts"
 	if c.Space.Get("product", id) == nil {

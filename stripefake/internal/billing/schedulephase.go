@@ -87,8 +87,7 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	return phase, phaseTrial(phase, p)
 }
 
-// phaseEnd returns the end of a phase: end_date, or the end of a duration, of iterations or of one
-// period.
+// phaseEnd returns end_date, or the end of a duration, of iterations or of one period.
 func phaseEnd(p shape.Params, start int64, price object) (int64, error) {
 	r := recurrenceOf(price)
 	lacks := func(name string) bool { return !p.Has(name) }
@@ -146,8 +145,7 @@ func phaseTrial(phase object, p shape.Params) error {
 	return nil
 }
 
-// startSchedule makes the subscription of a schedule, now. It is active at once; its first
-// invoice is a draft for about an hour.
+// startSchedule makes a schedule's subscription, active at once. Its first invoice is a draft.
 func (c call) startSchedule(o object) {
 	phase := phasesOf(o)[0]
 	customer := c.customerOf(o)

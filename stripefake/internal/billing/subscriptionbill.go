@@ -128,9 +128,8 @@ func (c call) invoicesOf(sub object) (list []object) {
 	return list
 }
 
-// gaveUp is the subscription's end after the last retry of an invoice. Its metadata
-// fake_after_retries may say past_due or unpaid instead; at Stripe that is a setting of the
-// account.
+// gaveUp is the subscription's end after the last retry of an invoice. Its metadata fake_after_retries
+// may say past_due or unpaid instead.
 func (c call) gaveUp(sub object) {
 	if sub == nil || over(sub) {
 		return
@@ -273,8 +272,7 @@ func (c call) renewSubscription(sub object) {
 	c.tell(before, sub)
 }
 
-// withoutMethod ends a trial without a payment method, by the subscription's settings. It reports
-// whether the subscription stops there.
+// withoutMethod ends a trial without a payment method, and reports whether all stops there.
 func (c call) withoutMethod(sub object) bool {
 	switch sub.Sub("trial_settings").Sub("end_behavior").Str("missing_payment_method") {
 	case "cancel":

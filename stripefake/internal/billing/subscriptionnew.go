@@ -63,8 +63,7 @@ func (c call) setTerm(members object, wanted []wanted) error {
 }
 
 // begin makes the subscription and its first invoice, and collects it as payment_behavior says.
-// _strict holds events back while the subscription may still be taken back; _quiet means that its
-// first event is yet to come.
+// _strict holds events back while it may be taken back; _quiet: its first event is yet to come.
 func (c call) begin(customer object, currency string, wanted []wanted, members object, behavior string,
 ) (object, error) {
 	sub := c.newSubscription(customer, currency, members)
@@ -141,8 +140,7 @@ func (c call) firstBills(sub object) []bill {
 	return bills
 }
 
-// takeBack takes back a subscription whose first payment has failed. Its payment intent stays,
-// because an attempt cannot be undone.
+// takeBack takes back a subscription whose first payment failed. The tried payment intent stays.
 func (c call) takeBack(sub, invoice object, err error) error {
 	c.cancelPayment(invoice, "void_invoice")
 	c.Space.Drop("invoice_payment", invoice.Str("_payment"))

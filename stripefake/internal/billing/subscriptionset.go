@@ -30,8 +30,7 @@ func (c call) subscriptionParams(o object) error {
 	return c.Describe(o)
 }
 
-// cancelAt sets a subscription's end: cancel_at, or cancel_at_period_end, which cancelAtPeriodEnd
-// turns into a time.
+// cancelAt sets the end: cancel_at, or cancel_at_period_end, whose time cancelAtPeriodEnd sets.
 func (c call) cancelAt(o object) error {
 	atEnd := c.Flag("cancel_at_period_end")
 	if c.Form.Has("cancel_at_period_end") {

@@ -76,9 +76,8 @@ type pageServer struct {
 	hash     string // of the style, as a Content-Security-Policy has it
 }
 
-// Handler serves /checkout/ID, where a customer chooses a card, and /redirect/authenticate/ID,
-// where a bank asks for authentication. Everybody with the address can use the page, as at Stripe.
-// It refuses forms from other sites.
+// Handler serves /checkout/ID, where a customer chooses a card, and /redirect/authenticate/ID, where a
+// bank asks for authentication. Everybody with the address can use it. It refuses other sites' forms.
 func Handler(f *api.Fake) http.Handler {
 	sum := sha256.Sum256([]byte(style))
 	s := &pageServer{f: f, template: template.Must(template.New("page").Parse(pageText)), hash: "'sha256-" +

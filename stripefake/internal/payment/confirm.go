@@ -9,8 +9,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// maxConfirms is how often a payment intent can be confirmed; the next time cancels it.
-// Stripe documents such a limit, which varies.
+// maxConfirms is how often a payment intent can be confirmed. It varies at Stripe. The next cancels.
 const maxConfirms = 20
 
 const (
@@ -181,8 +180,7 @@ func (c Call) declined(pi, m object, code string) error {
 	return e
 }
 
-// paymentFailed is the payment intent's state after a failed attempt; charge may be nil. A payment
-// method without a customer is used up.
+// paymentFailed ends an attempt; charge may be nil. A method without a customer is used up.
 func (c Call) paymentFailed(pi, m, charge object, why *shape.Error) {
 	pi["status"], pi["payment_method"], pi["next_action"] = NeedsMethod, nil, nil
 	pi["last_payment_error"] = paymentError(why, m)
@@ -206,8 +204,7 @@ func (c Call) nextAction(o object) object {
 		"stripe_js": page, "source": strings.Replace(o.ID(), "_", "_src_", 1)}}
 }
 
-// Authenticate is the customer's answer to requires_action, for a payment intent or a setup
-// intent. A decline after it is no error.
+// Authenticate is the customer's answer to requires_action. A decline after it is no error.
 func (c Call) Authenticate(o object, ok bool) error {
 	if o.Str("status") != NeedsAction {
 		return unexpected(o, "There is nothing to authenticate: "+o.ID()+" has a status of "+o.Str("status")+".")

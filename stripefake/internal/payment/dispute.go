@@ -77,8 +77,7 @@ func isClosed(o object) bool {
 	return slices.Contains([]string{"won", "lost", "warning_closed", "prevented"}, o.Str("status"))
 }
 
-// CloseDispute ends the dispute. The status is won or lost. An inquiry ends as warning_closed in
-// either case.
+// CloseDispute ends the dispute as won or lost, or an inquiry as warning_closed.
 func (c Call) CloseDispute(o object, status string) error {
 	switch {
 	case isClosed(o):
@@ -96,8 +95,7 @@ func (c Call) CloseDispute(o object, status string) error {
 
 func alreadyClosed() error { return shape.Invalid("", "dispute", "This dispute is already closed.") }
 
-// updateDispute takes evidence. As in Stripe's test mode, the submitted text winning_evidence or
-// losing_evidence decides the dispute.
+// updateDispute takes evidence. The text winning_evidence or losing_evidence decides the dispute.
 func (c Call) updateDispute(o object) (object, error) {
 	if c.Form.Has("evidence") && isClosed(o) {
 		return nil, alreadyClosed()

@@ -56,9 +56,8 @@ func intentRoutes() []api.Route {
 	}
 }
 
-// NewIntent makes an unconfirmed payment intent. members must have amount and currency; they may
-// have customer, payment_method (a test id makes one) and other members in the shape of Stripe's
-// object.
+// NewIntent makes an unconfirmed payment intent. members must have amount and currency; they may have
+// others of Stripe's object. A test id of payment_method makes one.
 func (c Call) NewIntent(members object) (object, error) {
 	if err := checkMoney(members.Num("amount"), members.Str("currency")); err != nil {
 		return nil, err
@@ -292,8 +291,7 @@ func (c Call) cancelOfPath(pi object) (object, error) {
 	return pi, c.CancelIntent(pi, c.Form.Str("cancellation_reason"))
 }
 
-// CancelIntent cancels the payment intent and releases an authorized amount. The reason may be
-// empty, and may be one of Stripe's own.
+// CancelIntent cancels the payment intent and releases an authorized amount. reason may be "".
 func (c Call) CancelIntent(pi object, reason string) error {
 	if !IsOpen(pi) && pi.Str("status") != NeedsCapture {
 		return unexpected(pi, "You cannot cancel this PaymentIntent because it has a status of "+pi.Str("status")+

@@ -44,8 +44,7 @@ func declining(last4, code string) testCard {
 const SandboxDecline = "pm_sandbox_decline_"
 
 // testCards are Stripe's test payment methods, by the ids of its documentation "Testing", and the
-// fake's own, pm_sandbox_…. They work in live mode too, unlike at Stripe, because there are no
-// other cards here.
+// fake's own, pm_sandbox_…. Unlike at Stripe, they work in live mode too.
 var testCards = map[string]testCard{
 	"pm_card_visa":               credit("visa", "4242", behaviour{}),
 	"pm_card_visa_debit":         {"visa", "5556", "debit", "US", behaviour{}},

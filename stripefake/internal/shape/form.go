@@ -17,9 +17,8 @@ const (
 	maxParams = 5000 // in a request
 )
 
-// A Form is the parameters of a request: string, form or []any, as the brackets of their
-// names say. items[0][price]=x is a list of one form, as numbers are positions, except in
-// metadata, whose keys may be numbers.
+// A Form is the parameters of a request: string, form or []any, as the brackets of their names say.
+// Numbers are positions, except in metadata: items[0][price]=x is a list of one form.
 type Form map[string]any
 
 func (f Form) sub(name string) Form { s, _ := f[name].(Form); return s }

@@ -199,8 +199,7 @@ func Encode(v any) []byte {
 	return b.Bytes()
 }
 
-// MarshalJSON implements json.Marshaler: id and object come first, as in Stripe's answers,
-// and the others in alphabetical order.
+// MarshalJSON implements json.Marshaler: id and object come first, the others by the alphabet.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	err := o.write(&b)

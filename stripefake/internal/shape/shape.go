@@ -49,14 +49,13 @@ func toEndive(o Object) {
 	}
 }
 
-// Reshape turns an object, in place, from the shape in which it is kept into the shape of a
-// version, from 2020-08-27 to 2026-10-28.endive. It changes this object alone: the caller reshapes
-// inner objects first. It reads the private members, in some of which gather has put objects for
-// ids, and does not remove them.
+// Reshape turns an object, in place, from the shape in which it is kept into the shape of a version,
+// from 2020-08-27 to 2026-10-28.endive. It changes this object alone: the caller reshapes inner
+// objects first. It reads the private members, in some of which gather has put objects for ids, and
+// does not remove them.
 //
-// Stripe adds members to all versions, and renames or removes them from one version on. Members
-// that came after basil are removed here too, so an old version looks as its documentation shows
-// it.
+// Stripe adds members to all versions, and renames or removes them from one version on. Members that
+// came after basil are removed here too, so an old version looks as its documentation shows it.
 func Reshape(o Object, version string) {
 	if version >= Endive {
 		toEndive(o)
