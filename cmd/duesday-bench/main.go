@@ -21,12 +21,9 @@ import (
 	"github.com/duesday/duesday/cmd/duesday-bench/bench"
 )
 
-// productGCPercent is the setting of duesday itself.
-const productGCPercent = 150
-
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(productGCPercent)
+		debug.SetGCPercent(150) // as duesday does
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -69,7 +66,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 		one("due", "Stream the rows of a due date, in turn with W3 on bare Pebble", b.due),
 		imports,
 		one("day", "Charge on days when 1 % is due, a tenth of the book in turn with the whole", b.days),
-		b.webhooksCommand(), b.eventsCommand(), b.unitsCommand())
+		b.webhooksCommand(), b.unitsCommand())
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	f := root.PersistentFlags()

@@ -14,15 +14,13 @@ import (
 	"github.com/duesday/duesday/cmd/duesday-bench/bench"
 )
 
-// serveGCPercent is the setting of duesday serve.
-const serveGCPercent = 400
-
 // maxWebhookSeconds keeps a round within the time for which a signature is good.
 const maxWebhookSeconds = 120
 
 func (b *benchmark) webhooksCommand() *cobra.Command {
-	var subscriptions, connections int
+	var subscriptions, connections, events int
 	var verifyOnly bool
+	var into string
 	c := &cobra.Command{
 		Use:   "webhooks",
 		Short: "Take webhooks over HTTP for some seconds, in turn with W2 on bare Pebble",
@@ -31,18 +29,24 @@ loopback, in turn with W2 on bare Pebble: a third each are payments that are mad
 subscriptions that are changed, and invoices that are paid. Each is answered when it is
 durable; with --verify-only, when its signature is verified. Purchases and bodies are made
 before the clock runs; what purchases ask for is put into the outbox, and not delivered.
-The CPU includes that of whoever sends.`,
+The CPU includes that of whoever sends. With --into it measures nothing, and leaves a store
+with events of one Stripe account, to measure duesday on.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if into != "" {
+				return bench.MakeEvents(cmd.Context(), into, b.cache(), connections, events)
+			}
 			b.subscriptions, b.workers = subscriptions, connections
 			if os.Getenv("GOGC") == "" { // as duesday serve has it
-				defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
+				defer debug.SetGCPercent(debug.SetGCPercent(400))
 			}
 			return b.run(cmd.Context(), func(ctx context.Context) (*bench.Cell, error) { return b.webhooks(ctx, verifyOnly) })
 		},
 	}
 	c.Flags().IntVar(&subscriptions, "subscriptions", 20_000, "`N` subscriptions that are known")
 	c.Flags().IntVar(&connections, "workers", 64, "`N` connections")
+	c.Flags().StringVar(&into, "into", "", "`FOLDER` of a new store with --events, instead of measuring")
+	c.Flags().IntVar(&events, "events", 500_000, "`N` events of that store")
 	c.Flags().BoolVar(&verifyOnly, "verify-only", false, "answer a verified event at once: the part of HTTP in the cost")
 	return c
 }
