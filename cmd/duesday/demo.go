@@ -100,43 +100,31 @@ const (
 
 // demoPlaces sets the demo's store, ledger and mail folder where the settings leave them open. It
 // replaces the store of an earlier demo, and refuses any other store in use. tidy removes the mail
-// folder of a store in memory.
+// folder of a store in memory, whose ledger is there too.
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
-	prefix := demoFolder
+	prefix := demoFolder + "-"
 	switch dir := folderOf(p.cfg.Store); {
 	case !p.cfg.StoreGiven:
-		if err := p.replaceDemo(demoFolder); err != nil {
-			return tidy, err
-		}
-		p.cfg.Store = "pebble:" + demoFolder + "/data"
-		prefix = demoFolder + "/"
+		p.cfg.Store, prefix = "pebble:"+demoFolder+"/data", demoFolder+"/"
+		err = p.replaceDemo(ctx, demoFolder)
 	case dir != "":
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return tidy, err
+		var entries []fs.DirEntry
+		if entries, err = os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
 		if len(entries) > 0 {
-			return tidy, fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir,
-				demoFolder)
+			err = fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir, demoFolder)
 		}
 		prefix = filepath.Clean(dir) + "-"
 	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
-		if err := p.demoUnused(ctx); err != nil {
-			return tidy, err
+		err = p.demoUnused(ctx)
+	default:
+		if dir, err = os.MkdirTemp("", "duesday-demo-"); err == nil {
+			tidy = func() { os.RemoveAll(dir) }
 		}
-		prefix = demoFolder + "-"
-	default: // in memory: the ledger too, and the mail in a temporary folder
-		if !p.cfg.ProcessorGiven {
+		if prefix = dir + "/"; !p.cfg.ProcessorGiven {
 			p.cfg.Processor, p.cfg.ProcessorGiven = "sandbox:", true
-		}
-		if !p.cfg.MailGiven {
-			if p.cfg.Mail, err = os.MkdirTemp("", "duesday-demo-mail-"); err != nil {
-				return tidy, err
-			}
-			p.cfg.MailGiven = true
-			mail := p.cfg.Mail
-			return func() { os.RemoveAll(mail) }, nil
 		}
 	}
 	if !p.cfg.ProcessorGiven {
@@ -146,7 +134,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	if !p.cfg.MailGiven {
 		p.cfg.Mail, p.cfg.MailGiven = prefix+"mail", true
 	}
-	return tidy, nil
+	return tidy, err
 }
 
 func (p *program) demoUnused(ctx context.Context) error {
@@ -166,7 +154,7 @@ func (p *program) demoUnused(ctx context.Context) error {
 
 // replaceDemo makes the folder anew. It deletes only a folder with a demo's marker, and not while
 // another process has its store open.
-func (p *program) replaceDemo(dir string) error {
+func (p *program) replaceDemo(ctx context.Context, dir string) error {
 	marker := filepath.Join(dir, demoMarker)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -176,7 +164,11 @@ func (p *program) replaceDemo(dir string) error {
 		if _, err := os.Stat(marker); err != nil {
 			return fmt.Errorf("%s is there and was not made by a demo: move it away, or name another store with --store", dir)
 		}
-		if err := p.demoInUse(dir); err != nil {
+		s, err := p.open(ctx, need{alone: true})
+		if err == nil {
+			err = s.close()
+		}
+		if errors.Is(err, store.ErrLocked) { // with another error it is broken or half made, and goes anyway
 			return err
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -187,20 +179,6 @@ func (p *program) replaceDemo(dir string) error {
 		return err
 	}
 	return os.WriteFile(marker, []byte("Made by duesday demo. The next demo deletes this folder.\n"), 0o600)
-}
-
-func (p *program) demoInUse(dir string) error {
-	old := p.cfg.Store
-	p.cfg.Store = "pebble:" + dir + "/data"
-	defer func() { p.cfg.Store = old }()
-	s, err := p.open(context.Background(), need{alone: true})
-	switch {
-	case err == nil:
-		return s.close()
-	case errors.Is(err, store.ErrLocked):
-		return err
-	}
-	return nil // broken or half made: it is to be deleted anyway
 }
 
 func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
