@@ -48,15 +48,11 @@ func as[T any](v T) T { return v }
 func (p *program) connectShow() *cobra.Command {
 	return p.trackingLeaf("show ACCT",
 		trackingNeed{}, func(ctx context.Context, t *tracking.Service, args []string) error {
-			for a, err := range t.ConnectedAccounts(ctx) {
-				if err != nil {
-					return err
-				}
-				if a.StripeAccount == args[0] {
-					return p.showConnected(a)
-				}
+			a, err := t.ConnectedAccount(ctx, args[0])
+			if err != nil {
+				return err
 			}
-			return fmt.Errorf("%s: %w", args[0], tracking.ErrUnregistered)
+			return p.showConnected(a)
 		})
 }
 

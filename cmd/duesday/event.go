@@ -98,14 +98,17 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 func (p *program) rebuildCommand() *cobra.Command {
 	var account string
 	c := p.trackingLeaf("rebuild", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
+		all, err := p.rebuild(ctx, t, account)
+		if err != nil {
+			return err
+		}
 		var differences []tracking.Difference
+		for _, r := range all {
+			differences = append(differences, r.Differences...)
+		}
 		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
 			"DIFFERENT", "WAITING"}
-		_, err := list(p, p.rebuilt(ctx, t, account), func(r *tracking.Rebuilt) *tracking.Rebuilt {
-			differences = append(differences, r.Differences...)
-			return r
-		}, columns, func(r *tracking.Rebuilt) []any {
-			differences = append(differences, r.Differences...)
+		_, err = list(p, each(all), as[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
 			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
@@ -126,42 +129,27 @@ func (p *program) rebuildCommand() *cobra.Command {
 	})
 }
 
-// rebuilt rebuilds the Stripe accounts of the account, or with "" all registered ones.
-func (p *program) rebuilt(ctx context.Context, t *tracking.Service,
-	account string) iter.Seq2[*tracking.Rebuilt, error] {
-	return func(yield func(*tracking.Rebuilt, error) bool) {
-		places, err := places(ctx, t, account)
-		if len(places) == 0 && err == nil {
-			return
-		}
-		var of tracking.EventQuery
-		if len(places) == 1 {
-			of.StripeAccount = places[0]
-		}
-		bar := p.progress("events read", 0, func(stop <-chan struct{}) int64 { return countUntil(t.Events(ctx, of), stop) })
-		var all []*tracking.Rebuilt
-		if err == nil {
-			all, err = t.Rebuild(ctx, places, tracking.RebuildSteps{
-				Read: func() { bar.done.Add(1) },
-				Folded: func(done, all int) {
-					if done == 1 {
-						bar.end()
-						bar = p.progress("events folded and compared", int64(all), nil)
-					}
-					bar.done.Store(int64(done))
-				}})
-		}
-		bar.end()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, r := range all {
-			if !yield(r, nil) {
-				return
-			}
-		}
+// rebuild rebuilds the Stripe accounts of the account, or with "" all registered ones.
+func (p *program) rebuild(ctx context.Context, t *tracking.Service, account string) ([]*tracking.Rebuilt, error) {
+	places, err := places(ctx, t, account)
+	if len(places) == 0 || err != nil {
+		return nil, err
 	}
+	var of tracking.EventQuery
+	if len(places) == 1 {
+		of.StripeAccount = places[0]
+	}
+	bar := p.progress("events read", 0, func(stop <-chan struct{}) int64 { return countUntil(t.Events(ctx, of), stop) })
+	defer func() { bar.end() }()
+	return t.Rebuild(ctx, places, tracking.RebuildSteps{
+		Read: func() { bar.done.Add(1) },
+		Folded: func(done, all int) {
+			if done == 1 {
+				bar.end()
+				bar = p.progress("events folded and compared", int64(all), nil)
+			}
+			bar.done.Store(int64(done))
+		}})
 }
 
 type eventFlags struct {

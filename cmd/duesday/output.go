@@ -193,6 +193,17 @@ func listAll[T, V any](p *program, noun string, seq iter.Seq2[T, error], view fu
 	return err
 }
 
+// each yields the elements.
+func each[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
 func filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range seq {

@@ -59,14 +59,7 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 		for _, a := range r.Before {
 			p.warn("%s more is outstanding of months before these: give an earlier --from", a.Format())
 		}
-		all := func(yield func(object, error) bool) {
-			for _, m := range months {
-				if !yield(m, nil) {
-					return
-				}
-			}
-		}
-		return exportRows(p.stdout, false, new(progress), monthColumns, all, func(m object) object { return m })
+		return exportRows(p.stdout, false, new(progress), monthColumns, each(months), as[object])
 	}
 	p.showReport(r, months, f.days)
 	return p.json(object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),

@@ -24,13 +24,11 @@ import (
 const (
 	stripeFakeAddress = "127.0.0.1:12111"
 	stripeFakeKey     = "sk_test_duesday"
-	// envHookSecret has the secret of webhooks to --webhook-url.
-	envHookSecret = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
-	// usualHookSecret is its default; like the keys, it is public.
-	usualHookSecret = "whsec_duesday"
-	// envConnectSecret has the secret of webhooks to --connect-webhook-url.
-	envConnectSecret = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
-	// usualConnectSecret is its default.
+
+	// Of webhooks to --webhook-url and --connect-webhook-url. The usual secrets are public, like the keys.
+	envHookSecret      = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
+	usualHookSecret    = "whsec_duesday"
+	envConnectSecret   = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
 	usualConnectSecret = "whsec_duesday_connect"
 )
 

@@ -16,6 +16,7 @@ func Limit(l net.Listener, server *http.Server, most int) net.Listener {
 	return limited
 }
 
+// A limiter is a net.Listener.
 type limiter struct {
 	net.Listener
 	most int
@@ -27,7 +28,6 @@ type limiter struct {
 	closed  bool
 }
 
-// Accept implements net.Listener.
 func (l *limiter) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -75,7 +75,6 @@ func (l *limiter) note(c net.Conn, state http.ConnState) {
 	l.changed.Signal()
 }
 
-// Close implements net.Listener.
 func (l *limiter) Close() error {
 	l.mu.Lock()
 	l.closed = true

@@ -23,7 +23,7 @@ import (
 // DefaultTimeout is how long a Client waits for an answer, and for each next part of a list.
 const DefaultTimeout = 30 * time.Second
 
-// A Client is a billing.Processor over the ledger that a server of Serve or Handler has open. It is
+// A Client is a billing.Processor and Refunder over the ledger that a server of Serve or Handler has open. It is
 // safe for concurrent use.
 //
 // ErrNotExecuted is the server's own answer, or means that no connection was made. Any other
@@ -57,46 +57,38 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Open implements billing.Processor.
 func (c *Client) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
 	return ask(ctx, c, checkOpen(r), pathOpen, formOfOpen(r), (*reply).read)
 }
 
-// Confirm implements billing.Processor.
 func (c *Client) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
 	return ask(ctx, c, cmp.Or(checkConfirm(r), checkRef(r.Ref)), pathConfirm, confirmForm(r), (*reply).read)
 }
 
-// Cancel implements billing.Processor.
 func (c *Client) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 	return ask(ctx, c, checkRef(ref), pathCancel, cancelForm{ref}, (*reply).read)
 }
 
-// Lookup implements billing.Processor.
 func (c *Client) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
 	return ask(ctx, c, checkRef(ref), pathIntents+escapeRef(ref), nil, (*reply).read)
 }
 
-// List implements billing.Processor. It yields while the answer comes. A list cut short ends with
-// ErrUnknown.
+// List yields while the answer comes. A list cut short ends with ErrUnknown.
 func (c *Client) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
 	return replies(ctx, c, checkList(r), pathSuccesses+querySince(r.Since), (*reply).read)
 }
 
-// Refund implements billing.Refunder.
 func (c *Client) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
 	form := refundForm{Key: r.Key, ID: r.ID, Ref: r.Ref, Amount: r.Amount.Decimal(), Currency: r.Amount.Currency().Code(),
 		Reason: string(r.Reason)}
 	return ask(ctx, c, cmp.Or(checkRefund(r), checkRef(r.Ref)), pathRefund, form, (*reply).readReversal)
 }
 
-// ReversalsOf implements billing.Refunder.
 func (c *Client) ReversalsOf(ctx context.Context, ref string) (list []billing.Reversal, err error) {
 	return billing.Gather(replies(ctx, c, checkRef(ref), pathReversalsOf+escapeRef(ref), (*reply).readReversal))
 }
 
-// Reversals implements billing.Refunder. It yields while the answer comes. A list cut short ends with
-// ErrUnknown.
+// Reversals yields while the answer comes. A list cut short ends with ErrUnknown.
 func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return replies(ctx, c, checkList(r), pathReversals+querySince(r.Since), (*reply).readReversal)
 }
@@ -131,26 +123,6 @@ func replies[T any](ctx context.Context, c *Client, refusal error, path string,
 			}
 		}
 		yield(none, fmt.Errorf("%w: the list has no end", billing.ErrUnknown))
-	}
-}
-
-// entries yields the server's ledger as Sandbox.Entries does. An error comes last, and means that
-// the rest is missing.
-func (c *Client) entries(ctx context.Context) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		for text, err := range c.lines(ctx, pathEntries) {
-			var r record
-			if err == nil {
-				err = json.Unmarshal(text, &r)
-			}
-			var e Entry
-			if err == nil {
-				e, err = r.readEntry()
-			}
-			if err = asUnknown(err); !yield(e, err) || err != nil {
-				return
-			}
-		}
 	}
 }
 

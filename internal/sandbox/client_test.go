@@ -121,21 +121,6 @@ func TestClient_ListBreaksOff(t *testing.T) {
 	}
 }
 
-func TestClient_EntriesBreakOff(t *testing.T) {
-	client := connect(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"ref":"pi_x","outcome":"opened","amount":"1","currency":"EUR","at":"2026-01-01T00:00:00Z"}`+"\n")
-		http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	})))
-	var errs []error
-	for _, err := range client.entries(t.Context()) {
-		errs = append(errs, err)
-	}
-	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], billing.ErrUnknown) {
-		t.Errorf("%v, want one entry and ErrUnknown", errs)
-	}
-}
-
 // piped is a client of the handler, over pipes: in a bubble of synctest, time passes when
 // both wait.
 func piped(t *testing.T, h http.Handler) *Client {

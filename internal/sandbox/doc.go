@@ -47,7 +47,6 @@
 //	POST /v1/refund               {"key", "id", "ref", "amount", "currency", "reason"}
 //	GET  /v1/returns?since=AT     refunds and disputes, likewise
 //	GET  /v1/returns/REF          those of one intent, likewise
-//	GET  /v1/entries              the auditor's view: the lines of the ledger, without keys
 //
 // An answer is {"intent":{…}} or {"return":{…}}, in the fields of a line, or
 // {"error":{"code","message"}}, which may also be the last line of a list. The codes are unknown,

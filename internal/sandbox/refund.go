@@ -18,7 +18,6 @@ func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.
 	return call(ctx, s, OpRefund, r.Key, func() (billing.Reversal, error) { return s.refund(r) })
 }
 
-// ReversalsOf implements billing.Refunder.
 func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
 	return call(ctx, s, OpReversalsOf, "", func() ([]billing.Reversal, error) {
 		return locked(s, func() (list []billing.Reversal, err error) {

@@ -113,12 +113,10 @@ func (s *Sandbox) Confirm(ctx context.Context, r billing.ConfirmRequest) (billin
 	return call(ctx, s, OpConfirm, r.Key, func() (billing.Intent, error) { return s.confirm(r) })
 }
 
-// Cancel implements billing.Processor.
 func (s *Sandbox) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
 	return call(ctx, s, OpCancel, "", func() (billing.Intent, error) { return s.cancel(ref) })
 }
 
-// Lookup implements billing.Processor.
 func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
 	return call(ctx, s, OpLookup, "", func() (billing.Intent, error) {
 		return s.answer(func(int64) (uint32, error) {
@@ -162,12 +160,6 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 				return
 			}
 		}
-	}
-}
-
-func (s *Sandbox) entries(context.Context) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		s.Entries()(func(e Entry) bool { return yield(e, nil) })
 	}
 }
 

@@ -114,11 +114,10 @@ func wantOutcomes(t *testing.T, s interface{ Entries() iter.Seq[Entry] }, want s
 // A subject is what a test calls: a processor, and what no processor's client can do.
 type subject struct {
 	billing.Processor
-	box     *Sandbox
-	entries iter.Seq[Entry]
+	box *Sandbox
 }
 
-func (s *subject) Entries() iter.Seq[Entry] { return s.entries }
+func (s *subject) Entries() iter.Seq[Entry] { return s.box.Entries() }
 
 // everyWhere runs the test with a ledger in memory, with one in a file, with one that is served, and
 // with one that another process holds.
@@ -133,7 +132,7 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				test(t, &subject{client, now.Shared.(*Sandbox), entriesOf(t, client)}, c)
+				test(t, &subject{client, now.Shared.(*Sandbox)}, c)
 				return
 			}
 			box := openSandbox(t, file, Options{Now: c.Now})
@@ -141,7 +140,7 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 				test(t, served(t, box), c)
 				return
 			}
-			test(t, &subject{box, box, box.Entries()}, c)
+			test(t, &subject{box, box}, c)
 		})
 	}
 }
@@ -150,21 +149,7 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 func served(t *testing.T, box *Sandbox) *subject {
 	t.Helper()
 	client := connect(t, httptest.NewServer(Handler(box)))
-	return &subject{client, box, entriesOf(t, client)}
-}
-
-func entriesOf(t *testing.T, l Ledger) iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		for e, err := range l.entries(context.Background()) {
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if !yield(e) {
-				return
-			}
-		}
-	}
+	return &subject{client, box}
 }
 
 func connect(t *testing.T, server *httptest.Server) *Client {

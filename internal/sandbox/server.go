@@ -33,8 +33,8 @@ func newServer(h http.Handler, latency time.Duration) *http.Server {
 }
 
 // Handler serves the ledger under /v1. Every error has its code in the answer. The latency and the
-// faults of the sandbox befall every call except the entries. A caller that goes away cancels a
-// call only before its execution.
+// faults of the sandbox befall every call. A caller that goes away cancels a call only before its
+// execution.
 func Handler(s Ledger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathOpen, post(intentReply, (*openForm).request, s.Open))
@@ -48,7 +48,6 @@ func Handler(s Ledger) http.Handler {
 	mux.HandleFunc("GET "+pathSuccesses, stream(intentReply, s.List))
 	mux.HandleFunc("GET "+pathReversals, stream(reversalReply, s.Reversals))
 	mux.HandleFunc("GET "+pathReversalsOf+"{ref}", func(w http.ResponseWriter, r *http.Request) { serveReversalsOf(s, w, r) })
-	mux.HandleFunc("GET "+pathEntries, func(w http.ResponseWriter, r *http.Request) { serveEntries(s, w, r) })
 	return mux
 }
 
@@ -138,22 +137,6 @@ func serveReversalsOf(s Ledger, w http.ResponseWriter, r *http.Request) {
 	_ = out.write(reply{End: true})
 }
 
-// serveEntries writes the lines as in a file, without the keys. It needs no last line: HTTP shows a
-// connection that broke.
-func serveEntries(s Ledger, w http.ResponseWriter, r *http.Request) {
-	out := newLines(w)
-	for e, err := range s.entries(r.Context()) {
-		var line any = recordOf(e)
-		if err != nil {
-			form, _ := formOfError(err)
-			line = reply{Error: form} // no line of a ledger
-		}
-		if out.write(line) != nil {
-			return
-		}
-	}
-}
-
 // lines writes an answer while it comes.
 type lines struct {
 	w   http.ResponseWriter
@@ -167,16 +150,9 @@ func newLines(w http.ResponseWriter) *lines {
 }
 
 func (l *lines) write(v any) error {
-	if l.n%pageSize == 0 {
-		l.extend()
+	if l.n%pageSize == 0 { // a list of any length reaches a caller that goes on reading
+		_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	l.n++
 	return l.enc.Encode(v)
-}
-
-// extend gives the next part its own time, so that a list of any length reaches a caller that goes
-// on reading.
-func (l *lines) extend() {
-	// without it the server's own deadline holds
-	_ = http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }

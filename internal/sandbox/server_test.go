@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -139,22 +138,6 @@ func TestServer_RefusesWhatIsNoRequest(t *testing.T) {
 		}
 	}
 	wantOutcomes(t, box, "")
-}
-
-// The entries are the ledger, line for line, and in the words of the file.
-func TestServer_Entries(t *testing.T) {
-	box := openSandbox(t, "", Options{})
-	s := served(t, box)
-	for period, method := range []string{"pm_card_visa", "pm_card_visa_chargeDeclinedLostCard",
-		"pm_card_authenticationRequired"} {
-		mustConfirm(t, s, mustOpen(t, s, request(t, period, 0, method)).Ref, method, method)
-	}
-	if got, want := slices.Collect(s.Entries()), slices.Collect(box.Entries()); !slices.Equal(got, want) || len(got) != 6 {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-	for range s.Entries() {
-		break // and may be left
-	}
 }
 
 // A watched listener tells that it was closed.

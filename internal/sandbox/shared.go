@@ -18,7 +18,6 @@ type Ledger interface {
 	billing.Processor
 	billing.Refunder
 	Close() error
-	entries(ctx context.Context) iter.Seq2[Entry, error]
 	latency() time.Duration // of each call, at least
 }
 
@@ -156,9 +155,4 @@ func (s *shared) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversa
 func (s *shared) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	return shareList(ctx, s, r.Since, nil,
 		func(l Ledger, _ time.Time) iter.Seq2[billing.Reversal, error] { return l.Reversals(ctx, r) })
-}
-
-func (s *shared) entries(ctx context.Context) iter.Seq2[Entry, error] {
-	return shareList(ctx, s, time.Time{}, nil,
-		func(l Ledger, _ time.Time) iter.Seq2[Entry, error] { return l.entries(ctx) })
 }

@@ -288,10 +288,6 @@ func (d dying) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[b
 	return breakOff(d.Sandbox, d.Sandbox.Reversals(ctx, r))
 }
 
-func (d dying) entries(ctx context.Context) iter.Seq2[Entry, error] {
-	return breakOff(d.Sandbox, d.Sandbox.entries(ctx))
-}
-
 func breakOff[T any](s *Sandbox, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		n := 0
@@ -357,9 +353,6 @@ func TestShared_List(t *testing.T) {
 	again(func(s *shared) []int {
 		return gather(t, s.Reversals(t.Context(), billing.ListRequest{}), func(r billing.Reversal) int { return r.Tag.Period })
 	}, 60, func(i int) int { return i * 10 })
-	again(func(s *shared) []int {
-		return gather(t, s.entries(t.Context()), func(e Entry) int { return e.Tag.Period })
-	}, 1200, func(i int) int { return i / 2 })
 }
 
 // TestShared_LongList: a holder does not wait for the end of a list that a client reads slowly. The

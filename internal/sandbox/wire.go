@@ -26,7 +26,6 @@ const (
 	pathRefund      = "/v1/refund"
 	pathReversals   = "/v1/returns"
 	pathReversalsOf = "/v1/returns/" // and the ref
-	pathEntries     = "/v1/entries"
 )
 
 const (
@@ -184,17 +183,12 @@ func decodeForm(text []byte, form any) error {
 }
 
 func (r *record) readIntent() (billing.Intent, error) {
-	e, err := r.readEntry()
-	return e.Intent, err
-}
-
-func (r *record) readEntry() (Entry, error) {
 	n, tag, amount, err := r.parse()
 	if err != nil {
-		return Entry{}, err
+		return billing.Intent{}, err
 	}
-	return Entry{Attempt: r.Attempt, Method: r.Method, Intent: billing.Intent{Ref: r.Ref, State: states[n.state], Tag: tag,
-		Amount: amount, Latest: r.Charge, Code: r.Code, Hard: r.Hard, Changed: time.UnixMilli(n.at).UTC()}}, nil
+	return billing.Intent{Ref: r.Ref, State: states[n.state], Tag: tag, Amount: amount, Latest: r.Charge, Code: r.Code,
+		Hard: r.Hard, Changed: time.UnixMilli(n.at).UTC()}, nil
 }
 
 // querySince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which

@@ -79,13 +79,12 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	return fmt.Errorf("the command failed: %w%s", err, said.message())
 }
 
-// firstBytes keeps the beginning of a command's output.
+// firstBytes is an io.Writer that keeps the beginning of a command's output.
 type firstBytes struct {
 	mu   sync.Mutex
 	kept []byte // guarded by mu
 }
 
-// Write implements io.Writer.
 func (f *firstBytes) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

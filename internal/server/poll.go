@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -74,7 +75,6 @@ type ownLedger struct {
 	hooks *Remote
 }
 
-// Ingest implements poller.Ledger.
 func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
 	return l.hooks.Ingest(ctx, body, from)
 }
@@ -95,35 +95,27 @@ func (s *Server) addPoller(own secret.Text) {
 	if s.o.PollEvery == 0 && s.o.PollSecret.IsZero() {
 		return
 	}
-	hooks := NewRemote("http://"+ownHost, secret.Text{}, own, s.o.Now)
+	hooks := NewRemote("http://this.process", secret.Text{}, own, s.o.Now)
 	hooks.client.Transport = inMemory{s.handler}
 	s.poller = poller.New(poller.Options{Ledger: ownLedger{s.o.Service, hooks}, Lister: s.o.Lister, Now: s.o.Now,
 		Log: s.o.Log, Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
 }
 
-const ownHost = "this.process"
-
 // inMemory carries requests to a handler of this process.
 type inMemory struct{ http.Handler }
 
-// RoundTrip implements http.RoundTripper.
 func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := &answer{header: http.Header{}, status: http.StatusOK}
 	m.ServeHTTP(a, r)
-	return &http.Response{StatusCode: a.status, Header: a.header, Body: a, Request: r}, r.Context().Err()
+	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(a), Request: r}, r.Context().Err()
 }
 
+// An answer is a http.ResponseWriter.
 type answer struct {
 	bytes.Buffer
 	header http.Header
 	status int
 }
 
-// Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
+func (a *answer) Header() http.Header    { return a.header }
 func (a *answer) WriteHeader(status int) { a.status = status }
-
-// Close implements io.Closer.
-func (a *answer) Close() error { return nil }

@@ -100,10 +100,9 @@ func (w *world) identify(ctx context.Context) error {
 			store.Attribute{Name: schema.Charging, Value: store.Bool(true)})))
 }
 
-// nowhere takes every mail.
+// nowhere is an outbox.Deliverer that takes every mail.
 type nowhere struct{}
 
-// Deliver implements outbox.Deliverer.
 func (nowhere) Deliver(context.Context, outbox.Effect) error { return nil }
 
 // load imports n subscriptions that fall due on one day, charged by the method.
