@@ -10,8 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateAccount stores a new account. It returns ErrExists if the account exists. zone and locale may
-// be "".
+// CreateAccount stores a new account, or returns ErrExists. zone and locale may be "".
 func (e *Records) CreateAccount(ctx context.Context, id, email, zone, locale string) (*Account, error) {
 	if err := CheckID("account", id); err != nil {
 		return nil, err
@@ -52,10 +51,9 @@ func (c AccountChange) check() error {
 		changed(c.Locale, func(locale string) error { return given(locale, CheckLocale) }))
 }
 
-// UpdateAccount changes the account and its copies: the email address on subscriptions and receipts,
-// the time zone on subscriptions. An address, even the same one, takes away the mark of a bounce. The
-// account is marked as copying until all copies follow. After an interrupted change, the same call
-// finishes it.
+// UpdateAccount changes the account and its copies: the address on subscriptions and receipts, the
+// zone on subscriptions. Any address given takes away the mark of a bounce. The account is marked
+// as copying until all copies follow. The same call finishes an interrupted change.
 func (e *Records) UpdateAccount(ctx context.Context, id string, c AccountChange) (*Account, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -63,8 +63,7 @@ func (e *Records) ahead(w *Witness) (time.Duration, bool) {
 	return ahead, e.Now().Sub(at).Abs() <= clockAge
 }
 
-// CheckClock returns the end of the last payment run, or ErrClock if the clock stands before it or
-// Compare refuses it.
+// CheckClock returns the last payment run's end. ErrClock: it is ahead, or Compare refuses ours.
 func (e *Records) CheckClock(ctx context.Context) (ended time.Time, err error) {
 	if ended, err = e.LastRunEnded(ctx); err != nil {
 		return ended, err

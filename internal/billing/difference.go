@@ -34,9 +34,8 @@ func (a *Account) Compare(n *NewSubscription, given func(field string) bool) (al
 	return all
 }
 
-// Compare returns the subscription's differences from the input, of the fields that it gives, and the
-// change that removes those that can be removed. A next payment date up to the due date is an older
-// one, and none.
+// Compare returns the subscription's differences from the input, of the fields that it gives, and
+// the change that removes those that it can. A next payment date up to the due date is none.
 func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool) (c Change, all []Difference) {
 	note := func(field, stored, now, kept string) bool {
 		if stored == now || !given(field) {

@@ -19,6 +19,5 @@
 //   - processor.go, wallet.go, reversal.go: the contracts with the processor
 //   - input.go: checks of input
 //
-// Instants are UTC with millisecond precision. Days are civil dates in the subscription's time
-// zone, or the business day of a run.
+// Instants are UTC with milliseconds. Days are dates in the subscription's zone, or a run's day.
 package billing

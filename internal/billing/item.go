@@ -15,8 +15,7 @@ import (
 // once, for both directions, in byte order of their names: each search goes on from the one before,
 // and each write is an append. A search for each name took a twentieth of a payment run.
 //
-// An absent attribute leaves the field as it is. A field with its default is not written, unless
-// the method says otherwise: bytes are time.
+// An absent attribute leaves its field. Defaults are not written, unless the method says otherwise.
 type codec struct {
 	stored  store.Item // the item to be read, or the record's item as it was read
 	at      int        // the first attribute of stored not yet passed
@@ -30,8 +29,7 @@ func writer(stored store.Item) *codec {
 	return &codec{stored: stored, writing: true, item: make(store.Item, 0, 16+len(stored))}
 }
 
-// seek goes on to the attribute, and returns its stored value. While writing it keeps the
-// attributes passed over, which are other tools'.
+// seek goes on to the attribute, returns its value, and on writing keeps other tools' before it.
 func (c *codec) seek(name string) store.Value {
 	for ; c.at < len(c.stored) && c.stored[c.at].Name < name; c.at++ {
 		c.keep(c.stored[c.at])
@@ -158,8 +156,7 @@ func writeInt(n int) store.Value { return store.Int(int64(n)) }
 
 func (c *codec) flag(name string, p *bool) { attribute(c, name, p, !*p, store.Value.Bool, store.Bool) }
 
-// amount also has the attribute Currency, whose place in the order does not matter: records with
-// an amount keep no attributes of other tools.
+// amount also has Currency, in any place: records with an amount keep no other tools' attributes.
 func (c *codec) amount(name, of string, p *money.Amount) {
 	if c.writing {
 		c.item.Set(name, store.S(p.Decimal()))

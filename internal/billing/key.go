@@ -74,8 +74,7 @@ func NameOf(k store.Key) (n Name, ok bool) {
 	return Name{Account: account, ID: id, SKU: strings.TrimPrefix(sku, "#")}, true
 }
 
-// RowName returns the name of a row of an index. For a key of another form it is the key, and the
-// error is an IllegibleError.
+// RowName returns the name of an index's row, or a key of another form, with an IllegibleError.
 func RowName(it store.Item) (Name, error) {
 	k := KeyOf(it)
 	n, ok := NameOf(k)
@@ -165,8 +164,7 @@ const MaxShards = 100
 
 const shardMark = "#"
 
-// placed returns the date as an index's partition key. The shard is a hash of the name: a
-// subscription stays in its shard for good.
+// placed returns the date as an index's partition key, in the shard by the name's hash, for good.
 func placed(d civil.Date, n Name, shards int) string {
 	if shards <= 1 {
 		return d.String()
@@ -182,8 +180,7 @@ func IndexDate(text string) string {
 	return d
 }
 
-// Partitions yields the partitions of an index with possible rows of the date. The bare date is
-// always one of them: other tools write it.
+// Partitions yields an index's partitions of the date, the bare date of other tools among them.
 func (e *Records) Partitions(d civil.Date) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !yield(d.String()) || e.Opened.Shards <= 1 {
@@ -211,8 +208,7 @@ func (e *Records) Walks(attribute string) bool {
 	return false
 }
 
-// reshard returns a subscription's item for a store with that many shards per date. Other items
-// stay as they are.
+// reshard returns an item for a store of so many shards per date, if it is a subscription's.
 func reshard(it store.Item, shards int) store.Item {
 	n, ok := NameOf(KeyOf(it))
 	if !ok {

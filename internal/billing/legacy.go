@@ -69,8 +69,7 @@ func textOf(v store.Value) string {
 	return v.Str()
 }
 
-// readStamp reads a timestamp that may lack its time, or its zone, which is then UTC. It
-// returns the zero time for another text.
+// readStamp reads a timestamp that may lack its time or zone (UTC); zero: it is none.
 func readStamp(s string) time.Time {
 	t := ParseStamp(s)
 	for _, layout := range [...]string{"2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
@@ -144,8 +143,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 	return nil
 }
 
-// followDay carries on the schedule of a subscription whose PaymentDay another tool has changed, as a
-// person's change of the day does.
+// followDay carries on a schedule whose PaymentDay another tool has changed, as if a person had.
 func (s *Subscription) followDay() error {
 	was := s.Schedule()
 	if s.Anchor.IsZero() || s.Over() || was.Validate() == nil {

@@ -123,9 +123,8 @@ func (s Side) SetFormat(ctx context.Context, id, program string) error {
 	return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, is(movedID, id)))
 }
 
-// Finish decides at the source that the copy id becomes the live store: Activate may follow,
-// GiveUp fails from now on. The source decides because the destination may be lost. Finish
-// returns a conflict if the copy has been given up.
+// Finish decides at the source, as the destination may be lost, that the copy id becomes the live
+// store: Activate may follow, GiveUp fails. A copy given up before is a conflict.
 func (s Side) Finish(ctx context.Context, id string) error {
 	return s.decide(ctx, id, finished, store.AttributeAbsent(movedOutcome))
 }
@@ -160,8 +159,7 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 	return cmp.Or(err, decidedOtherwise)
 }
 
-// Unfence gives a source fenced for the copy id its charging state back. The copy must have been
-// given up before.
+// Unfence gives a source its charging state back. Its copy id must have been given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
 	return store.Retry(ctx, "switching the source on again", func() error {
 		st, err := s.MoveState(ctx)

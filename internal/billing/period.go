@@ -10,8 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An OpenPeriod is the period being charged. Its terms are frozen when its intent is bound. It is
-// stored in the subscription's item.
+// An OpenPeriod is the period being charged, in its subscription's item. BIND freezes its terms.
 type OpenPeriod struct {
 	Period     int
 	Generation int // of the intent: after a cancelled intent comes the next generation
@@ -37,8 +36,7 @@ type OpenPeriod struct {
 	Overtaken    bool   // the attempt was set while an earlier one may have been under way
 }
 
-// A ManualRequest is a manual payment of the open period. Whoever finds the period's intent cancelled
-// writes the receipt.
+// A ManualRequest is a manual payment of the open period, a receipt once the intent is cancelled.
 type ManualRequest struct {
 	Period    int
 	Amount    money.Amount
@@ -132,8 +130,7 @@ const (
 	EndParked  Ending = "parked"
 )
 
-// An EndedPeriod is the record PER#… of a period that did not end paid. The commit that ends the
-// period writes it.
+// An EndedPeriod is the record PER#… of a period not ended paid, in the commit that ended it.
 type EndedPeriod struct {
 	Name            // of the subscription; its SKU is that of the key
 	SKU      string // what it was for

@@ -112,8 +112,7 @@ type Upcoming struct {
 	Amount money.Amount
 }
 
-// Upcoming returns the next periods to be paid, the open one among them, at most n: none of a
-// subscription that nobody charges.
+// Upcoming returns the next n periods to be paid at most, the open one too; none if nobody charges.
 func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 	charged := (s.Status == Active || s.Status == ParkedState) && s.Requested != RequestCancel && s.Requested != RequestPause
 	for period := s.Period; charged && len(list) < n; period++ {

@@ -181,8 +181,7 @@ func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 
 // A Platform is a Processor with connected accounts.
 type Platform interface {
-	// CheckConnected returns ErrInvalid if there is no such connected account or it is our own,
-	// and ErrAccountRefused if it refuses us.
+	// CheckConnected returns ErrInvalid for an unknown or our own account, or ErrAccountRefused.
 	CheckConnected(ctx context.Context, at string) error
 
 	// Connected yields all connected accounts, also those without any charge. An error comes last.

@@ -85,8 +85,7 @@ func (e *Records) GetSubscriptionsByAccount(ctx context.Context, account string)
 		DecodeSubscription)
 }
 
-// GetReceiptsByAccount is access pattern 7: the account's items beginning with REC#, oldest first.
-// Expired ones are not among them.
+// GetReceiptsByAccount is access pattern 7: the account's items REC#… not expired, oldest first.
 func (e *Records) GetReceiptsByAccount(ctx context.Context, account string) iter.Seq2[*Receipt, error] {
 	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RecPrefix}, DecodeReceipt)
 }
@@ -165,8 +164,7 @@ func decodeEach[T any](items iter.Seq2[store.Item, error], is func(store.Item) b
 	}
 }
 
-// Subscription finds the subscription by its name, with or without its SKU, or returns
-// store.ErrNotFound.
+// Subscription finds the subscription by its name, SKU or not, or returns store.ErrNotFound.
 func (e *Records) Subscription(ctx context.Context, n Name) (*Subscription, error) {
 	if n.SKU != "" {
 		return e.Load(ctx, n)

@@ -44,8 +44,7 @@ type Receipt struct {
 	Raw store.Item
 }
 
-// RecoveredDecline is Receipt.Recovered of a payment that had been declined. Of a period that had
-// ended failed it is the time of that end.
+// RecoveredDecline is Receipt.Recovered after a decline; else it is when the period ended failed.
 const RecoveredDecline = "declined"
 
 // DecodePayment reads of a receipt just written its kind, period, amount and time: each charge does.

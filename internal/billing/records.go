@@ -41,8 +41,7 @@ func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.
 // Today returns the clock's day in UTC.
 func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
-// Load returns the subscription as it stands, store.ErrNotFound, ErrMoved or an IllegibleError. Its
-// key may have either form.
+// Load returns the subscription under either form of key, ErrNotFound, ErrMoved or IllegibleError.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if errors.Is(err, store.ErrNotFound) && n.SKU != "" {
@@ -147,8 +146,7 @@ func decodeMeta(it store.Item) (Meta, error) {
 		Summed: ParseStamp(it.Str(schema.SumsDate))}, nil
 }
 
-// Accepts reports whether charges with the installation id are no reason to doubt the store: they are
-// its own, or a person has accepted them.
+// Accepts reports whether the installation id is the store's own, or accepted by a person.
 func (m *Meta) Accepts(installation string) bool {
 	return installation == m.Installation || slices.Contains(strings.Fields(m.Accepted), installation)
 }
@@ -169,8 +167,7 @@ func (e *Records) Live(ctx context.Context) error {
 // every list at the processor is asked for at each of them.
 const processorPK = "PROCESSOR"
 
-// Places returns the accounts at the processor at which this store has charged: "" for our own
-// one, then the connected ones in order.
+// Places returns the processor's accounts charged here: "" for our own, then the connected ones.
 func (e *Records) Places(ctx context.Context) ([]string, error) {
 	places := []string{""}
 	for it, err := range e.Store.Query(ctx, store.Query{Table: e.Table, Partition: processorPK}) {

@@ -28,9 +28,8 @@ const AnyPeriod = -1
 // keyDays is for how many days a key is known: longer than a year's bookkeeping looks back.
 const keyDays = 400
 
-// A KeyedRequest is a request that a person has given a key, and its item KEY#…. The commit that
-// fixes the request's period writes the item. The same key again is the same request, and settles
-// nothing.
+// A KeyedRequest is a request that a person has given a key, and its item KEY#…, of the commit that
+// fixes the period. The same key again is the same request, and settles nothing.
 type KeyedRequest struct {
 	Name
 	Key     string // the person's text; the item's key has its hash. "": none, and no item

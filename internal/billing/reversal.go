@@ -14,8 +14,7 @@ type Refunder interface {
 	// gives the same refund. It returns ErrInvalid if less is left.
 	Refund(ctx context.Context, r RefundRequest) (Reversal, error)
 
-	// ReversalsOf returns the refunds and disputes of one intent, in no order. It is consistent: an
-	// answered refund is there.
+	// ReversalsOf returns the refunds and disputes of one intent, all answered ones, in no order.
 	ReversalsOf(ctx context.Context, ref string) ([]Reversal, error)
 
 	// Reversals yields the refunds and disputes made by anybody at or after r.Since, in no order,

@@ -191,9 +191,8 @@ func (r *ReversalRecord) attributes(c *codec, key store.Key) {
 	always(c, schema.Subscription, &r.ID)
 }
 
-// Writes returns the writes to bring the record from was to r. If was is nil, r is new: the writes
-// then hold only if no reversal of the account has been recorded since a was read; a is nil if the
-// account has no item.
+// Writes returns the writes to bring the record from was to r. If was is nil, r is new: they then
+// hold only if no reversal of the account was recorded since a was read; a nil a: it has no item.
 func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) []store.Write {
 	if was != nil {
 		return r.change(table, was)

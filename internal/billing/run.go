@@ -137,8 +137,7 @@ func (e *Records) Runs(ctx context.Context, kind Kind, limit int) iter.Seq2[*Run
 		func(it store.Item) (*Run, error) { return decodeRun(kind, it) })
 }
 
-// latestRun returns the wanted run of the latest business day, or nil. It looks at a few first: all
-// runs of a store may be a megabyte.
+// latestRun returns the latest day's wanted run, or nil. A few come first: all may be a megabyte.
 func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bool) (*Run, error) {
 	for _, limit := range [...]int{16, 0} {
 		for it, err := range e.LatestRuns(ctx, kind, limit) {
@@ -171,8 +170,7 @@ func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
 	return cmp.Or(r, new(Run)), err
 }
 
-// NoteHeartbeat notes that a monitor was told of the day that the run finished. The note is durable
-// when NoteHeartbeat returns nil.
+// NoteHeartbeat notes, durably, that a monitor was told of the day that the run finished.
 func (e *Records) NoteHeartbeat(ctx context.Context, r *Run) error {
 	set := store.NewItem(store.Attribute{Name: schema.HeartbeatDate, Value: store.S(Stamp(e.Now()))})
 	return e.Store.Commit(ctx, store.Update(e.Table, r.key(), set, nil))

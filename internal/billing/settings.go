@@ -12,8 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The bounds of the policy. They keep dates within the calendar, and retries within the time
-// that card networks allow.
+// The bounds of the policy, for dates within the calendar and retries that card networks allow.
 const (
 	maxReceiptMonths = 1200
 	maxRetries       = 8

@@ -156,8 +156,7 @@ func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
 	return writes
 }
 
-// changeKey is the key of the row of a change. The random id tells it from another one that made the
-// same version.
+// changeKey is the key of a change's row, whose id tells it from another one of the version.
 func changeKey(version int64, id string) store.Key {
 	return store.Key{PK: settingsPK, SK: fmt.Sprintf("%s%09d#%s", changePrefix, version, id)}
 }

@@ -15,8 +15,7 @@ import (
 // A Status tells whether a subscription is charged.
 type Status string
 
-// The statuses. New periods are opened for an active subscription only. An open period is
-// brought to its end in all of them.
+// The statuses. Only an active subscription opens periods. In all, an open one comes to its end.
 const (
 	Active      Status = "active"
 	Paused      Status = "paused"

@@ -60,8 +60,7 @@ func (o *OpenPeriod) Unanswered() bool {
 	return n == 0 || o.Attempts[n-1].Number < o.Attempt
 }
 
-// Collecting reports whether the open period is a past one: it ended unpaid, and is charged again.
-// Its outcome does not move Period.
+// Collecting reports whether the open period is a past one, charged again: Period stays then.
 func (s *Subscription) Collecting() bool { return s.Open != nil && s.Open.Period < s.Period }
 
 // MarkCollect has the payment job collect the past period, from that day on.
@@ -108,8 +107,7 @@ func (o *OpenPeriod) ByFallback() bool { return o.FallbackFor != "" && o.Fallbac
 // Tried reports whether the open period is tried with the method, now or before its fallback.
 func (o *OpenPeriod) Tried(method string) bool { return method == o.Method || method == o.FallbackFor }
 
-// Bound reports whether the intent is the open period's. The id may lack its connected account:
-// ids of intents are unique among all of them.
+// Bound reports whether the intent, perhaps without its connected account, is the open period's.
 func (s *Subscription) Bound(intent string) bool {
 	if s.Open == nil || intent == "" {
 		return false
@@ -118,9 +116,8 @@ func (s *Subscription) Bound(intent string) bool {
 	return s.Open.Ref == intent || connected && id == intent
 }
 
-// ShowsOvertaken reports whether the intent may show the outcome of an earlier attempt, before a
-// person gave the period's new method. Such an outcome does not count against the new method: at
-// worst it is tried once more.
+// ShowsOvertaken reports whether the intent may show the outcome of an attempt before a person gave
+// the period's new method. It does not count against that: at worst it is tried once more.
 func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
 	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
 }
@@ -130,8 +127,7 @@ func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
-// WillEnd reports whether the next payment run cancels the subscription instead of charging it on
-// its day. A past period is collected first.
+// WillEnd reports whether the next payment run cancels the subscription, with nothing to collect.
 func (s *Subscription) WillEnd() bool {
 	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Collect == 0 && s.Status == Active
 }
@@ -261,6 +257,5 @@ func (s *Subscription) Arrears(catchUp int, today civil.Date) bool {
 // DefaultCatchUp is the default of Config.CatchUp.
 const DefaultCatchUp = 3
 
-// Failing marks an open period whose last attempt was declined for good. The period ends failed
-// only after its intent is shown cancelled.
+// Failing marks an open period declined for good. It ends once its intent is shown cancelled.
 const Failing State = "failing"

@@ -10,8 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A Wallet is a Processor that keeps customers and their cards. Duesday stores their ids and
-// asks for the rest: it stores no card data.
+// A Wallet is a Processor that keeps customers and their cards, of which Duesday stores the ids.
 type Wallet interface {
 	// MakeCustomer makes a customer and returns its id, the same for the same key within a day.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)

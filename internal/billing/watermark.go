@@ -105,8 +105,7 @@ func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.D
 	})
 }
 
-// LookBack is the number of days from a walk's start to the last completed day: the walk finds rows
-// shown late by an index.
+// LookBack is the days from a walk's start to the last completed day, for rows shown late.
 const LookBack = 35
 
 // WalkStart returns the oldest date that a run of this kind would look at today.

@@ -36,8 +36,7 @@ const (
 	columns // their number
 )
 
-// required is the first column that may be absent. A row without a payment method is charged with
-// its account's.
+// required is the first optional column: without a payment method, the account's is charged.
 const required = paymentMethod
 
 // columnNames are the columns by their names in a header.
@@ -47,8 +46,7 @@ var columnNames = [columns]string{
 	"trial_days",
 }
 
-// The columns of FILE.rejected before the row's own. Read skips them, so the file can be corrected
-// and imported as it is.
+// The columns of FILE.rejected before the row's own, skipped by Read: it can be corrected in place.
 const (
 	rejectedLine   = "rejected_line"
 	rejectedColumn = "rejected_column"

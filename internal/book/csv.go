@@ -28,8 +28,7 @@ type table struct {
 
 // readCSV reads a book or, into the model, the CSV of NoSQL Workbench's sample data: a column for
 // each attribute, including the keys, and a row for each item. An empty cell is an absent
-// attribute. Such a file has no types: a cell is text, and that of PaymentDetails a map in DynamoDB
-// JSON.
+// attribute. A cell is text without a type, and that of PaymentDetails a map in DynamoDB JSON.
 func (s *session) readCSV(src *source, items *model) {
 	t := table{session: s, src: src, items: items, csv: csv.NewReader(bufio.NewReaderSize(src, chunk))}
 	t.csv.FieldsPerRecord = -1 // counted here, with a better reason
@@ -230,8 +229,7 @@ func headerNames(head, separator string) (names []string) {
 	return names
 }
 
-// isSampleHeader reports whether the first line names the keys of the recurring-payments table. No
-// book has them.
+// isSampleHeader reports whether the first line names the recurring-payments table's keys.
 func isSampleHeader(text []byte) bool {
 	names := headerNames(string(text), ",")
 	return slices.Contains(names, schema.PK) && slices.Contains(names, schema.SK)

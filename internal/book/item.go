@@ -39,9 +39,8 @@ func newItem(attributes map[string]attribute) *item {
 	return it
 }
 
-// isOfStore reports an item of a store's own records: its identity, runs, leases, keys of its API,
-// mail under way, periods, which count from that store's first one, and keys of requests for them. In
-// another store it means nothing.
+// isOfStore reports an item of a store's own records, which mean nothing elsewhere: its identity,
+// runs, leases, API keys, mail under way, periods (counted from its first), and keys of requests.
 func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
@@ -211,8 +210,7 @@ var subscriptionAttributes = [columns]string{
 	address: schema.PaymentDetails + "." + schema.DefaultAddress,
 }
 
-// receiptItem takes the time of the payment from ProcessedDate: the sample's sort key has a stray
-// digit before the year, and fewer decimals.
+// receiptItem takes the payment's time from ProcessedDate: the sample's sort key has a wrong one.
 func (m *model) receiptItem(id, rest string, it *item) *billing.Receipt {
 	r := &billing.Receipt{Name: billing.Name{Account: id, ID: it.text(schema.Subscription), SKU: it.text(schema.SKU)},
 		Email: it.text(schema.Email), Processed: it.stamp(schema.ProcessedDate), Expires: it.expiry()}

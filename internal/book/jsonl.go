@@ -80,8 +80,7 @@ func strange(name, value string) problem {
 	return unknownColumn(name)
 }
 
-// fieldText returns a JSON value as the text of a CSV field, or the reason why it has none. Numbers
-// keep every written digit.
+// fieldText returns a JSON value as a CSV field's text, numbers as written, or why it has none.
 func fieldText(value string) (text, reason string) {
 	switch value[0] {
 	case '"':
@@ -169,8 +168,7 @@ func maskObject(object string) string {
 	return string(append(b, '}'))
 }
 
-// decoded returns a JSON value with its numbers as they are written: a card number stays one. ok is
-// false for another text.
+// decoded returns a JSON value, if it is one, with numbers as written: a card number stays one.
 func decoded(text string) (v any, ok bool) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()

@@ -213,8 +213,7 @@ func (w *RejectedWriter) writeCSV(r *Rejection, fields []string) error {
 	return err
 }
 
-// writeJSON puts the three columns before the row's own members. A row in another form than an
-// object is quoted as a whole.
+// writeJSON puts the three columns before the row's members, or its quote if it is no object.
 func (w *RejectedWriter) writeJSON(r *Rejection, line, column, reason string) error {
 	b := append([]byte(`{"`+rejectedLine+`":`), line...)
 	b = appendJSON(append(b, `,"`+rejectedColumn+`":`...), maskText(column))

@@ -87,8 +87,7 @@ func (c *checker) fault(col column, reason string) {
 	}
 }
 
-// terms reads amount, interval and numbers. It replaces an unreadable one by a harmless value for
-// the other rules.
+// terms reads amount, interval and numbers, and has a harmless value for an unreadable one.
 func (c *checker) terms(n *billing.NewSubscription, t *texts) {
 	n.Amount = c.amount(t[amount], t[currency])
 	n.Interval = billing.Monthly
@@ -121,8 +120,7 @@ func (c *checker) rules(n *billing.NewSubscription, t *texts) {
 	}
 }
 
-// dates reads the two dates. A next payment date must be a payment day, since it is the origin of
-// the due dates.
+// dates reads the two dates. A next payment date, whence due dates count, must be a payment day.
 func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 	n.Start = c.date(startDate, t[startDate])
 	n.NextPayment = c.date(nextPaymentDate, t[nextPaymentDate])
@@ -202,8 +200,7 @@ func newLedger() ledger {
 		zoneIndex: map[string]uint32{}}
 }
 
-// lineOf returns the earlier line of the account's subscription. If there is none it returns 0 and
-// remembers this line.
+// lineOf returns the earlier line of the account's subscription, or 0, and remembers this one.
 func (l *ledger) lineOf(line int, account, id string) int {
 	l.key = append(append(append(l.key[:0], account...), '/'), id...) // neither has a slash
 	h := maphash.Bytes(l.seed, l.key)

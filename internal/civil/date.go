@@ -107,8 +107,7 @@ func fromNumber(number int) Date {
 	return Of(time.Unix(int64(number-unixNumber)*secondsPerDay, 0).UTC())
 }
 
-// daysIn returns the days of the month. It does not ask time.Date, which takes ten times as long:
-// every due date needs it twice.
+// daysIn returns the days of the month, ten times faster than time.Date: each due date needs two.
 func daysIn(year int, month time.Month) int {
 	switch month {
 	case time.February:
@@ -141,8 +140,7 @@ func Later(a, b Date) Date {
 
 const dateLen = len("2006-01-02")
 
-// Parse reads a date written exactly as 2006-01-02. Its error quotes the text
-// and says whether the form is wrong or the day does not exist.
+// Parse reads a date written exactly as 2006-01-02. Its error quotes the text and names the fault.
 func Parse(s string) (Date, error) {
 	if len(s) != dateLen || s[4] != '-' || s[7] != '-' {
 		return Date{}, formError(s)

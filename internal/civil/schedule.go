@@ -16,8 +16,7 @@ type Schedule struct {
 	Anchor Date
 	// From is the number of the first period.
 	From int
-	// Day is the wanted day of the month, 1 to 31, for months and years. For
-	// weeks it is the ISO weekday, 1 (Monday) to 7 (Sunday).
+	// Day is the wanted day of the month, 1 to 31, or of weeks the ISO weekday, 1 (Monday) to 7.
 	Day int
 	// Interval is the distance between two due dates.
 	Interval Interval
@@ -106,8 +105,7 @@ func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	return first, nil
 }
 
-// LastBefore returns the last payment day before d, of those that FirstOnOrAfter returns. Its error
-// is that of FirstOnOrAfter.
+// LastBefore returns the last payment day before d, as FirstOnOrAfter counts them, or its error.
 func LastBefore(d Date, day int, i Interval) (last Date, err error) {
 	next, err := FirstOnOrAfter(d.AddDays(-31), day, i) // no two are further apart
 	for err == nil && next.Before(d) {

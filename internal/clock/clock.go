@@ -69,8 +69,7 @@ func Parse(text string, real func() time.Time) (*Clock, error) {
 	return c, nil
 }
 
-// Now returns the instant that the clock shows. A test clock stands at its start before its anchor,
-// and 292 years after its start.
+// Now returns the instant shown. A test clock stands still before its anchor and after 292 years.
 func (c *Clock) Now() time.Time {
 	if !c.Test() {
 		return c.real()
@@ -97,8 +96,7 @@ func (c *Clock) Real(d time.Duration) time.Duration {
 // After returns a channel that gets a value once the clock has gone so far.
 func (c *Clock) After(d time.Duration) <-chan time.Time { return time.After(c.Real(d)) }
 
-// String returns the text of which Parse makes the same clock in another process of the machine;
-// "" for the machine's clock.
+// String returns a text for Parse in another process of the machine; "": the machine's clock.
 func (c *Clock) String() string {
 	if !c.Test() {
 		return ""

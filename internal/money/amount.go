@@ -65,9 +65,8 @@ func Round(minor *big.Rat, c Currency) (Amount, error) {
 }
 
 // Parse reads a decimal number such as "12.99", "12.9" or "-12" as an amount of c. It takes ASCII
-// digits with at most as many decimals as c has, at least one digit on each side of a point, and no
-// sign but a leading minus. The error names the right form, and wraps [ErrOverflow] when the number
-// is well formed but too large.
+// digits with at most as many decimals as c has, a digit on each side of a point, and no sign but a
+// minus. The error names the right form, and wraps [ErrOverflow] for a number too large.
 func Parse(text string, c Currency) (Amount, error) {
 	if c.IsZero() {
 		return Amount{}, fmt.Errorf("amount %.40q: there is no currency to read it in", text)
@@ -120,9 +119,8 @@ func (a Amount) String() string {
 	return string(append(dst, a.currency.String()...))
 }
 
-// Format returns the amount as English-reading people write it: "$1,234.50",
-// "¥500", "-£5.00", "CHF 12.00". A currency without a symbol that means it
-// alone goes by its code. The form is for reading only; nothing parses it.
+// Format returns the amount for people: "$1,234.50", "¥500", "-£5.00", "CHF 12.00". A currency
+// without a symbol that means it alone goes by its code. Nothing parses it.
 func (a Amount) Format() string {
 	prefix := entries[a.currency.index].symbol
 	if prefix == "" {
@@ -132,8 +130,7 @@ func (a Amount) Format() string {
 	return string(a.appendNumber(buf[:0], prefix, ","))
 }
 
-// appendNumber appends the sign, the prefix and the number, with separator
-// between groups of three digits before the point.
+// appendNumber appends sign, prefix and number, with separator between groups of three digits.
 func (a Amount) appendNumber(dst []byte, prefix, separator string) []byte {
 	units := uint64(a.minor)
 	if a.minor < 0 {
@@ -194,8 +191,7 @@ func (t *Totals) All() iter.Seq[Amount] {
 	}))
 }
 
-// Strings returns the sums as a new map from currency code to [Amount.Decimal].
-// It is empty, not nil, when nothing was added.
+// Strings returns the sums as a new map, never nil, from currency code to [Amount.Decimal].
 func (t *Totals) Strings() map[string]string {
 	m := make(map[string]string, len(t.sums))
 	for c, sum := range t.sums {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Currency is an ISO 4217 currency that has a minor unit. It is comparable with
-// == and usable as a map key. The zero value is no currency.
+// Currency is an ISO 4217 currency with a minor unit, comparable with ==. The zero value is none.
 type Currency struct {
 	// An index into entries keeps an Amount at 16 bytes without a pointer. It
 	// is never stored or printed, so the order of the table is free to change.

@@ -17,8 +17,7 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrTooLarge: an item, key or commit is over a limit; nothing was written.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: the request can never succeed as it is (an unknown table, an empty
-	// key, two writes on one key); nothing was written.
+	// ErrInvalid: the request can never succeed (unknown table, empty key); nothing was written.
 	ErrInvalid = errors.New("invalid request")
 	// ErrThrottled: the engine refused for now; nothing was written.
 	ErrThrottled = errors.New("throttled")
@@ -37,8 +36,7 @@ var (
 	ErrDamaged = errors.New("the store is damaged")
 )
 
-// IsUnwritable reports whether nobody can write in a folder or file now: for want of space or of
-// rights, or on a disk that is read-only.
+// IsUnwritable reports whether nobody can write there: no space, no rights, or a read-only disk.
 func IsUnwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
 		errors.Is(err, syscall.EDQUOT)

@@ -162,8 +162,7 @@ func (v Value) Int64() (int64, bool) {
 	return n, err == nil
 }
 
-// fraction reports whether v is a number with a fraction. In the canonical form it has a point
-// and no exponent, or a negative exponent.
+// fraction reports whether v is a number with a fraction, by the point or exponent of its form.
 func (v Value) fraction() bool {
 	n := v.Num()
 	return strings.Contains(n, "E-") || (strings.Contains(n, ".") && !strings.Contains(n, "E"))

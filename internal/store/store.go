@@ -57,8 +57,7 @@ func InSegment[P string | []byte](s Scan, partition P) bool {
 	return s.Segments <= 1 || h%uint32(s.Segments) == uint32(s.Segment)
 }
 
-// A Cursor marks a place in a Query or Scan. The zero Cursor is the start. It stays valid when
-// its item is changed or deleted.
+// A Cursor marks a place in a Query or Scan, also of an item changed or deleted; zero: the start.
 type Cursor struct {
 	Key   Key // base key
 	Index Key // index key, in a query of an index
@@ -67,8 +66,7 @@ type Cursor struct {
 // IsZero reports whether c is the start.
 func (c Cursor) IsZero() bool { return c == Cursor{} }
 
-// CursorAt returns the cursor of an item from a query of the named index of t ("" for the table
-// itself), or from a scan of t.
+// CursorAt returns an item's cursor, in a query of the named index of t, or of t ("") or its scan.
 func (t *Table) CursorAt(index string, it Item) Cursor {
 	c := Cursor{Key: t.KeyOf(it)}
 	if x := t.Index(index); x != nil {

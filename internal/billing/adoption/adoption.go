@@ -65,8 +65,7 @@ type Findings struct {
 	First []Finding
 }
 
-// A Finding is an item by its key, or an account by its id, and its problem. It shows no value
-// of an attribute, and no card number.
+// A Finding is an item by its key, or an account by its id, and its problem, without any value.
 type Finding struct{ Item, Reason string }
 
 const mostFindings = 20
@@ -84,9 +83,8 @@ func (f *Findings) add(item, format string, args ...any) {
 // table once, lowers the low watermarks to the oldest dates, and writes an item for every account,
 // with its payment method. It changes no subscription: the first write when it is due completes it.
 //
-// Doing it again changes nothing, or finishes an interrupted adoption. It may run beside other
-// workers. It must not run beside those other tools: rows they write after the scan may be older
-// than the watermark.
+// Doing it again changes nothing, or finishes it. It may run beside other workers, but not beside
+// those other tools: rows that they write after the scan may be older than the watermark.
 func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	if e.Opened.Installation == "" {
 		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)

@@ -43,8 +43,7 @@ func (a *auditor) readWalk(ctx context.Context) (err error) {
 	return err
 }
 
-// checkState reports what contradicts itself in the subscription's item. An item that Duesday has
-// never written was checked when it was read.
+// checkState reports what contradicts itself in the item of a subscription that Duesday wrote.
 func (a *auditor) checkState(s *billing.Subscription) {
 	problem := func(kind, format string, args ...any) { a.problem(kind, s.Name, s.Period, format, args...) }
 	o, requests := s.Open, [...]billing.Request{billing.RequestNone, billing.RequestCancel, billing.RequestPause,

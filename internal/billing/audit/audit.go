@@ -1,5 +1,4 @@
-// Package audit compares a store's records with each other and with the processor's ledger. It reads
-// both and does not change either.
+// Package audit compares a store's records and the processor's ledger. It does not change either.
 package audit
 
 import (

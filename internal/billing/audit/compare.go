@@ -25,8 +25,7 @@ type otherCharges struct {
 	period int    // of the same
 }
 
-// compareCharges looks at the successes of the processor at every place. A list that was interrupted
-// begins again.
+// compareCharges looks at the processor's successes at each place. A list that broke begins again.
 func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 	for _, at := range places {
 		others, count := a.others, a.result.Others

@@ -42,8 +42,7 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	}
 }
 
-// compareReversals compares the records of refunds and disputes with the processor's, in both
-// directions, and refunds with their charges.
+// compareReversals compares reversals here with the processor's, and refunds with their charges.
 func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 	a.compareRefunds()
 	proc, ok := a.proc.(billing.Refunder)

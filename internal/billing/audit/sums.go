@@ -64,8 +64,7 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (sums, error) {
 	return now, cmp.Or(stored(), waiting())
 }
 
-// compareSums compares the sums of every quarter whose records are all there. least are those from
-// before the records were read.
+// compareSums compares the sums of each quarter that has all records; least are those read before.
 func (a *auditor) compareSums(ctx context.Context, least sums) error {
 	most, err := a.readSums(ctx, false)
 	if err != nil || a.Opened.Summed.IsZero() {

@@ -19,8 +19,7 @@ import (
 
 // CollectCards does the card updates of cards given since then (inclusive), and returns the number
 // of new cards. The rollback check must have passed: subscriptions may go on to their next period.
-// The error names the cards not taken over; a later call that lists them does it. A connected
-// account's refusal is no error.
+// The error names the cards not taken over, but no connected account's refusal.
 func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
@@ -64,8 +63,7 @@ func (r recipient) String() string {
 	return "subscription " + r.account + "/" + r.subscription
 }
 
-// newestCards returns, by recipient, the card given last. If some places fail, it returns the cards
-// of the others, and the errors.
+// newestCards returns, by recipient, the card given last, also beside the errors of some places.
 func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 	since time.Time) (map[recipient]billing.Setup, error) {
 	lists, err := ofPlaces(ctx, e, func(at string) ([]billing.Setup, error) {
@@ -97,8 +95,7 @@ func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListReq
 	})
 }
 
-// takeOver sets the card at its recipient, and reports whether it was new there. A card of another
-// customer than the account's is ignored.
+// takeOver sets a card of the account's customer at its recipient, and reports whether it was new.
 func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err error) {
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
@@ -143,8 +140,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 }
 
 // spread applies the account's method to its subscriptions without one of their own. A second call
-// changes nothing, unless it is urgent: subscriptions past_due with this very method are then
-// active again, too.
+// changes nothing, unless urgent: those past_due with this very method are active again, too.
 func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
 	var failed []error
 	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
@@ -231,8 +227,7 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 // noMethod is the reason for parking a subscription due without a method.
 const noMethod = "no payment method"
 
-// unpark makes a parked subscription active, and removes the record. The run of its due date
-// charges it.
+// unpark makes a parked subscription active and drops its record. Its due date's run charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	due, err := s.Due()
 	if err != nil {
@@ -261,8 +256,7 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 // retry makes the next run try the open period with the method. It rewrites method and attempt
 // after a look-up of the attempt before. A failing period can be rescued until its intent is
 // cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
-// it, and the run binds another. It returns ErrUnchanged if the period ends, or if the outcome of
-// its intent is not known yet.
+// it, and the run binds another. ErrUnchanged: the period ends, or its intent's outcome is unknown.
 func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
 	today civil.Date) error {
 	o := s.Open

@@ -107,8 +107,7 @@ func busy(kind billing.Kind, e *store.ClaimedError) *BusyError {
 	return &BusyError{kind, id, process}
 }
 
-// Busy returns the run of the job that is under way in any process, or nil. known is false on a
-// store without claims: nobody can tell.
+// Busy returns the job's run under way in any process, or nil; not known: the store has no claims.
 func (e *Engine) Busy(ctx context.Context, kind billing.Kind) (run *BusyError, known bool, err error) {
 	if e.claims == nil {
 		return nil, false, nil

@@ -173,8 +173,7 @@ func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, erro
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
-// cardOf returns the card for the subscription's charges. It returns false if the processor keeps
-// none or does not answer.
+// cardOf returns the card for the subscription's charges; false: none, or the processor is silent.
 func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.Card, bool) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {

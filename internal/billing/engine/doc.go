@@ -2,8 +2,7 @@
 // of people. It keeps the product's promise: at most one successful charge per subscription period,
 // and every period ends paid, failed, void or visibly parked.
 //
-// It does not know the storage engine, the processor, the mail (package outbox takes the effects)
-// or the command line.
+// It does not know the storage engine, the processor, the mail (see outbox) or the command line.
 //
 // # Where things are
 //

@@ -54,8 +54,7 @@ type Options struct {
 	// Shards is the number of index partitions a date in a new store, 1 to MaxShards. It must
 	// be the number of an existing store. 0 takes the store's own, and 1 for a new store.
 	Shards int
-	// Lease is the time after which other processes take over a silent worker's share of a
-	// run; 0 for a store of this process alone.
+	// Lease is when other processes take over a silent worker's share of a run; 0: there are none.
 	Lease time.Duration
 	// ReadOnly also opens a store moved to another place.
 	ReadOnly bool
@@ -66,8 +65,7 @@ type Options struct {
 // DefaultLease is Options.Lease for a shared store.
 const DefaultLease = 2 * time.Minute
 
-// An Engine is the billing half of Duesday over one store. It is safe for concurrent use, and
-// any number of engines may work on one store.
+// An Engine is Duesday's billing half over one store, safe for concurrent use and beside others.
 type Engine struct {
 	*billing.Records
 	proc   billing.Processor
@@ -80,8 +78,7 @@ type Engine struct {
 	day    civil.Date // of the requests of people; zero: the clock's
 }
 
-// On returns the engine for requests of people on a business day, as a run has one; zero is the
-// clock's.
+// On returns the engine for people's requests on a business day, as of a run; zero is the clock's.
 func (e *Engine) On(day civil.Date) *Engine {
 	on := *e
 	on.day = day

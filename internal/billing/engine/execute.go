@@ -158,8 +158,7 @@ func (p *pendingSettle) note(s *billing.Subscription, r *Result, past bool, err 
 	}
 }
 
-// landed returns the result if the subscription shows the commit: row 11 of the crash matrix in
-// docs/design.md.
+// landed returns the result if the subscription shows the commit: row 11 of the crash matrix.
 func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 	if p.result != nil && s.Period > p.result.Period && s.LastCharge == p.charge {
 		return p.result
@@ -355,8 +354,7 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 // Heard brings the open period of a subscription to the state of its payment intent, after an event
 // of the processor about it. It looks the intent up and settles as runs settle. It opens and
 // confirms nothing. The event's content is not believed: anybody able to write metadata at the
-// processor can name a subscription. Heard does nothing and returns nil if the intent is not bound
-// to the open period, or while charging is off.
+// processor can name a subscription. An intent not bound here, or with charging off, is left alone.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
 	if _, err := e.CheckClock(ctx); err != nil {
 		return err

@@ -61,8 +61,7 @@ func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListReq
 	return nil
 }
 
-// refuseOther switches charging off because of another installation's charge, or warns where no money
-// moves.
+// refuseOther switches charging off for another installation's charge, or warns: no money moves.
 func (e *Engine) refuseOther(ctx context.Context, in *billing.Intent, real bool) error {
 	id := in.Tag.Installation
 	err := fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
@@ -80,8 +79,7 @@ func (e *Engine) refuseOther(ctx context.Context, in *billing.Intent, real bool)
 		"would be charged twice, say %s", err, accept)
 }
 
-// otherAt returns one such success at the place, or nil. seen: there is a success of another
-// installation that nobody has accepted.
+// otherAt returns one such success at the place, or nil; seen: some installation is not accepted.
 func (e *Engine) otherAt(ctx context.Context, r billing.ListRequest,
 	meta *billing.Meta) (other *billing.Intent, seen bool, err error) {
 	absent := map[billing.Name]bool{}

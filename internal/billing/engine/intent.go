@@ -31,8 +31,7 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	return t.bind(ctx, o)
 }
 
-// rebind replaces an intent cancelled at the processor without a request from here: the next
-// generation, never before the processor's answer.
+// rebind replaces an intent that the processor shows cancelled, unasked, by the next generation.
 func (t *turn) rebind(ctx context.Context) (step, error) {
 	o := *t.s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
@@ -113,8 +112,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging 
 
 // makePage confirms once more the attempt waiting for the customer, to make a page for
 // authentication: the reply with the page was lost, or the authentication failed. Intent and
-// attempt stay the same. If makePage fails, the page is missing as before, and the next day's run
-// tries again.
+// attempt stay the same. If makePage fails, the page is missing until the next day's run.
 func (t *turn) makePage(ctx context.Context) billing.Intent {
 	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open

@@ -77,8 +77,7 @@ func (l *lease) write(ctx context.Context, was []store.Condition) error {
 }
 
 // held reports whether the lease is good for another row. After a sleep, a worker must not begin
-// rows taken over by another worker. A lease once found expired stays lost, even if nobody has
-// taken it: rows may have been left out.
+// rows taken over by another worker. A lease once found expired stays lost: rows may be left out.
 func (l *lease) held() bool {
 	if l == nil {
 		return true

@@ -69,9 +69,8 @@ func (j *job) missed(ctx context.Context, task string, err error) error {
 }
 
 // cancelOrphans cancels this installation's intents opened more than orphanAge ago, never tried and
-// not bound: a worker died between OPEN and BIND. They move no money, but people see them at the
-// processor. It lists the intents that reached this age since a week before the previous run:
-// earlier runs have checked older ones.
+// not bound: a worker died between OPEN and BIND. They move no money, but people see them. It lists
+// the intents that reached this age since a week before the previous run, which checked older ones.
 func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
 	const week = 7 * 24 * time.Hour
 	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
@@ -84,8 +83,7 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 	return canceled, err
 }
 
-// ofPlaces returns the answers of all places, with the errors of those that failed. A connected
-// account that refuses us is none of them.
+// ofPlaces returns all answers, and the places' errors but for connected accounts' refusals.
 func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, error)) (all []T, err error) {
 	places, err := e.Places(ctx)
 	failed := []error{err}

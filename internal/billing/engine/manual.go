@@ -303,8 +303,7 @@ func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) err
 	return refusal(s, ": period %d is paid (%s)", t.period, by)
 }
 
-// endManual closes the open period with the manual payment that was requested. The processor has shown
-// its intent cancelled.
+// endManual closes the open period, whose intent is cancelled, with the requested manual payment.
 func (e *Engine) endManual(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, "it was paid outside")
 	others := e.book(s, e.manualReceipt(s, billing.External), today)

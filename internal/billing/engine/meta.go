@@ -85,8 +85,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 }
 
 // SetCharging switches charging on or off for the whole store. While it is off, no job opens or
-// confirms an intent. Switching it on also accepts the clock, and puts rows that a clock ahead has put
-// off on today's agenda.
+// confirms an intent. On also accepts the clock, and redates the rows put off by a clock ahead.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
 	var set store.Item
 	var remove []string

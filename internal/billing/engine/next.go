@@ -280,8 +280,7 @@ func (x *situation) mismatch() action {
 	return doFail
 }
 
-// withMethod returns the action for an account with and without a new payment method, or the read
-// that decides between them.
+// withMethod returns the action with or without a new method, or the read that decides.
 func (x *situation) withMethod(same, changed action) action {
 	switch x.method {
 	case methodSame:

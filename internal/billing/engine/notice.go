@@ -75,8 +75,7 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 	return e.withSums(writes, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
 }
 
-// refunded returns the outbox row of the notice of a refund: none if there is no subscription with
-// an address.
+// refunded returns the outbox row of a refund's notice, if its subscription has an address.
 func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
 	s, err := e.Load(ctx, r.Name)
 	if err != nil || s.Email == "" {

@@ -110,8 +110,7 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 	return err
 }
 
-// cancelOther cancels the open period's intent, which stands in the way of the charge to be adopted. It
-// settles one that was paid, and returns false.
+// cancelOther cancels the open period's intent, in place of the one to be adopted, or settles it.
 func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today civil.Date) (canceled bool, err error) {
 	in, err := e.proc.Cancel(ctx, s.Open.Ref)
 	switch {
@@ -125,8 +124,7 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 		s.Open.Period, in.State, billing.ErrState)
 }
 
-// adoptInto takes one step towards the charge: it cancels another intent bound to the period,
-// voids one period before it, or settles it.
+// adoptInto cancels another intent of the period, voids one period before it, or settles it.
 func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
@@ -154,8 +152,7 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 	return err
 }
 
-// allPlaces returns Places and the processor's connected accounts: a restored store does not know
-// an account first used in the lost time.
+// allPlaces is Places with all connected accounts: a restored store may not know the latest.
 func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
 	places, err := e.Places(ctx)
 	if err != nil {

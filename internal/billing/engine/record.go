@@ -140,13 +140,11 @@ const (
 
 const (
 	followEvery = 500 * time.Millisecond
-	// silentRun is the time without a word after which a run counts as broken off where nobody
-	// knows which runs are under way.
+	// silentRun is when a silent run counts as broken off if nobody knows which runs are under way.
 	silentRun = 30 * time.Second
 )
 
-// FindRun returns the run with that id, or store.ErrNotFound. An empty kind is either. A run that has
-// just begun may have no record.
+// FindRun returns the run of the id (kind "": of either), or ErrNotFound: a new one has no record.
 func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Report, error) {
 	for _, k := range kinds(kind) {
 		busy, known, err := e.Busy(ctx, k) // first: a run records its end, and then gives its claim back

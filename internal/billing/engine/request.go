@@ -26,8 +26,7 @@ func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.
 // A decision changes the subscription, and returns the other writes of the same commit.
 type decision func(s *billing.Subscription, today civil.Date) ([]store.Write, error)
 
-// change commits the decision once, if the subscription is still as it was read. With an error of
-// decide it returns the subscription, too.
+// change commits what decide returns, once. It returns the subscription also with decide's error.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
 	if _, err := e.CheckClock(ctx); err != nil {
 		return nil, err
@@ -146,8 +145,7 @@ func wrongStatus(s *billing.Subscription) error {
 	return refusal(s, " is %s", s.Status)
 }
 
-// Pause stops charging until Resume. An open period ends first: void, or paid if the money was
-// taken before.
+// Pause stops charging until Resume. An open period ends first: void, or paid if it already was.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	return e.request(ctx, n, billing.RequestPause, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Status == billing.ParkedState {

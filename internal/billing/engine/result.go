@@ -56,8 +56,7 @@ func (e *Engine) agendaDay(s *billing.Subscription, today civil.Date) civil.Date
 	return civil.Earlier(today, s.Today(civil.Date{}, e.Now()))
 }
 
-// waitDay returns the date of the row of a period that waits: the run's day if the row is older,
-// and at the latest the clock's.
+// waitDay returns the date of a waiting row: the run's day if it is older, at most the clock's.
 func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
 	if s.Collecting() && s.Altered() != "" {
 		return s.NextPayment // another tool has moved the next period, which is parked for it

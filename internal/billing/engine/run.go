@@ -200,8 +200,7 @@ func (j *job) unreadable(r row, err error) {
 	j.unread = civil.Earlier(j.unread, r.date)
 }
 
-// add counts a result. A period left in the index is met again if its row has been moved to the
-// run's day, and is counted once.
+// add counts a result, once: a period left in the index may be met again on the run's day.
 func (j *job) add(r Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -228,8 +227,7 @@ func (j *job) add(r Result) {
 	}
 }
 
-// isLeft reports whether this run has left the subscription for the next one. Its row, moved to the
-// run's day, may be met again.
+// isLeft reports whether this run left the subscription for the next one: it may meet it again.
 func (j *job) isLeft(n billing.Name) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

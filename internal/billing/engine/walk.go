@@ -14,8 +14,7 @@ import (
 
 // A walk reads an index date by date, the oldest first, each date partition by partition, and hands
 // every row to the run's workers. On a shared store it takes the lease of a partition with rows,
-// and returns at the end to the partitions held by others. A run is over when it has read every
-// partition to its end itself.
+// and returns at the end to those held by others: it has to read every partition to its end itself.
 type walk struct {
 	j       *job
 	rows    chan row

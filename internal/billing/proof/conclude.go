@@ -89,8 +89,7 @@ func (p *Proof) charges() (succeeded []string, loose bool) {
 	return succeeded, loose
 }
 
-// contradiction says why the store and the processor cannot both be right, or that there was more
-// than one charge; "" if neither is so.
+// contradiction says why store and processor disagree, or that there were two charges; "": neither.
 func (p *Proof) contradiction() string {
 	for _, x := range p.Intents {
 		if x.Missing {

@@ -198,8 +198,7 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Proces
 	return nil
 }
 
-// list returns the intents of the period in the processor's list of the account's customer, or of
-// everybody if there is none.
+// list returns the period's intents in the processor's list of the customer, or of everybody.
 func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Processor) (refs []string, err error) {
 	a, err := r.Account(ctx, p.Account)
 	if billing.IgnoreNotFound(err) != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// recorded is an account and its reversals. The account is read first: a reversal recorded
-// afterwards gives it another version.
+// recorded is an account, read first since a reversal changes its version, and its reversals.
 type recorded struct {
 	account   *billing.Account // nil: it has no item
 	reversals []*billing.ReversalRecord

@@ -90,8 +90,7 @@ func (o *Order) check() error {
 	return cmp.Or(billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))
 }
 
-// refundID is the same for the same order. An order for the rest has no amount in its id:
-// recording it changes the rest.
+// refundID is the same for the same order. The amount of the rest is not in it, since it changes.
 func (s *Service) refundID(o Order, charge string) string {
 	amount := "rest"
 	if !o.Amount.IsZero() {

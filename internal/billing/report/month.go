@@ -19,8 +19,7 @@ func monthOf(d civil.Date) civil.Date { return d.AddDays(1 - d.Day()) }
 // nextMonth returns the first day of the month after the date's.
 func nextMonth(d civil.Date) civil.Date { return monthOf(monthOf(d).AddDays(31)) }
 
-// months adds up the months, and what was due before the first of them: an imported book may have
-// periods from before there was a store.
+// months adds up the months, and what was due before them: an imported book may be older.
 func (m *maker) months(ctx context.Context) error {
 	end := nextMonth(cmp.Or(m.q.To, civil.Today(m.Now(), m.zone)))
 	from := m.q.From
@@ -96,9 +95,8 @@ func (m *maker) missing(first civil.Date, late bool) string {
 	return m.gaps[first]
 }
 
-// sums returns the sums from one time to another, those that wait in the outbox among them, and sets
-// AsOf. It is late if drains add sums so busily that those that wait cannot be told from those that
-// are added.
+// sums returns the sums from one time to another, those waiting in the outbox among them, and sets
+// AsOf. It is late if drains are so busy that waiting ones cannot be told from added ones.
 func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, late bool, err error) {
 	add := func(some []Sum, _ error) {
 		for _, s := range some {

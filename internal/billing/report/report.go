@@ -1,5 +1,4 @@
-// Package report keeps the sums of a store's money, and makes its report: what came in by month, what
-// is owed, and what is to come.
+// Package report keeps sums of a store's money, and reports what came in, is owed, and is to come.
 //
 // Receipts expire, and a store of a million of them is slow to add up. Therefore the money of each
 // quarter of an hour is kept as sums, in items SUM#<month>/<quarter>#<currency>. Every time zone is
@@ -26,12 +25,10 @@ import (
 
 // A Query says what a report is to show.
 type Query struct {
-	// From and To are days of the first and the last month. The zero dates are those of the last twelve
-	// months in which there was a store.
+	// From and To are days of the first and last month; zero: of the last twelve that had a store.
 	From, To civil.Date
 	Days     int // for which charges are expected, today the first
-	// Expect calls note with each charge that the runs of these days would make, if every one succeeds.
-	// It may change s.
+	// Expect calls note with each charge expected of these days' runs. It may change s.
 	Expect   func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) error
 	Settings billing.Settings
 	Progress func(items int64) // is called with the number of items read

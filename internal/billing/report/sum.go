@@ -32,8 +32,7 @@ const (
 // Kinds has all of them, in the order of the columns of a report.
 var Kinds = [...]Kind{Collected, Outside, Refunded, Failed, Recovered}
 
-// A Sum is the money of one event, or of all events of one kind in a quarter. The amount of a refund
-// that was sent back is negative.
+// A Sum is the money of one event, or of a quarter's, by kind; of a refund sent back, negative.
 type Sum struct {
 	Kind   Kind
 	At     time.Time // the beginning of the quarter, UTC

@@ -1,8 +1,7 @@
 // Package cloudformation writes the declared tables as an AWS CloudFormation template, for people
 // who make stacks. Its tables are those of `duesday store create`, setting by setting.
 //
-// It does not talk to AWS. A stack and store create do not make the same tables twice:
-// whoever comes second finds them there.
+// It does not talk to AWS. A stack and store create do not make tables twice.
 package cloudformation
 
 import (
@@ -145,8 +144,7 @@ func keys(partition, sort string) []key {
 	return list
 }
 
-// logicalID returns "RecurringPayments" for "recurring-payments": in a template a resource's
-// name has letters and digits alone.
+// logicalID returns "RecurringPayments" for "recurring-payments": letters and digits alone.
 func logicalID(name string) string {
 	var id strings.Builder
 	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {

@@ -153,8 +153,7 @@ func (c *commit) conflict(i int, item attributes) error {
 	return &store.ConflictError{Write: i, Table: t.Name, Key: w.KeyIn(t), Condition: condition}
 }
 
-// ended turns the last verdict into the answer of Commit. unknown: some attempt
-// may have landed, and no later answer has told.
+// ended turns the last verdict into Commit's answer; unknown: an attempt may have landed.
 func (c *commit) ended(ctx context.Context, unknown bool, v verdict, err error) error {
 	switch {
 	case v == final && (err == nil || !unknown || errors.Is(err, store.ErrUnknown)):

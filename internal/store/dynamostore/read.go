@@ -32,8 +32,7 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (store.Ite
 	return it, err
 }
 
-// living returns the item at the key by a strong read, or nil for none or an expired one.
-// An item with an unsupported value is ErrFormat.
+// living returns the item by a strong read, nil if none or expired, or ErrFormat for a bad value.
 func (s *Store) living(ctx context.Context, t *store.Table, key store.Key, now int64) (store.Item, error) {
 	var found attributes
 	err := s.read(ctx, action{"GetItem", "table " + t.Name}, func(ctx context.Context) (err error) {

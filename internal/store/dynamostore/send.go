@@ -178,9 +178,8 @@ func (c *commit) transact(ctx context.Context) error {
 	})
 }
 
-// cancelled tells the reasons of a cancelled transaction apart. There is one for each
-// write, in order; nothing was written. A failed condition counts before everything else: it is the
-// only reason that a retry cannot remove.
+// cancelled tells the reasons of a cancelled transaction apart, one for each write, in order.
+// Nothing was written. A failed condition counts first: no retry can remove it.
 func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdict, error) {
 	var busy, refused error
 	for i := range reasons {

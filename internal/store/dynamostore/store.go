@@ -88,8 +88,7 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.gate.RUnlock() }
 
-// ClockAhead returns how far DynamoDB's clock was ahead of Options.Now at that time, of its last
-// answer to a Get; a zero time before one.
+// ClockAhead returns how far DynamoDB's clock was ahead of ours at its last answer to Get, or zero.
 func (s *Store) ClockAhead() (ahead time.Duration, at time.Time) { return s.clock.Ahead() }
 
 // Close implements store.Store.
@@ -108,10 +107,9 @@ type usage struct {
 	read, write float64 // guarded by mu
 }
 
-// Consumed returns the read and write units DynamoDB has reported for this store's requests so
-// far. It reports none for a failed request, also one with a failed condition, nor for a request
-// with a lost answer: those cost units too. The repetition of a landed transaction is counted as
-// writes, though DynamoDB charges it as reads.
+// Consumed returns the read and write units DynamoDB has reported for this store's requests so far.
+// It reports none for a failed request, a failed condition or a lost answer: those cost units too.
+// The repetition of a landed transaction is counted as writes, and charged as reads.
 func (s *Store) Consumed() (read, write float64) {
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()
@@ -148,8 +146,7 @@ func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error
 			t.IdleConnTimeout = idleTimeout
 			t.TLSHandshakeTimeout = connectTimeout
 		})
-	// The SDK's own log is off: the errors have all facts, and it warns on standard error about
-	// each error answer with an unread body.
+	// The SDK's own log is off: the errors have all facts, and it warns of each error's unread body.
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithRegion(region),
 		config.WithLogger(logging.Nop{}), config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
 	if err != nil {

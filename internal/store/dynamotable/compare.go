@@ -111,8 +111,7 @@ func shape(t *store.Table, x *store.Index) string {
 	return keys + " " + Projection(t, x)
 }
 
-// Projection says what an index of the table projects, in one spelling: ALL, KEYS_ONLY, or
-// INCLUDE with the sorted attributes, without keys.
+// Projection says what an index projects: ALL, KEYS_ONLY, or INCLUDE with sorted other attributes.
 func Projection(t *store.Table, x *store.Index) string {
 	if x.All {
 		return "ALL"

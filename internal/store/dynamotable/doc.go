@@ -1,7 +1,6 @@
-// Package dynamotable makes, describes, compares and drops the DynamoDB tables of
-// []store.Table: keys, indexes with their projections, TTL, the billing mode, deletion
-// protection and point-in-time recovery. It does not set up autoscaling; package cloudformation
-// writes templates with it.
+// Package dynamotable makes, describes, compares and drops the DynamoDB tables of []store.Table:
+// keys, indexes with their projections, TTL, the billing mode, deletion protection and
+// point-in-time recovery. Autoscaling is package cloudformation's.
 //
 // It is for operators' commands: everything is a control-plane call, and may be run again after it
 // was cut off. It does not read or write items, and knows nothing of their content.

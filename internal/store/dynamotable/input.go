@@ -17,8 +17,7 @@ type Settings struct {
 	PointInTimeRecovery bool         // continuous backups, restorable to any second of the last 35 days
 }
 
-// Provisioned is fixed capacity in units a second, the same for a table and each of its
-// indexes. It is paid for whether it is used or not.
+// Provisioned is capacity in units a second, of a table and of each index, paid for used or not.
 type Provisioned struct{ ReadUnits, WriteUnits int64 }
 
 // DefaultProvisioned returns the capacity of the published model.

@@ -70,8 +70,7 @@ func (f Fault) applies(operation string) bool {
 	}
 }
 
-// chance is the random source of one request, made of the seed and the request's number: its
-// draws do not depend on those of other requests.
+// chance is one request's random source, of the seed and its number, independent of the others.
 type chance struct {
 	draws     *rand.Rand
 	rates     Rates
@@ -113,8 +112,7 @@ func fail(status int, kind, message string) failure {
 	return failure{status, map[string]any{"__type": kind, "message": message}}
 }
 
-// failure returns the reply for a fault; its status is 0 for a fault without one. actions is the
-// number of actions of a transaction.
+// failure returns the reply for a fault, status 0 for none, to a transaction of so many actions.
 func (c *chance) failure(f Fault, actions int) failure {
 	coin := c.draws.IntN(2)
 	switch f {

@@ -168,8 +168,7 @@ func start(java, folder string, port int) error {
 	return nil
 }
 
-// answers waits until something answers at the URL. If DynamoDB Local does not get its port, it
-// says so and goes on running without one.
+// answers waits until the URL answers. DynamoDB Local goes on without a port, and only says so.
 func answers(url string, said *output, ended <-chan error) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -235,8 +234,7 @@ func Client(t testing.TB) *dynamodb.Client {
 	return dynamodb.New(ClientAt(Endpoint(t)).Options(), func(o *dynamodb.Options) { o.Retryer = retry.NewStandard() })
 }
 
-// ClientAt returns a client of another endpoint, such as a proxy's URL. It does not retry, so that
-// faults reach its caller.
+// ClientAt returns a client of another endpoint, which lets faults reach its caller: no retries.
 func ClientAt(endpoint string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(endpoint), Region: Region, Retryer: aws.NopRetryer{},
@@ -254,8 +252,7 @@ func Environ() []string {
 		"AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true"}
 }
 
-// Setenv puts Environ into the environment of this process for the time of the test,
-// which therefore cannot be a parallel one.
+// Setenv puts Environ into this process's environment for the time of a test, not a parallel one.
 func Setenv(t *testing.T) {
 	t.Helper()
 	for _, pair := range Environ() {
@@ -264,8 +261,7 @@ func Setenv(t *testing.T) {
 	}
 }
 
-// Prefix returns the beginning of table names for this test alone, of this process
-// or another: "t" and 13 letters and digits, then a dash.
+// Prefix returns the beginning of table names for this test alone: "t", 13 characters, a dash.
 func Prefix(testing.TB) string {
 	return "t" + strings.ToLower(rand.Text()[:13]) + "-"
 }

@@ -74,8 +74,7 @@ var _ shared = (*Store)(nil)
 
 type session = election.Session[shared]
 
-// Open opens the store in the folder. It returns the errors of pebblestore.Open. It returns
-// ErrLocked only if the holder does not answer.
+// Open opens the store in the folder. Its errors are pebblestore.Open's; ErrLocked: a mute holder.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	schema, err := store.NewSchema(o.Tables...)
 	if err != nil {

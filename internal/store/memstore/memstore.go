@@ -34,8 +34,7 @@ type table struct {
 	indexes []*rows
 }
 
-// Rows are items in the order of their places: the base key alone in a table, index key and base
-// key in an index.
+// Rows are items in the order of their places: base key in a table, index and base key in an index.
 type rows = btreemap.BTreeMap[store.Cursor, store.Item]
 
 // newRows returns no rows. A leaf has up to 31, so a store of three items is one small node; nodes
@@ -54,8 +53,7 @@ func compare(a, b store.Cursor) int {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns an empty store of these tables. now is the clock that items expire
-// by; it is called without a lock held, from any goroutine.
+// Open returns an empty store of these tables. now, called without a lock, is the clock for expiry.
 func Open(tables []store.Table, now func() time.Time) (*Store, error) {
 	schema, err := store.NewSchema(tables...)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package pebbletest has the disk on which tests cut the power of a store on Pebble. It does not
-// open the store, and knows none.
+// Package pebbletest has a disk on which tests cut a Pebble store's power. It does not open one.
 package pebbletest
 
 import "github.com/cockroachdb/pebble/v2/vfs"

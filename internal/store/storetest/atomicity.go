@@ -104,8 +104,7 @@ func (r *rig) together(rounds int, work func(worker, round int) error) {
 	}
 }
 
-// retry calls attempt until it is done. The bound, far beyond bad luck, ends the test of an
-// engine in which no attempt ever wins.
+// retry calls attempt until it is done, within a bound far beyond bad luck.
 func retry(attempt func() error) (err error) {
 	for range 100_000 {
 		err = attempt()

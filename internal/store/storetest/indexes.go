@@ -187,8 +187,7 @@ func testExpiry(t *testing.T, open Opener) {
 	)
 }
 
-// testLimitOfTheLiving reads past expired items at the beginning, between and at the end,
-// by every limit, and page by page.
+// testLimitOfTheLiving reads past expired items everywhere, by every limit, and page by page.
 func testLimitOfTheLiving(r *rig) {
 	var living []store.Item
 	for _, c := range "xx1x2xxx34xx5xx" { // x expires

@@ -52,8 +52,7 @@ func testCursors(t *testing.T, open Opener) {
 	}
 }
 
-// answer puts all items back into the store and returns the query's rows, of which there
-// have to be enough for the test to mean something.
+// answer puts all items back and returns the query's rows, enough for the test to mean something.
 func (r *rig) answer(q store.Query) []store.Item {
 	r.Helper()
 	r.fill(cursorItems())
@@ -64,8 +63,7 @@ func (r *rig) answer(q store.Query) []store.Item {
 	return rows
 }
 
-// resume goes on after each item of the answer, once the write, nil for none, has taken the item
-// out of the place that the cursor marks.
+// resume goes on after each item of the answer, once the write, if any, has moved the item away.
 func (r *rig) resume(q store.Query, write func(store.Key) store.Write) {
 	rows := r.answer(q)
 	for i, it := range rows {

@@ -83,8 +83,7 @@ func (m *machine) drawKey(t *rapid.T, table string) store.Key {
 	return k
 }
 
-// drawValue draws a valid value of the attribute: a text for an index key, a second near now for
-// the TTL, any value for the others.
+// drawValue draws a valid value: text for an index key, a second near now for TTL, or any other.
 func drawValue(t *rapid.T, name string, now int64) store.Value {
 	switch name {
 	case "state", "due", "owner", "kind", "name":

@@ -154,8 +154,7 @@ func testRanges(t *testing.T, open Opener) {
 	)
 }
 
-// testEveryRange tries every pair of ends and every prefix of the awkward keys, and
-// ends between them, against a filter of the sorted list.
+// testEveryRange tries every pair of ends, and every prefix, by a filter of the sorted list.
 func testEveryRange(r *rig, q store.Query) {
 	keys := slices.Sorted(slices.Values(awkward()))
 	var items []store.Item

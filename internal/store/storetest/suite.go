@@ -8,8 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Opener opens a new, empty store of these tables with that clock, for the test t. The suite
-// closes the store before t ends.
+// An Opener opens a new, empty store of these tables and clock, closed by the suite, for test t.
 type Opener func(t *testing.T, tables []store.Table, now func() time.Time) store.Store
 
 // Run holds the engine to the contract, each topic on stores of its own and at the same time as the

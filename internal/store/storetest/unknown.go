@@ -152,8 +152,7 @@ func pair(pk string) []store.Write {
 }
 
 // testCancelled cancels commits at about the moment at which they land. A successful one has
-// landed, and a refused one never lands. An unknown one is tried again: its conditions
-// then find both items or write them.
+// landed, a refused one never lands. An unknown one, tried again, finds both items or writes them.
 func testCancelled(r *rig) {
 	answers := make([][]error, workers)
 	r.together(1, func(worker, _ int) error {

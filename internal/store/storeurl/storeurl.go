@@ -88,8 +88,7 @@ func (e badURL) Error() string { return string(e) }
 
 func (e badURL) Is(target error) bool { return target == ErrURL }
 
-// openTables opens a dynamodb: place. With Options.Create it makes missing tables, on demand;
-// store create makes them with other settings.
+// openTables opens a dynamodb: place. Options.Create makes missing tables, of on-demand capacity.
 func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	client, err := dynamostore.Dial(ctx, p.Region, p.Endpoint)
 	if err != nil {
