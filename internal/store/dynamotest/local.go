@@ -6,11 +6,11 @@
 package dynamotest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -150,9 +150,13 @@ func start(java, folder string, port int) error {
 		"-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
 	cmd.Dir = folder
-	var said output
-	cmd.Stdout, cmd.Stderr = &said, &said
+	said, err := os.CreateTemp("", "dynamodb-local")
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = said, said
 	held, err := cmd.StdinPipe()
+	err = errors.Join(err, os.Remove(said.Name())) // it is gone when nobody has it open
 	if err != nil {
 		return err
 	}
@@ -161,15 +165,15 @@ func start(java, folder string, port int) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err = answers("http://127.0.0.1:"+strconv.Itoa(port), &said, ended)
+	err = answers("http://127.0.0.1:"+strconv.Itoa(port), said, ended)
 	if err != nil {
-		return errors.Join(fmt.Errorf("port %d: %w\n%s", port, err, said.String()), held.Close())
+		return errors.Join(fmt.Errorf("port %d: %w\n%s", port, err, output(said)), held.Close(), said.Close())
 	}
 	return nil
 }
 
 // answers waits until the URL answers. DynamoDB Local goes on without a port, and only says so.
-func answers(url string, said *output, ended <-chan error) error {
+func answers(url string, said *os.File, ended <-chan error) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -183,7 +187,7 @@ func answers(url string, said *output, ended <-chan error) error {
 			return fmt.Errorf("no answer within %s", startTimeout)
 		case <-again.C:
 		}
-		if strings.Contains(said.String(), "Failed to bind") {
+		if strings.Contains(output(said), "Failed to bind") {
 			return errors.New("the port is taken")
 		}
 		response, err := client.Get(url) // a 400: a request without a signature
@@ -193,31 +197,16 @@ func answers(url string, said *output, ended <-chan error) error {
 		if err := response.Body.Close(); err != nil {
 			return err
 		}
-		if !strings.Contains(said.String(), "Failed to bind") {
+		if !strings.Contains(output(said), "Failed to bind") {
 			return nil
 		}
 	}
 }
 
-// output keeps the first few kilobytes of output of a process.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if room := 16<<10 - o.text.Len(); room > 0 {
-		o.text.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+// output returns the first few kilobytes of the file.
+func output(f *os.File) string {
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 16<<10))
+	return string(text)
 }
 
 // DynamoDB Local wants a signature, and does not check it.
