@@ -29,8 +29,7 @@ import (
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		// Most of the memory is the store's block cache, which the collector does not see;
-		// at its default it was a sixth of the CPU of a payment run.
+		// At its default the collector was a sixth of the CPU of a payment run.
 		debug.SetGCPercent(150)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -124,7 +124,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	p.lasting = true
-	if p.env("GOGC") == "" { // the heap is small beside the block cache, which the collector does not see
+	if p.env("GOGC") == "" { // the heap is small until the cache has filled; then limitMemory bounds it
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
 	defer p.limitMemory()()

@@ -17,7 +17,8 @@ import (
 
 const (
 	mostConnections = 1024
-	heapPercent     = 80 // of the memory, for the heap; the rest is for stacks, the page cache and others
+	heapPercent     = 80 // of the memory, for the heap; the rest is for the page cache and others
+	heapMargin      = 512 << 20
 )
 
 // limitFlags bound what strangers can have serve take.
@@ -64,14 +65,18 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// limitMemory has the collector keep the heap within the memory of this process, and returns what
-// undoes that.
+// limitMemory has the collector keep the heap within twice the store's cache and a margin, and within
+// the memory of this process. It returns what undoes that. Without cgo the cache is a part of the heap,
+// which would become five times as large by serveGCPercent alone.
 func (p *program) limitMemory() (undo func()) {
-	memory := memoryOf(os.DirFS("/"))
-	if memory == 0 || p.env("GOMEMLIMIT") != "" {
+	if p.env("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	before := debug.SetMemoryLimit(memory / 100 * heapPercent)
+	limit := 2*p.cfg.CacheBytes + heapMargin
+	if memory := memoryOf(os.DirFS("/")); memory > 0 {
+		limit = min(limit, memory/100*heapPercent)
+	}
+	before := debug.SetMemoryLimit(limit)
 	return func() { debug.SetMemoryLimit(before) }
 }
 

@@ -8,10 +8,29 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// TestLimitMemory: the heap may be twice the cache and a margin, unless the environment says otherwise.
+func TestLimitMemory(t *testing.T) {
+	env := ""
+	p := newProgram(func(string) string { return env }, nil, nil, nil, nil)
+	p.cfg.CacheBytes = 64 << 20
+	before := debug.SetMemoryLimit(-1)
+	undo := p.limitMemory()
+	if got := debug.SetMemoryLimit(-1); got > 640<<20 || got <= 0 {
+		t.Errorf("the limit is %d", got)
+	}
+	undo()
+	env = "1GiB"
+	p.limitMemory()()
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("the limit is %d, and was %d", got, before)
+	}
+}
 
 func TestMemoryOf(t *testing.T) {
 	files := func(pairs ...string) fstest.MapFS {
