@@ -39,7 +39,9 @@ type checker struct {
 
 func newChecker(more Check) checker {
 	usd, _ := money.ParseCurrency("USD") // there is one
-	return checker{ledger: newLedger(), more: more, usual: money.New(100, usd)}
+	l := ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{},
+		zoneIndex: map[string]uint32{}}
+	return checker{ledger: l, more: more, usual: money.New(100, usd)}
 }
 
 // subscription returns the row as a subscription. The row is good if c.problems is then empty.
@@ -193,11 +195,6 @@ type holder struct {
 	email uint64
 	line  uint32
 	zone  uint32
-}
-
-func newLedger() ledger {
-	return ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{},
-		zoneIndex: map[string]uint32{}}
 }
 
 // lineOf returns the earlier line of the account's subscription, or 0, and remembers this one.

@@ -173,18 +173,12 @@ func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error
 	return nil, fmt.Errorf("%w: %w", ErrLost, c.cause)
 }
 
-func (c *Client) open() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return store.ErrClosed
-	}
-	return nil
-}
-
 func (c *Client) call(ctx context.Context, kind byte, request func(*writer)) (*reader, error) {
-	if err := c.open(); err != nil {
-		return nil, err
+	c.mu.Lock()
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		return nil, store.ErrClosed
 	}
 	w := writer{names: c.names}
 	request(&w)
