@@ -63,8 +63,7 @@ func maskAll(text string, shortest int) string {
 	return text
 }
 
-// mask returns the text with stars for the digits of the spans, except each span's last four.
-// A digit that two spans share is masked if one of them says so.
+// mask returns the text with stars for the digits of the spans, except the last four of each.
 func mask(text string, spans []span) string {
 	ends := map[int]int{} // of hidden digits, by where they begin
 	for _, s := range spans {
@@ -82,40 +81,33 @@ func mask(text string, spans []span) string {
 	return out.String() + text[last:]
 }
 
+// A network is the ranges of a card network that have the same lengths.
+type network struct {
+	lengths []int
+	ranges  [][2]string
+}
+
 // networks are the ranges of the card networks: the first four digits, and the numbers of
 // digits. Sources: the networks' own pages, ISO/IEC 7812 and the test cards of processors.
-var networks = [...]struct {
-	low, high string
-	lengths   []int
-}{
-	{"4000", "4999", []int{13, 16, 19}},                 // Visa
-	{"5100", "5599", []int{16}},                         // Mastercard
-	{"2221", "2720", []int{16}},                         // Mastercard
-	{"3400", "3499", []int{15}},                         // American Express
-	{"3700", "3799", []int{15}},                         // American Express
-	{"6011", "6011", []int{16, 17, 18, 19}},             // Discover
-	{"6440", "6599", []int{16, 17, 18, 19}},             // Discover
-	{"3528", "3589", []int{16, 17, 18, 19}},             // JCB
-	{"3000", "3059", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{"3095", "3095", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{"3600", "3699", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{"3800", "3999", []int{14, 15, 16, 17, 18, 19}},     // Diners Club
-	{"6200", "6299", []int{16, 17, 18, 19}},             // UnionPay
-	{"8100", "8171", []int{16, 17, 18, 19}},             // UnionPay
-	{"5000", "5099", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
-	{"5600", "5899", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
-	{"6300", "6399", []int{16, 19}},                     // Maestro; of 18 digits they are .NET's timestamps
-	{"6700", "6799", []int{13, 14, 15, 16, 17, 18, 19}}, // Maestro
+var networks = [...]network{
+	{[]int{13, 16, 19}, [][2]string{{"4000", "4999"}}},           // Visa
+	{[]int{16}, [][2]string{{"5100", "5599"}, {"2221", "2720"}}}, // Mastercard
+	{[]int{15}, [][2]string{{"3400", "3499"}, {"3700", "3799"}}}, // American Express
+	{[]int{16, 17, 18, 19}, [][2]string{{"6011", "6011"}, {"6440", "6599"}, // Discover
+		{"3528", "3589"}, {"6200", "6299"}, {"8100", "8171"}}}, // JCB, UnionPay
+	{[]int{14, 15, 16, 17, 18, 19}, [][2]string{{"3000", "3059"}, {"3095", "3095"}, // Diners Club
+		{"3600", "3699"}, {"3800", "3999"}}},
+	{[]int{13, 14, 15, 16, 17, 18, 19}, [][2]string{{"5000", "5099"}, {"5600", "5899"}, {"6700", "6799"}}}, // Maestro
+	{[]int{16, 19}, [][2]string{{"6300", "6399"}}},                                                         // Maestro; of 18 digits they are .NET's timestamps
 }
 
 // isIssued reports whether a network issues such cards. There must be at least four digits.
 func isIssued(digits string) bool {
-	for _, n := range networks {
-		if prefix := digits[:4]; prefix >= n.low && prefix <= n.high {
-			return slices.Contains(n.lengths, len(digits))
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks[:], func(n network) bool {
+		return slices.Contains(n.lengths, len(digits)) && slices.ContainsFunc(n.ranges, func(r [2]string) bool {
+			return digits[:4] >= r[0] && digits[:4] <= r[1]
+		})
+	})
 }
 
 // groupings are the usual ones, by digits in each group, beside fours and one unbroken run.
