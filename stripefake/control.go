@@ -140,8 +140,7 @@ type Entry struct {
 	At       time.Time         `json:"at"`                 // UTC, by the fake's clock, in whole seconds
 }
 
-// Ledger returns the successful charges, the refunds and the disputes of all accounts in both
-// modes, in the order of their time and creation.
+// Ledger returns the successful charges, refunds and disputes of all accounts and modes, in order.
 func (f *Fake) Ledger() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
 }

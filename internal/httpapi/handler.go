@@ -37,7 +37,6 @@ type answer struct {
 	status int // 0: nothing was sent
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
@@ -45,7 +44,6 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (a *answer) Write(text []byte) (int, error) {
 	a.status = cmp.Or(a.status, http.StatusOK)
 	return a.ResponseWriter.Write(text)
@@ -54,7 +52,6 @@ func (a *answer) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	begun := s.o.Now()

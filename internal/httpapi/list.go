@@ -34,8 +34,7 @@ type question struct {
 	after tracking.Mark
 }
 
-// merchant returns the merchant of the parameter account. A key of one merchant asks for that one
-// alone; without the parameter, of its own accord.
+// merchant returns the merchant of the parameter account; a key of one merchant asks for that alone.
 func (q *question) merchant() (string, error) {
 	text := strings.ToLower(q.Get("account"))
 	switch {
@@ -189,7 +188,6 @@ func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[an
 // A part sends a part of the lines, within its own time: a steady reader may read for long.
 type part struct{ http.ResponseWriter }
 
-// Write implements io.Writer.
 func (p part) Write(text []byte) (int, error) {
 	p.Header().Set("Content-Type", linesType)
 	// Where it cannot be set, the server's own for the whole answer holds.

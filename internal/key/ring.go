@@ -103,8 +103,7 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 // isWithin reports whether now is less than d after t. A clock that was put back is not.
 func isWithin(d time.Duration, t, now time.Time) bool { return !now.Before(t) && now.Sub(t) < d }
 
-// read returns a stored key, from the cache if it was read a moment ago. Only keys that exist are
-// cached, so callers without one cannot fill the memory.
+// read returns a stored key, cached for a moment if it exists: strangers cannot fill the memory.
 func (r *Ring) read(ctx context.Context, id string, now time.Time) (*cached, error) {
 	r.mu.Lock()
 	was := r.cache[id]

@@ -54,8 +54,7 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 // errLost: another process may drain the queue now.
 var errLost = errors.New("the claim of the queue is lost")
 
-// drain is Drain with a claim, or without one if lost is nil. It adds to the total. It returns errLost
-// if some effects were not begun since the claim was lost.
+// drain is Drain with a claim, or without one if lost is nil. errLost: some effects were not begun.
 func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, total *Report) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -167,8 +166,7 @@ func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 	return o.putOff(ctx, it, e, err, r)
 }
 
-// claim puts the row off for the length of the lease and returns the new row. mine is false
-// if another process was faster, or the outcome is unknown.
+// claim puts the row off for the lease. mine is false if another was faster, or the outcome unknown.
 func (o *Outbox) claim(ctx context.Context, it store.Item, e Effect) (claimed store.Item, mine bool, err error) {
 	claimed = it.Clone()
 	to := o.queue.keyOf(e.ID, o.now().Add(o.lease))

@@ -26,8 +26,7 @@ var forms = [...]struct {
 	{"_secret_", regexp.MustCompile(`(_secret_)[A-Za-z0-9_*-]+`), "${1}" + Mask},
 }
 
-// Redact returns the text without the API keys, webhook secrets, client secrets and bearer
-// tokens in it. Redacting twice changes nothing more.
+// Redact returns the text without API keys, webhook and client secrets, and bearer tokens.
 func Redact(text string) string {
 	// Few texts have a part: without this look the expressions took a quarter of an import.
 	low := strings.ToLower(text)
@@ -45,10 +44,8 @@ func Handler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ next slog.Handler }
 
-// Enabled implements slog.Handler.
 func (h handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
 
-// Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	clean := slog.NewRecord(r.Time, r.Level, Visible(Clean(r.Message)), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
@@ -58,12 +55,10 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, clean)
 }
 
-// WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.next.WithAttrs(redactedAll(attrs))}
 }
 
-// WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.next.WithGroup(name)} }
 
 func redactedAll(attrs []slog.Attr) []slog.Attr {

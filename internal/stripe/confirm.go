@@ -36,8 +36,7 @@ func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 	return p.confirmFailed(ctx, at, r.Key, err)
 }
 
-// confirmed returns the intent after a confirm. If Stripe repeats the answer to an earlier send,
-// and that is not final, it looks the intent up.
+// confirmed returns the intent after a confirm. One of a repeated, not final answer is looked up.
 func (p *Processor) confirmed(ctx context.Context, at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
 	in, err := p.sameIntent(at, pi)
 	if err == nil && in.State != billing.Succeeded && pi.LastResponse != nil && api.IsReplay(pi.LastResponse.Header) {

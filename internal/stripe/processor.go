@@ -17,8 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// A Processor is Stripe as a billing.Processor, billing.Wallet, billing.Refunder, billing.Platform
-// and billing.Identified. It is safe for concurrent use.
+// A Processor is Stripe for package billing. It is safe for concurrent use.
 type Processor struct {
 	api       *api.Client
 	client    *sdk.Client // of api

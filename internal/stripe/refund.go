@@ -137,8 +137,7 @@ func (p *Processor) returned(r *billing.Reversal, at, what string, pi *sdk.Payme
 	return nil
 }
 
-// dispute reads Stripe's dispute. An unknown status counts as undecided. An inquiry, warning_…,
-// claims no money yet, and may become a claim under the same id.
+// dispute reads Stripe's. An unknown status counts as undecided. An inquiry claims no money yet.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error) {
 	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
 		return billing.Reversal{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)

@@ -129,8 +129,7 @@ func (c *checker) checkAny(value any, want *schema, at string) {
 	maps.Copy(c.ids, best.ids)
 }
 
-// strangeness is the distance of a value from a schema. It is 0 for the same kind of value, and
-// for an object of the same name and the same value of deleted.
+// strangeness is the distance of a value from a schema: by kind, name of the object, and deleted.
 func (c *checker) strangeness(value any, want *schema) (strange int) {
 	object, ok := value.(map[string]any)
 	if _, list := numbered(value); c.form && ok && list != (want.Type == "array") {

@@ -76,10 +76,8 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Flush implements http.Flusher.
 func (w *teeWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
-// Hijack implements http.Hijacker.
 func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return http.NewResponseController(w.ResponseWriter).Hijack()
@@ -88,8 +86,7 @@ func (w *teeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap serves http.ResponseController.
 func (w *teeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A reporter fails a test, once for each distinct problem. After the end of the test it drops
-// problems, such as those of a forgotten goroutine.
+// A reporter fails a test, once for each distinct problem, until the test has ended.
 type reporter struct {
 	spec    *Spec
 	answers bool // are checked, and a wrong request is a problem only with the status 200 or 402

@@ -177,8 +177,7 @@ func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*Co
 		func(it store.Item) (*ConnectedAccount, error) { return from(it, (*ConnectedAccount).fields), nil })
 }
 
-// merchantOf returns the merchant of a Stripe account, or ErrUnregistered. It reads a registered
-// account once, since the merchant never changes.
+// merchantOf returns the merchant of a Stripe account, which it reads once, or ErrUnregistered.
 func (s *Service) merchantOf(ctx context.Context, stripeAccount string) (string, error) {
 	if merchant, known := s.merchants.Load(stripeAccount); known {
 		return merchant.(string), nil

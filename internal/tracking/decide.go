@@ -40,8 +40,7 @@ const (
 	forced                  // as anew; a schedule without a known end was cancelled
 )
 
-// decide decides an event for this store, and fills in its merchant and its subscription.
-// It returns an errPoison if the event or a row makes it panic.
+// decide decides an event, and fills in its merchant and subscription. A panic is an errPoison.
 func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -85,7 +85,6 @@ func (s *Service) ReplayJob(ctx context.Context, id string) error {
 // An actor is the deliverer of the actions.
 type actor Service
 
-// Deliver implements outbox.Deliverer.
 func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	s, action := (*Service)(w), Action(e.Kind)
 	if action != ActionFulfil && action != ActionUnsubscribe {

@@ -78,8 +78,7 @@ func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*appl
 	}
 }
 
-// applyAll merges objects of one row, in turn. The decision is the last object's, or that of
-// the first fetched one of others: then none of them is ours.
+// applyAll merges objects of one row. The decision is the last's, or a fetched foreign one's.
 func (a *application) applyAll(ctx context.Context, objects []Object) (d decision, err error) {
 	for i, o := range objects {
 		d, err = a.apply(ctx, o)

@@ -57,7 +57,6 @@ func (s *Service) queue(l outbox.Queue, d outbox.Deliverer) *outbox.Outbox {
 // An inboxWorker is the deliverer of the inbox.
 type inboxWorker Service
 
-// Deliver implements outbox.Deliverer.
 func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 	s, id := (*Service)(w), e.Data[pendingID]
 	by := askStripe

@@ -193,8 +193,7 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	return v
 }
 
-// items yields the items of a table under a partition of an index. The index has only their keys,
-// which keeps writes cheap: lists are read seldom.
+// items yields the items of a table under a partition of an index, which has only their keys.
 func (s *Service) items(ctx context.Context, t *store.Table, index, partition string,
 	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {

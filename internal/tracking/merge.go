@@ -13,8 +13,7 @@ import (
 // a set gains members, a flag is raised. So any order and any repetition of events come to one state.
 // Events are never sorted by their time: it has a resolution of a second, and Stripe says not to.
 //
-// A subscription's Detail can fall as well as rise. It is merged from an event only where the order
-// cannot matter, and else asked for: see mergeSubscription.
+// A subscription's Detail can fall as well as rise: see mergeSubscription.
 
 // Ranks, by Stripe's words. Other words have rank zero.
 var (

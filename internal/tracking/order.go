@@ -56,8 +56,7 @@ const (
 	maxAmount      = 99_999_999 // minor units: as much as Stripe takes
 )
 
-// Check returns a FieldError for the first invalid field, or nil. Stripe checks whether the amount
-// suits the currency, and whether the ids exist.
+// Check returns a FieldError for the first invalid field. Stripe checks whether the ids exist.
 func (o *Order) Check() error {
 	for _, f := range [...]struct {
 		name, text string
@@ -173,8 +172,7 @@ func IsPrice(text string) bool {
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' })
 }
 
-// checkText returns a FieldError unless the text has at most so many characters, all printable, and
-// is neither a card number nor a secret: it will be stored.
+// checkText returns a FieldError unless the text is short, printable, and neither card nor secret.
 func checkText(name, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):

@@ -158,8 +158,7 @@ func (s *Service) Purchases(ctx context.Context, merchant string, after Mark) it
 		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
 }
 
-// changePurchase changes a purchase as it was read, and stores it with other writes. While others
-// are faster it does so again with the stored purchase.
+// changePurchase changes a purchase, and stores it with other writes, again while others are faster.
 func (s *Service) changePurchase(ctx context.Context, p *Purchase,
 	change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
 	id, stale := p.ID, false

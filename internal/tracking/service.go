@@ -40,8 +40,7 @@ type Options struct {
 	Automations []Automation
 }
 
-// A Settler settles the open period of one of billing's subscriptions by the state of its payment
-// intent. It returns nil if there is nothing to settle.
+// A Settler settles the open period of one of billing's subscriptions by its payment intent, if any.
 type Settler interface {
 	Heard(ctx context.Context, account, subscription, intent string) error
 }

@@ -102,8 +102,7 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 	}
 }
 
-// RowsV2 is Rows of a list in version 2 of the API. Of the address that Stripe gives for the next
-// page, the query alone is used, at the same path.
+// RowsV2 is Rows of version 2 of the API. Of the address of the next page the query alone is used.
 func (c *Client) RowsV2(ctx context.Context, at, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		query := maps.Clone(query)

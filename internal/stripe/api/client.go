@@ -116,20 +116,16 @@ func (o *Options) fill() error {
 
 // modeOf returns the mode of the key. Its error does not repeat the key.
 func modeOf(key secret.Text) (live bool, err error) {
+	for _, prefix := range []string{"sk_test_", "rk_test_", "sk_live_", "rk_live_"} {
+		if IsID(key.Reveal(), prefix) {
+			return strings.HasSuffix(prefix, "live_"), nil
+		}
+	}
+	wrong := "this is no secret or restricted API key"
 	if key.IsZero() {
-		return false, errors.New("stripe: there is no API key: want one that begins with rk_test_, sk_test_, rk_live_ or " +
-			"sk_live_")
+		wrong = "there is no API key"
 	}
-	for _, kind := range []string{"sk_", "rk_"} {
-		if IsID(key.Reveal(), kind+"test_") {
-			return false, nil
-		}
-		if IsID(key.Reveal(), kind+"live_") {
-			return true, nil
-		}
-	}
-	return false, errors.New("stripe: this is no secret or restricted API key: want one that begins with rk_test_, " +
-		"sk_test_, rk_live_ or sk_live_")
+	return false, errors.New("stripe: " + wrong + ": want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
 }
 
 // checkClear refuses to send a live key unencrypted beyond this machine.

@@ -36,12 +36,10 @@ type sender struct {
 	refused      atomic.Bool // by the last answer: the key itself
 }
 
-// Call implements the library's Backend.
 func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
 	return s.send(method, path, params.GetParams(), func() error { return s.next.Call(method, path, key, params, v) })
 }
 
-// CallRaw implements the library's Backend.
 func (s *sender) CallRaw(method, path, key string, body []byte, params *sdk.Params, v sdk.LastResponseSetter) error {
 	return s.send(method, path, params, func() error { return s.next.CallRaw(method, path, key, body, params, v) })
 }
@@ -185,8 +183,7 @@ func (e *Error) fill(told *sdk.Error, replayed bool) {
 	}
 }
 
-// learn slows down the endpoint, or all of them, after a 429 for their rate. It remembers a
-// disconnected account, and whether the key is refused.
+// learn slows down after a 429. It remembers a disconnected account, and whether the key is refused.
 func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time.Duration) {
 	reason := x.header.Get("Stripe-Rate-Limited-Reason")
 	if e.Answer.readable { // a key that lacks a permission is a valid one

@@ -33,7 +33,6 @@ type transport struct{ next http.RoundTripper }
 
 const keyHeader = "Idempotency-Key"
 
-// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x, ok := r.Context().Value(exchangeKey{}).(*exchange)
 	if !ok {

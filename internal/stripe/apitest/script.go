@@ -213,8 +213,7 @@ func (w watched) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// NewFake starts a fake of Stripe with a memory, each request and answer of which is held against
-// Stripe's specification, and returns its address.
+// NewFake starts a fake of Stripe, held against its specification, and returns the address.
 func NewFake(t *testing.T) (base string, fake *stripefake.Fake) {
 	t.Helper()
 	fake = stripefake.New(stripefake.Options{Now: func() time.Time { return Now }})

@@ -81,8 +81,7 @@ func notGone(err error) error {
 	return api.Unusable("a payment intent", "what it belongs to cannot be read: %v", err)
 }
 
-// invoiceOf returns the invoice of the payment intent. If there are several it is the paid one, or
-// else the one that made the intent. The zero Object means none.
+// invoiceOf returns the invoice of the payment intent: the first in rank. The zero Object means none.
 func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Object, error) {
 	query := url.Values{"payment[type]": {"payment_intent"}, "payment[payment_intent]": {intent},
 		"expand[]": {"data.invoice"}}

@@ -139,8 +139,7 @@ func (b bill) sale() tracking.Sale {
 	return sale
 }
 
-// advance takes the invoice from its present state until it is paid, declined, or waits for the
-// buyer or a bank. raw need not have its payments.
+// advance takes the invoice on until it is paid, declined, or waits. raw need not have its payments.
 func (s *sale) advance(ctx context.Context, raw json.RawMessage) (tracking.Sale, error) {
 	id, err := api.IDIn(raw)
 	if err != nil {
@@ -174,8 +173,7 @@ func (s *sale) advance(ctx context.Context, raw json.RawMessage) (tracking.Sale,
 	return b.sale(), nil
 }
 
-// finalize puts the item on the draft, unless it is there, and finalizes the invoice. The invoice
-// then has its payment intent, or is paid if nothing is due.
+// finalize puts the item on the draft, unless it is there, and finalizes the invoice.
 func (s *sale) finalize(ctx context.Context, draft bill) (bill, error) {
 	if draft.lines == 0 {
 		if err := s.item(ctx, draft); err != nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// findWindow is the age of the oldest object looked for in lists without a customer. A failed
-// purchase is tried again within minutes or not at all.
+// findWindow is how far back lists without a customer are searched: failures are repeated soon.
 const findWindow = 7 * 24 * time.Hour
 
 // maxEmail is Stripe's limit.
@@ -186,8 +185,7 @@ func (s *sale) resume(ctx context.Context) (found tracking.Sale, there bool, err
 	return found, true, err
 }
 
-// best returns the furthest object of this purchase: of a list and of best, which may be nil. There
-// is only one unless somebody has copied our metadata by hand.
+// best returns the furthest object of this purchase, of a list and of best, which may be nil.
 func (s *sale) best(ctx context.Context, path string, query url.Values, best json.RawMessage) (json.RawMessage, error) {
 	for raw, err := range s.t.api.Rows(ctx, s.o.At, path, query, nil) {
 		if err != nil {

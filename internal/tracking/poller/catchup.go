@@ -14,9 +14,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours
-// can make it skip an event. The first successful round of a day starts at the beginning of the
-// day before, and so finds events listed a day late.
+// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours can
+// make it skip an event. The first round of a day starts a day earlier, for late events.
 func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	through := a.Polled.Through
 	if through.IsZero() {
@@ -84,8 +83,7 @@ func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	}
 }
 
-// run brings the account up to Stripe's present. If more events are missing than may be in memory,
-// it sends the oldest, moves the mark, and lists the rest again.
+// run brings the account up to date. Of too many events it sends the oldest, and lists the rest again.
 func (c *catchUp) run(ctx context.Context) error {
 	since := c.since(c.a)
 	c.known = (&span{p: c.p, account: c.a.StripeAccount}).has

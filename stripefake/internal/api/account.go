@@ -154,7 +154,6 @@ func CheckAccount(id string) error {
 	return nil
 }
 
-// Connect is stripefake.Fake.Connect.
 func (f *Fake) Connect(id, platform string) error {
 	if err := CheckAccount(id); err != nil {
 		return shape.Invalid("", "id", "Invalid id: "+err.Error())
@@ -176,7 +175,6 @@ func (f *Fake) Connect(id, platform string) error {
 	return nil
 }
 
-// Disconnect is stripefake.Fake.Disconnect.
 func (f *Fake) Disconnect(id string) error {
 	defer f.lock()()
 	a := f.accounts[id]
@@ -187,7 +185,6 @@ func (f *Fake) Disconnect(id string) error {
 	return nil
 }
 
-// SetVersion is stripefake.Fake.SetVersion.
 func (f *Fake) SetVersion(account, version string) error {
 	if err := checkVersion(version); err != nil {
 		return err

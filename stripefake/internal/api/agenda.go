@@ -86,8 +86,7 @@ func (f *Fake) Tick() {
 }
 
 // Run carries out every change that is due on the test clock, up to and including the Unix second
-// until. A nil clock is the fake's own. Each change makes its objects and events at its own time,
-// so the number of steps of a clock makes no difference.
+// until. A nil clock is the fake's own. Each change happens at its own time, in however many steps.
 func (c *Call) Run(clock object, until int64) {
 	a := c.agendaOf(clock.ID())
 	if len(a.items) == 0 || a.items[0].at > until {
@@ -159,7 +158,6 @@ func (f *Fake) TimeNow() time.Time {
 	return f.time()
 }
 
-// SetNow is stripefake.Fake.SetNow.
 func (f *Fake) SetNow(t time.Time) {
 	defer f.lock()()
 	f.offset = t.Sub(f.Options.Now())

@@ -118,7 +118,6 @@ func secrets(endpoint object, now int64) []string {
 	return list
 }
 
-// Roll is stripefake.Fake.Roll.
 func (f *Fake) Roll(endpoint string) (secret string, err error) {
 	err = f.Act("webhook_endpoint", endpoint, func(c *Call, o object) error {
 		if o.Yes("deleted") {

@@ -186,7 +186,6 @@ func accepted(event object, endpoint string) {
 	}
 }
 
-// Resend is stripefake.Fake.Resend, as Stripe's dashboard does it.
 func (f *Fake) Resend(event string) (sent int, err error) {
 	for kindName, form := range map[string]EventForm{"event": SnapshotEvents, thinKind: ThinEvents} {
 		err = f.Act(kindName, event, func(c *Call, e object) error {
@@ -213,7 +212,6 @@ type Event struct {
 	Body    []byte    // as a webhook carries it
 }
 
-// Events is stripefake.Fake.Events.
 func (f *Fake) Events(account string, live bool, version string) (list []Event) {
 	defer f.lock()()
 	c := f.System(f.In(account, live))

@@ -128,8 +128,7 @@ type limit struct {
 	endpoint string
 }
 
-// admit reports whether the endpoint has room for one more request: at most Rate pass in any
-// second of the real clock. Refused ones do not count.
+// admit reports whether the endpoint has room: at most Rate pass in any second of the real clock.
 func (f *Fake) admit(s *Space, endpoint string) bool {
 	if f.faults.Rate == 0 {
 		return true

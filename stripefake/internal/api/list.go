@@ -26,8 +26,7 @@ func Lists(path, kindName, params string, more func(*Call, object) bool) Route {
 	})
 }
 
-// Keeps reports whether the object's members have the values of the parameters, as far as these
-// are given. The object need not have a member of the name.
+// Keeps reports whether the members that the object has suit the parameters that are given.
 func (c *Call) Keeps(o object, params string) bool {
 	return !slices.ContainsFunc(parseParams(params), func(p param) bool {
 		is, there := o[p.name]

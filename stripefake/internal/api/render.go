@@ -29,8 +29,7 @@ func (c *Call) render(o object, paths [][]string) object {
 	return shown.Strip()
 }
 
-// shape copies the object and reshapes all in it, inner ones first. Private members stay. The
-// object of an event is text, and keeps its shape.
+// shape copies the object and reshapes all in it, inner ones first. Private members stay.
 func (c *Call) shape(o object) object {
 	o = o.Clone()
 	if c.Version < shape.LatestCharge {
@@ -233,8 +232,7 @@ func (c *Call) expanded(id string, rest []string, depth int) object {
 	return nil
 }
 
-// included returns a member that is shown on demand only: a list of the objects that refer to this
-// one, or a private member under its name without underscore.
+// included returns a member shown on demand: a list of the objects that refer to it, or a private one.
 func (c *Call) included(o object, name string) (any, bool) {
 	list := func(kindName, member, url string) (any, bool) {
 		data := []any{}

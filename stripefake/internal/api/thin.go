@@ -56,7 +56,6 @@ func (f *Fake) EventForm() EventForm {
 	return cmp.Or(f.Options.Events, SnapshotEvents)
 }
 
-// SetEvents is stripefake.Fake.SetEvents.
 func (f *Fake) SetEvents(to EventForm) error {
 	if err := to.Check(); err != nil {
 		return shape.Invalid("", "form", "Invalid form "+err.Error())
@@ -107,7 +106,6 @@ func (k *kept) changes() any {
 	return object{"before": k.previous.Clone().Strip(), "after": shape.Differences(k.object, before).Clone().Strip()}
 }
 
-// EmitThin is stripefake.Fake.EmitThin.
 func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (id string, err error) {
 	defer f.lock()()
 	switch {

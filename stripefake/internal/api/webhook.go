@@ -203,7 +203,6 @@ func (p *postOffice) send(ctx context.Context, url, signature string, payload []
 	return res.StatusCode, res.Body.Close()
 }
 
-// Signature is stripefake.Signature.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	parts := []string{"t=" + t}
@@ -216,7 +215,6 @@ func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return strings.Join(parts, ",")
 }
 
-// Flush is stripefake.Fake.Flush.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	p := f.post
 	p.mu.Lock()
@@ -245,8 +243,7 @@ func (f *Fake) Flush(ctx context.Context) (left int, err error) {
 	return left, nil
 }
 
-// isUnflushed reports whether a letter is under way or one that this flush has not tried waits, and
-// wakes the workers of these. The caller holds mu.
+// isUnflushed reports whether a letter is under way or untried, and wakes its worker. It needs mu.
 func (p *postOffice) isUnflushed(n int) (some bool) {
 	for _, b := range p.boxes {
 		if b.sending || slices.ContainsFunc(b.letters, func(l *letter) bool { return l.flushed < n }) {

@@ -14,8 +14,7 @@ import (
 // eight times in two weeks. Stripe learns its times; the fake's are fixed.
 var retryDays = [...]int64{1, 3, 5, 7, 9, 11, 13, 14}
 
-// hard are the declines after which Stripe does not charge the same payment method again. Attempts
-// still count, and are made once there is another method.
+// hard are the declines after which Stripe does not charge the same payment method again.
 var hard = []string{"incorrect_number", "lost_card", "pickup_card", "stolen_card", "revocation_of_authorization",
 	"revocation_of_all_authorizations", "authentication_required", "highest_risk_level", "transaction_not_allowed"}
 
@@ -85,8 +84,7 @@ func (c call) retry(invoice object) {
 }
 
 // collect confirms the invoice's payment intent, whose move changes the invoice before collect
-// returns. automatic marks an attempt without a request. If the bank wants the customer, the
-// payment waits for the customer, as in Stripe's billing.
+// returns. automatic marks an attempt without a request. If the bank wants the customer, it waits.
 func (c call) collect(invoice object, method string, offSession, automatic bool) error {
 	pi := c.intentOf(invoice)
 	if pi == nil {
@@ -208,8 +206,7 @@ func (c call) count(invoice object, automatic bool) (last bool) {
 	return last
 }
 
-// listInvoicePayments finds the way from a payment intent to its invoice too, as
-// payment[type]=payment_intent&payment[payment_intent]=pi_….
+// listInvoicePayments also finds the way from a payment intent to its invoice.
 func (c call) listInvoicePayments() (object, error) {
 	of := c.Form.Sub("payment")
 	intent := of.Str("payment_intent")

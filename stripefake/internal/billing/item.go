@@ -245,8 +245,7 @@ func total(invoice object) {
 	invoice["amount_due"], invoice["amount_remaining"] = max(sum, 0), max(sum, 0)
 }
 
-// pending returns the customer's invoice items without an invoice, oldest first: those of the
-// subscription and those of none. currency "": the first item's.
+// pending returns the items without an invoice, of the subscription or none. currency "": the first's.
 func (c call) pending(customer, sub object, currency string) []object {
 	var items []object
 	for _, item := range c.Space.All("invoiceitem") {

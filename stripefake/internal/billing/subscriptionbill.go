@@ -17,8 +17,7 @@ type bill struct {
 	free       bool
 }
 
-// billed makes the draft of a subscription for the periods and for its pending invoice items, and
-// emits nothing yet. since is the begin of the past period.
+// billed makes the draft for the periods and pending items, and emits nothing. since: the past period.
 func (c call) billed(sub object, reason string, since int64, bills []bill) object {
 	customer := c.customerOf(sub)
 	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub),
@@ -183,8 +182,7 @@ func (c call) customerGone(customer object) {
 // trialNotice is the time between the announcement and the end of a trial, in seconds.
 const trialNotice = 3 * api.Day
 
-// subscriptionDue returns the time of a subscription's next change: its first payment expires, a
-// trial is about to end, it ends, or a period ends.
+// subscriptionDue returns the time of a subscription's next change by itself.
 func subscriptionDue(sub object) (int64, bool) {
 	switch sub.Str("status") {
 	case "canceled", "incomplete_expired":

@@ -166,8 +166,7 @@ func (c Call) attach(m, customer object) error {
 	return nil
 }
 
-// attachable refuses a payment method that no customer can get. Stripe asks the bank when a card
-// is saved, so a card that the bank refuses is among them.
+// attachable refuses a payment method that no customer can get: used up, or refused by the bank.
 func attachable(m object) error {
 	switch acts := BehaviourOf(m); {
 	case m.Str("customer") != "":

@@ -68,8 +68,7 @@ const (
 	twelveDigits = " cop idr lbp " // amounts of up to twelve digits
 )
 
-// minimums are the smallest charges in minor units, as far as Stripe lists them. Other currencies
-// have the converted minimum of the settlement currency: here 1.
+// minimums are the smallest charges in minor units, as far as Stripe lists them. Others have 1 here.
 var minimums = map[string]int64{"usd": 50, "aed": 200, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50,
 	"czk": 1500, "dkk": 250, "eur": 50, "gbp": 30, "hkd": 400, "huf": 17500, "inr": 50, "jpy": 50, "mxn": 1000,
 	"myr": 200, "nok": 300, "nzd": 50, "pln": 200, "ron": 200, "sek": 300, "sgd": 50, "thb": 1000}

@@ -39,8 +39,7 @@ func declining(last4, code string) testCard {
 	return credit("visa", last4, behaviour{declines: code, refuses: true})
 }
 
-// SandboxDecline is the prefix of the fake's own payment methods. They can be attached and set up,
-// and their charges are declined with the code that follows.
+// SandboxDecline and a code is a method whose charges are declined. It can be attached and set up.
 const SandboxDecline = "pm_sandbox_decline_"
 
 // testCards are Stripe's test payment methods, by the ids of its documentation "Testing", and the

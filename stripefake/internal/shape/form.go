@@ -134,8 +134,7 @@ func (f Form) push(rest []string) string {
 	return pushed + strconv.Itoa(n)
 }
 
-// settle turns a form whose names are all positions into a list, pushed elements (a[]=x) last, and
-// does the same with its inner forms. Metadata stay a form.
+// settle turns forms whose names are all positions into lists, pushed elements (a[]=x) last.
 func settle(name string, v any) any {
 	f, ok := v.(Form)
 	if !ok {
