@@ -93,6 +93,7 @@ func (p *program) storeRestore() *cobra.Command {
 		} else {
 			p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
 				"was moved elsewhere.")
+			p.say("API keys that were revoked since are valid again: %s", p.hint("key list"))
 			p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
 				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 		}
