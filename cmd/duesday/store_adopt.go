@@ -190,16 +190,7 @@ type methodFile struct {
 	errs    []string
 }
 
-// A methodLine is one line of the file.
-type methodLine struct {
-	Account *string `json:"account"`
-	Method  *string `json:"payment_method"`
-}
-
-const (
-	methodHeader    = "account,payment_method"
-	maxMethodErrors = 20
-)
+const methodHeader = "account,payment_method"
 
 // readMethods reads the whole file and checks every line; nothing of a file with one bad
 // line is used.
@@ -230,8 +221,9 @@ func parseMethods(content []byte) (methods map[string]string, errs []string) {
 	if len(f.errs) == 0 {
 		return f.methods, nil
 	}
-	if more := len(f.errs) - maxMethodErrors; more > 0 {
-		f.errs = append(f.errs[:maxMethodErrors], fmt.Sprintf("and %d more", more))
+	const shown = 20
+	if more := len(f.errs) - shown; more > 0 {
+		f.errs = append(f.errs[:shown], fmt.Sprintf("and %d more", more))
 	}
 	return nil, f.errs
 }
@@ -242,45 +234,26 @@ func (f *methodFile) fault(line int, format string, args ...any) {
 
 func (f *methodFile) readCSV(content []byte) {
 	r := csv.NewReader(bytes.NewReader(content))
-	r.FieldsPerRecord = -1 // counted here, for a better reason
-	header, err := r.Read()
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.fault(1, "%v", errors.Unwrap(err))
+	r.FieldsPerRecord = -1  // counted here, for a better reason
+	header, err := r.Read() // none at an error
+	for i := range header {
+		header[i] = strings.TrimSpace(header[i])
+	}
+	account, method := slices.Index(header, "account"), slices.Index(header, "payment_method")
+	if err != nil || len(header) != 2 || account < 0 || method < 0 {
+		f.fault(1, "want the header %s, and not %q", methodHeader, strings.Join(header, ","))
 		return
 	}
-	index := map[string]int{}
-	for i, name := range header {
-		name = strings.TrimSpace(name)
-		_, twice := index[name]
-		switch {
-		case name != "account" && name != "payment_method":
-			f.fault(1, "unknown column %q: want %s", name, methodHeader)
-		case twice:
-			f.fault(1, "column %s is twice in the header", name)
-		}
-		index[name] = i
-	}
-	if len(index) != 2 && len(f.errs) == 0 {
-		f.fault(1, "want the header %s", methodHeader)
-	}
-	if len(f.errs) > 0 {
-		return // the meaning of the columns is not known
-	}
-	for {
-		fields, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return
-		}
+	for fields, err := r.Read(); !errors.Is(err, io.EOF); fields, err = r.Read() {
 		if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 			f.fault(bad.StartLine, "%v", bad.Err)
 			return
 		}
-		line, _ := r.FieldPos(0)
-		if len(fields) != 2 {
+		if line, _ := r.FieldPos(0); len(fields) == 2 {
+			f.add(line, fields[account], fields[method])
+		} else {
 			f.fault(line, "has %d fields: want 2, %s", len(fields), methodHeader)
-			continue
 		}
-		f.add(line, fields[index["account"]], fields[index["payment_method"]])
 	}
 }
 
@@ -291,7 +264,10 @@ func (f *methodFile) readJSONLines(content []byte) {
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
 		}
-		var l methodLine
+		var l struct {
+			Account *string `json:"account"`
+			Method  *string `json:"payment_method"`
+		}
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
 		err := d.Decode(&l)
