@@ -137,8 +137,7 @@ func (b *benchmark) inTurn(name, unit string, before func(*bench.Cell) error, si
 
 func ready(*bench.Cell) error { return nil }
 
-// againstBare measures our side in turn with a bare one of n subscriptions, unless that is left
-// out.
+// againstBare measures our side in turn with a bare one of n subscriptions, unless that is left out.
 func (b *benchmark) againstBare(name, unit string, n int, before func(*bench.Cell) error, ours bench.Work,
 	work func(*bench.Bare) (int, []time.Duration, error)) (_ *bench.Cell, err error) {
 	if b.alone {

@@ -55,8 +55,7 @@ func (b *benchmark) again(ctx context.Context, do func() (units int, err error))
 	}
 }
 
-// days charges days on which 1 % is due, in a book of a tenth of the subscriptions in turn
-// with one of all; the smaller stands in the place of the bare side.
+// days charges days on which 1 % is due: the whole book in turn with a tenth, for the bare side.
 func (b *benchmark) days(ctx context.Context) (_ *bench.Cell, err error) {
 	var works [2]bench.Work
 	for i, n := range [2]int{b.subscriptions, b.subscriptions / 10} {

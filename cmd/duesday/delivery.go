@@ -162,8 +162,7 @@ func (p *program) deliver(ctx context.Context, s *session) posted {
 	return m
 }
 
-// view has the members of a run's mail: what a server has taken is sent, and what is in the folder
-// is written.
+// view has the members of a run's mail: a server has sent it, or it is written to the folder.
 func (m *posted) view(by *post) object {
 	how := "written"
 	if by.server != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// viewEvent is an event in JSON, without its body. Its times are as Stripe has them, in whole
-// seconds where they are.
+// viewEvent is an event in JSON, without its body. Its times are as Stripe has them.
 func viewEvent(e *tracking.Event) object {
 	var live *bool // nil: its body is not there to tell
 	if len(e.Body) > 0 {
@@ -230,8 +229,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 	return nil
 }
 
-// places returns the Stripe accounts registered for the merchant, or for any with "", or
-// the Stripe account itself where the text names one.
+// places returns the Stripe account that the text names, or those of the merchant; "" is any.
 func places(ctx context.Context, t *tracking.Service, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
 		return []string{account}, nil

@@ -34,8 +34,7 @@ func (f *valueFlag[T]) Set(text string) error {
 func (f *valueFlag[T]) String() string { return f.text }
 func (f *valueFlag[T]) Type() string   { return f.form }
 
-// The bounds of dates. A job walks the days one by one, and would walk to a mistyped year for
-// minutes.
+// The bounds of dates. A job would walk to a mistyped year, day by day, for minutes.
 const (
 	firstYear  = 1970 // of every date
 	yearsAhead = 10   // after the clock's today, of a date to walk to

@@ -77,8 +77,7 @@ func helpTexts() map[string]string {
 	return texts
 }
 
-// finish completes c and every command below it: its texts, and the completion of its arguments and
-// flags.
+// finish completes the texts and the completion of c and of every command below it.
 func (p *program) finish(c *cobra.Command, texts map[string]string) {
 	for _, child := range c.Commands() {
 		p.finish(child, texts)

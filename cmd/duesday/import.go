@@ -146,8 +146,7 @@ func (m *importer) detect() error {
 	return nil
 }
 
-// do checks every row, against the store too if there is one, and then imports. A refused
-// file makes no store.
+// do checks every row, against a store too, and then imports. A refused file makes no store.
 func (m *importer) do(ctx context.Context) (err error) {
 	s, err := m.p.open(ctx, need{read: m.dryRun, processor: m.update && !m.dryRun})
 	missing := errors.Is(err, store.ErrMissing)

@@ -160,8 +160,7 @@ func (l *loader) work(ctx context.Context, batches <-chan batch) {
 	}
 }
 
-// A rejectedFile is FILE.rejected while it is written: under another name until it is whole, and
-// only with --skip-bad and a bad row.
+// A rejectedFile is FILE.rejected: made at the first bad row, and under its name once it is whole.
 type rejectedFile struct {
 	m    *importer
 	file *os.File // nil before the first bad row
@@ -200,8 +199,7 @@ func (r *rejectedFile) close(keep bool) (err error) {
 	return os.Rename(r.temporary(), r.m.sum.rejected)
 }
 
-// read ranges over the file with a bar of its rows. How many they are is estimated from the bytes
-// read, unless they were counted before.
+// read ranges over the file with a bar. Rows not counted before are estimated from the bytes read.
 func (m *importer) read(what string, rows int, each func(book.Record, *book.Rejection) error) error {
 	file, err := os.Open(m.name)
 	if err != nil {
@@ -225,8 +223,7 @@ func (m *importer) read(what string, rows int, each func(book.Record, *book.Reje
 	return nil
 }
 
-// check reads the file once, reports every bad row and writes nothing to the store, which
-// is nil when there is none yet.
+// check reads the file once, and reports every bad row. Without a store yet s is nil.
 func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error) {
 	rejected := &rejectedFile{m: m}
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()

@@ -65,8 +65,7 @@ func (p *post) done(mails int) string {
 	return fmt.Sprintf("%s written to %s", plural(mails, "mail"), p)
 }
 
-// workers is how many mails leave at once. Each waits for the disk, or for a server that may allow
-// few connections.
+// workers is how many mails leave at once. A server may allow few connections.
 func (p *post) workers() int {
 	if p.server != nil {
 		return 4

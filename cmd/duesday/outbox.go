@@ -128,8 +128,7 @@ func (p *program) send(ctx context.Context, s *session) error {
 	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
-// forget deletes records of runs and dead letters that are too old to be kept. What it leaves, the
-// next run deletes.
+// forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
 func (p *program) forget(ctx context.Context, s *session) {
 	before, err := s.engine.ForgetRuns(ctx)
 	if err == nil && !before.IsZero() {

@@ -63,8 +63,7 @@ func (o object) append(b []byte, escapeHTML bool) (_ []byte, err error) {
 	return append(b, '}'), err
 }
 
-// appendJSON writes the usual values of an object itself: an encoder for each took three times as
-// long.
+// appendJSON writes the usual values itself: an encoder for each took three times as long.
 func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
 	switch t := v.(type) {
 	case time.Time:

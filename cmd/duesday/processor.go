@@ -163,8 +163,7 @@ func (p *program) machine() func() time.Time {
 	return p.now
 }
 
-// witnesses are the clocks of Stripe, if the session charges there or will follow it, and of the
-// store's service.
+// witnesses are the clocks of Stripe, if the session asks it, and of the store's service.
 func (s *session) witnesses(follows bool) (list []billing.Witness) {
 	if processor, ok := s.processor.(*stripe.Processor); ok {
 		s.stripe.Store(processor.API())
@@ -196,8 +195,7 @@ func (s *session) witnesses(follows bool) (list []billing.Witness) {
 	return list
 }
 
-// follow makes Stripe's clock a witness. It returns how far that is ahead, or false before an
-// answer.
+// follow makes Stripe's clock a witness, and returns how far it is ahead; false before an answer.
 func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 	s.stripe.Store(client)
 	return func() (time.Duration, bool) {
@@ -208,8 +206,8 @@ func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 
 const askTimeout = 5 * time.Second
 
-// refused reports whether Stripe refuses the key. If it did, it is asked once more: nobody else may ask,
-// as a server that is not ready gets no orders.
+// refused reports whether Stripe refuses the key. If it did, it is asked once more: nobody else may
+// ask, as a server that is not ready gets no orders.
 func (s *session) refused(ctx context.Context) bool {
 	client := s.stripe.Load()
 	if client.KeyRefused() {

@@ -166,8 +166,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	return s, nil
 }
 
-// mayMake returns an error if other tools have made the table of a shared place, and a command of
-// that making may not take it over. It changes nothing.
+// mayMake refuses tables of other tools that a command of that making may not take over.
 func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil
@@ -199,8 +198,7 @@ func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) er
 	return cmp.Or(err, dynamotable.Refused(found...))
 }
 
-// openStore opens the store at the place, without its engine. From then on the program lives by the
-// clock of the store's processes.
+// openStore opens the store without its engine. The program then lives by the clock of its processes.
 func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, n need) (store.Store, error) {
 	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.now, Create: n.create,
 		Holder: p.command, Logger: p.logger(), Version: buildVersion().text(), Alone: n.alone, Lasting: p.lasting,
@@ -254,8 +252,7 @@ func (n need) making() billing.Making {
 	return billing.MakeNever
 }
 
-// tablesAt returns the tables of the store at the place, by its names. Names refused by
-// DynamoDB, or of two tables, are a usageError.
+// tablesAt returns the tables of the store at the place. Invalid names are a usageError.
 func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	t := schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
 	if err := t.CheckNames(); err != nil {
@@ -325,8 +322,7 @@ func folderOf(url string) string {
 	return ""
 }
 
-// hint returns a command line on the same data, as a person has to type it: with the flags
-// of the command other than their defaults.
+// hint returns a command line on the same data, with this command's flags other than their defaults.
 func (p *program) hint(command string) string {
 	words := []string{p.name, command}
 	if p.cfg.Store != config.DefaultStore {

@@ -136,8 +136,7 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// noteWork makes every command note its beginning. Errors before that are invalid usage: cobra
-// refuses missing flags and arguments.
+// noteWork makes every command note its beginning: errors before it are invalid usage, also cobra's.
 func (p *program) noteWork(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		p.noteWork(c)

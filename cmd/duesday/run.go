@@ -149,8 +149,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	return cmp.Or(err, shown)
 }
 
-// consumed returns the units counted by DynamoDB for this process; zero for another
-// store.
+// consumed returns the units that DynamoDB counted for this process; zero for another store.
 func consumed(s store.Store) (read, written float64) {
 	if m, ok := s.(interface{ Consumed() (read, write float64) }); ok {
 		return m.Consumed()

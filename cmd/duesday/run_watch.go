@@ -107,8 +107,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	return err
 }
 
-// follow calls show with a run whenever its record was written, and with its expected rows (0: not
-// counted yet), until it is over.
+// follow calls show whenever the run's record was written, until it is over. total 0: not counted yet.
 func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id string,
 	show func(r *engine.Report, total int)) (*engine.Report, error) {
 	var total atomic.Int64

@@ -35,8 +35,7 @@ func (o *limitFlags) add(f *pflag.FlagSet) {
 		"`CIDR` of proxies whose X-Forwarded-For names the caller in the log, such as 10.0.0.0/8 (repeatable)")
 }
 
-// check reads the flags. Fewer open files lower the default of connections; a number that was given
-// is refused then.
+// check reads the flags. Few open files lower the default of connections, and refuse a given number.
 func (o *limitFlags) check(f *pflag.FlagSet) error {
 	if o.connections < 1 {
 		return usagef("--max-connections %d: want 1 or more", o.connections)

@@ -20,8 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-// The flags of store create for DynamoDB alone, and those among them for provisioned capacity
-// alone.
+// The flags of store create for DynamoDB alone, and those for provisioned capacity alone.
 const (
 	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
 	capacityFlags = "read-units write-units"
@@ -123,8 +122,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		"shards", meta.Shards, "created_at", meta.Created})
 }
 
-// createTables makes DynamoDB's tables, and tells step by step how far it is. It returns whether it
-// made some, and the view of all.
+// createTables makes DynamoDB's tables step by step, and returns whether it made some, and their view.
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []object, error) {
 	tables, err := tablesAt(place)
 	if err != nil {

@@ -192,8 +192,7 @@ type methodFile struct {
 
 const methodHeader = "account,payment_method"
 
-// readMethods reads the whole file and checks every line; nothing of a file with one bad
-// line is used.
+// readMethods reads and checks the whole file; with one bad line nothing of it is used.
 func readMethods(name string) (map[string]string, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {

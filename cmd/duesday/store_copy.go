@@ -88,8 +88,7 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 	})
 }
 
-// readyCopy makes or completes the tables of a destination. It refuses tables of another
-// form: a copy that went live in them could not be used.
+// readyCopy makes or completes the tables of a destination, and refuses tables of another form.
 func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	if !place.Shared() {
 		return nil
@@ -131,8 +130,7 @@ func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create
 	return err
 }
 
-// placeName returns the URL of a place as it may be kept and shown: whole, and without a
-// password.
+// placeName returns the URL of a place as it may be kept and shown: whole, without a password.
 func placeName(place storeurl.Place) string {
 	if !place.Shared() {
 		return place.Scheme + ":" + place.Folder
@@ -281,8 +279,7 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	b.bar.done.Store(b.most)
 }
 
-// left counts the items of an embedded source. Counting those on DynamoDB would cost as much as
-// the copy.
+// left counts the items of an embedded source. On DynamoDB that would cost as much as the copy.
 func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	if b.c.Shared {
 		return 0

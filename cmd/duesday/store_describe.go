@@ -124,8 +124,7 @@ func viewMeta(m *billing.MoveState) object {
 		"copying?", m.Copying} // it is an unfinished copy of another store
 }
 
-// describeFolder sums up the files of a folder. What vanishes while it is looked at, as an
-// engine's files do, does not count.
+// describeFolder sums up the files of a folder, without those that vanish meanwhile.
 func describeFolder(path string) (object, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
@@ -144,8 +143,7 @@ func describeFolder(path string) (object, error) {
 	return object{"path", path, "files", files, "bytes", bytes}, err
 }
 
-// describeMeta returns the settings of the store, or nil if it has none yet. It
-// makes nothing, and also reads a moved store.
+// describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *billing.MoveState, err error) {
 	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
 		if m, err = side.MoveState(ctx); errors.Is(err, store.ErrNotFound) {
@@ -213,8 +211,7 @@ func (p *program) sayTables(found []dynamotable.Description) {
 	p.say("")
 }
 
-// ttlState is the attribute with its status; a table without one says nothing unless its
-// TTL is just being switched off.
+// ttlState is the attribute with its status; "" without one, unless TTL is just being switched off.
 func ttlState(d *dynamotable.Description) string {
 	if d.Table.TTL == "" && d.TTLStatus != "DISABLING" {
 		return ""

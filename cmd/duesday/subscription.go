@@ -146,9 +146,8 @@ func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error])
 	})
 }
 
-// lookForLink asks the processor where the customer can authenticate the open period's payment;
-// noLink is why there is no link. The processor is opened for that alone: a failure is such a
-// reason.
+// lookForLink asks the processor where the customer can authenticate the open period's payment.
+// noLink is why there is no link: also a failure to open the processor, which nothing else needs.
 func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subscription) (link, noLink string) {
 	if sub.Open == nil || sub.Open.State != billing.RequiresAction {
 		return "", ""

@@ -139,8 +139,7 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 	return p.json(append(viewChanged(old, sub), moved...))
 }
 
-// sayMoved tells the period's due date before a change of the payment day and after it, and returns
-// both for programs.
+// sayMoved tells the period's due date before and after a change of the payment day, and returns both.
 func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) object {
 	before, err := old.Schedule().Due(period)
 	if err != nil { // somebody else has changed it meanwhile
@@ -155,8 +154,7 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 	return object{"due_before", before, "due_after", after, "days_later", days}
 }
 
-// subscriptionAction is a command with one action on a subscription, on a business day. It has the
-// processor: the action may end an open period.
+// subscriptionAction is an action on a subscription, on a business day. It may end an open period.
 func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
 	on := dateFlag()

@@ -78,8 +78,7 @@ type table struct {
 	rows int
 }
 
-// tableChunk is how many rows are aligned with each other: an endless list must not be
-// held in memory for its width.
+// tableChunk is how many rows are aligned with each other: an endless list is not held in memory.
 const tableChunk = 1000
 
 // table begins a table with a header for people.

@@ -115,8 +115,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	return do(f)
 }
 
-// stripeOf returns the session's processor if it is Stripe. Otherwise it opens one, which the
-// caller must close.
+// stripeOf returns the session's processor if it is Stripe, or opens one, which the caller must close.
 func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
 	if processor, ok := s.processor.(*stripe.Processor); ok {
 		return processor, false, nil
@@ -153,8 +152,7 @@ func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }
 
-// checkAccountFlag wants the UUID of a merchant, or with stripe also the id of a Stripe account, or
-// nothing.
+// checkAccountFlag wants a merchant's UUID; with stripe also a Stripe account's id, or nothing.
 func checkAccountFlag(account string, stripe bool) error {
 	switch {
 	case tracking.IsUUID(account) || stripe && (account == "" || strings.HasPrefix(account, "acct_")):

@@ -160,8 +160,7 @@ func viewResult(r engine.Result) object {
 		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
 
-// The answer of a command that changes a subscription: what differs, the next due dates, and the
-// subscription as it is now.
+// The answer of a command that changes a subscription: what differs, the next due dates, all of it.
 
 // shownDues is how many due dates a changed subscription is shown with.
 const shownDues = 3

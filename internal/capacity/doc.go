@@ -19,8 +19,8 @@
 //   - A check in a transaction writes nothing and is charged like a write of the checked item,
 //     twice (the same measurements, and dynamodb-conformance, pull request 67).
 //   - "If a ConditionExpression evaluates to false during a conditional write, DynamoDB still
-//     consumes write capacity from the table", by the size of the item that is there, or was to be
-//     (Read and write operations). Neither the service nor Local reports such units.
+//     consumes write capacity from the table", by the size of the item (Read and
+//     write operations). Neither the service nor Local reports such units.
 //
 // # Open questions
 //

@@ -71,8 +71,7 @@ func (m *Meter) Usage() Usage {
 	return maps.Clone(m.usage)
 }
 
-// Partitions returns the consumption so far of each partition of the indexes. Partitions of
-// tables are not kept: there is one for each account.
+// Partitions returns the consumption so far of each partition of the indexes; a table has too many.
 func (m *Meter) Partitions() map[Partition]Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,8 +162,7 @@ func (m *Meter) write(w *store.Write, before store.Item, transaction, failed boo
 	}
 }
 
-// stored returns the item as index x sees it: with the token, which is another after each
-// write, if it projects everything.
+// stored returns the item as index x sees it: with the token, new after each write, if x has all.
 func (m *Meter) stored(x *store.Index, it store.Item, version byte) store.Item {
 	if m.token == 0 || !x.All || it == nil {
 		return it

@@ -16,8 +16,7 @@ const (
 	PartitionReads  = 3000
 )
 
-// Units are the consumption of calls. Write units are whole; eventually consistent reads come in
-// halves.
+// Units are the consumption of calls. Eventually consistent reads come in halves.
 type Units struct {
 	Read  float64 `json:"read"`
 	Write float64 `json:"write"`
@@ -55,8 +54,7 @@ func WriteUnits(before, after int) float64 {
 	return float64(units(max(before, after), WriteUnitBytes))
 }
 
-// TransactionUnits returns the units in the table of a put, update, delete or check in a
-// transaction. Index rows are not doubled: see the package comment.
+// TransactionUnits returns a write's units in the table in a transaction. Index rows are not doubled.
 func TransactionUnits(before, after int) float64 { return 2 * WriteUnits(before, after) }
 
 // A RowWrite is one write to an index, caused by a write of an item.
@@ -128,9 +126,8 @@ func valueBytes(v store.Value) int {
 	return 1 // a boolean
 }
 
-// numberBytes counts one byte, one for a sign, and one for every two digits, paired from the
-// decimal point. It leaves out pairs of zeros at either end: 1000 and 0.01 have one pair, 1.5 has
-// two.
+// numberBytes counts one byte, one for a sign, and one for every two digits, paired from the decimal
+// point. It leaves out pairs of zeros at either end: 1000 and 0.01 have one pair, 1.5 has two.
 func numberBytes(text string) int {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, e, _ := strings.Cut(text, "E")

@@ -23,8 +23,8 @@ import (
 // DefaultTimeout is how long a Client waits for an answer, and for each next part of a list.
 const DefaultTimeout = 30 * time.Second
 
-// A Client is a billing.Processor and Refunder over the ledger that a server of Serve or Handler has open. It is
-// safe for concurrent use.
+// A Client is a billing.Processor and Refunder over the ledger that a server has open. It is safe for
+// concurrent use.
 //
 // ErrNotExecuted is the server's own answer, or means that no connection was made. Any other
 // failure to get a readable answer is ErrUnknown.

@@ -89,8 +89,7 @@ func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) er
 	return ErrOvertaken
 }
 
-// markAll marks the subscriptions among the items on the source, and returns all items as
-// they are after that, without vanished ones.
+// markAll is mark for all items of a batch, in one commit where it can be.
 func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]store.Item, error) {
 	if !c.recurring(table) {
 		return batch, nil
@@ -125,8 +124,7 @@ func (c *Copy) markAll(ctx context.Context, table int, batch []store.Item) ([]st
 	return marked, nil
 }
 
-// mark marks one item and returns the marked item, or nil if the item is gone. It tries again if
-// the item changes meanwhile.
+// mark marks an item, also if it changes meanwhile, and returns it as marked; nil if it is gone.
 func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 	const tries = 32
 	t := &c.From.Tables.RecurringPayments

@@ -44,9 +44,8 @@ func (d *differences) add(x Difference) {
 	}
 }
 
-// compare holds every item of the source against the destination's, and every item of the
-// destination against the source's. In every phase but Comparing it also makes the destination
-// agree.
+// compare holds the items of each store against the other's. In every phase but Comparing it also
+// makes the destination agree.
 func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	d := &differences{}
 	mend := phase != Comparing
@@ -83,8 +82,7 @@ func (c *Copy) compare(ctx context.Context, phase Phase) (*differences, error) {
 	return d, err
 }
 
-// compareItem compares an item of the source with the destination's, or with back set one of the
-// destination with the source's. mend makes the destination agree.
+// compareItem compares an item of one store with the other's. back: it is one of the destination.
 func (c *Copy) compareItem(ctx context.Context, d *differences, table int, it store.Item, back, mend bool) error {
 	from, to := c.From.Tables.All()[table], c.To.Tables.All()[table]
 	key := to.KeyOf(it)

@@ -16,8 +16,7 @@ import (
 // A Phase is a part of a copy.
 type Phase string
 
-// The phases, in their order; a copy whose comparison found differences mends those first
-// when it is taken up again.
+// The phases, in their order. A copy taken up again mends known differences first.
 const (
 	Waiting    Phase = "waiting"    // for workers on the source
 	Copying    Phase = "copying"    // counts items
@@ -258,8 +257,7 @@ func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 	return c.To.Claim(ctx, src, rand.Text(), c.FromName, shards, c.newPlan(c.Segments)...)
 }
 
-// waitForLeases waits until the source has no lease. It only avoids conflicts: a stopped worker
-// has no lease, and may wake at any time.
+// waitForLeases only avoids conflicts: a stopped worker has no lease, and may wake at any time.
 func (c *Copy) waitForLeases(ctx context.Context) error {
 	for {
 		held, err := c.From.LiveLeases(ctx, c.Now())
@@ -279,9 +277,9 @@ func (c *Copy) waitForLeases(ctx context.Context) error {
 	}
 }
 
-// compareAll compares both stores. If they are equal, it makes the source final and compares once
-// more: a process opened before the fence may have changed the source meanwhile, and that is
-// mended. It returns the remaining differences; the next Run mends them. The source stays final.
+// compareAll compares both stores, and if they are equal once more with a final source: a process
+// opened before the fence may have changed it meanwhile, and that is mended. It returns the
+// differences left, which the next Run mends. The source stays final.
 func (c *Copy) compareAll(ctx context.Context) (*differences, error) {
 	if !c.final {
 		if c.plan.differs {

@@ -9,11 +9,9 @@ import (
 // migration is the id for which a store is fenced while it is migrated.
 const migration = "migration"
 
-// Migrate gives a store on which other processes may be at work the format of this program, whose
-// version is given, and returns the format that it had. The store is fenced as the source of a copy
-// is, so that the processes of every version stop; when no lease lives, its format is raised and
-// the fence is lifted. Interrupted, the same call goes on. It returns billing.ErrMoved for a store
-// that has moved.
+// Migrate gives a shared store the format of this program, whose version is given, and returns the one
+// that it had. The store is fenced as the source of a copy is, until no lease lives and its format is
+// raised. Interrupted, the same call goes on. It returns billing.ErrMoved for a store that has moved.
 func (c *Copy) Migrate(ctx context.Context, program string) (had int, err error) {
 	c.prepare()
 	st, err := c.From.MoveState(ctx)

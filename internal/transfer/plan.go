@@ -11,8 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The items COPY/… of the destination: the plan of the copy, and the place of each segment
-// of each table.
+// The items COPY/… of the destination: the plan, and the place of each segment of each table.
 const (
 	planSK    = "PLAN"
 	segments  = "Segments"
@@ -110,8 +109,7 @@ func (p *place) write(table string, to place) store.Write {
 	return store.Update(table, p.key(), set, nil, store.AttributeEquals(step, store.Int(p.step)))
 }
 
-// dropPlan returns the writes that delete the plan and all places, if it is still this copier's
-// turn.
+// dropPlan deletes the plan and all places, if it is still this copier's turn.
 func (c *Copy) dropPlan() []store.Write {
 	writes := []store.Write{store.Delete(c.table(), planKey(planSK), store.AttributeEquals(turn, store.S(c.turn)))}
 	for _, p := range c.plan.places {

@@ -71,8 +71,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	return r, errors.Join(err, os.RemoveAll(staging), unlock())
 }
 
-// claimTarget refuses a target that is not empty, or locks the store to be moved aside; release
-// unlocks it.
+// claimTarget refuses a target that is not empty, or locks the store to be moved aside.
 func (f Folders) claimTarget(from, dir string, replace bool) (release func() error, err error) {
 	is, err := isReplaceable(dir)
 	if err != nil {
@@ -175,8 +174,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	return err
 }
 
-// whole reads every block of the copy. A damaged backup is no store to live on: to save what is in
-// it, export it.
+// whole reads every block of the copy. What is in a damaged backup can be exported from it.
 func (f Folders) whole(ctx context.Context, from, temp string) error {
 	damages, _, err := f.Check(ctx, temp)
 	if err == nil && len(damages) > 0 {

@@ -40,8 +40,7 @@ func Over[T any](all []T, value func(T) float64) Range {
 	return Range{v[0], v[len(v)/2], v[len(v)-1]}
 }
 
-// Ratios returns ours over bare, pair by pair: the machine's
-// weather, shared by both sides, is divided out.
+// Ratios returns ours over bare, pair by pair: what slows the machine slows both.
 func (c *Cell) Ratios() Range {
 	var values []float64
 	for i, bare := range c.Sides[1] {
@@ -65,8 +64,7 @@ func Measure(do Work) (Sample, error) {
 		percentile(took, 50).Seconds() * 1000, percentile(took, 99).Seconds() * 1000}, nil
 }
 
-// processCPU returns the user and system time of this process so far, and of the processes
-// that it ran and waited for.
+// processCPU returns the CPU time so far of this process and of those that it waited for.
 func processCPU() time.Duration {
 	var sum time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

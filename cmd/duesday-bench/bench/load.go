@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// load has the workers do units, numbered from 0, for the time given, or until one is told that
-// there are no more, or fails. It returns how many were done, and how long each took, in order
-// of that.
+// load has the workers do units, numbered from 0, for the time given, or until one has no more, or
+// fails. It returns how many were done, and in order how long each took.
 func load(workers int, length time.Duration, do func(worker, i int) (more bool, err error)) (units int,
 	took []time.Duration, err error) {
 	var (
@@ -46,8 +45,7 @@ func load(workers int, length time.Duration, do func(worker, i int) (more bool, 
 	return len(took), took, err
 }
 
-// percentile returns the value that so many percent of the sorted ones do not exceed; zero for
-// none.
+// percentile returns the value that so many percent of the sorted ones do not exceed; 0 for none.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0

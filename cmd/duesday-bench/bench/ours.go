@@ -48,8 +48,7 @@ func OpenOurs(ctx context.Context, dir string, cacheBytes int64) (*Ours, error) 
 // Close closes it.
 func (o *Ours) Close() error { return o.store.Close() }
 
-// Load creates n subscriptions of realistic size, each of an account of its own, due over
-// the given number of days in turn.
+// Load creates n subscriptions, each of an account of its own, due over so many days in turn.
 func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 	const chunk = 48
 	_, _, err := load(workers, time.Hour, func(_, i int) (bool, error) {

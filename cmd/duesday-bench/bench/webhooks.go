@@ -157,9 +157,8 @@ func (w *Webhooks) sell(ctx context.Context, kind tracking.Kind, list *[]string,
 	return err
 }
 
-// Run sends the prepared events over so many connections, each waiting for its answer before
-// the next, for the time given or until all are sent. It returns how long each took, in order
-// of that. Every one has to be applied.
+// Run sends the prepared events, one at a time on each connection, for the time given or until all
+// are sent. It returns in order how long each took. Every one has to be applied.
 func (w *Webhooks) Run(ctx context.Context, connections int, length time.Duration) (units int, took []time.Duration,
 	err error) {
 	clients := make([]*hookClient, connections)

@@ -47,8 +47,7 @@ type template struct {
 	made time.Time    // of the object
 }
 
-// text puts the value of a slot, which always has the same length, into a copy of the body.
-// It is for texts that are no number.
+// text puts the value of a slot that is no number, always of one length, into a copy of the body.
 func (t *template) text(body []byte, s slot, value string) {
 	for _, at := range t.at[s] {
 		copy(body[at:], value)
@@ -64,8 +63,7 @@ func (t *template) number(body []byte, s slot, n int) {
 	}
 }
 
-// templates have the fake of Stripe make one of each: a payment, and a subscription with its
-// invoice.
+// templates have the fake of Stripe make a payment, and a subscription with its invoice.
 func templates(ctx context.Context) ([]template, error) {
 	const account, purchase = "acct_" + idTail + "0000000000", "00000000-0000-4000-8000-000000000000"
 	fake := stripefake.New(stripefake.Options{Connected: []string{account}})

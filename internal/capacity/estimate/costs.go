@@ -38,8 +38,7 @@ type Line struct {
 	Units       capacity.Units `json:"units"`
 }
 
-// Costs are the units of everything that happens to a subscription, measured on the real
-// engine in its second period.
+// Costs are measured on the real engine, in a subscription's second period.
 type Costs struct {
 	Subscriptions int  `json:"subscriptions"`
 	Created       Cost `json:"created"`  // per subscription imported
@@ -71,8 +70,7 @@ const (
 // lookBackDays is how many days after a payment its run's successors may still look at it.
 const lookBackDays = 4
 
-// Measure runs the engine over a counting store, and returns the cost of each action.
-// The same options always give the same answer.
+// Measure runs the engine over a counting store. The same options always give the same answer.
 func Measure(ctx context.Context, o Options) (*Costs, error) {
 	if o.Subscriptions < 1 {
 		return nil, fmt.Errorf("%d subscriptions: want at least 1", o.Subscriptions)

@@ -167,8 +167,7 @@ func places(c *Cost) (all []place) {
 	return all
 }
 
-// RateNeeded returns the charges a second with which the peak day is done in time: in the
-// hours given, or in a day.
+// RateNeeded returns the charges a second with which the day is done in the hours given, or in a day.
 func (p *Peak) RateNeeded() float64 { return max(p.ChargeRate*p.Hours/min(p.Hours, 24), p.ChargeRate) }
 
 // Number writes a figure for people: thousands apart, at most two decimals.

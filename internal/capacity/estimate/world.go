@@ -21,9 +21,8 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 )
 
-// A world is the product over a store in memory that counts units: the engine, the sandbox
-// in memory, and mail that goes nowhere. Its clock stands still within a day, so that the same
-// book always consumes the same.
+// A world is the product over a store in memory that counts units. Mail goes nowhere, and the clock
+// stands still within a day: the same book always consumes the same.
 type world struct {
 	meter  *capacity.Meter
 	tables schema.Tables
@@ -131,8 +130,7 @@ type dayUsage struct {
 	paid, declined, reminded  int
 }
 
-// day runs the day's jobs one after the other, a worker each, and then moves the clock to the
-// next day.
+// day runs the day's jobs one after the other, a worker each, and then moves the clock on.
 func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 	o := engine.RunOptions{Date: civil.Of(w.now), Workers: 1}
 	before, rowsBefore := w.meter.Usage(), w.meter.Partitions()
