@@ -64,9 +64,9 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// limitMemory has the collector keep the heap within twice the store's cache and a margin, and within
-// the memory of this process. It returns what undoes that. Without cgo the cache is a part of the heap,
-// which would become five times as large by serveGCPercent alone.
+// limitMemory has the collector keep the heap within twice the store's cache and a margin, and
+// within the memory of this process. It returns what undoes that. Without cgo the cache is in the
+// heap, which would become five times as large by serveGCPercent alone.
 func (p *program) limitMemory() (undo func()) {
 	if p.env("GOMEMLIMIT") != "" {
 		return func() {}

@@ -101,8 +101,7 @@ type SMTP struct {
 	Password Secret
 }
 
-// Live reports whether the processor moves real money. It is true while the key is still unread
-// in its file.
+// Live reports whether the processor moves real money, as one does whose key is still unread.
 func (c *Config) Live() bool {
 	key := c.Stripe.Key.Reveal()
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
@@ -128,8 +127,7 @@ func (s *Stripe) CheckKey() error {
 	return s.Key.check()
 }
 
-// newStripe reads the settings of Stripe. A missing key is no error here: CheckKey reports it to a
-// command that asks Stripe.
+// newStripe reads the settings of Stripe. CheckKey reports a missing key to a command that asks it.
 func newStripe(env func(string) string) (Stripe, error) {
 	s := Stripe{Key: newSecret(env, EnvStripeKey), APIBase: strings.TrimRight(env(EnvStripeAPIBase), "/")}
 	if s.APIBase == "" {

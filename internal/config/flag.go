@@ -73,8 +73,7 @@ func read(flag, env func(name string) string) map[string]value {
 	return values
 }
 
-// givenSettings returns the store's settings among the values. An error names the wrong flag or
-// variable, because a person may have forgotten that a variable is set.
+// givenSettings returns the store's settings among the values. An error names the flag or variable.
 func givenSettings(values map[string]value) (given []billing.Given, err error) {
 	for _, f := range Flags() {
 		v := values[f.Name]
@@ -100,8 +99,7 @@ func Given(source, name, text string) (billing.Given, error) {
 	return billing.Given{Source: source, Name: name, Text: s.Text(name)}, err
 }
 
-// Settings returns the settings that the flags and variables ask for, over the defaults. They are
-// the store's if it has none of its own.
+// Settings returns the settings of flags and variables, over the defaults, for a store without any.
 func (c *Config) Settings() billing.Settings {
 	s := billing.DefaultSettings()
 	s.SetAll(c.Given)

@@ -79,8 +79,7 @@ func (t *Tracking) checkSecrets() (err error) {
 	return cmp.Or(t.APIKey.checkChance(leastAPIKey), t.checkPoll())
 }
 
-// parseSecrets reads webhook secrets separated by commas, spaces or lines. The error begins with
-// the name of their source, and repeats none.
+// parseSecrets reads secrets separated by commas, spaces or lines. The error repeats none.
 func parseSecrets(name, text string) ([]secret.Text, error) {
 	var list []secret.Text
 	for part := range strings.SplitSeq(text, ",") {

@@ -30,8 +30,7 @@ type subscriber struct {
 	troubled bool       // was told of a failed payment
 }
 
-// newLife makes up the book: seven in ten accounts begin on the first day, the others during
-// the first two thirds.
+// newLife makes up the book: seven in ten begin on the first day, the others in the first two thirds.
 func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 0x64756573646179)), joins: map[civil.Date][]billing.NewSubscription{},
 		byName: map[billing.Name]*subscriber{}}
@@ -140,8 +139,7 @@ func (l *life) newCard(ctx context.Context, e *engine.Engine, s *subscriber, mon
 	return err
 }
 
-// newPrice raises the price by a tenth, in whole minor units. In currencies with thousandths, the
-// last digit must be 0 for card networks.
+// newPrice raises the price by a tenth. Of thousandths the last digit must be 0 for card networks.
 func (l *life) newPrice(ctx context.Context, e *engine.Engine, s *subscriber, month *Month) error {
 	sub, err := e.Subscription(ctx, s.name)
 	if err != nil {

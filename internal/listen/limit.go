@@ -58,8 +58,7 @@ func (l *limiter) longestIdle() (c net.Conn) {
 	return c
 }
 
-// note implements http.Server.ConnState. The server calls it for a new connection before it accepts
-// another one.
+// note is http.Server.ConnState, called for a new connection before another one is accepted.
 func (l *limiter) note(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -34,8 +34,7 @@ type flush struct {
 	err  error
 }
 
-// NewFolder returns the folder at dir. The first delivery makes the folder, for its owner alone; an
-// existing folder keeps its mode.
+// NewFolder returns the folder at dir. The first delivery makes it, for its owner alone.
 func NewFolder(dir string, w *Writer) (*Folder, error) {
 	if dir == "" {
 		return nil, errors.New("mail folder: no folder named")
@@ -71,8 +70,7 @@ func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	return nil
 }
 
-// open opens the day's folder for each message again, because a person may empty, move or delete it
-// at any time.
+// open opens the day's folder for each message again: a person may empty, move or delete it.
 func (f *Folder) open(day string) (*os.Root, error) {
 	dir := filepath.Join(f.dir, day)
 	root, err := os.OpenRoot(dir)
@@ -120,8 +118,7 @@ func replace(root *os.Root, name string, content []byte) (err error) {
 	return root.Rename(temporary, name)
 }
 
-// flush makes all earlier renames durable. Deliveries that arrive during one fsync share the
-// next one.
+// flush makes all earlier renames durable. Deliveries that arrive during one fsync share the next.
 func (f *Folder) flush(day string) error {
 	f.mu.Lock()
 	mine := f.next[day]

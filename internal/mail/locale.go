@@ -21,8 +21,7 @@ func languageOf(locale string) string {
 	return Languages()[0]
 }
 
-// A form is how a language writes dates and amounts. golang.org/x/text has no dates, and puts every
-// currency's sign before the number.
+// A form is how a language writes dates and amounts. golang.org/x/text has no dates.
 type form struct {
 	day, month, moment string            // layouts of package time
 	months             []string          // in place of January

@@ -20,8 +20,7 @@ import (
 
 const defaultFrom = "Duesday <billing@localhost>"
 
-// name returns the name of a message's file, without ".eml", and of its Message-ID, without
-// "@duesday": the kind, checked by fill, and the id.
+// name returns the name of a message's file and Message-ID: the kind, checked by fill, and the id.
 func name(e outbox.Effect) string { return strings.ReplaceAll(e.Kind, "_", "-") + "-" + id(e) }
 
 // id is a hash of the effect's id, which may be long and have any characters.
@@ -121,8 +120,7 @@ func (w *Writer) compose(e outbox.Effect, to *mail.Address, c *content) ([]byte,
 	return b.Bytes(), nil
 }
 
-// header writes one header. It folds the value at spaces, to the 78 characters of RFC 5322.
-// The value must have no line break.
+// header writes a header without line breaks, and folds it to the 78 characters of RFC 5322.
 func header(b *bytes.Buffer, name, value string) {
 	const width = 78
 	b.WriteString(name + ":")
@@ -138,8 +136,7 @@ func header(b *bytes.Buffer, name, value string) {
 	b.WriteString("\r\n")
 }
 
-// recipient parses the one bare address of an effect. The error does not show the address,
-// because errors are stored and logged.
+// recipient parses the one bare address. Errors are stored and logged: they do not show it.
 func recipient(text string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(text, unprintable) || len(text) > 320 {

@@ -23,8 +23,7 @@ import (
 //go:embed templates
 var embedded embed.FS // the files that NewTemplates begins with
 
-// A message is made of the layout of its form, and of the blocks that LANGUAGE/words.txt and
-// LANGUAGE/KIND.txt define.
+// A message is made of its form's layout, and the blocks of LANGUAGE/words.txt and LANGUAGE/KIND.txt.
 const (
 	textLayout = "layout.txt"
 	htmlLayout = "layout.html"
@@ -130,8 +129,7 @@ func (t *Templates) check() error {
 	return nil
 }
 
-// Export writes the built-in templates into a folder, which it makes. It replaces no file: it returns
-// fs.ErrExist, having written nothing, if one is there.
+// Export writes the built-in templates into a folder, or nothing: fs.ErrExist, if one is there.
 func Export(dir string) (names []string, err error) {
 	t, err := NewTemplates("")
 	if err != nil {

@@ -37,8 +37,7 @@ type view struct {
 // A fact is a value, with the key of its label, and the label, which is set when the message is made.
 type fact struct{ Key, Value, Label string }
 
-// A link is the address for the customer's next step, unchanged: a cleaned address might lead
-// elsewhere.
+// A link is the address for the customer's next step, unchanged: a cleaned one might lead elsewhere.
 type link struct {
 	URL   string
 	Until string
@@ -142,8 +141,7 @@ func (f form) link(e outbox.Effect) *link {
 	return l
 }
 
-// reason returns the decline code if a customer may be told of it, or "". A reader of the mail must
-// not learn of the others (a card reported stolen, suspected fraud).
+// reason returns the code if a reader of the mail may learn of it (not of a card reported stolen).
 func reason(code string) string {
 	switch code {
 	case "insufficient_funds", "expired_card", "authentication_required", "processing_error":

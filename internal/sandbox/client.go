@@ -95,8 +95,7 @@ func (c *Client) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2
 
 func (c *Client) latency() time.Duration { return 0 }
 
-// replies yields the values of a list's lines, while they come, or the refusal. A list cut short
-// ends with ErrUnknown.
+// replies yields the lines of a list while they come. One cut short ends with ErrUnknown.
 func replies[T any](ctx context.Context, c *Client, refusal error, path string,
 	read func(*reply) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -198,8 +197,7 @@ func asLost(err error) error {
 	return lostError{err}
 }
 
-// readReply reads an answer of one object, and returns the error in it. An answer in another form
-// is ErrUnknown.
+// readReply reads an answer of one object, or the error in it. Another form is ErrUnknown.
 func readReply(response *http.Response) (*reply, error) {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
 	if err != nil {
@@ -226,8 +224,7 @@ func (a *reply) readReversal() (billing.Reversal, error) {
 	return a.Return.readReversal()
 }
 
-// asUnknown keeps the errors of a processor. Any other error means an unreadable answer:
-// ErrUnknown.
+// asUnknown keeps the errors of a processor. Any other means an unreadable answer: ErrUnknown.
 func asUnknown(err error) error {
 	for _, c := range codes {
 		if err == nil || errors.Is(err, c.err) {

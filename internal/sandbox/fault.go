@@ -100,8 +100,7 @@ func (s *Sandbox) delay(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spoil makes the key answer ErrUnknown for KeyLife, as Stripe replays a saved 500. It returns
-// false for a key with a saved answer, which keeps it.
+// spoil makes the key answer ErrUnknown for KeyLife, unless it has a saved answer: then it is false.
 func (s *Sandbox) spoil(key string) bool {
 	h, now := hashKey(key), s.o.Now().UnixMilli()
 	s.mu.Lock()
@@ -118,6 +117,5 @@ func (s *Sandbox) spoil(key string) bool {
 	return true
 }
 
-// alive reports whether a key saved at one instant is remembered at the other. A clock that went
-// back has not forgotten it.
+// alive reports whether a saved key is still remembered, as it is after a clock went back.
 func (s *Sandbox) alive(at, now int64) bool { return now-at < s.o.KeyLife.Milliseconds() }

@@ -43,8 +43,7 @@ func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq
 		})
 }
 
-// AllReversals returns every refund and dispute as it stands. Like Entries it is the auditor's view,
-// and has no faults.
+// AllReversals returns every refund and dispute as it stands: the auditor's view, without faults.
 func (s *Sandbox) AllReversals() []billing.Reversal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,9 +76,8 @@ func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
 	})
 }
 
-// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind,
-// r.Ref, r.Amount, r.State and r.Reason, and returns it whole. It is no call of the processor's
-// clients, and has no faults, latency or hook.
+// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
+// r.Amount, r.State and r.Reason, and returns it whole. It has no faults, latency or hook.
 func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
 		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
@@ -87,8 +85,7 @@ func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
 	return change(s, func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
 }
 
-// MoveReversal brings a refund or dispute into another state, as the bank does. It is no call of
-// the processor's clients either.
+// MoveReversal brings a refund or dispute into another state, as the bank does, without faults.
 func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
 	_, err := change(s, func(now time.Time) (billing.Reversal, error) {
 		i, ok := s.ledger.reversals.ids[id]

@@ -29,8 +29,7 @@ type Sandbox struct {
 	spoilt map[keyHash]int64 // start of a key's ErrUnknown, in Unix milliseconds; guarded by mu
 	closed bool              // guarded by mu
 
-	// birth makes refs unique for ever. A count from the end of the file would repeat itself after
-	// a restored backup, and in memory after each start.
+	// birth makes refs unique, also after a restored backup, and in memory after each start.
 	birth string
 	made  uint64 // guarded by mu; refs since birth
 }
@@ -59,8 +58,7 @@ func Open(file string, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// ReadFile returns the ledger of the file as it is now, for reading: it does not lock the file, and
-// calls change the ledger in memory alone.
+// ReadFile returns the ledger of the file, unlocked, for reading: calls change it in memory alone.
 func ReadFile(file string, o Options) (*Sandbox, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -144,8 +142,7 @@ func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[bil
 	})
 }
 
-// Entries yields the ledger as it is now, in the order of the file. It has no faults: it is the
-// auditor's view, which no processor offers.
+// Entries yields the ledger as it is now, in the order of the file: the auditor's, without faults.
 func (s *Sandbox) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		s.mu.Lock()

@@ -21,8 +21,7 @@ const (
 	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client's, so that no request meets a closed one
 )
 
-// Serve serves the ledger to Clients, as listen.Serve does, and leaves it open. It authenticates no
-// caller.
+// Serve serves the ledger, as listen.Serve does, and leaves it open. It authenticates no caller.
 func Serve(ctx context.Context, l net.Listener, s Ledger, log *slog.Logger) error {
 	return listen.Serve(ctx, l, newServer(Handler(s), s.latency()), log)
 }
@@ -32,9 +31,8 @@ func newServer(h http.Handler, latency time.Duration) *http.Server {
 		WriteTimeout: writeTimeout + latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}
 }
 
-// Handler serves the ledger under /v1. Every error has its code in the answer. The latency and the
-// faults of the sandbox befall every call. A caller that goes away cancels a call only before its
-// execution.
+// Handler serves the ledger under /v1. Latency and faults befall every call. A caller that goes away
+// cancels a call only before its execution.
 func Handler(s Ledger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathOpen, post(intentReply, (*openForm).request, s.Open))

@@ -27,8 +27,7 @@ func change[T any](s *Sandbox, step func(now time.Time) (T, error)) (v T, err er
 	return locked(s, func() (T, error) { return step(now) })
 }
 
-// locked runs the step under the lock. It returns the step's value when every line written until
-// then is on disk.
+// locked runs the step under the lock, and returns when every line until then is on disk.
 func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
 	var none T
 	v, lines, err := func() (v T, lines uint32, err error) {
@@ -144,8 +143,7 @@ func (s *Sandbox) confirm(r billing.ConfirmRequest) (billing.Intent, error) {
 	return in, err
 }
 
-// attempt tries to take the money. To the processor an unknown token is no payment method: a definite
-// decline, and another attempt is pointless. mu is held.
+// attempt tries to take the money. An unknown token is no payment method: a hard decline. mu is held.
 func (s *Sandbox) attempt(last line, charge uint32, r billing.ConfirmRequest, now int64) uint32 {
 	l := s.ledger
 	o, known := byMethods[r.Method]
@@ -176,12 +174,10 @@ func (s *Sandbox) cancel(ref string) (billing.Intent, error) {
 	})
 }
 
-// Authenticate is the customer's authentication of an intent in state RequiresAction: the attempt
-// succeeds. In any other state it returns ErrInvalid.
+// Authenticate has an intent in state RequiresAction succeed. In any other state: ErrInvalid.
 func (s *Sandbox) Authenticate(ref string) error { return s.decide(ref, requiresAction, paid) }
 
-// Finish is the bank's decision on an intent in state Processing: the attempt succeeds or is
-// declined. In any other state it returns ErrInvalid.
+// Finish decides an intent in state Processing, as the bank does. In any other state: ErrInvalid.
 func (s *Sandbox) Finish(ref string, ok bool) error {
 	if ok {
 		return s.decide(ref, processing, paid)
@@ -189,8 +185,7 @@ func (s *Sandbox) Finish(ref string, ok bool) error {
 	return s.decide(ref, processing, generic)
 }
 
-// decide ends the attempt under way. It is no call of the processor's clients, and has no faults,
-// latency or hook.
+// decide ends the attempt under way. It is no client's call: no faults, no latency, no hook.
 func (s *Sandbox) decide(ref string, want state, o outcome) error {
 	_, err := s.answer(func(now int64) (uint32, error) {
 		in, err := s.find(ref)

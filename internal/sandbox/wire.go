@@ -70,8 +70,7 @@ type refundForm struct {
 	Reason   string `json:"reason"`
 }
 
-// A reply is the answer to a call, and each line of a list, whose last line is an end or an error.
-// It has one of its members.
+// A reply has one member. It is an answer, or a line of a list, whose last line is an end or an error.
 type reply struct {
 	Intent *record    `json:"intent,omitempty"` // without the ledger's own attempt, method and key
 	Return *record    `json:"return,omitempty"` // at is the time of creation
@@ -84,8 +83,7 @@ type errorForm struct {
 	Message string `json:"message"`
 }
 
-// codes gives every error of a processor one code and one status. An error that wraps two counts as
-// the first.
+// codes gives every error of a processor a code and a status. The first one that fits counts.
 var codes = [...]struct {
 	err    error
 	code   string
@@ -191,8 +189,7 @@ func (r *record) readIntent() (billing.Intent, error) {
 		Hard: r.Hard, Changed: time.UnixMilli(n.at).UTC()}, nil
 }
 
-// querySince writes the instant for the wire. The ledger has years 0 to 9999 alone, to which
-// another year is rounded.
+// querySince writes the instant for the wire, rounded to the ledger's years, 0 to 9999.
 func querySince(since time.Time) string {
 	since = since.UTC()
 	switch y := since.Year(); {

@@ -43,8 +43,7 @@ func (c *Command) Name() string { return "command" }
 // Takes implements tracking.Automation.
 func (c *Command) Takes(a tracking.Action) bool { return a == c.Action }
 
-// Do implements tracking.Automation. Exit 0 means that the job is done, exit 100 that it can never
-// be done. After any other end it is tried again.
+// Do: exit 0 is done, exit 100 can never be done. After any other end the job is tried again.
 func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	input, err := json.Marshal(j)
 	if err != nil {

@@ -29,8 +29,7 @@ const (
 	clockSlack  = 5 * time.Second     // Stripe's clock is known to a second, and an answer takes its time
 )
 
-// ask returns the event that the body names as Stripe has it. So a poller's secret tells of nothing
-// that Stripe does not tell.
+// ask returns the event that the body names as Stripe has it: only Stripe is believed.
 func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, error) {
 	e, err := event.Decode(body)
 	if err != nil {
@@ -48,8 +47,7 @@ func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, er
 	return body, err
 }
 
-// mark takes how far a poller elsewhere is. Objects are compared here: if events are lost, that begins
-// where they do.
+// mark takes how far a poller elsewhere is. Lost events have the objects compared from there on.
 func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.PollState) error {
 	now := s.o.StripeNow()
 	if p.Through.After(now.Add(clockSlack)) {

@@ -117,8 +117,7 @@ func pages[T any](ctx context.Context, r *Remote, path string, query url.Values)
 	}
 }
 
-// do sends the request, a signed one with a body, and reads the answer into the value unless that
-// is nil.
+// do sends the request, a signed one with a body, and reads the answer into the value, unless nil.
 func (r *Remote) do(ctx context.Context, method, path string, body []byte, into any) error {
 	q, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {

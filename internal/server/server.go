@@ -93,9 +93,8 @@ func (s *Server) Webhooks() []string {
 	return list
 }
 
-// Run serves until ctx ends. It then stops a job and the mail, finishes the requests under way, and
-// after them the events and actions under way. It returns an error if the listener fails or requests
-// were cut off.
+// Run serves until ctx ends. It then stops a job and the mail, and finishes the requests, events and
+// actions under way. It returns an error if the listener fails or requests were cut off.
 func (s *Server) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -202,8 +201,7 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// wakeAll passes each wake on to all drains, until stop. A drain woken already, and not begun, is
-// not woken twice.
+// wakeAll passes each wake on to the drains that have not been woken yet, until stop.
 func wakeAll(stop <-chan struct{}, wake <-chan struct{}, drains ...chan<- struct{}) {
 	for {
 		select {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// WriteHolder writes how this process names itself to people, and the path of its socket, "" for
-// none. ReadHolder reads it.
+// WriteHolder writes this process's name for people, and the path of its socket, "" for none.
 func WriteHolder(w io.Writer, holder, socket string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -22,8 +21,7 @@ func WriteHolder(w io.Writer, holder, socket string) error {
 	return err
 }
 
-// place names, where the system tells it, the namespace of the pid and the boot: in a container every
-// process may be pid 1.
+// place names the namespace of the pid and the boot: in a container every process may be pid 1.
 func place() (text string) {
 	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil {
 		text += ", namespace " + namespace
@@ -34,8 +32,7 @@ func place() (text string) {
 	return text
 }
 
-// ReadHolder returns the holder's name for people, and the path of its socket. The path is "" if the
-// holder serves nobody, or has just become the holder.
+// ReadHolder returns the holder's name for people, and the path of its socket, "" for none yet.
 func ReadHolder(r io.Reader) (holder, socket string) {
 	var text bytes.Buffer
 	_, err := io.CopyN(&text, r, 1000)

@@ -39,8 +39,7 @@ func Clear(path string) {
 	}
 }
 
-// Path returns the path of the socket to be made: in the folder, or in a new private folder if that
-// path is too long.
+// Path returns the path for a socket: in the folder, or in a new private one if that is too long.
 func Path(dir, name string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	path := filepath.Join(dir, name)
@@ -56,9 +55,8 @@ type listener struct {
 	made string // "": none
 }
 
-// Listen listens at a path of Path for connections of this user. The caller has the lock, so a
-// socket there is a dead one. A folder other than dir is made, for its owner alone. Close removes
-// both.
+// Listen listens at a path of Path for connections of this user. The caller has the lock: a socket
+// there is a dead one. Another folder than dir is made for its owner alone, and removed by Close.
 func Listen(dir, path string) (net.Listener, error) {
 	l := &listener{made: filepath.Dir(path)}
 	dir, err := filepath.Abs(dir)

@@ -107,8 +107,7 @@ func (s *Sender) send(ctx context.Context, c *conn, m *mail.Message) (step strin
 	})
 }
 
-// take returns an idle connection, or a new one. If the server takes no further connection it waits
-// for one of those that there are.
+// take returns an idle connection or a new one, or waits for one if the server takes no more.
 func (s *Sender) take(ctx context.Context, domain string) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
