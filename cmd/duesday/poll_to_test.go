@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -87,6 +88,23 @@ func TestPoll_To(t *testing.T) {
 	c.until("the server compares the objects", func() bool {
 		return c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)["swept"] != nil
 	})
+
+	// The first thin event has the next round read them all; the round says that it has.
+	shop := func() map[string]any {
+		return c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)
+	}
+	if err := errors.Join(c.fake.SetFaults(stripefake.Faults{}), c.fake.SetEvents(stripefake.ThinEvents)); err != nil {
+		t.Fatal(err)
+	}
+	c.sold("thin")
+	c.until("a thin event is noted", func() bool { return shop()["thin"] == true && shop()["checked"] == nil })
+	if err := errors.Join(c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}), c.fake.SetEvents("")); err != nil {
+		t.Fatal(err)
+	}
+	far.object(exitDone, "poll", "--to", v.Base, "--once", "--all")
+	if shop()["checked"] == nil {
+		t.Errorf("not checked: %v", shop())
+	}
 
 	far.env["DUESDAY_POLL_SECRET"] = strings.Repeat("another-secret-", 3)
 	far.clock.Set(far.clock.Now().Add(time.Second))

@@ -130,6 +130,7 @@ type Mark struct {
 	Next          time.Time `json:"next,omitzero"`
 	Quiet         int       `json:"quiet,omitempty"` // rounds in a row without a new event
 	Error         string    `json:"error,omitempty"` // why the last round failed
+	Thin          bool      `json:"thin,omitempty"`  // the round knew of the account's thin events
 }
 
 // signed reads a signed body into the buffer, and returns the place of the secret that signed it. An
@@ -173,7 +174,7 @@ func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
 		return s.refuse(r, err)
 	}
 	err = s.o.Poll.Mark(r.Context(), m.StripeAccount, tracking.PollState{Through: m.Through.UTC(), Checked: m.Checked.UTC(),
-		Next: m.Next.UTC(), Quiet: m.Quiet, Error: shown(m.Error)})
+		Next: m.Next.UTC(), Quiet: m.Quiet, Error: shown(m.Error), Thin: m.Thin})
 	if err == nil {
 		send(w, http.StatusOK, m)
 	}

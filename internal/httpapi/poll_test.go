@@ -34,7 +34,7 @@ func polled(w *world, o *httpapi.Options) {
 			return []byte("as Stripe has it"), nil
 		},
 		Mark: func(_ context.Context, at string, p tracking.PollState) error {
-			w.note("mark %s %s %d %q", at, p.Through.Format(time.RFC3339), p.Quiet, p.Error)
+			w.note("mark %s %s %d %q %v", at, p.Through.Format(time.RFC3339), p.Quiet, p.Error, p.Thin)
 			if p.Through.After(w.now) {
 				return field.Wrong("verified_through", "must not be ahead of Stripe's clock")
 			}
@@ -104,7 +104,7 @@ func TestPoll_Marks(t *testing.T) {
 	o := w.options()
 	polled(w, &o)
 	url := newServer(t, httpapi.New(o))
-	ok := `{"stripe_account":"acct_1","verified_through":"2026-11-21T11:00:00Z","quiet":3,"error":"a\nline"}`
+	ok := `{"stripe_account":"acct_1","verified_through":"2026-11-21T11:00:00Z","quiet":3,"error":"a\nline","thin":true}`
 	for _, tt := range []struct {
 		method, body string
 		key          secret.Text
@@ -133,8 +133,8 @@ func TestPoll_Marks(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s %s", tt.body, a.status, a.text, tt.status, tt.code, tt.field)
 		}
 	}
-	if got, want := strings.Join(w.calls(), "\n"), `mark acct_1 2026-11-21T11:00:00Z 3 "a\\u000aline"`+"\n"+
-		`mark acct_1 2026-11-22T11:00:00Z 3 "a\\u000aline"`; got != want {
+	if got, want := strings.Join(w.calls(), "\n"), `mark acct_1 2026-11-21T11:00:00Z 3 "a\\u000aline" true`+"\n"+
+		`mark acct_1 2026-11-22T11:00:00Z 3 "a\\u000aline" true`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

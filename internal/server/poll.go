@@ -60,6 +60,7 @@ func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.Poll
 	}
 	told := a.Polled
 	told.Through, told.Checked, told.Next, told.Quiet, told.Error = p.Through, p.Checked, p.Next, p.Quiet, p.Error
+	told.Thin = told.Thin && p.Thin
 	if was := a.Polled.Through; !was.IsZero() && was.Before(now.Add(-stripeKeeps)) && was.Before(told.Swept) {
 		told.Swept = was
 	}

@@ -53,7 +53,7 @@ func (r *Remote) Ingest(ctx context.Context, body []byte, from tracking.Origin) 
 // SavePoll implements poller.Ledger.
 func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
 	body, err := json.Marshal(httpapi.Mark{StripeAccount: stripeAccount, Through: p.Through, Checked: p.Checked, Next: p.Next,
-		Quiet: p.Quiet, Error: p.Error})
+		Quiet: p.Quiet, Error: p.Error, Thin: p.Thin})
 	if err != nil {
 		return err
 	}

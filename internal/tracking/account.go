@@ -38,12 +38,12 @@ const (
 // A PollState is how far the poller is with an account.
 type PollState struct {
 	Through time.Time `json:"verified_through,omitzero"` // every event before it is stored here; exclusive
-	Checked time.Time `json:"checked,omitzero"`          // the last round; a failed round moves it within its day only
+	Checked time.Time `json:"checked,omitzero"`          // the last round; a failed round moves it within its day only; zero: none yet
 	Next    time.Time `json:"next,omitzero"`             // the next round, unless a person asks sooner
 	Quiet   int       `json:"quiet,omitempty"`           // rounds in a row without a new event
 	Swept   time.Time `json:"swept,omitzero"`            // the last comparison of the objects
 	Error   string    `json:"error,omitempty"`           // why the last round failed
-	Thin    bool      `json:"thin,omitempty"`            // the account has sent a thin event; never taken back
+	Thin    bool      `json:"thin,omitempty"`            // it has sent a thin event, before Checked; never taken back
 }
 
 // The registry's partitions. Rows of quarantined events have the sort key <account>#<event>.
@@ -205,7 +205,9 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 		if p.Through.Before(a.Polled.Through) {
 			p.Through = a.Polled.Through
 		}
-		p.Thin = p.Thin || a.Polled.Thin
+		if a.Polled.Thin && !p.Thin { // noted after that round had begun
+			p.Thin, p.Checked = true, time.Time{}
+		}
 		reconnected := a.Status == Disconnected && p.Error == "" && p.Checked.After(a.Updated)
 		if reconnected { // Stripe listed its events after it had disconnected
 			a.Status, a.Updated = Connected, s.now()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -202,15 +203,18 @@ func (s *Service) twinMarker(thin *Event) store.Write {
 // isMarker reports whether a stored event has not come itself.
 func (e *Event) isMarker() bool { return e.Type == "" }
 
-// noteThin records, once, that the account has sent a thin event: the poller lists these too.
+// noteThin records, once, that the account has sent a thin event: the poller lists these too. The next
+// round lists them from the beginning, since earlier ones may be lost.
 func (s *Service) noteThin(ctx context.Context, stripeAccount string) {
 	if _, known := s.thin.Load(stripeAccount); known {
 		return
 	}
 	_, err := s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
-		was := a.Polled.Thin
-		a.Polled.Thin = true
-		return !was
+		if a.Polled.Thin {
+			return false
+		}
+		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
+		return true
 	})
 	if err == nil { // else the next thin event is noted
 		s.thin.Store(stripeAccount, true)

@@ -64,6 +64,9 @@ func (d *desk) once() {
 // TestThin_Alone: the object is fetched and applied as if an event had told it.
 func TestThin_Alone(t *testing.T) {
 	d := newDesk(t)
+	if err := d.service.SavePoll(t.Context(), shopAt, tracking.PollState{Checked: d.clock}); err != nil {
+		t.Fatal(err)
+	}
 	d.stub.objects["pi_evt_s"] = seenPayment("pi_evt_s", aPurchase)
 	d.takes(thinPaid("evt_t", "evt_s"), tracking.Received)
 	d.stored("evt_t", tracking.Received)
@@ -82,14 +85,18 @@ func TestThin_Alone(t *testing.T) {
 		t.Errorf("the snapshot event has not come: %v", err)
 	}
 	a, err := d.service.ConnectedAccount(t.Context(), shopAt)
-	if err != nil || !a.Polled.Thin {
+	if err != nil || !a.Polled.Thin || !a.Polled.Checked.IsZero() {
 		t.Errorf("it is not noted that the account sends thin events: %+v, %v", a, err)
 	}
-	if err := d.service.SavePoll(t.Context(), shopAt, tracking.PollState{Quiet: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if a, err = d.service.ConnectedAccount(t.Context(), shopAt); err != nil || !a.Polled.Thin || a.Polled.Quiet != 1 {
-		t.Errorf("the poller has forgotten it: %+v, %v", a, err)
+	for _, knew := range []bool{false, true} { // a round that did not know of it has not listed the thin events
+		p := tracking.PollState{Quiet: 1, Checked: d.clock, Thin: knew}
+		if err := d.service.SavePoll(t.Context(), shopAt, p); err != nil {
+			t.Fatal(err)
+		}
+		if a, err = d.service.ConnectedAccount(t.Context(), shopAt); err != nil || !a.Polled.Thin || a.Polled.Quiet != 1 ||
+			a.Polled.Checked.IsZero() == knew {
+			t.Errorf("the poller has forgotten it, %v: %+v, %v", knew, a, err)
+		}
 	}
 	for range 2 { // a replay changes nothing
 		v, err := d.service.Replay(t.Context(), "evt_t")

@@ -18,7 +18,7 @@ import (
 // make it skip an event. The first round of a day starts a day earlier, for late events.
 func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	through := a.Polled.Through
-	if through.IsZero() {
+	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // nobody has read its thin events yet
 		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
 	}
 	since := through.Add(-overlap)

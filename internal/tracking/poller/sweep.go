@@ -142,7 +142,7 @@ func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now t
 		err = p.o.Lister.ListThin(ctx, atOf(a), now.Add(-underWay), told)
 	}
 	if thin && !a.Polled.Thin {
-		a.Polled.Thin = true
+		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
 		_ = p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled) // or the next sweep notes it
 	}
 	if err != nil && !errors.Is(err, ErrNoThin) {

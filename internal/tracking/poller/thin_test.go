@@ -35,6 +35,29 @@ func TestThin_WhoIsAsked(t *testing.T) {
 	asks("acct_b")
 }
 
+// TestThin_First: after its first thin event an account's are listed from the beginning, once, although
+// its other events are verified: those before it may be lost.
+func TestThin_First(t *testing.T) {
+	w := newPollWorld("acct_a")
+	e := w.happenThin("acct_a", pollStart.Add(-20*day))
+	*w.state("acct_a") = tracking.PollState{Through: pollStart.Add(-time.Minute), Thin: true}
+	w.fail = func(op, _ string) error {
+		if op == "thin" {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	w.round(t, w.poller(), true)
+	w.fail = nil
+	w.round(t, w.poller(), true)
+	if _, there := w.stored[e.id]; !there {
+		t.Errorf("%s is not found", e.id)
+	}
+	if w.round(t, w.poller(), true); w.since["acct_a"].Before(pollStart.Add(-2 * day)) {
+		t.Errorf("listed since %v again", w.since["acct_a"])
+	}
+}
+
 // TestThin_Swept: of an account whose thin events were all lost, a sweep finds the changed objects. They
 // are not without an event, and the next round lists the thin ones.
 func TestThin_Swept(t *testing.T) {
@@ -52,6 +75,7 @@ func TestThin_Swept(t *testing.T) {
 		t.Errorf("again: %+v", r)
 	}
 	w.events[0].about = ""
+	w.state("acct_a").Through = pollStart
 	w.round(t, w.poller(), true)
 	if _, there := w.stored[e.id]; !there {
 		t.Errorf("%s is not found", e.id)
