@@ -21,12 +21,10 @@ func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // nobody has read its thin events yet
 		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
 	}
-	since := through.Add(-overlap)
-	today := dayOf(r.now)
 	if !r.isDaily(a) {
-		return since
+		return through.Add(-overlap)
 	}
-	return earlier(since, today.Add(-day))
+	return earlier(through, dayOf(r.now)).Add(-day)
 }
 
 // isDaily reports whether the account's last successful round was on another day.

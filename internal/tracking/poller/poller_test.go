@@ -236,12 +236,13 @@ func TestRound_Windows(t *testing.T) {
 	}{
 		"a new account":                {want: time.Unix(0, 0), now: noon},
 		"one of the same day":          {noon, noon, noon.Add(10 * time.Minute), noon.Add(-time.Hour)},
-		"the first of a day":           {noon, noon, dayOf(noon).Add(day), dayOf(noon)},
-		"the first, late in the day":   {noon, noon, dayOf(noon).Add(2*day - 1), dayOf(noon)},
-		"the first, after a long time": {noon, noon, noon.Add(9 * day), noon.Add(-time.Hour)},
+		"the first of a day":           {noon, noon, dayOf(noon).Add(day), noon.Add(-day)},
+		"the first, late in the day":   {noon, noon, dayOf(noon).Add(2*day - 1), noon.Add(-day)},
+		"the first, after a long time": {noon, noon, noon.Add(9 * day), noon.Add(-day)},
 		"a round begun the day before": {dayOf(noon).Add(5 * time.Second), dayOf(noon).Add(-time.Second), noon,
 			dayOf(noon).Add(-day)},
 		"our clock is ahead":           {noon, noon.Add(5 * day), noon.Add(5 * day), noon.Add(-time.Hour)},
+		"ahead, the first of its day":  {noon, noon.Add(4 * day), noon.Add(5 * day), noon.Add(-day)},
 		"our clock is behind":          {noon, noon.Add(-5 * day), noon.Add(-5 * day), noon.Add(-time.Hour)},
 		"behind, the first of its day": {noon, noon.Add(-6 * day), noon.Add(-5 * day), dayOf(noon).Add(-6 * day)},
 	} {
@@ -265,7 +266,7 @@ func TestRound_AFailedFirstRoundOfADay(t *testing.T) {
 		}
 		return nil
 	}
-	for i, want := range []time.Time{dayOf(pollStart), dayOf(pollStart), w.stripe.Add(10 * time.Minute).Add(-time.Hour)} {
+	for i, want := range []time.Time{pollStart.Add(-day), pollStart.Add(-day), w.stripe.Add(10 * time.Minute).Add(-time.Hour)} {
 		if i > 0 {
 			w.stripe, w.fail = w.stripe.Add(10*time.Minute), nil
 		}
@@ -302,9 +303,9 @@ func TestRound_ReadsWhatIsStoredOnce(t *testing.T) {
 	}
 	w.queries, w.stripe = nil, w.stripe.Add(14*time.Hour) // 2 o'clock
 	w.round(t, p, true)
-	if len(w.queries) != 2 || !w.queries[0].From.Equal(dayOf(pollStart)) ||
-		!w.queries[0].To.Equal(dayOf(pollStart).Add(day)) || !w.queries[1].From.Equal(dayOf(w.stripe)) {
-		t.Errorf("the first of a day: got %v, want two days over all accounts", w.queries)
+	if len(w.queries) != 3 || !w.queries[0].From.Equal(pollStart.Add(20*time.Minute-day)) ||
+		!w.queries[0].To.Equal(dayOf(pollStart)) || !w.queries[2].From.Equal(dayOf(w.stripe)) {
+		t.Errorf("the first of a day: got %v, want three days over all accounts", w.queries)
 	}
 	w.state("acct_00").Through = time.Time{}
 	w.state("acct_01").Through = w.stripe.Add(-4 * day)
