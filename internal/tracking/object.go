@@ -18,7 +18,6 @@ const (
 	KindCharge         = "charge"
 	KindRefund         = "refund"
 	KindDispute        = "dispute"
-	KindApplication    = "application" // of account.application.deauthorized
 )
 
 // An Object is one of Stripe's, as told in any version of the API. An untold member is zero.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -166,18 +165,6 @@ func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 			}
 		}
 	}
-}
-
-// Pending counts the rows of the inbox and of the actions, and the dead rows of both.
-func (s *Service) Pending(ctx context.Context) (inbox, actions, dead int, err error) {
-	for _, o := range []*outbox.Outbox{s.inbox(), s.actions()} {
-		b, err := o.Backlog(ctx, 0)
-		if err != nil {
-			return 0, 0, 0, err
-		}
-		inbox, actions, dead = actions, b.Due+b.Later, dead+b.Dead
-	}
-	return inbox, actions, dead, nil
 }
 
 // A Timeline is a purchase with its payments, subscriptions and events, in order.
