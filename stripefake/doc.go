@@ -9,9 +9,7 @@
 // do the same; Control is the control API's client.
 //
 // The fake moves no money and keeps nothing on disk. It knows nothing of Duesday: Stripe's own
-// OpenAPI spec judges it. That spec has the shapes since 2025-03-31.basil alone, and nothing of API
-// v2. Older shapes follow Stripe's changelog, and golden files of this package hold them. Shapes
-// since 2026-09-30.endive, and thin events, are judged by the types of Stripe's library for Node.
+// OpenAPI spec judges it, and what that lacks, Stripe's changelog and its library for Node.
 //
 // Where Stripe's documentation leaves room, the fake does this:
 //   - It forgets an idempotency key 24 hours after the first answer. A replay does not prolong
@@ -20,8 +18,7 @@
 //     saved. Earlier errors are never saved: 401, 403, 429, 409, unknown parameters.
 //   - A 429 has no Retry-After. A 429 and a 409 have Stripe-Should-Retry: true, other errors
 //     below 500 have false, a 500 has none.
-//   - The rate limit runs by the real clock, because the client waits by it. Everything else runs
-//     by the fake's clock, with the exceptions named here.
+//   - Times run by the fake's clock; a table of README.md has the exceptions.
 //   - A list is in the order of creation, newest first. Objects made during a walk through its
 //     pages move nothing.
 //   - An event keeps the shape of the account's default version. A webhook has the version of its
@@ -33,10 +30,6 @@
 //   - The lists of v2 have 20 events a page, and the token of the next page has the filters. Times
 //     are as RFC 3339 has them, or seconds, as libraries send them. Most codes of v2 errors are
 //     this fake's own.
-//   - A webhook is tried for three days of the fake's clock, the one that Advance moves. The
-//     pauses between two tries are of the real clock: a second, two, four, up to a minute. The
-//     signature has the time of Options.Now, which nobody moves, because receivers refuse a
-//     signature whose time is not theirs.
 //   - The last failed retry of an invoice cancels its subscription. The metadata
 //     fake_after_retries of the subscription changes that to past_due or unpaid; at Stripe it is
 //     a setting of the account.
