@@ -41,7 +41,9 @@ func (p *program) pollCommand() *cobra.Command {
 		if f.to != "" {
 			return p.pollTo(ctx, f)
 		}
-		return p.poll(ctx, f)
+		return p.withTracking(ctx, trackingNeed{stripe: true}, func(t followed) error {
+			return p.pollBy(ctx, f, t.service, t.processor, secret.Redact(p.cfg.Store))
+		})
 	})
 	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
@@ -58,12 +60,6 @@ type pollView struct {
 	poller.Report
 	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil: there was none
 	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are not asked for
-}
-
-func (p *program) poll(ctx context.Context, f *pollFlags) error {
-	return p.withTracking(ctx, trackingNeed{stripe: true}, func(t followed) error {
-		return p.pollBy(ctx, f, t.service, t.processor, secret.Redact(p.cfg.Store))
-	})
 }
 
 // pollTo polls for a server elsewhere.

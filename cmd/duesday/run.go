@@ -12,7 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) runCommand() *cobra.Command {
@@ -122,7 +121,10 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		}
 		p.warn("charging is off%s: %s was charged; switch it on with %s", reason, nothing, p.hint("charging on"))
 	}
-	read, written := consumed(s.store)
+	var read, written float64 // as DynamoDB counts them for this process
+	if m, ok := s.store.(interface{ Consumed() (read, write float64) }); ok {
+		read, written = m.Consumed()
+	}
 	if report.State != "" { // of another process, which has named them
 		named = nil
 	}
@@ -134,7 +136,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if read+written > 0 {
 		p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
 	}
-	view := append(viewReport(report), "read_units?", read, "write_units?", written) // as DynamoDB counts them
+	view := append(viewReport(report), "read_units?", read, "write_units?", written)
 	if kind == billing.Payments {
 		view = append(view, "periods?", named.view())
 	}
@@ -147,14 +149,6 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		p.code = exitPerson
 	}
 	return cmp.Or(err, shown)
-}
-
-// consumed returns the units that DynamoDB counted for this process; zero for another store.
-func consumed(s store.Store) (read, written float64) {
-	if m, ok := s.(interface{ Consumed() (read, write float64) }); ok {
-		return m.Consumed()
-	}
-	return 0, 0
 }
 
 // dryRun lists the periods of the job as they are found.

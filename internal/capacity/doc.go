@@ -1,6 +1,6 @@
 // Package capacity counts the read and write units DynamoDB would consume, by its documented
 // rules. It has pure functions over sizes, items and tables (rules.go), and a Meter that
-// counts every call to a store (meter.go).
+// counts the calls to a store (meter.go).
 //
 // It does not talk to DynamoDB, knows nothing of payments, and turns no unit into money:
 // prices differ by region and change.

@@ -64,11 +64,5 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 			return err
 		})
 	}
-	both("scan", func(s store.Store) (err error) {
-		for _, err = range s.Scan(t.Context(), store.Scan{Table: l.table.Name}) {
-			continue
-		}
-		return err
-	})
 	write("delete", store.Delete(l.table.Name, key(1)))
 }

@@ -28,8 +28,8 @@ type Options struct {
 
 // A Meter is a store.Store that counts the units DynamoDB would consume for the calls to the
 // store in it, as the DynamoDB engine sends them. One write is a conditional write, several are a
-// transaction. Get, Scan, a lone check and a Query of a table are strongly consistent reads, a
-// Query of an index is an eventually consistent one.
+// transaction. Get, a lone check and a Query of a table are strongly consistent reads, a Query of an
+// index is an eventually consistent one. A Scan is not counted: no job makes one.
 //
 // It makes one commit at a time and reads the old items first, to count each write against the
 // item it replaces. It is too slow for anything but measuring.
@@ -190,50 +190,27 @@ func intended(t *store.Table, w *store.Write, before store.Item) store.Item {
 // requests does: a loop that ends early has paid for its page.
 func (m *Meter) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	l := Line{Op: OpQuery, Table: q.Table, Index: q.Index, Item: m.name(q.Table, store.Key{PK: q.Partition})}
-	c := Strong
+	c, token := Strong, m.token
 	if q.Index != "" {
-		c = Eventual
+		c, token = Eventual, 0
 	}
-	return m.pages(ctx, l, q.Partition, c, q.Limit, q.After,
-		func(after store.Cursor, limit int) iter.Seq2[store.Item, error] {
-			rest := q
-			rest.After, rest.Limit = after, cmp.Or(limit, q.Limit) // a negative one is refused
-			return m.Store.Query(ctx, rest)
-		})
-}
-
-// Scan implements store.Store. It reads a page and then yields it.
-func (m *Meter) Scan(ctx context.Context, s store.Scan) iter.Seq2[store.Item, error] {
-	return m.pages(ctx, Line{Op: OpScan, Table: s.Table}, "", Strong, 0, s.After,
-		func(after store.Cursor, _ int) iter.Seq2[store.Item, error] {
-			rest := s
-			rest.After = after
-			return m.Store.Scan(ctx, rest)
-		})
-}
-
-// pages yields the items of read, page by page, and counts each page. read begins after the
-// cursor, and yields at most limit items, 0 meaning all.
-func (m *Meter) pages(ctx context.Context, l Line, partition string, c Consistency, limit int, after store.Cursor,
-	read func(after store.Cursor, limit int) iter.Seq2[store.Item, error]) iter.Seq2[store.Item, error] {
 	return store.Paged(ctx, func() (store.Pages, error) {
-		after := after
-		return store.Pages{Limit: limit, Next: func(n int) (page []store.Item, full bool, err error) {
+		rest := q
+		return store.Pages{Limit: q.Limit, Next: func(n int) (page []store.Item, full bool, err error) {
 			bytes := 0
-			for it, err := range read(after, n) {
+			rest.Limit = cmp.Or(n, q.Limit) // a negative one is refused
+			for it, err := range m.Store.Query(ctx, rest) {
 				if err != nil {
 					return page, false, err
 				}
 				page = append(page, it)
-				if bytes += ItemBytes(it); l.Index == "" {
-					bytes += m.token
-				}
+				bytes += ItemBytes(it) + token
 				if full = bytes >= PageBytes; full {
-					after = m.schema[l.Table].CursorAt(l.Index, it)
+					rest.After = m.schema[l.Table].CursorAt(l.Index, it)
 					break
 				}
 			}
-			m.count(l, partition, bytes, Units{Read: ReadUnits(bytes, c)})
+			m.count(l, q.Partition, bytes, Units{Read: ReadUnits(bytes, c)})
 			return page, full, nil
 		}}, nil
 	})

@@ -14,7 +14,6 @@ type Op string
 const (
 	OpGet    Op = "get"
 	OpQuery  Op = "query"
-	OpScan   Op = "scan"
 	OpPut    Op = "put"
 	OpUpdate Op = "update"
 	OpDelete Op = "delete"

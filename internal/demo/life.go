@@ -44,14 +44,9 @@ func newLife(seed uint64, accounts int, first, last civil.Date) *life {
 	return l
 }
 
-func plain(n billing.Name) billing.Name {
-	n.SKU = ""
-	return n
-}
-
 // notice tells the subscriber the outcome of a payment.
 func (l *life) notice(r engine.Result) {
-	if s := l.byName[plain(r.Name)]; s != nil {
+	if s := l.byName[billing.Name{Account: r.Account, ID: r.ID}]; s != nil {
 		s.troubled = r.Outcome != engine.OutcomePaid && r.Outcome != engine.OutcomeSkipped
 	}
 }

@@ -34,13 +34,10 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Revers
 // r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
 // may come after a part of the list.
 func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
-	return listCall(ctx, s, OpReversals, r,
-		func(since time.Time) ([]billing.Reversal, func(billing.Reversal) billing.Reversal, error) {
-			found, err := locked(s, func() ([]billing.Reversal, error) {
-				return s.ledger.reversals.since(since.Truncate(time.Millisecond)), nil
-			})
-			return found, func(r billing.Reversal) billing.Reversal { return r }, err
-		})
+	return listCall(ctx, s, OpReversals, r, func() (int, func(int) billing.Reversal) {
+		found := s.ledger.reversals.since(r.Since.Truncate(time.Millisecond))
+		return len(found), func(i int) billing.Reversal { return found[i] }
+	})
 }
 
 // AllReversals returns every refund and dispute as it stands: the auditor's view, without faults.

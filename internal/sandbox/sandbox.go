@@ -132,13 +132,9 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error
 // ledger does. r.Customer leaves nothing out, since there are no customers. An error comes last.
 // The error of a lost answer may come after a part of the list.
 func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return listCall(ctx, s, OpList, r, func(since time.Time) ([]uint32, func(uint32) billing.Intent, error) {
-		var v view
-		numbers, err := locked(s, func() ([]uint32, error) {
-			v = s.ledger.view
-			return slices.Clone(s.ledger.successes[s.ledger.from(since):]), nil
-		})
-		return numbers, v.intent, err
+	return listCall(ctx, s, OpList, r, func() (int, func(int) billing.Intent) {
+		v, numbers := s.ledger.view, slices.Clone(s.ledger.successes[s.ledger.from(r.Since):])
+		return len(numbers), func(i int) billing.Intent { return v.intent(numbers[i]) }
 	})
 }
 
@@ -176,10 +172,10 @@ func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, 
 	return v, nil
 }
 
-// listCall runs a call answered by a list. find returns the keys of the list and the function from
-// a key to its value.
-func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.ListRequest,
-	find func(since time.Time) ([]K, func(K) T, error)) iter.Seq2[T, error] {
+// listCall runs a call answered by a list. find is called with mu held, and returns the length and the
+// elements of the list.
+func listCall[T any](ctx context.Context, s *Sandbox, op string, r billing.ListRequest,
+	find func() (int, func(int) T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := checkList(r); err != nil {
@@ -191,16 +187,20 @@ func listCall[K, T any](ctx context.Context, s *Sandbox, op string, r billing.Li
 			yield(none, err)
 			return
 		}
-		keys, value, err := find(r.Since)
+		var value func(int) T
+		n, err := locked(s, func() (n int, _ error) {
+			n, value = find()
+			return n, nil
+		})
 		if f == unknown { // the answer breaks off in the middle
-			keys = keys[:len(keys)/2]
+			n /= 2
 		}
-		for _, key := range keys {
+		for i := range n {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("%w: %w", billing.ErrUnknown, ctx.Err())
 				break
 			}
-			if !yield(value(key), nil) {
+			if !yield(value(i), nil) {
 				return
 			}
 		}
