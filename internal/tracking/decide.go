@@ -148,6 +148,9 @@ func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, erro
 	if len(d.writes) > 0 {
 		s.nudge()
 	}
+	if e.ToldType != "" && d.status != Refused {
+		s.noteThin(ctx, e.StripeAccount)
+	}
 	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason}, nil
 }
 

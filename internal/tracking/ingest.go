@@ -68,9 +68,6 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 		}
 		return err
 	})
-	if err == nil && e.Object.Thin {
-		s.noteThin(ctx, e.StripeAccount)
-	}
 	return v, err
 }
 

@@ -297,6 +297,21 @@ func TestThin_Newer(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
+// TestThin_Quarantined: an account whose thin events came before its registration has sent them.
+func TestThin_Quarantined(t *testing.T) {
+	d := newDesk(t)
+	d.stub.objects["pi_1"] = seenPayment("pi_1", bPurchase)
+	d.takes(thin("evt_1", "v1.payment_intent.succeeded", otherAt, tracking.KindPayment, "pi_1"), tracking.Quarantined)
+	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
+		t.Fatal(err)
+	}
+	d.drain()
+	d.is("evt_1", tracking.Applied)
+	if a, err := d.service.ConnectedAccount(t.Context(), otherAt); err != nil || !a.Polled.Thin {
+		t.Errorf("got %+v, %v", a, err)
+	}
+}
+
 // TestThin_NoAnswer: ten tries, then a person; a replay goes on.
 func TestThin_NoAnswer(t *testing.T) {
 	d := newDesk(t)
