@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -23,19 +24,13 @@ type Record interface {
 
 // events are the events that the parameters ask for: by one index, and a look at each row.
 func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
-	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), After: q.after,
-		Whole: true}
-	merchant, err := q.merchant()
-	if err == nil {
-		err = q.formed("stripe_account", "subscription", "type")
-	}
-	if err == nil {
-		e.From, err = q.time("from")
-	}
-	if err == nil {
-		e.To, err = q.time("to")
-	}
-	if err == nil && q.Has("to") && !e.To.After(e.From) {
+	merchant, notSeen := q.merchant()
+	from, wrongFrom := q.time("from")
+	to, wrongTo := q.time("to")
+	e := tracking.EventQuery{StripeAccount: q.Get("stripe_account"), Subscription: q.Get("subscription"), From: from,
+		To: to, After: q.after, Whole: true}
+	err = cmp.Or(notSeen, q.formed("stripe_account", "subscription", "type"), wrongFrom, wrongTo)
+	if err == nil && q.Has("to") && !to.After(from) {
 		err = field.Wrong("to", "must be after from")
 	}
 	seen := map[string]bool{} // the Stripe accounts of the merchant

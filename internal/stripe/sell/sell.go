@@ -20,14 +20,11 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// findWindow is how far back lists without a customer are searched: failures are repeated soon.
-const findWindow = 7 * 24 * time.Hour
-
-// maxEmail is Stripe's limit.
-const maxEmail = 512 // as long as Stripe takes one
-
-// maxKeys is the most keys of one step. Stripe repeats a 5xx under its key for a day.
-const maxKeys = 3
+const (
+	findWindow = 7 * 24 * time.Hour // of lists without a customer: a failure is repeated soon
+	maxEmail   = 512                // characters, as Stripe takes it
+	maxKeys    = 3                  // of one step: Stripe repeats a 5xx under its key for a day
+)
 
 // Sell implements tracking.Seller. Two things prevent a second object or payment. For a day it is
 // Stripe's idempotency keys, which name the purchase and the step. At any time it is a look-up,
@@ -83,19 +80,19 @@ type sale struct {
 func (t Tracker) order(o tracking.Order) (*sale, error) {
 	s := &sale{t: t, o: o, spent: map[string]int{}}
 	err := api.CheckAt(o.At)
-	if o.Customer != "" && err == nil {
+	switch {
+	case err != nil:
+	case o.Customer != "" && !api.IsID(o.Customer, "cus_"):
 		err = api.CheckID("customer", o.Customer, "cus_")
-	}
-	if o.Kind != tracking.Legacy && err == nil && !api.IsMethod(o.PaymentMethod) {
+	case o.Kind != tracking.Legacy && !api.IsMethod(o.PaymentMethod):
 		err = api.Unsent("payment method %s: want pm_…", api.Quote(o.PaymentMethod))
-	}
-	if len(o.Email) > maxEmail && err == nil {
+	case len(o.Email) > maxEmail:
 		err = api.Unsent("the email address has %d characters: want %d at most", len(o.Email), maxEmail)
-	}
-	if o.Price != "" && !tracking.IsPrice(o.Price) && err == nil {
+	case o.Price != "" && !tracking.IsPrice(o.Price):
 		err = api.Unsent("price %s: want the id of a price or plan", api.Quote(o.Price))
-	}
-	if o.Amount != 0 && err == nil {
+	case o.Tag.Purchase == "" || o.Tag.Installation == "":
+		err = api.Unsent("a purchase without an id")
+	case o.Amount != 0:
 		var currency money.Currency
 		if currency, err = money.ParseCurrency(o.Currency); err == nil {
 			s.units, err = api.ChargeUnits(money.New(o.Amount, currency))
@@ -106,9 +103,6 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	if err == nil && !needs[o.Kind] {
 		err = api.Unsent("a purchase of the kind %.20q: want an amount or a price, and how many payments if it is split",
 			o.Kind)
-	}
-	if err == nil && (o.Tag.Purchase == "" || o.Tag.Installation == "") {
-		err = api.Unsent("a purchase without an id")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", tracking.ErrOrder, api.Clean(err.Error()))
