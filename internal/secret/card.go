@@ -182,11 +182,10 @@ var (
 		`[` + point + `]` + digit + `)`)
 )
 
-// neighbours is enough bytes of a text for the last two characters.
-const neighbours = 8
-
-// maxTelephone is the most digits of an international telephone number (ITU-T E.164).
-const maxTelephone = 15
+const (
+	neighbours   = 8  // bytes, enough of a text for the last two characters
+	maxTelephone = 15 // digits of an international telephone number (ITU-T E.164)
+)
 
 // A span is the part text[from:to] of a text.
 type span struct{ from, to int }

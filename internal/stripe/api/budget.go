@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// totalFactor times the rate of one endpoint is the rate of all endpoints together.
-const totalFactor = 4
-
-// slack lengthens each interval by one part in so many. Requests that left evenly arrive less
-// evenly, and at 25 a second the 26th must not arrive in the same second.
-const slack = 50
+const (
+	totalFactor = 4 // times the rate of one endpoint: the rate of all endpoints together
+	// slack lengthens each interval by one part in so many. Requests that left evenly arrive less
+	// evenly, and at 25 a second the 26th must not arrive in the same second.
+	slack = 50
+)
 
 // A budget spaces requests evenly, in order of arrival: those to one endpoint, and all together.
 type budget struct {

@@ -18,14 +18,12 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// DefaultBase is the address of Stripe's API.
-const DefaultBase = "https://api.stripe.com"
-
-// DefaultRate is the number of requests a second to one endpoint. Stripe allows 25.
-const DefaultRate = 20
-
-// MaxRate is the highest rate of Options.
-const MaxRate = 1000
+// The defaults of Options, and the highest rate.
+const (
+	DefaultBase = "https://api.stripe.com"
+	DefaultRate = 20 // requests a second to one endpoint; Stripe allows 25
+	MaxRate     = 1000
+)
 
 // Options say how Stripe is reached. Key is needed.
 type Options struct {

@@ -63,12 +63,14 @@ type Options struct {
 }
 
 const (
-	stripeKeeps = 30 * 24 * time.Hour // the time for which Stripe lists an event
-	overlap     = time.Hour           // listed again before an account's mark
-	alarmAfter  = 20 * 24 * time.Hour // without a successful round of an account
-	maxHeld     = 64 << 20            // bytes of missing events, over all accounts
-	leastHeld   = 100                 // missing events always allowed to an account
-	maxFailures = 20                  // named in a report
+	day         = 24 * time.Hour
+	stripeKeeps = 30 * day  // the time for which Stripe lists an event
+	overlap     = time.Hour // listed again before an account's mark
+	alarmAfter  = 20 * day  // without a successful round of an account
+	maxHeld     = 64 << 20  // bytes of missing events, over all accounts
+	leastHeld   = 100       // missing events always allowed to an account
+	maxFailures = 20        // named in a report
+	hurry       = 10        // divides the interval after a failed round: the service may be about to start
 )
 
 // A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is
@@ -91,9 +93,6 @@ func New(o Options) *Poller {
 	o.Batch = max(1, cmp.Or(o.Batch, 10_000))
 	return &Poller{o: o, maxHeld: maxHeld}
 }
-
-// hurry divides the interval after a failed round: the service may be about to start.
-const hurry = 10
 
 // Run does a round at once, and then every Interval. After the first round, and then every MaxQuiet,
 // it sweeps the accounts that are due for it. It returns nil when ctx ends. A failed round or sweep is

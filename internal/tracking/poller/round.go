@@ -162,9 +162,7 @@ func atOf(a *tracking.ConnectedAccount) string {
 
 // shortWindow is the longest time of which the events of all accounts are read together, by the time
 // index: as much as the first round of a day lists. A longer time is read by the account index.
-const shortWindow = 2 * 24 * time.Hour
-
-const day = 24 * time.Hour
+const shortWindow = 2 * day
 
 func (r *round) isShort(since time.Time) bool { return r.now.Sub(since) <= shortWindow }
 

@@ -8,11 +8,10 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// clockLife is after how long Stripe deletes a test clock, in seconds. The fake only says so.
-const clockLife = 30 * api.Day
-
-// freeStep is how far a test clock without subscriptions goes in one step, in seconds.
-const freeStep = 2 * 366 * api.Day
+const (
+	clockLife = 30 * api.Day      // after which Stripe deletes a test clock, in seconds; the fake only says so
+	freeStep  = 2 * 366 * api.Day // of a test clock without subscriptions at most, in seconds
+)
 
 func clockRoutes() []api.Route {
 	const path = "/v1/test_helpers/test_clocks"
