@@ -328,22 +328,19 @@ func (p *program) hint(command string) string {
 	if p.cfg.Store != config.DefaultStore {
 		words = append(words, "--store", quoted(p.cfg.Store))
 	}
-	family, rest, _ := strings.Cut(command, " ")
-	if family == "account" || family == "receipt" {
-		what, _, _ := strings.Cut(rest, " ")
-		family += " " + what
+	begins := func(families ...string) bool {
+		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(command+" ", f+" ") })
 	}
-	charges := slices.Contains([]string{"run", "verify", "reconcile", "account attach", "account card-link",
-		"receipt refund"}, family)
+	charges := begins("run", "verify", "reconcile", "account attach", "account card-link", "receipt refund")
 	// A subscription's page for the customer is asked for at Stripe.
-	if charges && p.cfg.Processor != config.DefaultProcessor || family == "subscription" && p.cfg.UsesStripe() {
+	if charges && p.cfg.Processor != config.DefaultProcessor || begins("subscription") && p.cfg.UsesStripe() {
 		words = append(words, "--processor", quoted(p.cfg.Processor))
 	}
-	if (family == "run" || family == "outbox") && p.cfg.Mail != config.DefaultMail {
+	if begins("run", "outbox") && p.cfg.Mail != config.DefaultMail {
 		words = append(words, "--mail", quoted(p.cfg.Mail))
 	}
 	server, err := url.Parse(p.cfg.SMTP.Server) // it may have a password, which is refused where mail is sent
-	if (family == "run" || family == "outbox") && p.cfg.SMTP.Server != "" && err == nil {
+	if begins("run", "outbox") && p.cfg.SMTP.Server != "" && err == nil {
 		words = append(words, "--smtp", quoted(server.Redacted()))
 	}
 	return strings.Join(words, " ")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
@@ -30,14 +29,6 @@ const (
 	usualHookSecret    = "whsec_duesday"
 	envConnectSecret   = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
 	usualConnectSecret = "whsec_duesday_connect"
-)
-
-// The limits of the fake's server.
-const (
-	fakeReadTimeout  = 30 * time.Second // of a request
-	fakeWriteTimeout = 2 * time.Minute  // of an answer; a request may have to wait for one of them
-	fakeIdleTimeout  = 5 * time.Minute  // of a connection
-	fakeMaxHeader    = 64 << 10         // bytes of a request's header
 )
 
 type stripeFakeFlags struct {
@@ -141,9 +132,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err != nil {
 		return err
 	}
-	return listen.Serve(ctx, l, &http.Server{Handler: fake, ReadHeaderTimeout: fakeReadTimeout,
-		ReadTimeout: fakeReadTimeout, WriteTimeout: fakeWriteTimeout, IdleTimeout: fakeIdleTimeout,
-		MaxHeaderBytes: fakeMaxHeader}, log)
+	return listen.Serve(ctx, l, listen.NewServer(fake, 2*time.Minute), log) // requests may wait for each other
 }
 
 func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error) {

@@ -57,9 +57,8 @@ type followed struct {
 	live      bool
 }
 
-// track opens the tracking service in the session's store, calls do and closes it again. It fills
-// in the options from the settings and the session. If asks is set, do may ask Stripe, with the
-// settings' key. Otherwise it only reads the store.
+// track calls do with the tracking service of the session's store, and fills in the options. Only if
+// asks is set, do may ask Stripe.
 func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options,
 	do func(followed) error) (err error) {
 	meta, err := s.engine.Meta(ctx)

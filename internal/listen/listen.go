@@ -15,6 +15,14 @@ import (
 // grace is the time that requests under way have once the server is to stop.
 const grace = 20 * time.Second
 
+// NewServer returns a server for programs of the same owner. A request has 30 seconds, and an answer
+// the time given. A connection may idle for five minutes, which is longer than a client keeps one.
+func NewServer(h http.Handler, answer time.Duration) *http.Server {
+	const read, idle, header = 30 * time.Second, 5 * time.Minute, 64 << 10
+	return &http.Server{Handler: h, ReadHeaderTimeout: read, ReadTimeout: read, WriteTimeout: answer, IdleTimeout: idle,
+		MaxHeaderBytes: header}
+}
+
 // Serve serves until ctx ends, lets requests under way finish for up to 20 seconds, and returns
 // nil. It returns an error if requests were cut off, or if the listener fails before ctx ends.
 // It closes the listener. Errors of connections go to the log.

@@ -183,7 +183,7 @@ func (s *shared) serve(ctx context.Context, l net.Listener, handler func() http.
 		}
 		handler().ServeHTTP(w, r)
 	})
-	server := newServer(mux, s.o.Latency)
+	server := listen.NewServer(mux, writeTimeout+s.o.Latency)
 	server.Protocols, server.HTTP2 = protocol()
 	return listen.Serve(ctx, l, server, slog.New(slog.DiscardHandler))
 }

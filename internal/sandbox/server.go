@@ -15,20 +15,11 @@ import (
 	"github.com/duesday/duesday/internal/listen"
 )
 
-const (
-	readTimeout  = 30 * time.Second // of a request
-	writeTimeout = time.Minute      // of an answer, or a part of a long one
-	idleTimeout  = 5 * time.Minute  // of a connection: longer than a Client's, so that no request meets a closed one
-)
+const writeTimeout = time.Minute // of an answer, or a part of a long one
 
 // Serve serves the ledger, as listen.Serve does, and leaves it open. It authenticates no caller.
 func Serve(ctx context.Context, l net.Listener, s Ledger, log *slog.Logger) error {
-	return listen.Serve(ctx, l, newServer(Handler(s), s.latency()), log)
-}
-
-func newServer(h http.Handler, latency time.Duration) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout + latency, IdleTimeout: idleTimeout, MaxHeaderBytes: maxBody}
+	return listen.Serve(ctx, l, listen.NewServer(Handler(s), writeTimeout+s.latency()), log)
 }
 
 // Handler serves the ledger under /v1. Latency and faults befall every call. A caller that goes away

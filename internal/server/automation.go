@@ -37,10 +37,8 @@ type Command struct {
 
 var _ tracking.Automation = (*Command)(nil)
 
-// Name implements tracking.Automation.
 func (c *Command) Name() string { return "command" }
 
-// Takes implements tracking.Automation.
 func (c *Command) Takes(a tracking.Action) bool { return a == c.Action }
 
 // Do: exit 0 is done, exit 100 can never be done. After any other end the job is tried again.

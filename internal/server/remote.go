@@ -26,8 +26,8 @@ const (
 	maxAnswer     = 8 << 20 // bytes
 )
 
-// A Remote is a server elsewhere, for a poller without its store. It reads with an API key of scope
-// read, and posts events and marks signed with the poll secret.
+// A Remote is the poller.Ledger of a server elsewhere. It reads with an API key of scope read, and
+// posts events and marks signed with the poll secret.
 type Remote struct {
 	base        string
 	key, secret secret.Text
@@ -50,7 +50,6 @@ func (r *Remote) Ingest(ctx context.Context, body []byte, from tracking.Origin) 
 	return v, r.do(ctx, http.MethodPost, path, body, &v)
 }
 
-// SavePoll implements poller.Ledger.
 func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error {
 	body, err := json.Marshal(httpapi.Mark{StripeAccount: stripeAccount, Through: p.Through, Checked: p.Checked, Next: p.Next,
 		Quiet: p.Quiet, Error: p.Error, Thin: p.Thin})
@@ -65,7 +64,6 @@ func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
 	return false, errors.New("objects are compared by the server itself")
 }
 
-// ConnectedAccounts implements poller.Ledger.
 func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
 	type row struct {
 		tracking.ConnectedAccount

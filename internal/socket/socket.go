@@ -3,14 +3,9 @@
 // a Unix socket, and names itself and the socket in a small file. The package does not lock, does
 // not elect the holder, and does not know what crosses the connection.
 //
-// # Failures
-//
-//   - The thing is another user's, even for root: CheckOwner refuses before a file is made.
-//   - The path of a socket is too long for the system: a private folder has the socket. Clients read
-//     its path where the holder has written it, and never derive it.
-//   - A holder was killed: its socket refuses connections. The next holder replaces it, or clears its
-//     private folder.
-//   - A holder has not written its file yet, or writes it now: it has no socket, for now.
+// Clients read the path of the socket where the holder has written it, and never derive it: a private
+// folder has the socket if its path is too long for the system. The socket of a killed holder refuses
+// connections until the next one replaces or clears it.
 package socket
 
 import (
