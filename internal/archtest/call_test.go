@@ -35,7 +35,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"cmd/duesday-bench/bench/":                  "it measures",
 			"internal/billing/engine/run.go run":        "how long a run took is measured, and decides nothing",
 			"internal/httpapi/server.go New":            "the default of Options.Now",
-			"internal/httpapi/list.go Write":            "the deadlines of a connection are on the real clock",
+			"internal/httpapi/stream.go Write":          "the deadlines of a connection are on the real clock",
 			"internal/election/election.go elect":       "how long a holder may be silent is real time",
 			"internal/election/election.go End":         "how long a process waits for another is real time",
 			"internal/sandbox/sandbox.go newSandbox":    "the default of Options.Now",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -169,39 +168,3 @@ func (e *Engine) Prove(ctx context.Context, n billing.Name, period int) (*proof.
 // keep to those settings to their end: a change in the middle does not split a run. A command's
 // engine is not older than the command. A process that lives long calls Fresh for whatever else it
 // does that depends on them. Fresh reads one item.
-
-// Fresh returns the engine with the settings that the store has now. It returns a DisagreeError if
-// this process was given others: another process may have changed them since Open.
-func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
-	fresh := *e
-	if err := fresh.readSettings(ctx, false); err != nil {
-		return nil, err
-	}
-	return &fresh, nil
-}
-
-// readSettings takes the policy from the store. A store without settings leaves it as it is in
-// Options.Config. Wrong settings may be used only for reading: what is wrong has its default.
-func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
-	now, err := e.Settings(ctx)
-	if wrong, ok := errors.AsType[*billing.IllegibleError](err); ok && !readOnly {
-		return fmt.Errorf("%w; duesday settings set mends that", wrong)
-	} else if err != nil && !ok {
-		return err
-	}
-	if now.Version == 0 {
-		return nil
-	}
-	e.cfg.Settings = now
-	return now.Agree(e.given)
-}
-
-// settingsNote is the note of a run about the settings that it kept to.
-func (e *Engine) settingsNote() string {
-	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
-	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure",
-		"collect-days"} {
-		parts = append(parts, name+"="+e.cfg.Text(name))
-	}
-	return strings.Join(parts, " ")
-}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// collectUntil returns the last day on which a new method collects a period failed today, or zero.
+func (e *Engine) collectUntil(today civil.Date) civil.Date {
+	if e.cfg.AfterFailure != billing.Collect || e.Shared && e.Opened.Format < pastFormat {
+		return civil.Date{}
+	}
+	return today.AddDays(e.cfg.CollectDays)
+}
+
+// failed returns the notice of the open period's failure. until is CollectUntil of its record.
+func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until civil.Date) []store.Write {
+	f := e.effect(outbox.KindFailed, s, o, nil)
+	if !until.IsZero() {
+		f.Data[outbox.DataCollect] = until.String()
+	}
+	return e.mail(s, f)
+}
+
+// revive is reactivate for a new payment method, which collects the period that failed before if its
+// record says so on the day on which the method was given: a run may meet it later.
+func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]store.Write, error) {
+	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
+	if billing.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	given := today
+	if p != nil && c.given.After(p.Ended) {
+		given = civil.Earlier(today, billing.TodayIn(s.TimeZone, c.given))
+	}
+	writes, err := e.reactivate(s, today)
+	if p != nil && !p.CollectUntil.Before(given) && s.Status == billing.Active && s.Open == nil && s.Collect == 0 {
+		s.MarkCollect(p.Period, today)
+	}
+	return writes, err
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/tracking"
+)
+
+// PollPath takes the marks of pollers elsewhere.
+const PollPath = "/hooks/poll"
+
+// Poll is what pollers may do, by the secret that signs; they may post events to every hook.
+type Poll struct {
+	Own   secret.Text // of the poller in this process, which has its events from Stripe
+	Given secret.Text // of pollers elsewhere, which may also post their marks to PollPath
+
+	// Event returns the event that the body names as Stripe has it: a poller elsewhere tells of nothing
+	// by itself. Mark takes how far a poller is with a Stripe account. Both are needed with Given.
+	Event func(ctx context.Context, body []byte, connect bool) ([]byte, error)
+	Mark  func(ctx context.Context, stripeAccount string, p tracking.PollState) error
+}
+
+// A Mark is the body of a request to PollPath: how far a poller is with a Stripe account.
+type Mark struct {
+	StripeAccount string    `json:"stripe_account"`
+	Through       time.Time `json:"verified_through,omitzero"` // every event before it is stored here
+	Checked       time.Time `json:"checked,omitzero"`          // the last round
+	Next          time.Time `json:"next,omitzero"`
+	Quiet         int       `json:"quiet,omitempty"` // rounds in a row without a new event
+	Error         string    `json:"error,omitempty"` // why the last round failed
+	Thin          bool      `json:"thin,omitempty"`  // the round knew of the account's thin events
+}
+
+// signed reads a signed body into the buffer, and returns the place of the secret that signed it. An
+// errUnsigned, or a refusal with the code signature, says that none has.
+func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, secrets []secret.Text,
+	most int64) (which int, err error) {
+	header := r.Header.Get("Stripe-Signature")
+	if header == "" {
+		return 0, errUnsigned
+	}
+	check, err := s.o.Verify(header, secrets, s.o.Now())
+	if err == nil { // else the body of a stranger is not read
+		if err := readInto(b, w, r, most); err != nil {
+			return 0, err
+		}
+		which, err = check(b.Bytes())
+	}
+	if err != nil {
+		return 0, refusef(http.StatusBadRequest, codeSignature, "%v", err)
+	}
+	return which, nil
+}
+
+func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return wrongMethod(w, http.MethodPost)
+	}
+	var body bytes.Buffer
+	var m Mark
+	_, err := s.signed(&body, w, r, []secret.Text{s.o.Poll.Given}, maxForm)
+	if err == nil {
+		err = decodeStrict(body.Bytes(), &m)
+	}
+	if err == nil && !idForm.MatchString(m.StripeAccount) {
+		err = field.Wrong("stripe_account", "must be the id of a Stripe account, acct_…")
+	}
+	if err == nil && m.Quiet < 0 {
+		err = field.Wrong("quiet", "must be the number of rounds without a new event")
+	}
+	if err != nil {
+		return s.refuse(r, err)
+	}
+	err = s.o.Poll.Mark(r.Context(), m.StripeAccount, tracking.PollState{Through: m.Through.UTC(), Checked: m.Checked.UTC(),
+		Next: m.Next.UTC(), Quiet: m.Quiet, Error: shown(m.Error), Thin: m.Thin})
+	if err == nil {
+		send(w, http.StatusOK, m)
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// An ending is the last line of a whole list: a list without it was cut off.
+type ending struct {
+	End  bool   `json:"end"`                   // first: it tells the line from others
+	More bool   `json:"has_more,omitempty"`    // only with a limit
+	Next string `json:"next_cursor,omitempty"` // where the rest begins
+}
+
+const chunk = 32 << 10 // bytes of lines sent at once
+
+// stream writes a list as lines of JSON while it comes, and its end.
+func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
+	out := bufio.NewWriterSize(part{w}, chunk)
+	enc := json.NewEncoder(out)
+	n := 0
+	for v, err := range list {
+		if err != nil && n == 0 {
+			return err // nothing was sent yet
+		}
+		if err != nil {
+			_, f, known := faultOf(err)
+			if !known {
+				s.logFailure(r, err)
+			}
+			_ = errors.Join(enc.Encode(f), out.Flush()) // a caller that is gone needs no answer
+			return nil
+		}
+		if n++; enc.Encode(v) != nil {
+			return nil // the caller is gone
+		}
+	}
+	end.End = true
+	_ = errors.Join(enc.Encode(end), out.Flush())
+	return nil
+}
+
+// A part sends a part of the lines, within its own time: a steady reader may read for long.
+type part struct{ http.ResponseWriter }
+
+func (p part) Write(text []byte) (int, error) {
+	p.Header().Set("Content-Type", linesType)
+	// Where it cannot be set, the server's own for the whole answer holds.
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	return p.ResponseWriter.Write(text)
+}
+
+// wantsLines reports whether the caller takes a list as lines.
+func wantsLines(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Accept"), ";")
+	return strings.TrimSpace(kind) == linesType
+}
+
+// A pageForm is a page of a list as one object.
+type pageForm struct {
+	Data []any  `json:"data"`
+	More bool   `json:"has_more"`
+	Next string `json:"next_cursor,omitempty"`
+}
+
+// gather sends a page of a list as one object.
+func gather(w http.ResponseWriter, list iter.Seq2[any, error], end *ending) error {
+	all := []any{}
+	for v, err := range list {
+		if err != nil {
+			return err
+		}
+		all = append(all, v)
+	}
+	send(w, http.StatusOK, pageForm{all, end.More, end.Next})
+	return nil
+}

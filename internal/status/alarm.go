@@ -1,0 +1,91 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// The states of the item of the alarms. It says when the operator was last told of each check, so that
+// several processes, and one that starts again, tell once a day.
+const (
+	alarmed = "wrong"
+	calmed  = "well"
+)
+
+var alarmKey = store.Key{PK: "ALARMS", SK: "NOW"} // the alarms of a store
+
+// Mail writes mail to the operator of the settings: one of the wrong checks of which the operator was
+// not told for a day, and one when all is well after that. The mail is in the outbox, by the commit
+// that notes it, when Mail returns nil.
+func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) error {
+	e := in.Engine
+	settings, err := e.Settings(ctx)
+	if err != nil || settings.Operator == "" {
+		return err
+	}
+	return store.Retry(ctx, "telling the operator", func() error {
+		if err := e.Live(ctx); err != nil { // nobody reads a store that was moved
+			return err
+		}
+		was, err := e.Store.Get(ctx, e.Table, alarmKey)
+		if billing.IgnoreNotFound(err) != nil {
+			return err
+		}
+		now, condition := e.Now(), store.Absent()
+		if err == nil {
+			condition = store.AttributeEquals(schema.Version, was.Get(schema.Version))
+		}
+		var told store.Item
+		for _, a := range was.Get(schema.Data).Map() {
+			if now.Sub(billing.ParseStamp(a.Value.Str())) < again {
+				told.Set(a.Name, a.Value)
+			}
+		}
+		var due []Check
+		for _, c := range wrong {
+			if told.Str(c.Name) == "" {
+				due = append(due, c)
+				told.Set(c.Name, store.S(billing.Stamp(now)))
+			}
+		}
+		state := alarmed
+		if len(due) == 0 {
+			if state = calmed; !well || was.Str(schema.State) != alarmed {
+				return nil
+			}
+		}
+		version := was.Int(schema.Version) + 1
+		it := billing.ItemAt(alarmKey, store.Attribute{Name: schema.Version, Value: store.Int(version)},
+			store.Attribute{Name: schema.State, Value: store.S(state)}, store.Attribute{Name: schema.Data, Value: store.M(told)})
+		subject, text := letter(settings.MerchantName, due)
+		mail := outbox.Effect{ID: "operator#" + strconv.FormatInt(version, 10), Kind: outbox.KindOperator, Due: now,
+			Created: now, Data: map[string]string{outbox.DataEmail: settings.Operator, outbox.DataSubject: subject,
+				outbox.DataText: text}}
+		return e.Store.Commit(ctx, store.Put(e.Table, it, condition), outbox.Write(e.Tables.Outbox.Name, mail))
+	})
+}
+
+// letter is the mail of the checks; of none, that all is well.
+func letter(merchant string, due []Check) (subject, text string) {
+	if merchant != "" {
+		merchant = " (" + merchant + ")"
+	}
+	if len(due) == 0 {
+		return "Duesday" + merchant + ": all is well again", "Every check of duesday status is all right.\n"
+	}
+	var names []string
+	var b strings.Builder
+	for _, c := range due {
+		names = append(names, c.Name)
+		fmt.Fprintf(&b, "%s: %s\n  What to do: %s\n\n", c.Name, c.Text, c.Next)
+	}
+	b.WriteString("duesday status shows every check. You are told of each once a day while it is wrong.\n")
+	return "Duesday" + merchant + ": wrong: " + strings.Join(names, ", "), b.String()
+}

@@ -1,0 +1,76 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// foreignKey is the key of the payment's mark. No event has an id with a slash.
+func foreignKey(at, payment string) store.Key { return store.Key{PK: at + "/" + payment} }
+
+// payment returns the payment intent that Stripe may have to be asked for: "" if the object names a
+// purchase, or is an invoice, which is never asked about.
+func (e *Event) payment() string {
+	switch o := &e.Object; {
+	case o.Tag.Purchase != "", o.Kind == KindInvoice:
+		return ""
+	case o.Kind == KindPayment:
+		return o.ID
+	default:
+		return o.Payment
+	}
+}
+
+// isForeign reports whether the event's payment was seen to be foreign, and not to be ours since.
+func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
+	payment := e.payment()
+	if payment == "" {
+		return false, nil
+	}
+	_, err := s.o.Store.Get(ctx, s.events, foreignKey(e.StripeAccount, payment))
+	if err == nil {
+		if _, err = s.Payment(ctx, e.StripeAccount, payment); errors.Is(err, store.ErrNotFound) {
+			return true, nil
+		}
+	} else if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return false, err
+}
+
+// decideOnce is decide with Stripe's answer, one for all events of a foreign payment: they take turns.
+func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision, error) {
+	payment := e.payment()
+	if payment == "" {
+		return s.decide(ctx, e, by)
+	}
+	turn := s.asking[maphash.String(s.seed, payment)%uint64(len(s.asking))]
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return decision{}, ctx.Err()
+	}
+	if by == askStripe {
+		if is, err := s.isForeign(ctx, e); is || err != nil {
+			return ignored(notOurs), err
+		}
+	}
+	d, err := s.decide(ctx, e, by)
+	if err == nil && d.status == Ignored && (d.reason == notOurs || d.reason == others) {
+		mark := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(e.StripeAccount, payment).PK)},
+			store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(s.now().Add(keep).Unix())})
+		d.writes = append(d.writes, store.Put(s.events, mark))
+	}
+	return d, err
+}
+
+// The reasons by which a payment is foreign.
+const (
+	notOurs = "not ours"
+	others  = "made by another installation"
+)

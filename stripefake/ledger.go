@@ -1,0 +1,73 @@
+package stripefake
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/stripefake/internal/api"
+	"github.com/duesday/duesday/stripefake/internal/shape"
+)
+
+// An Entry is one movement of money, or a claim to one.
+type Entry struct {
+	Type     string            `json:"type"` // charge, refund or dispute
+	ID       string            `json:"id"`   // ch_…, re_…, du_…
+	Account  string            `json:"account"`
+	Live     bool              `json:"livemode"`
+	Intent   string            `json:"payment_intent,omitempty"`
+	Charge   string            `json:"charge"`
+	Amount   int64             `json:"amount"` // in the currency's minor unit, as Stripe counts it
+	Currency string            `json:"currency"`
+	Status   string            `json:"status"`             // of the refund or the dispute; succeeded of a charge
+	Metadata map[string]string `json:"metadata,omitempty"` // of the charge; a missing name comes from its payment intent
+	At       time.Time         `json:"at"`                 // UTC, by the fake's clock, in whole seconds
+}
+
+// Ledger returns the successful charges, refunds and disputes of all accounts and modes, in order.
+func (f *Fake) Ledger() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
+}
+
+func (f *Fake) entries() []Entry {
+	var list []Entry
+	f.api.EachSpace(func(s *api.Space) {
+		for _, ch := range s.All("charge") {
+			if ch.Str("status") == "succeeded" && ch.Yes("captured") {
+				list = append(list, entryOf(s, "charge", ch, ch))
+			}
+		}
+		for _, kindName := range []string{"refund", "dispute"} {
+			for _, o := range s.All(kindName) {
+				list = append(list, entryOf(s, kindName, o, s.Get("charge", o.Str("charge"))))
+			}
+		}
+	})
+	slices.SortFunc(list, func(a, b Entry) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(numberOf(a.ID), numberOf(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// numberOf returns the tail of an id, which has the order of creation.
+func numberOf(id string) string { return id[max(0, len(id)-10):] }
+
+func entryOf(s *api.Space, typ string, o, charge shape.Object) Entry {
+	e := Entry{Type: typ, ID: o.ID(), Account: s.Account, Live: s.Live, Charge: o.Str("charge"),
+		Intent: o.Str("payment_intent"), Amount: o.Num("amount"), Currency: o.Str("currency"), Status: o.Str("status"),
+		At: time.Unix(shape.MadeAt(o), 0).UTC(), Metadata: map[string]string{}}
+	if typ == "charge" {
+		e.Charge = o.ID()
+		if _, there := o["amount_captured"]; there {
+			e.Amount = o.Num("amount_captured")
+		}
+	}
+	e.Intent = cmp.Or(e.Intent, charge.Str("payment_intent"))
+	for _, from := range []shape.Object{s.Get("payment_intent", e.Intent), charge, o} {
+		for name := range from.Sub("metadata") {
+			e.Metadata[name] = from.Sub("metadata").Str(name)
+		}
+	}
+	return e
+}
