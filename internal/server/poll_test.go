@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,9 @@ func TestPoller_DayBoundaries(t *testing.T) {
 		"set": {0, 26 * time.Hour, -26 * time.Hour, 3 * time.Hour}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				skew := ahead[0]
-				machine := func() time.Time { return time.Now().Add(skew) }
+				var skew atomic.Int64
+				skew.Store(int64(ahead[0]))
+				machine := func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
 				fake := stripefake.New(stripefake.Options{Connected: []string{"acct_shop"}})
 				defer fake.Close()
 				client, err := api.New(api.Options{Key: secret.New("sk_test_duesday"), Base: "http://localhost", Now: machine,
@@ -71,7 +73,7 @@ func TestPoller_DayBoundaries(t *testing.T) {
 						r.Header.Set("Stripe-Account", "acct_shop")
 						fake.ServeHTTP(httptest.NewRecorder(), r)
 					}
-					skew = ahead[(i+1)%len(ahead)]
+					skew.Store(int64(ahead[(i+1)%len(ahead)]))
 					time.Sleep(7 * time.Hour)
 					var got, want []string
 					for _, e := range fake.Events("acct_shop", false, stripefake.NewestVersion) {
