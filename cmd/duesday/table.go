@@ -78,9 +78,6 @@ type table struct {
 	rows int
 }
 
-// tableChunk is how many rows are aligned with each other: an endless list is not held in memory.
-const tableChunk = 1000
-
 // table begins a table with a header for people.
 func (p *program) table(columns ...string) *table {
 	var out io.Writer = p.stdout
@@ -107,8 +104,8 @@ func (t *table) row(values ...any) {
 		cells[i] = cell(v)
 	}
 	t.line(cells)
-	if t.rows++; t.rows%tableChunk == 0 {
-		t.w.Flush()
+	if t.rows++; t.rows%1000 == 0 {
+		t.w.Flush() // the rows so far are aligned: an endless list is not held in memory
 	}
 }
 

@@ -24,9 +24,6 @@ const manifestFile = "BACKUP.json"
 
 const backupFormat = 1
 
-// smallCache is the memory of a store opened for a short check.
-const smallCache = 32 << 20
-
 // A Manifest describes the origin of a backup.
 type Manifest struct {
 	Format       int       `json:"format"`
@@ -58,7 +55,7 @@ func (f Folders) Check(ctx context.Context, dir string) (list []Damage, files in
 
 func (f Folders) options() pebblestore.Options {
 	return pebblestore.Options{Tables: f.Tables.All(), Revision: schema.Revision, Program: f.Version, Names: f.Names,
-		Now: f.Now, Holder: f.Holder, CacheBytes: smallCache}
+		Now: f.Now, Holder: f.Holder, CacheBytes: 32 << 20} // for a short check
 }
 
 // Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,

@@ -20,13 +20,10 @@ type hookEvent struct {
 	purchase string
 }
 
-// oneSecond is how many events have the same time.
-const oneSecond = 5000
-
 // event is the i-th event: a third of each type. Payments come once each, in the order in which
-// they were made; subscriptions come again and again.
+// they were made; subscriptions come again and again. 5,000 have the same time.
 func (w *Webhooks) event(i int) hookEvent {
-	e := hookEvent{template: i % len(w.templates), event: i, created: w.base.Unix() + int64(i/oneSecond)}
+	e := hookEvent{template: i % len(w.templates), event: i, created: w.base.Unix() + int64(i/5000)}
 	n := i / len(w.templates)
 	if e.template == 0 {
 		e.object, e.payment, e.purchase = n, n, w.payments[n]
