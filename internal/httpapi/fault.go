@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -112,7 +113,15 @@ func send(w http.ResponseWriter, status int, v any) {
 	h := w.Header()
 	h["Content-Type"] = jsonContent
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a caller that is gone needs no answer
+	_, _ = escaped{w}.Write(append(text, '\n')) // a caller that is gone needs no answer
+}
+
+// escaped writes JSON with an escape for each character that a terminal obeys. A Write has whole ones.
+type escaped struct{ io.Writer }
+
+func (e escaped) Write(text []byte) (int, error) {
+	_, err := io.WriteString(e.Writer, secret.Visible(string(text)))
+	return len(text), err
 }
 
 // shown is a text from elsewhere as one short line, without secrets and cards.

@@ -157,6 +157,19 @@ func TestListPurchases(t *testing.T) {
 	}
 }
 
+// TestAnswers_AreEscaped: a terminal obeys nothing in an answer, and the text is the same.
+func TestAnswers_AreEscaped(t *testing.T) {
+	w := newWorld()
+	w.purchases = []*tracking.Purchase{{ID: "1", Problem: "declined: \u009b31m\u202e\u2066\x7fé"}}
+	path := w.serve(t).URL + "/v1/purchases?account=" + account
+	for _, accept := range []string{"application/json", "application/x-ndjson"} {
+		a := do(t, authorized(t, "GET", path, "", "Accept", accept))
+		if !strings.Contains(a.text, `"declined: \u009b31m\u202e\u2066\u007fé"`) {
+			t.Errorf("%s: got %q", accept, a.text)
+		}
+	}
+}
+
 // TestList_NeverLooksWhole: a list that fails after its first rows ends with the error or is cut
 // off, and has no last line.
 func TestList_NeverLooksWhole(t *testing.T) {

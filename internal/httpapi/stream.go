@@ -22,7 +22,7 @@ const chunk = 32 << 10 // bytes of lines sent at once
 // stream writes a list as lines of JSON while it comes, and its end.
 func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
-	enc := json.NewEncoder(out)
+	enc := json.NewEncoder(escaped{out})
 	n := 0
 	for v, err := range list {
 		if err != nil && n == 0 {
