@@ -174,7 +174,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	return err
 }
 
-// whole reads every block of the copy. What is in a damaged backup can be exported from it.
+// whole reads every block of the copy. The good items of a damaged backup can be exported.
 func (f Folders) whole(ctx context.Context, from, temp string) error {
 	damages, _, err := f.Check(ctx, temp)
 	if err == nil && len(damages) > 0 {

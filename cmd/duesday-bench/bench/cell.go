@@ -40,7 +40,7 @@ func Over[T any](all []T, value func(T) float64) Range {
 	return Range{v[0], v[len(v)/2], v[len(v)-1]}
 }
 
-// Ratios returns ours over bare, pair by pair: what slows the machine slows both.
+// Ratios returns ours over bare, pair by pair: a machine that is slow for a while slows both.
 func (c *Cell) Ratios() Range {
 	var values []float64
 	for i, bare := range c.Sides[1] {
