@@ -2,6 +2,7 @@ package tracking_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,4 +117,35 @@ func TestForeign_Invoice(t *testing.T) {
 	d.takes(undecided("evt_2", "pi_1"), tracking.Received)
 	d.drain()
 	d.is("evt_2", tracking.Applied)
+}
+
+// TestAttachedPayment: a payment of a part, attached by hand to an open invoice, fulfils nothing. The
+// paid invoice does, and then the payment has its row.
+func TestAttachedPayment(t *testing.T) {
+	d := newDesk(t)
+	part := seenPayment("pi_1", aPurchase)
+	part.Tag.Kind, part.Invoice, part.Attached = tracking.Product, "in_1", true
+	d.stub.objects["pi_1"] = part
+	d.takes(undecided("evt_1", "pi_1"), tracking.Received)
+	d.drain()
+	if e := d.is("evt_1", tracking.Ignored); !strings.Contains(e.Reason, "attached to an invoice") {
+		t.Errorf("reason %q", e.Reason)
+	}
+	if v, err := d.service.Apply(t.Context(), shopAt, part); err != nil || v {
+		t.Errorf("a sweep: got %v, %v", v, err)
+	}
+	if d.deliver(); len(d.robot.jobs()) > 0 {
+		t.Fatalf("jobs of a part: %v", d.robot.jobs())
+	}
+	d.takes(message("evt_2", "invoice.paid", shopAt, object(tracking.KindInvoice, "in_1", "paid", aPurchase,
+		tracking.Product)), tracking.Applied)
+	part.Attached = false
+	if _, err := d.service.Apply(t.Context(), shopAt, part); err != nil {
+		t.Fatal(err)
+	}
+	d.deliver()
+	if p, err := d.service.Payment(t.Context(), shopAt, "pi_1"); err != nil || p.Status != tracking.PaymentPaid ||
+		!slices.Equal(d.robot.jobs(), []string{"fulfil/" + aPurchase}) {
+		t.Errorf("got %+v, %v; jobs %v", p, err, d.robot.jobs())
+	}
 }

@@ -134,6 +134,8 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 // beginPayment makes the row of a purchase's payment. The decision has a status if it is not ours.
 func (a *application) beginPayment(ctx context.Context, o Object) (decision, error) {
 	switch {
+	case o.Attached: // perhaps of a part of what the invoice asks for
+		return ignored("attached to an invoice, which tells when it is paid"), nil
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
 	case o.Kind == KindInvoice:
 		return ignored(notOurs), nil

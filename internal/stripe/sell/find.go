@@ -62,7 +62,7 @@ func (t Tracker) Object(ctx context.Context, at, kind, id string) (tracking.Obje
 // madeBy gives a payment the links of the invoice that made it; the zero Object is none.
 func madeBy(o, invoice tracking.Object) tracking.Object {
 	o.Invoice, o.Subscription, o.InvoiceTold = invoice.ID, invoice.Subscription, true
-	o.Tag = firstTag(o.Tag, invoice.Tag)
+	o.Tag, o.Attached = firstTag(o.Tag, invoice.Tag), invoice.Attached && invoice.Status != "paid" && o.Subscription == ""
 	return o
 }
 
@@ -94,21 +94,25 @@ func (t Tracker) invoiceOf(ctx context.Context, at, intent string) (tracking.Obj
 			best = p
 		}
 	}
+	var err error
+	invoice := tracking.Object{}
 	switch id := linkedID(best.Invoice); {
 	case best.ID == "":
-		return tracking.Object{}, nil
+		return invoice, nil
 	case isObject(best.Invoice):
-		return fetched(tracking.KindInvoice, "", best.Invoice)
+		invoice, err = fetched(tracking.KindInvoice, "", best.Invoice)
 	default:
-		return t.one(ctx, at, tracking.KindInvoice, id)
+		invoice, err = t.one(ctx, at, tracking.KindInvoice, id)
 	}
+	invoice.Attached = !best.Default
+	return invoice, err
 }
 
 // An invoicePayment links a payment and its invoice.
 type invoicePayment struct {
 	ID      string          `json:"id"`
-	Invoice json.RawMessage `json:"invoice"` // id, or expanded
-	Default bool            `json:"is_default"`
+	Invoice json.RawMessage `json:"invoice"`    // id, or expanded
+	Default bool            `json:"is_default"` // made by the invoice itself, of all that it asks for
 	Status  string          `json:"status"`
 	Payment struct {
 		Intent json.RawMessage `json:"payment_intent"` // id, or expanded; none of other types

@@ -248,3 +248,36 @@ func TestAsked_ShowsNoSecrets(t *testing.T) {
 		t.Errorf("this shows a secret: %v", err)
 	}
 }
+
+// TestFinder_Attached: a payment that the invoice has not made itself may be of a part of it.
+func TestFinder_Attached(t *testing.T) {
+	for _, tt := range []struct {
+		link, invoice string
+		want          bool
+	}{
+		{`"is_default":true,"status":"paid"`, `"status":"open"`, false},
+		{`"is_default":false,"status":"paid"`, `"status":"open"`, true},
+		{`"is_default":false,"status":"paid"`, `"status":"paid"`, false},
+		{`"is_default":false,"status":"paid"`,
+			`"status":"open","parent":{"subscription_details":{"subscription":"sub_1"}},"metadata":{"duesday_installation":"i","duesday_purchase":"` +
+				testPurchase + `"}`, false},
+	} {
+		link := `{"object":"invoice_payment","id":"inpay_1",` + tt.link +
+			`,"payment":{"type":"payment_intent","payment_intent":"pi_1"},"invoice":{"object":"invoice","id":"in_1",` + tt.invoice + `}}`
+		intent := `{"object":"payment_intent","id":"pi_1","status":"succeeded"}`
+		o, err := scripted(t, apitest.NewScript(t, apitest.OK(intent), apitest.List(false, link))).Object(t.Context(), "acct_1",
+			tracking.KindPayment, "pi_1")
+		if err != nil || o.Invoice != "in_1" || o.Attached != tt.want {
+			t.Errorf("%s of %s: got %+v, %v", tt.link, tt.invoice, o, err)
+		}
+		listed := apitest.NewScript(t, apitest.List(false), apitest.List(false), apitest.List(false, link), apitest.List(false, intent))
+		if err := scripted(t, listed).ListObjects(t.Context(), "acct_1", apitest.Now, func(o tracking.Object) error {
+			if o.Attached != tt.want {
+				t.Errorf("%s of %s, listed: got %+v", tt.link, tt.invoice, o)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}

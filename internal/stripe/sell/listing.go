@@ -219,6 +219,7 @@ func (t Tracker) links(ctx context.Context, at string, since time.Time) (map[str
 				return nil, err
 			}
 		}
+		invoice.Attached = !p.Default
 		links[intent], ranks[intent] = invoice, p.rank()
 	}
 	return links, nil
