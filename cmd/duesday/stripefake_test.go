@@ -184,6 +184,7 @@ func TestStripeFake_Refuses(t *testing.T) {
 		"and there is none":            {"--webhook-secret-file", "x"},
 		"is for --connect-webhook-url": {"--connect-webhook-secret-file", "x", "--webhook-url", "http://a.example"},
 		"want acct_ and letters":       {"--connect", "shop"},
+		"letters or digits":            {"--connect", "acct_a,acct_b"},
 		"and not acct_duesday":         {"--connect", "acct_duesday"},
 		"--event-losses is 2":          {"--event-losses", "2"},
 		"--api-version: Invalid":       {"--api-version", "new"},

@@ -145,10 +145,12 @@ func (c *Call) tellApplication(id, typ string) {
 	c.Space = asked
 }
 
+// accountForm is the form of an account's id.
+var accountForm = regexp.MustCompile(`^acct_[A-Za-z0-9_]+$`)
+
 // CheckAccount says whether an account can have the id.
 func CheckAccount(id string) error {
-	if tail, ok := strings.CutPrefix(id, "acct_"); !ok || tail == "" ||
-		strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+	if !accountForm.MatchString(id) {
 		return errors.New("want acct_ and letters or digits")
 	}
 	return nil
