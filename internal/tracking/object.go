@@ -51,7 +51,7 @@ type Object struct {
 	InvoiceTold  bool   `json:"invoice_told,omitempty"`
 	// Attached, of a payment intent: somebody has attached it to the Invoice, which is of no
 	// subscription, and not paid yet.
-	Attached bool `json:"attached,omitempty"`
+	Attached bool `json:"-"`
 
 	Refunded int64    `json:"refunded,omitempty"` // of a charge: minor units, all refunds so far
 	Refunds  []Refund `json:"refunds,omitempty"`  // of a charge or refund: those listed in it
