@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,12 @@ type answer struct {
 func (a answer) at(path string) any {
 	var v any = a.body
 	for name := range strings.SplitSeq(path, ".") {
+		if list, ok := v.([]any); ok {
+			if i, err := strconv.Atoi(name); err == nil && i < len(list) {
+				v = list[i]
+				continue
+			}
+		}
 		m, _ := v.(map[string]any)
 		v = m[name]
 	}

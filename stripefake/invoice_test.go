@@ -105,3 +105,39 @@ func TestInvoice_otherEnds(t *testing.T) {
 	empty := s.post("invoices", "customer="+customer)
 	s.is(s.post("invoices/"+empty.id()+"/pay"), "status=paid", "amount_due=0", "attempt_count=0")
 }
+
+// TestInvoice_attached: payments of parts are credited, and the default payment asks for the rest.
+func TestInvoice_attached(t *testing.T) {
+	s := newShop(t)
+	customer, card := s.buyerWith("pm_card_visa")
+	invoice := func() string {
+		s.post("invoiceitems", "customer="+customer, "amount=900", "currency=usd")
+		id := s.post("invoices", "customer="+customer, "pending_invoice_items_behavior=include").id()
+		s.is(s.post("invoices/"+id+"/finalize", "auto_advance=false"), "status=open")
+		return id
+	}
+	pays := func(amount string) string {
+		return s.post("payment_intents", "amount="+amount, "currency=usd", "customer="+customer, "payment_method="+card,
+			"payment_method_types[0]=card").id()
+	}
+	id, first := invoice(), pays("400")
+	s.story()
+	s.is(s.post("invoices/"+id+"/attach_payment", "payment_intent="+first), "status=open", "amount_paid=0")
+	s.is(s.post("payment_intents/"+first+"/confirm"), "status=succeeded")
+	s.heard("a part", "charge.succeeded", "payment_intent.succeeded", "invoice_payment.paid", "invoice.updated")
+	s.is(s.get("invoices/"+id, "expand[]=payments"), "status=open", "amount_paid=400", "amount_remaining=500",
+		"payments.data.1.amount_requested=500")
+	for _, wrong := range []string{first, pays("501"), s.post("payment_intents", "amount=100", "currency=usd").id()} {
+		s.is(s.try("invoices/"+id+"/attach_payment", "payment_intent="+wrong), "error.param=payment_intent")
+	}
+	s.is(s.post("invoices/"+id+"/pay"), "status=paid", "amount_paid=900", "amount_remaining=0")
+	s.is(s.try("invoices/"+id+"/attach_payment", "payment_intent="+pays("100")), "error.code=invoice_not_open")
+
+	id, first = invoice(), pays("900")
+	s.is(s.post("payment_intents/"+first+"/confirm"), "status=succeeded")
+	s.story()
+	s.is(s.post("invoices/"+id+"/attach_payment", "payment_intent="+first, "expand[]=payments"), "status=paid",
+		"payments.data.0.status=paid", "payments.data.1.status=canceled")
+	s.heard("the whole", "invoice_payment.paid", "payment_intent.canceled", "invoice.updated", "invoice.paid",
+		"invoice.payment_succeeded")
+}

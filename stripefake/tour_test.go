@@ -185,6 +185,10 @@ func (s *shop) tourInvoices() {
 	s.finds(payment, "invoice_payments", "invoice_payments")
 	s.is(s.get("invoice_payments/"+payment, "expand[]=payment.payment_intent"), "payment.payment_intent.status=succeeded")
 	s.removes("invoices/" + draft())
+	open := s.post("invoices/" + draft() + "/finalize").id()
+	part := s.post("payment_intents", "amount=500", "currency=usd", "customer="+customer).id()
+	s.is(s.post("invoices/"+open+"/attach_payment", "payment_intent="+part, "expand[]=payments"), "status=open",
+		"payments.data.0.is_default=false", "payments.data.0.status=open")
 	for verb, status := range map[string]string{"void": "void", "mark_uncollectible": "uncollectible"} {
 		id := s.post("invoices/" + draft() + "/finalize").id()
 		s.is(s.post("invoices/"+id+"/"+verb), "status="+status)

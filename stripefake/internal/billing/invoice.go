@@ -28,6 +28,7 @@ func invoiceRoutes() []api.Route {
 		on("GET", path+"/lines", api.ListParams, api.With(load, call.listLines)),
 		on("POST", path+"/finalize", "auto_advance:bool", api.With(draft, call.finalizeInvoice)),
 		on("POST", path+"/pay", "off_session:bool paid_out_of_band:bool payment_method", api.With(load, call.payInvoice)),
+		on("POST", path+"/attach_payment", "payment_intent!", api.With(load, call.attachPayment)),
 		on("POST", path+"/void", "", api.With(load, closes("void", "void open or uncollectible invoices", "open",
 			"uncollectible"))),
 		on("POST", path+"/mark_uncollectible", "", api.With(load, closes("uncollectible",

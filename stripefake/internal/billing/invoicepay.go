@@ -38,9 +38,9 @@ func (c call) payInvoice(invoice object) (object, error) {
 		return invoice, nil
 	case c.Flag("paid_out_of_band"):
 		invoice["_paid_out_of_band"] = true
-		invoice["amount_paid_off_stripe"] = invoice["amount_due"]
+		invoice["amount_paid_off_stripe"] = invoice["amount_remaining"]
 		c.cancelPayment(invoice, "abandoned")
-		c.settle(invoice, invoice.Num("amount_due"), "")
+		c.settle(invoice, invoice.Num("amount_remaining"), "")
 		return invoice, nil
 	case method == "":
 		method = c.methodFor(invoice)
@@ -50,6 +50,25 @@ func (c call) payInvoice(invoice object) (object, error) {
 	}
 	offSession := !c.Form.Has("off_session") || c.Flag("off_session") // by default
 	return invoice, c.collect(invoice, method, offSession, false)
+}
+
+// attachPayment credits a payment intent that the invoice has not made, also of a part of what is left.
+func (c call) attachPayment(invoice object) (object, error) {
+	pi, err := c.Find("payment_intent", c.Form.Str("payment_intent"), "payment_intent")
+	switch {
+	case err != nil:
+		return nil, err
+	case invoice.Str("status") != "open":
+		return nil, shape.Invalid("invoice_not_open", "", "You can only attach payments to open invoices.")
+	case pi.Str("_part") != "" || pi.Str("customer") != invoice.Str("customer") ||
+		pi.Str("currency") != invoice.Str("currency") || pi.Num("amount") > invoice.Num("amount_remaining"):
+		return nil, c.Form.Invalid("", "payment_intent", "The payment intent must be of no other invoice, of the customer "+
+			"and in the currency of this one, and not above its amount_remaining.")
+	}
+	c.addPayment(invoice, pi, false)
+	pi["_attached"] = invoice.ID()
+	c.followIntent(pi)
+	return invoice, nil
 }
 
 func noMethod() error {
@@ -115,30 +134,46 @@ func (c call) collect(invoice object, method string, offSession, automatic bool)
 
 // followIntent brings the invoice up to date with its payment intent.
 func (c call) followIntent(pi object) {
-	invoice := c.Space.Get("invoice", pi.Str("_invoice"))
+	attached := pi.Str("_attached")
+	invoice := c.Space.Get("invoice", cmp.Or(attached, pi.Str("_invoice")))
 	if invoice == nil || invoice.Str("status") != "open" && invoice.Str("status") != "uncollectible" {
 		return
 	}
 	defer c.InTimeOf(c.customerOf(invoice))()
 	switch status := pi.Str("status"); {
 	case status == payment.Succeeded:
-		c.settle(invoice, pi.Num("amount_received"), pi.Str("latest_charge"))
+		c.credit(invoice, pi)
+	case attached != "": // the invoice hears of its money alone
 	case status == payment.NeedsAction, status == payment.NeedsMethod && pi["last_payment_error"] != nil:
 		c.failed(invoice, pi, invoice.Yes("_automatic"))
 	}
 	delete(invoice, "_automatic")
 }
 
-// settle makes an open invoice paid. charge is "" if none was needed.
-func (c call) settle(invoice object, amount int64, charge string) {
-	if part := c.Space.Get("invoice_payment", invoice.Str("_payment")); part.Str("status") == "open" {
-		part["status"], part["amount_paid"] = "paid", amount
-		part.Sub("status_transitions")["paid_at"] = c.Now
-		c.Emit("invoice_payment.paid", part, nil)
+// credit takes a payment towards the invoice. The default payment asks for what is left.
+func (c call) credit(invoice, pi object) {
+	amount, part := pi.Num("amount_received"), c.Space.Get("invoice_payment", pi.Str("_part"))
+	part["status"], part["amount_paid"] = "paid", amount
+	part.Sub("status_transitions")["paid_at"] = c.Now
+	c.Emit("invoice_payment.paid", part, nil)
+	left := invoice.Num("amount_remaining") - amount
+	if left <= 0 {
+		if !part.Yes("is_default") {
+			c.cancelPayment(invoice, "abandoned")
+		}
+		c.settle(invoice, amount, pi.Str("latest_charge"))
+		return
 	}
+	c.intentOf(invoice)["amount"] = left
+	c.Space.Get("invoice_payment", invoice.Str("_payment"))["amount_requested"] = left
+	c.alter(invoice, object{"amount_paid": invoice.Num("amount_paid") + amount, "amount_remaining": left})
+}
+
+// settle makes an open invoice paid by the amount. charge is "" if none was needed.
+func (c call) settle(invoice object, amount int64, charge string) {
 	before := invoice.Clone()
-	invoice["status"], invoice["amount_paid"], invoice["amount_remaining"] = "paid", amount,
-		invoice.Num("amount_due")-amount
+	paid := invoice.Num("amount_paid") + amount
+	invoice["status"], invoice["amount_paid"], invoice["amount_remaining"] = "paid", paid, invoice.Num("amount_due")-paid
 	invoice["auto_advance"], invoice["next_payment_attempt"], invoice["attempted"] = false, nil, true
 	if charge != "" {
 		invoice["_charge"] = charge

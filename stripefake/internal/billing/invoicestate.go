@@ -68,12 +68,7 @@ func (c call) finalize(invoice object) error {
 	invoice["invoice_pdf"] = "https://pay.stripe.com/invoice/" + c.Space.Account + "/" + invoice.ID() + "/pdf"
 	invoice.Sub("status_transitions")["finalized_at"] = c.Now
 	if pi != nil {
-		part := c.Create("invoice_payment", "inpay", object{"amount_paid": nil,
-			"amount_requested": invoice["amount_due"], "currency": invoice["currency"], "invoice": invoice.ID(),
-			"is_default": true, "payment": object{"type": "payment_intent", "payment_intent": pi.ID()},
-			"status": "open", "status_transitions": object{"canceled_at": nil, "paid_at": nil},
-			"_customer": invoice["customer"]})
-		invoice["_payment"], invoice["_payment_intent"] = part.ID(), pi.ID()
+		invoice["_payment"], invoice["_payment_intent"] = c.addPayment(invoice, pi, true).ID(), pi.ID()
 		invoice["_confirmation_secret"] = object{"type": "payment_intent", "client_secret": pi["client_secret"]}
 	}
 	c.sayChanged(before, invoice)
@@ -141,6 +136,16 @@ func (c call) close(invoice object, status string) {
 	if sub := c.subscriptionOf(invoice); sub != nil && sub.Str("latest_invoice") == invoice.ID() {
 		c.invoiceClosed(sub, status)
 	}
+}
+
+// addPayment links the payment intent to the invoice.
+func (c call) addPayment(invoice, pi object, isDefault bool) object {
+	part := c.Create("invoice_payment", "inpay", object{"amount_paid": nil, "amount_requested": pi["amount"],
+		"currency": invoice["currency"], "invoice": invoice.ID(), "is_default": isDefault,
+		"payment": object{"type": "payment_intent", "payment_intent": pi.ID()}, "status": "open",
+		"status_transitions": object{"canceled_at": nil, "paid_at": nil}, "_customer": invoice["customer"]})
+	pi["_part"] = part.ID()
+	return part
 }
 
 // cancelPayment cancels the invoice's payment intent, if its state allows.
