@@ -390,6 +390,11 @@ func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong 
 	if ofPayments := slices.ContainsFunc(events,
 		func(e stripefake.Event) bool { return strings.HasPrefix(v1(e.Type), "payment_intent.") }); ofPayments {
 		want := tp.payments
+		if !strings.Contains(want[0], " ") { // the sum of the invoice's own payment changes on the way
+			for i, p := range payments {
+				payments[i], _, _ = strings.Cut(p, " ")
+			}
+		}
 		if alone(events) {
 			payments, want = undeclined(payments), undeclined(want)
 		}

@@ -81,6 +81,13 @@ func paymentFlows() []*flow {
 			quick: []string{"payment_intent.", "invoice.paid"},
 			told:  []string{"payment_intent.", "charge.", "invoice.created", "invoice.paid"}, then: outside,
 			payments: one("failed 1500 USD, invoiced"), jobs: one(fulfilled)},
+		{name: "product paid in parts", order: buys(tracking.Product, "pm_card_authenticationRequired"),
+			quick: []string{"payment_intent.succeeded", "invoice.paid"},
+			told:  []string{"payment_intent.", "charge.", "invoice.created", "invoice.paid"}, then: both(part("600"), part("900")),
+			payments: one("failed", "paid", "paid"), jobs: one(fulfilled)},
+		{name: "product, a part paid", order: buys(tracking.Product, "pm_card_authenticationRequired"),
+			quick: []string{"payment_intent.succeeded"}, told: []string{"payment_intent.", "charge.", "invoice.created"},
+			then: part("600"), payments: one("new"), jobs: one(nothing)},
 		{name: "product among what is not ours", order: buys(tracking.Product, goodCard), then: foreign,
 			quick:    []string{"payment_intent.succeeded", "customer.subscription.deleted"},
 			told:     []string{"payment_intent.succeeded", "customer.subscription.deleted", "invoice.paid"},
@@ -202,8 +209,21 @@ func bankAnswers(ok bool) func(*shop, *tracking.Created) {
 
 // outside has the latest invoice of the purchase paid without Stripe.
 func outside(s *shop, c *tracking.Created) {
-	paid := s.do("GET", "invoices", "customer="+c.Sale.Customer)["data"].([]any)[0].(map[string]any)
-	s.post("invoices/"+paid["id"].(string)+"/pay", "paid_out_of_band=true")
+	s.post("invoices/"+latestInvoice(s, c)+"/pay", "paid_out_of_band=true")
+}
+
+func latestInvoice(s *shop, c *tracking.Created) string {
+	return s.do("GET", "invoices", "customer="+c.Sale.Customer)["data"].([]any)[0].(map[string]any)["id"].(string)
+}
+
+// part has a part of the latest invoice paid by a payment that is attached to it.
+func part(amount string) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		method := s.post("payment_methods/pm_card_visa/attach", "customer="+c.Sale.Customer).id()
+		pi := s.post("payment_intents", "customer="+c.Sale.Customer, "amount="+amount, "currency=usd", "payment_method="+method,
+			"payment_method_types[0]=card", "confirm=true").id()
+		s.post("invoices/"+latestInvoice(s, c)+"/attach_payment", "payment_intent="+pi)
+	}
 }
 
 // flexible checks that the subscription is billed by the newer of Stripe's two modes.

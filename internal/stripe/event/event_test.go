@@ -293,3 +293,16 @@ func TestDecode_PaymentRecord(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
+
+// TestDecode_PartPaid: an open invoice is of the payment that it has made, though another one is paid.
+func TestDecode_PartPaid(t *testing.T) {
+	for status, want := range map[string]string{"open": "pi_own", "paid": "pi_part"} {
+		o, err := DecodeObject([]byte(`{"id":"in_1","object":"invoice","payments":{"object":"list","data":[
+			{"object":"invoice_payment","is_default":false,"status":"paid","payment":{"payment_intent":"pi_part"}},
+			{"object":"invoice_payment","is_default":true,"status":"open","payment":{"payment_intent":"pi_own"}}]},
+			"status":"` + status + `"}`))
+		if err != nil || o.Payment != want {
+			t.Errorf("%s: got %+v, %v, want %s", status, o, err, want)
+		}
+	}
+}

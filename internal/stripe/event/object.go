@@ -38,6 +38,7 @@ type wire struct {
 	code     string // of it
 	canceled string // the reason in cancellation_details
 	paidBy   string // the payment intent of an invoice
+	own      string // the one that it has made itself
 	inner    string // the payment intent in the member payment, of an invoice payment
 	parent   string // the subscription in parent.subscription_details
 	refunds  []tracking.Refund
@@ -99,7 +100,7 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 	case "payment":
 		w.inner = readPayment(r)
 	case "payments":
-		w.paidBy = readPayments(r)
+		w.paidBy, w.own = readPayments(r)
 	case "refunds":
 		w.refunds = readRefunds(r)
 	case "subscription_details":
@@ -126,6 +127,9 @@ func (w *wire) object() tracking.Object {
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:
+		if w.status != "paid" { // a paid one may be of a part, attached by hand
+			w.paidBy = w.own
+		}
 		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy), cmp.Or(w.subscription, w.parent)
 		o.Customer, o.Tag = w.customer, cmp.Or(w.tag, w.detailsTag)
 	case tracking.KindInvoicePayment:

@@ -20,30 +20,34 @@ func readDecline(r *jsonReader) (there bool, code string) {
 }
 
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
-// the request expands it. It returns the payment intent of the first in rank.
-func readPayments(r *jsonReader) (best string) {
+// the request expands it. It returns the payment intents of the first in rank, and of the invoice's own.
+func readPayments(r *jsonReader) (best, own string) {
 	for range r.member("data") {
 		most := 0
-		best = ""
+		best, own = "", ""
 		for range r.elements() {
-			if intent, rank := readInvoicePayment(r); intent != "" && rank > most {
+			intent, rank, isOwn := readInvoicePayment(r)
+			if intent != "" && rank > most {
 				best, most = intent, rank
+			}
+			if isOwn {
+				own = intent
 			}
 		}
 	}
-	return best
+	return best, own
 }
 
 // readInvoicePayment takes one of an invoice's payments. An invoice can have several: a paid one
 // goes before the default one, and the default one before all others.
-func readInvoicePayment(r *jsonReader) (intent string, rank int) {
+func readInvoicePayment(r *jsonReader) (intent string, rank int, own bool) {
 	rank = 1
 	for name := range r.members() {
 		switch string(name) {
 		case "payment":
 			intent = readPayment(r)
 		case "is_default":
-			if is, _ := r.flag(); is {
+			if own, _ = r.flag(); own {
 				rank += 1
 			}
 		case "status":
@@ -52,7 +56,7 @@ func readInvoicePayment(r *jsonReader) (intent string, rank int) {
 			}
 		}
 	}
-	return intent, rank
+	return intent, rank, own
 }
 
 // readPayment takes the member payment of an invoice's payment; "": it is no payment intent.

@@ -87,7 +87,8 @@ func (s *sale) readBill(ctx context.Context, id string, raw json.RawMessage) (b 
 	b.method, b.lines = linkedID(more.Method), len(more.Lines.Data)
 	var best invoicePayment
 	for _, p := range more.Payments.Data {
-		if p.rank() > best.rank() && linkedID(p.Payment.Intent) != "" {
+		attached := b.Status != "paid" && !p.Default // perhaps a part
+		if !attached && p.rank() > best.rank() && linkedID(p.Payment.Intent) != "" {
 			best = p
 		}
 	}
