@@ -146,9 +146,7 @@ func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, erro
 	if len(d.writes) > 0 {
 		s.nudge()
 	}
-	if e.ToldType != "" && d.status != Refused {
-		s.noteThin(ctx, e.StripeAccount)
-	}
+	s.noteThin(ctx, e, d.status)
 	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason}, nil
 }
 

@@ -72,11 +72,15 @@ func (e *Event) isMarker() bool { return e.Type == "" }
 
 // noteThin records, once, that the account has sent a thin event: the poller lists these too. The next
 // round lists them from the beginning, since earlier ones may be lost.
-func (s *Service) noteThin(ctx context.Context, stripeAccount string) {
-	if _, known := s.thin.Load(stripeAccount); known {
+// It is told of each event that is stored, and of each that was: whoever stored it may have died since.
+func (s *Service) noteThin(ctx context.Context, e *Event, status EventStatus) {
+	if e.ToldType == "" || status == Refused {
 		return
 	}
-	_, err := s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
+	if _, known := s.thin.Load(e.StripeAccount); known {
+		return
+	}
+	_, err := s.changeAccount(ctx, e.StripeAccount, func(a *ConnectedAccount) bool {
 		if a.Polled.Thin {
 			return false
 		}
@@ -84,6 +88,6 @@ func (s *Service) noteThin(ctx context.Context, stripeAccount string) {
 		return true
 	})
 	if err == nil { // else the next thin event is noted
-		s.thin.Store(stripeAccount, true)
+		s.thin.Store(e.StripeAccount, true)
 	}
 }

@@ -312,6 +312,21 @@ func TestThin_Quarantined(t *testing.T) {
 	}
 }
 
+// TestThin_NotedByTheRepetition: a process that dies between the event and the note leaves the note to
+// whoever takes the event again.
+func TestThin_NotedByTheRepetition(t *testing.T) {
+	d := newDesk(t)
+	hook, met := failing(2, storetest.Before, errors.New("disk full"), storetest.Commit)
+	d.during(hook, func() { d.take(thinPaid("evt_t", "evt_s")) })
+	if a, err := d.service.ConnectedAccount(t.Context(), shopAt); err != nil || a.Polled.Thin || !met() {
+		t.Fatalf("got %+v, %v: want no note yet", a, err)
+	}
+	v, err := d.another().service.Ingest(t.Context(), thinPaid("evt_t", "evt_s"), webhook(true))
+	if a, of := d.service.ConnectedAccount(t.Context(), shopAt); err != nil || !v.Duplicate || of != nil || !a.Polled.Thin {
+		t.Errorf("got %+v, %v; %+v, %v", v, err, a, of)
+	}
+}
+
 // TestThin_NoAnswer: ten tries, then a person; a replay goes on.
 func TestThin_NoAnswer(t *testing.T) {
 	d := newDesk(t)
