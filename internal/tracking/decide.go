@@ -124,6 +124,9 @@ func (s *Service) decideConnection(ctx context.Context, e *Event, by effort) (de
 
 // file stores the event and the decision in one commit. Its row must be as it was read.
 func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, error) {
+	if err := s.noteThin(ctx, e, d.status); err != nil {
+		return Verdict{}, err
+	}
 	condition := store.Absent()
 	if e.was != nil {
 		condition = *e.was
@@ -146,7 +149,6 @@ func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, erro
 	if len(d.writes) > 0 {
 		s.nudge()
 	}
-	s.noteThin(ctx, e, d.status)
 	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason}, nil
 }
 

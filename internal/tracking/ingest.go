@@ -104,7 +104,6 @@ func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, e
 		return Verdict{}, err
 	case reading == nil:
 		s.nudge() // it may be ours, if the answer to the commit was lost
-		s.noteThin(ctx, e, there.Status)
 		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
 	case errors.Is(reading, store.ErrNotFound):
 		return Verdict{}, err

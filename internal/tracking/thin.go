@@ -70,15 +70,15 @@ func (s *Service) twinMarker(thin *Event) store.Write {
 // isMarker reports whether a stored event has not come itself.
 func (e *Event) isMarker() bool { return e.Type == "" }
 
-// noteThin records, once, that the account has sent a thin event: the poller lists these too. The next
-// round lists them from the beginning, since earlier ones may be lost.
-// It is told of each event that is stored, and of each that was: whoever stored it may have died since.
-func (s *Service) noteThin(ctx context.Context, e *Event, status EventStatus) {
+// noteThin records, once and before the first such event is stored, that the account has sent a thin
+// event: the poller lists these too. The next round lists them from the beginning, since earlier ones
+// may be lost.
+func (s *Service) noteThin(ctx context.Context, e *Event, status EventStatus) error {
 	if e.ToldType == "" || status == Refused {
-		return
+		return nil
 	}
 	if _, known := s.thin.Load(e.StripeAccount); known {
-		return
+		return nil
 	}
 	_, err := s.changeAccount(ctx, e.StripeAccount, func(a *ConnectedAccount) bool {
 		if a.Polled.Thin {
@@ -87,7 +87,11 @@ func (s *Service) noteThin(ctx context.Context, e *Event, status EventStatus) {
 		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
 		return true
 	})
-	if err == nil { // else the next thin event is noted
+	if errors.Is(err, ErrUnregistered) { // its release notes it
+		return nil
+	}
+	if err == nil {
 		s.thin.Store(e.StripeAccount, true)
 	}
+	return err
 }

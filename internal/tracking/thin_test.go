@@ -312,18 +312,21 @@ func TestThin_Quarantined(t *testing.T) {
 	}
 }
 
-// TestThin_NotedByTheRepetition: a process that dies between the event and the note leaves the note to
-// whoever takes the event again.
-func TestThin_NotedByTheRepetition(t *testing.T) {
-	d := newDesk(t)
-	hook, met := failing(2, storetest.Before, errors.New("disk full"), storetest.Commit)
-	d.during(hook, func() { d.take(thinPaid("evt_t", "evt_s")) })
-	if a, err := d.service.ConnectedAccount(t.Context(), shopAt); err != nil || a.Polled.Thin || !met() {
-		t.Fatalf("got %+v, %v: want no note yet", a, err)
-	}
-	v, err := d.another().service.Ingest(t.Context(), thinPaid("evt_t", "evt_s"), webhook(true))
-	if a, of := d.service.ConnectedAccount(t.Context(), shopAt); err != nil || !v.Duplicate || of != nil || !a.Polled.Thin {
-		t.Errorf("got %+v, %v; %+v, %v", v, err, a, of)
+// TestThin_NotedFirst: an event whose account's note fails is not stored; it comes again.
+func TestThin_NotedFirst(t *testing.T) {
+	for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
+		d := newDesk(t)
+		hook, met := failing(1, phase, errors.New("disk full"), storetest.Commit)
+		var err error
+		d.during(hook, func() { _, err = d.service.Ingest(t.Context(), thinPaid("evt_t", "evt_s"), webhook(true)) })
+		if _, there := d.service.Event(t.Context(), "evt_t"); err == nil || !met() || !errors.Is(there, store.ErrNotFound) {
+			t.Errorf("got %v; the event: %v", err, there)
+		}
+		d.take(thinPaid("evt_t", "evt_s"))
+		if a, err := d.service.ConnectedAccount(t.Context(), shopAt); err != nil || !a.Polled.Thin {
+			t.Errorf("got %+v, %v", a, err)
+		}
+		d.is("evt_t", tracking.Received)
 	}
 }
 
