@@ -127,7 +127,7 @@ func (w *wire) object() tracking.Object {
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:
-		if w.status != "paid" { // a paid one may be of a part, attached by hand
+		if w.status != "paid" { // a paid payment may be of a part, attached by hand
 			w.paidBy = w.own
 		}
 		o.Invoice, o.Payment, o.Subscription = w.id, cmp.Or(w.payment, w.paidBy), cmp.Or(w.subscription, w.parent)

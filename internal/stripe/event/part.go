@@ -20,7 +20,8 @@ func readDecline(r *jsonReader) (there bool, code string) {
 }
 
 // readPayments takes the list of an invoice's payments. It is there from 2025-03-31.basil on, if
-// the request expands it. It returns the payment intents of the first in rank, and of the invoice's own.
+// the request expands it. It returns the payment intents of the first in rank, and of the one that
+// the invoice has made itself.
 func readPayments(r *jsonReader) (best, own string) {
 	for range r.member("data") {
 		most := 0

@@ -52,7 +52,7 @@ func (c call) payInvoice(invoice object) (object, error) {
 	return invoice, c.collect(invoice, method, offSession, false)
 }
 
-// attachPayment credits a payment intent that the invoice has not made, also of a part of what is left.
+// attachPayment credits a payment intent that the invoice has not made, also one of a part.
 func (c call) attachPayment(invoice object) (object, error) {
 	pi, err := c.Find("payment_intent", c.Form.Str("payment_intent"), "payment_intent")
 	switch {
@@ -143,7 +143,7 @@ func (c call) followIntent(pi object) {
 	switch status := pi.Str("status"); {
 	case status == payment.Succeeded:
 		c.credit(invoice, pi)
-	case attached != "": // the invoice hears of its money alone
+	case attached != "": // its failures are none of the invoice's
 	case status == payment.NeedsAction, status == payment.NeedsMethod && pi["last_payment_error"] != nil:
 		c.failed(invoice, pi, invoice.Yes("_automatic"))
 	}
