@@ -55,6 +55,26 @@ func testWebhooks(t *testing.T, verifyOnly bool) {
 	}
 }
 
+func TestMakeEvents(t *testing.T) {
+	dir := t.TempDir()
+	if err := MakeEvents(t.Context(), dir, 64<<20, 8, 1500); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWebhooks(t.Context(), dir, 64<<20, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]bool{0: true, 1499: true, 5000: false} {
+		_, err := w.service.Event(t.Context(), stripeID("evt", estimate.Scatter(n)))
+		if want && err != nil || !want && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("event %d: %v, want it there: %t", n, err, want)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPercentile(t *testing.T) {
 	var hundred []time.Duration
 	for i := range 100 {

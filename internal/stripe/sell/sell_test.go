@@ -505,3 +505,21 @@ func TestSell_PaidOutsideStripe(t *testing.T) {
 		t.Errorf("got %+v, %v", sale, err)
 	}
 }
+
+// TestSell_PartPaid: a part that is paid for an open invoice is not the sale's payment.
+func TestSell_PartPaid(t *testing.T) {
+	s := open(t, "")
+	o := s.order(tracking.Product, s.card("tok_threeDSecure2Required"))
+	first, err := s.tracker.Sell(t.Context(), o, false)
+	if err != nil || !first.Action {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	card := s.make("payment_methods/pm_card_visa/attach", "customer="+first.Customer)
+	part := s.make("payment_intents", "amount=500&currency=usd&confirm=true&payment_method_types[0]=card&customer="+
+		first.Customer+"&payment_method="+card)
+	s.make("invoices/"+first.Objects[0].Invoice+"/attach_payment", "payment_intent="+part)
+	found, err := s.tracker.Find(t.Context(), o)
+	if err != nil || !found.Action || len(found.Objects) != 1 || found.Objects[0].ID != first.Objects[0].ID {
+		t.Errorf("got %+v, %v; want %s, which still waits for the buyer", found, err, first.Objects[0].ID)
+	}
+}
