@@ -132,7 +132,7 @@ func TestLook(t *testing.T) {
 		{"stripe", "not known", func(*world) {}, false, ""},
 		{"stripe", "right", func(w *world) { w.in.Refused = func(context.Context) bool { return false } }, false, "takes the key"},
 		{"stripe", "refused", func(w *world) { w.in.Refused = func(context.Context) bool { return true } }, true, "refuses the key"},
-		{"store", "right", func(*world) {}, false, "format 3; duesday v1"},
+		{"store", "right", func(*world) {}, false, "format 4; duesday v1"},
 		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, true, "this cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,

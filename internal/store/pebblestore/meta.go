@@ -20,7 +20,8 @@ import (
 //   - 2: names are the store's own, and Revision tells whose indexes it has. Duesday may keep its
 //     settings in the store.
 //   - 3: as 2. A past period of a subscription may be open.
-const format = 3
+//   - 4: as 3. A subscription may be paid by wire, which an older program would charge.
+const format = 4
 
 // meta is the store's description of itself. Format and Program never move: they say whether the
 // rest is readable, and for whom.

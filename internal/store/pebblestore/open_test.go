@@ -140,8 +140,8 @@ func TestNamesMustAgree(t *testing.T) {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	for meta, want := range map[string]string{
-		`{"Format":4,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 4, this program knows formats up to 3",
-		`{"Format":4,"Program":"v9.1"}`:                     "use Duesday v9.1",
+		`{"Format":5,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 5, this program knows formats up to 4",
+		`{"Format":5,"Program":"v9.1"}`:                     "use Duesday v9.1",
 		`{"Format":0}`:                                      "damaged",
 		`nonsense`:                                          "damaged",
 	} {
