@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -66,6 +67,34 @@ func (p *program) walkable(flag string, d civil.Date) error {
 		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d, last, yearsAhead)
 	}
 	return nil
+}
+
+// A businessDay is the flag --date of a run or a request, with its --ahead.
+type businessDay struct {
+	valueFlag[civil.Date]
+	ahead bool
+}
+
+func (d *businessDay) flags(f *pflag.FlagSet, usage string) {
+	d.valueFlag = dateFlag()
+	f.Var(&d.valueFlag, "date", usage)
+	f.BoolVar(&d.ahead, "ahead", false, "accept a --date that has not begun yet")
+}
+
+// asOfRun describes --date of a request.
+const asOfRun = "the business day, as of a run (default today)"
+
+// firstZone is how far the time zone in which a day begins first is ahead of UTC.
+const firstZone = 14 * time.Hour
+
+// on returns the engine for the business day. It refuses one that has begun nowhere on earth by the
+// session's clock, unless --ahead accepts it: periods would be charged or ended before their day.
+func (s *session) on(d *businessDay) (*engine.Engine, error) {
+	if last := civil.Of(s.now().UTC().Add(firstZone)); !d.ahead && d.value.After(last) {
+		return nil, usagef("--date %s has not begun anywhere (it is %s): periods would be charged or ended before their "+
+			"day; if you mean it, add --ahead", d, stamp(s.now()))
+	}
+	return s.engine.On(d.value), nil
 }
 
 // instantFlag takes a time, or a date for its beginning; UTC.

@@ -18,12 +18,12 @@ func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
 		var o engine.RunOptions
 		var lease time.Duration
-		date := dateFlag()
+		var date businessDay
 		c := leaf(string(kind), func(ctx context.Context, _ []string) error {
 			o.Date = date.value
-			return p.runJob(ctx, kind, o, lease)
+			return p.runJob(ctx, kind, o, lease, &date)
 		})
-		c.Flags().Var(&date, "date", "business day for every account (default: each account's own today)")
+		date.flags(c.Flags(), "business day for every account (default: each account's own today)")
 		c.Flags().IntVar(&o.Workers, "workers", 16, "how many subscriptions to work on at once")
 		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
 			"how long a process on a shared store may be silent before others take over its share")
@@ -33,7 +33,8 @@ func (p *program) runCommand() *cobra.Command {
 	return group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
 }
 
-func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration) error {
+func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration,
+	date *businessDay) error {
 	if err := between("workers", o.Workers, 1, 1024); err != nil {
 		return err
 	}
@@ -49,6 +50,9 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
 	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease, take: !o.DryRun},
 		func(s *session) error {
+			if _, err := s.on(date); err != nil && !o.DryRun {
+				return err
+			}
 			if o.DryRun {
 				return p.dryRun(ctx, s, kind, o)
 			}

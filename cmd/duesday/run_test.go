@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/config"
 )
 
 func TestRun_Payments(t *testing.T) {
@@ -148,8 +150,33 @@ func TestRun_ChargingOff(t *testing.T) {
 func TestRun_ADateAheadIsForTheSandbox(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,20,pm_card_visa\n"))
-	o := c.object(exitDone, "run", "payments", "--date", "2026-03-20")
+	o := c.object(exitDone, "run", "payments", "--date", "2026-03-20", "--ahead")
 	equal(t, "ahead", members(o, "date", "paid"), []any{"2026-03-20", 1})
+}
+
+// TestRun_ADateAheadIsRefused: without --ahead no command takes a business day that has begun in no
+// time zone by the clock it lives by, the machine's or a test clock; and nothing is done.
+func TestRun_ADateAheadIsRefused(t *testing.T) {
+	c := newCLI(t) // it is 2026-03-15 10:30 UTC, and 00:30 of the 16th at UTC+14
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,20,pm_card_visa\n"))
+	before := c.object(exitDone, "subscription", "show", "1/1")
+	for _, line := range []string{"run payments", "run reminders", "subscription update 1/1 --amount 3", "subscription pause 1/1",
+		"subscription update --where sku=news --amount 3 --yes", "subscription resume 1/1", "subscription skip 1/1",
+		"subscription cancel 1/1"} {
+		r := c.run(append(strings.Fields(line), "--date", "2026-03-17")...)
+		if r.code != exitUsage {
+			t.Errorf("%s: exit %d", line, r.code)
+		}
+		contains(t, r.errors, "--date 2026-03-17 has not begun anywhere", "--ahead")
+	}
+	equal(t, "the subscription", c.object(exitDone, "subscription", "show", "1/1"), before)
+	equal(t, "runs", c.list("run", "list"), []any{})
+	c.must("run", "payments", "--date", "2026-03-16")
+	contains(t, c.must("run", "payments", "--date", "2026-03-20", "--dry-run"), "1 would be charged")
+	c.env[config.EnvClock] = "2026-03-19T09:59:59Z,1s/s"
+	equal(t, "by a test clock before the day", c.run("run", "payments", "--date", "2026-03-20").code, exitUsage)
+	c.env[config.EnvClock] = "2026-03-19T10:00:00Z,1s/s"
+	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-03-20")["paid"], 1)
 }
 
 // TestRun_MailThatDoesNotLeave: the run is done, names the first reason, and exits with 3. The mail leaves with a

@@ -121,7 +121,7 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 	r := startRun(t, 300)
 	attached := r.beside("attached to it", "run", "payments")
 	tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
-	waits := r.beside("waiting for its end, and then running "+tomorrow, "run", "payments", "--date", tomorrow)
+	waits := r.beside("waiting for its end, and then running "+tomorrow, "run", "payments", "--date", tomorrow, "--ahead")
 	watch := r.beside("", "run", "watch", "--json")
 	mustRun(t, process(t, r.env, "charging", "off", "--reason", "holiday"))
 	off := time.Now()

@@ -21,11 +21,12 @@ type updateFlags struct {
 	day, reminderDays            int
 	early, notify, yes           bool
 	where                        []string
-	from, on                     valueFlag[civil.Date]
+	from                         valueFlag[civil.Date]
+	on                           businessDay
 }
 
 func (u *updateFlags) add(f *pflag.FlagSet) {
-	u.set, u.from, u.on = f, dateFlag(), dateFlag()
+	u.set, u.from = f, dateFlag()
 	f.StringVar(&u.sku, "sku", "", "`SKU` of the new plan, from the next period")
 	f.StringVar(&u.amount, "amount", "", "`AMOUNT` in the subscription's currency")
 	f.Var(&u.from, "from", "with --sku or --amount: from the first period due on it or later")
@@ -39,7 +40,7 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&u.method, "payment-method", "", "the processor's `TOKEN`; never a card number")
 	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
 	f.StringVar(&u.address, "address", "", "`TEXT` of the postal address")
-	f.Var(&u.on, "date", businessDay)
+	u.on.flags(f, asOfRun)
 }
 
 // change returns what is asked for, but for the amount: its currency is not known yet.
@@ -75,8 +76,10 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.with(ctx, need{}, func(s *session) error {
-				s.engine = s.engine.On(u.on.value)
+			return p.with(ctx, need{}, func(s *session) (err error) {
+				if s.engine, err = s.on(&u.on); err != nil {
+					return err
+				}
 				return p.changePlans(ctx, s, all, u.yes)
 			})
 		}
@@ -84,8 +87,10 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.with(ctx, need{processor: change.Method != nil}, func(s *session) error {
-			s.engine = s.engine.On(u.on.value)
+		return p.with(ctx, need{processor: change.Method != nil}, func(s *session) (err error) {
+			if s.engine, err = s.on(&u.on); err != nil {
+				return err
+			}
 			old, err := s.subscription(ctx, n)
 			if err == nil && u.set.Changed("amount") {
 				change.Amount = new(money.Amount)
@@ -107,9 +112,6 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	}
 	return c
 }
-
-// businessDay describes the flag of the day of a request.
-const businessDay = "the business day, as of a run (default today)"
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment
 // method, unless charging is off: then the next run does.
@@ -157,20 +159,24 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 // subscriptionAction is an action on a subscription, on a business day. It may end an open period.
 func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
-	on := dateFlag()
+	var on businessDay
 	c := p.subscriptionLeaf(name, need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
+		e, err := s.on(&on)
+		if err != nil {
+			return err
+		}
 		old, err := s.subscription(ctx, n)
 		if err != nil {
 			return err
 		}
-		sub, err := do(s.engine.On(on.value), ctx, n)
+		sub, err := do(e, ctx, n)
 		p.deliver(ctx, s)
 		if err != nil {
 			return notFound(err, "subscription "+n.String())
 		}
 		return p.showChanged(old, sub, "is "+string(sub.Status))
 	})
-	c.Flags().Var(&on, "date", businessDay)
+	on.flags(c.Flags(), asOfRun)
 	return checked(c, func([]string) error { return p.walkable("date", on.value) })
 }
 

@@ -129,8 +129,8 @@ func TestSubscription_NewPlan(t *testing.T) {
 		map[string]any{"period": 1, "due_date": "2026-04-15", "sku": "gold", "amount": "20.00", "currency": "USD"},
 		map[string]any{"period": 2, "due_date": "2026-05-15", "sku": "silver", "amount": "20.00", "currency": "USD"},
 		map[string]any{"period": 3, "due_date": "2026-06-15", "sku": "silver", "amount": "20.00", "currency": "USD"}})
-	c.must("run", "payments", "--date", "2026-04-15")
-	c.must("run", "payments", "--date", "2026-05-15")
+	c.must("run", "payments", "--date", "2026-04-15", "--ahead")
+	c.must("run", "payments", "--date", "2026-05-15", "--ahead")
 	var skus []any
 	for _, r := range c.list("receipt", "list", "1") {
 		skus = append(skus, r.(map[string]any)["sku"])
@@ -146,9 +146,9 @@ func TestSubscription_NewPlan(t *testing.T) {
 			t.Errorf("%s: exit %d, %s", line, r.code, r.errors)
 		}
 	}
-	o = c.object(exitDone, "subscription", "pause", "1/1", "--date", "2026-06-20")
+	o = c.object(exitDone, "subscription", "pause", "1/1", "--date", "2026-06-20", "--ahead")
 	equal(t, "paused", members(o, "paused_on", "next_due"), []any{"2026-06-20", []any{}})
-	o = c.object(exitDone, "subscription", "resume", "1/1", "--date", "2026-07-01")
+	o = c.object(exitDone, "subscription", "resume", "1/1", "--date", "2026-07-01", "--ahead")
 	equal(t, "resumed", members(o, "period", "next_payment_date"), []any{4, "2026-07-15"})
 }
 
@@ -216,7 +216,7 @@ func TestSubscription_Trial(t *testing.T) {
 	equal(t, "created", members(o, "payment_day", "trial_ends", "due_date", "next_reminder_date"),
 		[]any{29, "2026-03-29", "2026-03-29", "2026-03-22"})
 	contains(t, c.must("subscription", "show", "1/1"), "free; the first payment is due on 2026-03-29")
-	c.must("run", "payments", "--date", "2026-03-29")
+	c.must("run", "payments", "--date", "2026-03-29", "--ahead")
 	o = c.object(exitDone, "subscription", "show", "1/1")
 	equal(t, "after it", members(o, "paid_periods", "trial_ends", "due_date"), []any{1, "2026-03-29", "2026-04-29"})
 	if strings.Contains(c.must("subscription", "show", "1/1"), "free") {
@@ -238,7 +238,7 @@ func TestSubscription_ResumeTakesBackACancellation(t *testing.T) {
 	o := c.object(exitDone, "subscription", "resume", "1/1")
 	equal(t, "resumed", members(o, "status", "cancel_at_period_end", "next_payment_date", "next_reminder_date"),
 		[]any{"active", nil, "2026-04-15", "2026-04-08"})
-	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-04-15")["paid"], 1)
+	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-04-15", "--ahead")["paid"], 1)
 }
 
 func TestSubscription_NewMethodIsChargedAtOnce(t *testing.T) {
