@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,34 +178,38 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {
 	checks := p.installation(s).Look(ctx)
-	wrong := status.Wrong(checks)
-	if len(wrong) == 0 {
-		p.say("All is well.")
-	} else {
+	shown := slices.DeleteFunc(slices.Clone(checks), func(c status.Check) bool { return c.State == status.OK })
+	alarms := len(status.Alarms(checks))
+	switch {
+	case alarms > 0:
 		p.code = exitPerson
-		p.say("%s wrong:", plural(len(wrong), "check"))
+		p.say("%s wrong or unknown:", plural(alarms, "check"))
+	case len(shown) > 0:
+		p.say("Nothing is wrong, with %s:", plural(len(shown), "warning"))
+	default:
+		p.say("All is well.")
 	}
 	t := p.table("CHECK", "STATE", "FOUND")
 	for _, c := range checks {
-		state := "ok"
-		if c.Wrong {
+		state := string(c.State)
+		if c.State == status.Wrong {
 			state = "WRONG"
 		}
 		t.row(c.Name, state, c.Text)
 	}
 	err := t.flush()
-	if len(wrong) > 0 {
+	if len(shown) > 0 {
 		p.say("\nWhat to do:")
 	}
-	for _, c := range wrong {
+	for _, c := range shown {
 		p.say("  %s: %s", c.Name, c.Next)
 	}
-	return errors.Join(err, p.json(object{"ok", len(wrong) == 0, "checks", views(checks, viewCheck)}))
+	return errors.Join(err, p.json(object{"ok", alarms == 0, "checks", views(checks, viewCheck)}))
 }
 
 func viewCheck(c status.Check) object {
-	return object{"check", c.Name, "ok", !c.Wrong, "found", c.Text, "next?", c.Next,
-		"values?", views(c.Values, func(v status.Value) object {
+	return object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
+		"next?", c.Next, "values?", views(c.Values, func(v status.Value) object {
 			return object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
 		})}
 }

@@ -34,7 +34,7 @@ func (w *world) subjects() []string {
 func TestMail(t *testing.T) {
 	w := newWorld(t)
 	want := []string{}
-	disk, mail := status.Check{Name: "disk", Wrong: true, Text: "full", Next: "make room"}, status.Check{Name: "mail", Wrong: true}
+	disk, mail := status.Check{Name: "disk", State: status.Wrong, Text: "full", Next: "make room"}, status.Check{Name: "mail", State: status.Wrong}
 	tell := func(subject string, well bool, wrong ...status.Check) {
 		t.Helper()
 		if err := w.in.Mail(t.Context(), wrong, well); err != nil {

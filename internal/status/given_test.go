@@ -81,3 +81,11 @@ func (w *world) ahead(d time.Duration, known bool) {
 func (w *world) disk(free, size uint64) {
 	w.in.Disk = func(string) (uint64, uint64, error) { return free, size, nil }
 }
+
+// A hanging store answers when its caller gives up.
+type hanging struct{ store.Store }
+
+func (hanging) Get(ctx context.Context, _ string, _ store.Key) (store.Item, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

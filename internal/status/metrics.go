@@ -76,9 +76,9 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, check := range c.last() {
-		ok := 1.0
-		if check.Wrong {
-			ok = 0
+		ok := 0.0
+		if check.State == OK || check.State == Warning {
+			ok = 1
 		}
 		for _, v := range append([]Value{{"duesday_check_ok", []string{check.Name}, ok}}, check.Values...) {
 			m, err := prometheus.NewConstMetric(c.descs[v.Metric], c.kinds[v.Metric], v.Number, v.Labels...)

@@ -8,6 +8,8 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -17,12 +19,26 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
+// A State says how a part of an installation is.
+type State string
+
+// The states of a part.
+const (
+	OK      State = "ok"
+	Warning State = "warning" // somebody should look at it; it raises no alarm
+	Unknown State = "unknown" // it could not be found out, and must not be taken for ok
+	Wrong   State = "wrong"
+)
+
+// rank orders the states from the best to the worst.
+func (s State) rank() int { return slices.Index([]State{OK, Warning, Unknown, Wrong}, s) }
+
 // A Check is the state of one part of an installation.
 type Check struct {
 	Name   string // stable, for programs
-	Wrong  bool
+	State  State
 	Text   string // what was found
-	Next   string // the next step of a person; "" unless Wrong
+	Next   string // the next step of a person; "" if the state is OK
 	Values []Value
 }
 
@@ -46,6 +62,8 @@ type Installation struct {
 	Endpoints *Endpoints                   // nil: not known
 	Offset    func() (time.Duration, bool) // of the processor's clock, ahead of ours; nil: not known
 	Refused   func(context.Context) bool   // whether Stripe refuses our key; nil: not known
+
+	hanging sync.Map // the parts whose looks have not ended
 }
 
 // A view is an installation at one moment.
@@ -60,7 +78,11 @@ type view struct {
 // ClaimName is the name that a process claims while it serves.
 const ClaimName = "serve"
 
-// Look returns the checks of the installation, in a fixed order. A part that cannot be read is wrong.
+// partLimit is how long a look waits for one part.
+const partLimit = 10 * time.Second
+
+// Look returns the checks of the installation, in a fixed order. A part that cannot be read, or that takes
+// longer than 10 seconds, is Unknown.
 func (in *Installation) Look(ctx context.Context) []Check {
 	v := &view{Installation: in, now: in.Engine.Now()}
 	looks := []struct {
@@ -77,37 +99,65 @@ func (in *Installation) Look(ctx context.Context) []Check {
 	}
 	var found []Check
 	for _, look := range looks {
-		c := Check{Name: look.name}
-		if err := look.do(ctx, &c); err != nil {
-			c = Check{Name: look.name}
-			c.wrong("look at the store: "+in.Hint("store describe"), "this cannot be read: %s", secret.Clean(err.Error()))
-			if len(found) == 0 { // the others need what the store says of itself
-				return []Check{c}
-			}
-		}
+		c := v.part(ctx, look.name, look.do)
 		if c.Text != "" {
 			found = append(found, c)
+		}
+		if len(found) == 1 && c.State == Unknown { // the others need what the store says of itself
+			break
 		}
 	}
 	return found
 }
 
-// Wrong returns those of the checks that are wrong.
-func Wrong(all []Check) (wrong []Check) {
+// part looks at one part. A look that hangs is left behind, and the part is not looked at again before it ends.
+func (v *view) part(ctx context.Context, name string, do func(context.Context, *Check) error) Check {
+	ctx, cancel := context.WithTimeout(ctx, partLimit)
+	defer cancel()
+	unknown := Check{Name: name}
+	unknown.mark(Unknown, "look at the store: "+v.Hint("store describe"), "no answer within %s", span(partLimit))
+	if _, hangs := v.hanging.LoadOrStore(name, true); hangs {
+		return unknown
+	}
+	done := make(chan Check, 1)
+	go func() {
+		c := Check{Name: name, State: OK}
+		if err := do(ctx, &c); err != nil && ctx.Err() == nil {
+			c = unknown
+			c.Text = "this cannot be read: " + secret.Clean(err.Error())
+		} else if err != nil {
+			c = unknown
+		}
+		v.hanging.Delete(name)
+		done <- c
+	}()
+	select {
+	case c := <-done:
+		return c
+	case <-ctx.Done():
+		return unknown
+	}
+}
+
+// Alarms returns the checks of which somebody has to be told: those that are Wrong or Unknown.
+func Alarms(all []Check) (list []Check) {
 	for _, c := range all {
-		if c.Wrong {
-			wrong = append(wrong, c)
+		if c.State == Wrong || c.State == Unknown {
+			list = append(list, c)
 		}
 	}
-	return wrong
+	return list
 }
 
 func (c *Check) say(format string, args ...any) { c.Text = fmt.Sprintf(format, args...) }
 
-func (c *Check) wrong(next, format string, args ...any) {
-	c.Wrong, c.Next = true, next
+// mark gives the check a state other than OK, and a person's next step.
+func (c *Check) mark(state State, next, format string, args ...any) {
+	c.State, c.Next = state, next
 	c.say(format, args...)
 }
+
+func (c *Check) wrong(next, format string, args ...any) { c.mark(Wrong, next, format, args...) }
 
 func (c *Check) value(metric string, number float64, labels ...string) {
 	c.Values = append(c.Values, Value{metric, labels, number})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -111,8 +112,8 @@ func (w *world) bury(queue outbox.Queue) {
 func (w *world) check(name string) status.Check {
 	w.t.Helper()
 	for _, c := range w.in.Look(w.t.Context()) {
-		if c.Wrong != (c.Next != "") {
-			w.t.Errorf("%+v: a check has a next step if, and only if, it is wrong", c)
+		if (c.State != status.OK) != (c.Next != "") {
+			w.t.Errorf("%+v: a check has a next step if, and only if, it is not ok", c)
 		}
 		if c.Name == name {
 			return c
@@ -126,107 +127,141 @@ func TestLook(t *testing.T) {
 	for _, test := range []struct {
 		check, name string
 		given       func(*world)
-		wrong       bool
+		state       status.State
 		found       string
 	}{
-		{"stripe", "not known", func(*world) {}, false, ""},
-		{"stripe", "right", func(w *world) { w.in.Refused = func(context.Context) bool { return false } }, false, "takes the key"},
-		{"stripe", "refused", func(w *world) { w.in.Refused = func(context.Context) bool { return true } }, true, "refuses the key"},
-		{"store", "right", func(*world) {}, false, "format 4; duesday v1"},
-		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, true, "this cannot be read: the disk is gone"},
+		{"stripe", "not known", func(*world) {}, status.OK, ""},
+		{"stripe", "right", func(w *world) { w.in.Refused = func(context.Context) bool { return false } }, status.OK, "takes the key"},
+		{"stripe", "refused", func(w *world) { w.in.Refused = func(context.Context) bool { return true } }, status.Wrong, "refuses the key"},
+		{"store", "right", func(*world) {}, status.OK, "format 4; duesday v1"},
+		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, status.Unknown, "this cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,
 				Value: store.S("pebble:./other")}), nil))
-		}, true, "this store is not the live one: it was moved to pebble:./other"},
-		{"serve", "nobody", func(*world) {}, true, "none runs, and both jobs are to run daily at 06:10 and 18:10"},
-		{"serve", "somebody", func(w *world) { w.claim("7@host") }, false, "process 7@host"},
-		{"serve", "no times", func(w *world) { w.set("daily", "") }, false, "none runs, and no times are set"},
-		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, false, "not known"},
-		{"days", "finished", func(w *world) { w.day(clockTime("02 18:10")) }, false,
+		}, status.Wrong, "this store is not the live one: it was moved to pebble:./other"},
+		{"serve", "nobody", func(*world) {}, status.Wrong, "none runs, and both jobs are to run daily at 06:10 and 18:10"},
+		{"serve", "somebody", func(w *world) { w.claim("7@host") }, status.OK, "process 7@host"},
+		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "none runs, and no times are set"},
+		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, status.OK, "not known"},
+		{"days", "finished", func(w *world) { w.day(clockTime("02 18:10")) }, status.OK,
 			"all are finished up to 2026-03-03 06:10 UTC; next run at 2026-03-03 18:10 UTC"},
-		{"days", "in time", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 19:59") }, false,
+		{"days", "in time", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 19:59") }, status.OK,
 			"1 not finished yet"},
-		{"days", "too late", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 20:00") }, true,
+		{"days", "too late", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 20:00") }, status.Wrong,
 			"1 not finished, 1 too late"},
 		{"days", "one job alone", func(w *world) {
 			w.day(clockTime("02 18:10"))
 			w.now = clockTime("03 21:00")
 			w.run(billing.Payments, clockTime("03 18:10"), clockTime("03 18:11"), true, nil)
-		}, true, "1 not finished, 1 too late"},
-		{"days", "never", func(*world) {}, true, "2 not finished, 2 too late"},
-		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, true,
+		}, status.Wrong, "1 not finished, 1 too late"},
+		{"days", "never", func(*world) {}, status.Wrong, "2 not finished, 2 too late"},
+		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, status.Wrong,
 			"1 not finished, 1 too late"},
-		{"payments", "never", func(*world) {}, false, "has never run"},
-		{"payments", "completed", func(w *world) { w.day(clockTime("03 06:10")) }, false,
+		{"payments", "never", func(*world) {}, status.OK, "has never run"},
+		{"payments", "completed", func(w *world) { w.day(clockTime("03 06:10")) }, status.OK,
 			"completed 2026-03-03 06:10 UTC: 3 due, 3 paid"},
 		{"payments", "ended", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), false, map[billing.Outcome]int{"failed": 1})
-		}, true, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due, 1 failed"},
+		}, status.Wrong, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due, 1 failed"},
 		{"reminders", "broken off", func(w *world) {
 			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[billing.Outcome]int{"sent": 5})
-		}, true, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 sent"},
+		}, status.Wrong, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 sent"},
 		{"waiting", "customers", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"pending": 2})
-		}, false, "2 pending: the customer or the processor has to act"},
+		}, status.OK, "2 pending: the customer or the processor has to act"},
 		{"waiting", "a person", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"parked": 1})
 			w.run(billing.Payments, clockTime("03 07:10"), time.Time{}, false, nil)
-		}, true, "1 parked, 0 pending"},
-		{"charging", "on", func(*world) {}, false, "on"},
-		{"charging", "off", func(w *world) { w.charging("prices are checked") }, true, "off: prices are checked"},
-		{"mail", "nothing", func(*world) {}, false, "nothing is late"},
-		{"mail", "to come", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour)}) }, false,
+		}, status.Wrong, "1 parked, 0 pending"},
+		{"charging", "on", func(*world) {}, status.OK, "on"},
+		{"charging", "off", func(w *world) { w.charging("prices are checked") }, status.Wrong, "off: prices are checked"},
+		{"mail", "nothing", func(*world) {}, status.OK, "nothing is late"},
+		{"mail", "to come", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour)}) }, status.OK,
 			"nothing is late"},
-		{"mail", "a moment ago", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-time.Minute)}) }, false,
+		{"mail", "a moment ago", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-time.Minute)}) }, status.OK,
 			"the oldest row waits for 60 s"},
-		{"mail", "late", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-61 * time.Minute)}) }, true,
+		{"mail", "late", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-61 * time.Minute)}) }, status.Wrong,
 			"the oldest row waits for 61 min"},
 		{"mail", "put off again and again", func(w *world) {
 			w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour), Tries: 4})
-		}, true, "the oldest row waits for 2 h"},
-		{"mail", "given up", func(w *world) { w.bury(outbox.Mail) }, true, "1 given up"},
-		{"jobs", "given up", func(w *world) { w.bury(outbox.Actions) }, true, "1 given up"},
-		{"events", "given up elsewhere", func(w *world) { w.bury(outbox.Mail) }, false, "nothing is late"},
-		{"accounts", "none", func(*world) {}, false, ""},
-		{"accounts", "verified", func(w *world) { w.account("acct_a", w.now.Add(-23*time.Hour), "") }, false,
+		}, status.Wrong, "the oldest row waits for 2 h"},
+		{"mail", "given up", func(w *world) { w.bury(outbox.Mail) }, status.Wrong, "1 given up"},
+		{"jobs", "given up", func(w *world) { w.bury(outbox.Actions) }, status.Wrong, "1 given up"},
+		{"events", "given up elsewhere", func(w *world) { w.bury(outbox.Mail) }, status.OK, "nothing is late"},
+		{"accounts", "none", func(*world) {}, status.OK, ""},
+		{"accounts", "verified", func(w *world) { w.account("acct_a", w.now.Add(-23*time.Hour), "") }, status.OK,
 			"1 connected, all verified through 2026-03-02 13:00 UTC"},
 		{"accounts", "not verified", func(w *world) {
 			w.account("acct_a", w.now.Add(-time.Hour), "")
 			w.account("acct_b", w.now.Add(-25*time.Hour), "Stripe is away")
-		}, true, "1 of 2 not verified for a day; acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away"},
-		{"webhooks", "elsewhere", func(*world) {}, false, "not known"},
-		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, false, "no endpoint has"},
-		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, true,
+		}, status.Wrong, "1 of 2 not verified for a day; acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away"},
+		{"webhooks", "elsewhere", func(*world) {}, status.OK, "not known"},
+		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, status.OK, "no endpoint has"},
+		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, status.Wrong,
 			"no good signature at /hooks/stripe for 2 h"},
 		{"webhooks", "good again", func(w *world) {
 			w.signed(false, 2*time.Hour)
 			w.signed(false, time.Minute)
 			w.signed(true, 0)
-		}, false, "no endpoint has"},
-		{"clock", "not known", func(w *world) { w.ahead(0, false) }, false, "the processor's is not known"},
-		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, false, "agrees with the processor's"},
-		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, true, "6 min from the processor's"},
-		{"disk", "room", func(*world) {}, false, "50.0 of 100.0 GiB free"},
-		{"disk", "a large one", func(w *world) { w.disk(49<<30, 1000<<30) }, true, "49.0 of 1000.0 GiB free"},
-		{"disk", "a small one", func(w *world) { w.disk(1<<29, 2<<30) }, true, "0.5 of 2.0 GiB free"},
-		{"disk", "elsewhere", func(w *world) { w.in.Folder = "" }, false, ""},
+		}, status.OK, "no endpoint has"},
+		{"clock", "not known", func(w *world) { w.ahead(0, false) }, status.OK, "the processor's is not known"},
+		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, status.OK, "agrees with the processor's"},
+		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, status.Wrong, "6 min from the processor's"},
+		{"disk", "room", func(*world) {}, status.OK, "50.0 of 100.0 GiB free"},
+		{"disk", "a large one", func(w *world) { w.disk(49<<30, 1000<<30) }, status.Wrong, "49.0 of 1000.0 GiB free"},
+		{"disk", "a small one", func(w *world) { w.disk(1<<29, 2<<30) }, status.Wrong, "0.5 of 2.0 GiB free"},
+		{"disk", "elsewhere", func(w *world) { w.in.Folder = "" }, status.OK, ""},
 	} {
 		t.Run(test.check+" "+test.name, func(t *testing.T) {
 			w := newWorld(t)
 			test.given(w)
 			c := w.check(test.check)
-			if c.Wrong != test.wrong || !strings.HasPrefix(c.Text, test.found) || (c.Text == "") != (test.found == "") {
-				t.Errorf("%+v, want %v, %q", c, test.wrong, test.found)
+			if c.Text != "" && c.State != test.state || !strings.HasPrefix(c.Text, test.found) || (c.Text == "") != (test.found == "") {
+				t.Errorf("%+v, want %s, %q", c, test.state, test.found)
 			}
 		})
 	}
 }
 
-// TestLook_Unreadable: a store that cannot be read is one wrong check, and no others.
+// TestLook_Unreadable: a store that cannot be read is one unknown check, and no others.
 func TestLook_Unreadable(t *testing.T) {
 	w := newWorld(t)
 	w.in.Engine.Store = &broken{}
 	if all := w.in.Look(t.Context()); len(all) != 1 || all[0].Name != "store" {
 		t.Errorf("%+v", all)
 	}
+}
+
+// TestLook_Hangs: a part that does not answer is unknown after ten seconds, also when it ignores its context,
+// and is not asked again before it has. The other parts are looked at.
+func TestLook_Hangs(t *testing.T) {
+	w := newWorld(t)
+	w.claim("another serve")
+	w.day(w.now.Add(-time.Hour))
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := 0, make(chan struct{})
+		w.in.Disk = func(string) (uint64, uint64, error) { asked++; <-answer; return 50 << 30, 100 << 30, nil }
+		begun := time.Now()
+		for range 3 {
+			all := w.in.Look(t.Context())
+			if c := all[len(all)-1]; c.Name != "disk" || c.State != status.Unknown || c.Text != "no answer within 10 s" ||
+				len(status.Alarms(all)) != 1 || len(all) < 10 {
+				t.Errorf("%+v", all)
+			}
+		}
+		if took := time.Since(begun); asked != 1 || took != 10*time.Second {
+			t.Errorf("asked %d times in %s", asked, took)
+		}
+		close(answer)
+		synctest.Wait()
+		if all := w.in.Look(t.Context()); len(status.Alarms(all)) != 0 {
+			t.Errorf("%+v", all)
+		}
+	})
+	w.in.Engine.Store = hanging{w.store}
+	synctest.Test(t, func(t *testing.T) {
+		if all := w.in.Look(t.Context()); len(all) != 1 || all[0].Name != "store" || all[0].State != status.Unknown {
+			t.Errorf("%+v", all)
+		}
+	})
 }

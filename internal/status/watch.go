@@ -90,7 +90,7 @@ func (w *Watch) look(ctx context.Context) {
 	w.mu.Unlock()
 	var wrong []Check
 	for _, c := range checks {
-		if w.runs[c.Name]++; !c.Wrong {
+		if w.runs[c.Name]++; len(Alarms([]Check{c})) == 0 {
 			w.runs[c.Name] = 0
 		}
 		if w.runs[c.Name] > 1 {
@@ -98,7 +98,7 @@ func (w *Watch) look(ctx context.Context) {
 		}
 		w.note(c)
 	}
-	if w.well++; len(Wrong(checks)) > 0 {
+	if w.well++; len(Alarms(checks)) > 0 {
 		w.well = 0
 	}
 	if w.Tell == nil {
@@ -118,10 +118,10 @@ func (w *Watch) note(c Check) {
 	now := w.In.Engine.Now()
 	since, was := w.told[c.Name]
 	switch {
-	case c.Wrong && w.runs[c.Name] > 1 && (!was || now.Sub(since) >= again):
+	case w.runs[c.Name] > 1 && (!was || now.Sub(since) >= again):
 		w.told[c.Name] = now
-		w.Log.Error("status: something is wrong", "check", c.Name, "found", c.Text, "next", c.Next)
-	case !c.Wrong && was:
+		w.Log.Error("status: something is "+string(c.State), "check", c.Name, "found", c.Text, "next", c.Next)
+	case w.runs[c.Name] == 0 && was:
 		delete(w.told, c.Name)
 		w.Log.Warn("status: this is all right again", "check", c.Name, "found", c.Text)
 	}

@@ -61,7 +61,7 @@ func TestWatch_Log(t *testing.T) {
 		looks(2, "something is wrong\" check=disk")
 		w.disk(1<<40, 1<<40)
 		looks(3, "all right again\" check=disk")
-		if asked < 10 || len(status.Wrong(watch.Last())) != 0 {
+		if asked < 10 || len(status.Alarms(watch.Last())) != 0 {
 			t.Errorf("asked %d times; %+v", asked, watch.Last())
 		}
 		stop()
@@ -74,6 +74,7 @@ func TestWatch_Claim(t *testing.T) {
 	w := newWorld(t)
 	release := w.claim("another serve")
 	synctest.Test(t, func(t *testing.T) {
+		w.t = t
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
