@@ -107,6 +107,34 @@ type failStopFS struct {
 	failure *failure
 	armed   atomic.Bool
 	spared  atomic.Pointer[string] // the folder of a running checkpoint
+
+	opening sync.Mutex
+	opened  bool     // Pebble has created its log
+	old     []string // logs that Pebble has removed before
+}
+
+// Remove implements vfs.FS. It keeps logs until Pebble has opened the store. Pebble removes flushed
+// logs in one goroutine while another creates the next log, so a process killed in between would leave
+// a store without a log, and checkRecords could not tell it from one whose log somebody has deleted.
+func (f *failStopFS) Remove(name string) error {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	if !f.opened && strings.HasSuffix(name, ".log") {
+		f.old = append(f.old, name)
+		return nil
+	}
+	return f.FS.Remove(name)
+}
+
+// removeLogs removes the logs that Remove has kept. If one cannot be removed, the next open tries
+// again.
+func (f *failStopFS) removeLogs() {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	f.opened = true
+	for _, name := range f.old {
+		_ = f.FS.Remove(name)
+	}
 }
 
 // spare returns errors in the folder, and of making it, to their caller; "" ends that.
@@ -138,9 +166,30 @@ func (f *failStopFS) wrap(op, name string, file vfs.File, err error) (vfs.File, 
 	return &failStopFile{file, f, name}, nil
 }
 
+// Create implements vfs.FS. It syncs the folder before and after it creates a marker, because a power
+// cut may keep a newer name and lose an older one: the file that the marker names must be on disk
+// first, and the marker itself before Pebble removes the last one.
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	file, err := f.FS.Create(name, category)
-	return f.wrap("create", name, file, err)
+	marker, dir := strings.HasPrefix(f.PathBase(name), "marker."), f.PathDir(name)
+	if marker {
+		if err := f.syncFolder(dir); err != nil {
+			return nil, err
+		}
+	}
+	made, err := f.FS.Create(name, category)
+	file, err := f.wrap("create", name, made, err)
+	if err == nil && marker {
+		err = f.syncFolder(dir)
+	}
+	return file, err
+}
+
+func (f *failStopFS) syncFolder(dir string) error {
+	d, err := f.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func (f *failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,

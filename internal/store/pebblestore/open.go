@@ -79,6 +79,7 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 	if err != nil {
 		return nil, damagedAtOpen(dir, fmt.Errorf("open store %s: %w", dir, err))
 	}
+	disk.removeLogs()
 	layouts, err := register(db, path, disk, o)
 	if err != nil {
 		return nil, errors.Join(damaged(dir, fmt.Errorf("store %s: %w", dir, err)), db.Close())
