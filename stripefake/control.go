@@ -58,6 +58,12 @@ func (f *Fake) CloseDispute(id, status string) error {
 	return f.act("dispute", id, func(c payment.Call, o shape.Object) error { return c.CloseDispute(o, status) })
 }
 
+// AppealDispute appeals a lost dispute, whose status becomes appeal_needs_response, or submits the appeal's evidence:
+// appeal_under_review. CloseDispute then ends the dispute once more.
+func (f *Fake) AppealDispute(id string) error {
+	return f.act("dispute", id, payment.Call.AppealDispute)
+}
+
 // Connect connects an account to the platform ("": DefaultAccount), whose endpoints get the event.
 func (f *Fake) Connect(id, platform string) error { return f.api.Connect(id, platform) }
 

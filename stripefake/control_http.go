@@ -49,6 +49,9 @@ func (f *Fake) controls() *http.ServeMux {
 	handle("POST /_fake/disputes/{id}", posted(func(r *http.Request, in disputeForm) (any, error) {
 		return in, f.CloseDispute(r.PathValue("id"), in.Status)
 	}))
+	handle("POST /_fake/disputes/{id}/appeal", posted(func(r *http.Request, in struct{}) (any, error) {
+		return in, f.AppealDispute(r.PathValue("id"))
+	}))
 	handle("POST /_fake/accounts", posted(func(_ *http.Request, in accountForm) (any, error) {
 		return in, f.Connect(in.ID, in.Platform)
 	}))

@@ -2,6 +2,8 @@ package stripefake_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -99,6 +101,28 @@ func TestDisputes(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.expect(l.get("disputes/"+id), "reason=duplicate", "status=won")
+	a = made("pm_card_createDispute")
+	if err := l.fake.AppealDispute(a.id()); err == nil {
+		t.Error("a dispute that is not lost was appealed")
+	}
+	l.must(l.post("disputes/" + a.id() + "/close"))
+	for _, status := range []string{"appeal_needs_response", "appeal_under_review"} {
+		if err := l.fake.AppealDispute(a.id()); err != nil {
+			t.Fatal(err)
+		}
+		l.expect(l.get("disputes/"+a.id()), "status=lost") // the specification's version knows no appeal
+		shown := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/v1/disputes/"+a.id(), nil)
+		r.Header.Set("Authorization", "Bearer sk_test_duesday")
+		r.Header.Set("Stripe-Version", "2026-10-28.endive")
+		if l.fake.ServeHTTP(shown, r); !strings.Contains(shown.Body.String(), `"status": "`+status+`"`) {
+			t.Errorf("got %s, want the status %s", shown.Body, status)
+		}
+	}
+	if err := l.fake.CloseDispute(a.id(), "won"); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.get("disputes/"+a.id()), "status=won")
 	if _, err := l.fake.Dispute(l.intent(), ""); err == nil {
 		t.Error("a payment intent without a charge was disputed")
 	}

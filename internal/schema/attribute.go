@@ -195,5 +195,6 @@ func Names() []string {
 		RequestedDate, TakenDate,
 		Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate,
 		TrackedToldType, TrackedTwin, "thin",
+		TrackedDue, TrackedCancelAt, TrackedPrice, TrackedQuantity,
 	}
 }

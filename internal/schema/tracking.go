@@ -60,6 +60,10 @@ const (
 	TrackedToldType     = "told_type" // of a thin event: its type in Stripe's words, such as v1.invoice.paid
 	TrackedTwin         = "twin"      // of an event: the same change in the other form, thin or snapshot
 	TrackedPolled       = "polled"
+	TrackedDue          = "evidence_due" // of a dispute
+	TrackedCancelAt     = "cancel_at"    // of a subscription
+	TrackedPrice        = "price"
+	TrackedQuantity     = "quantity"
 
 	// Of the maps within.
 	EffectState      = "state"

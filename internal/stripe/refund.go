@@ -151,6 +151,8 @@ func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error)
 	}
 	r.State = cmp.Or(map[sdk.DisputeStatus]billing.ReversalState{
 		sdk.DisputeStatusWon: billing.ReversalFailed, sdk.DisputeStatusLost: billing.ReversalSucceeded,
+		// the customer keeps the money until the appeal is won
+		"appeal_needs_response": billing.ReversalSucceeded, "appeal_under_review": billing.ReversalSucceeded,
 		// no money was claimed in the end
 		sdk.DisputeStatusWarningClosed: billing.ReversalCanceled, "prevented": billing.ReversalCanceled,
 		sdk.DisputeStatusWarningNeedsResponse: billing.ReversalInquiry,

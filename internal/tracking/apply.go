@@ -23,7 +23,7 @@ type application struct {
 	changed      struct{ purchase, payment, subscription bool }
 
 	asked   []Action
-	refresh string // sub_… whose state has to be fetched
+	refresh string // what has to be fetched: sub_…, or the dispute pi_…/du_…
 }
 
 // A source says where an object comes from, and how far it may decide.
@@ -32,7 +32,7 @@ type source struct {
 	merchant string // its owner
 	event    string // evt_… of the object; "" if it was fetched
 	force    bool   // decide even if Stripe does not tell how a schedule ended
-	fresh    bool   // the subscription was fetched after its row had been read
+	fresh    bool   // the object was fetched after the row had been read
 }
 
 // A need is the error of an object whose decision needs another one from Stripe.

@@ -287,6 +287,9 @@ func (v *view) outcome() (payments, subscriptions []string) {
 		if s.Has(schema.TrackedSchedule) {
 			text += " scheduled"
 		}
+		if s.Has(schema.TrackedCancelAt) && s.Str(schema.TrackedStatus) == "active" {
+			text += ", to be cancelled"
+		}
 		subscriptions = append(subscriptions, text)
 	}
 	slices.Sort(payments)

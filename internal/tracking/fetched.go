@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/duesday/duesday/internal/store"
 )
@@ -25,6 +26,11 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 	for _, o := range objects {
 		o.Fetched = true
 		err := store.Retry(ctx, o.Kind+" "+o.ID, func() error {
+			if o.Kind == KindDispute { // it never makes its payment known: most disputes are about other payments
+				if _, err := s.Payment(ctx, at, o.Payment); err != nil {
+					return ignoreNotFound(err)
+				}
+			}
 			a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant}, o)
 			if err != nil {
 				return err
@@ -108,21 +114,34 @@ func (s *Service) fetch(ctx context.Context, at string, n need) (Object, error) 
 	return o, err
 }
 
-// refreshSubscription fetches a subscription whose state its events cannot tell. The answer counts
-// only if nothing was told of the subscription meanwhile, which may be newer.
-func (s *Service) refreshSubscription(ctx context.Context, at, id string, force bool) error {
+// refresh fetches a subscription (sub_…), or a payment's dispute (pi_…/du_…), whose state its events cannot
+// tell. The answer counts only if no event about the row was applied meanwhile, because that may be newer.
+func (s *Service) refresh(ctx context.Context, at, id string, force bool) error {
 	merchant, err := s.merchantOf(ctx, at)
 	if err != nil {
 		return err
 	}
-	return store.Retry(ctx, "subscription "+id, func() error {
-		row, err := s.Subscription(ctx, at, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
+	n := need{kind: KindSubscription, id: id}
+	payment, dispute, ofDispute := strings.Cut(id, "/")
+	if ofDispute {
+		n = need{kind: KindDispute, id: dispute}
+	}
+	return store.Retry(ctx, n.kind+" "+n.id, func() error {
+		var before int64
+		if ofDispute {
+			p, err := s.Payment(ctx, at, payment)
+			if err != nil {
+				return ignoreNotFound(err)
+			}
+			before = p.version
+		} else {
+			sub, err := s.Subscription(ctx, at, id)
+			if err != nil {
+				return ignoreNotFound(err)
+			}
+			before = sub.version
 		}
-		o, err := s.fetch(ctx, at, need{kind: KindSubscription, id: id})
+		o, err := s.fetch(ctx, at, n)
 		if err != nil {
 			return err
 		}
@@ -130,12 +149,19 @@ func (s *Service) refreshSubscription(ctx context.Context, at, id string, force 
 		if err != nil {
 			return err
 		}
-		if sub := a.subscription; sub == nil || sub.version != row.version {
-			return fmt.Errorf("%w: it was told of meanwhile", store.ErrConflict)
+		if a.subscription != nil && a.subscription.version == before || a.payment != nil && a.payment.version == before {
+			_, err = a.commit(ctx)
+			return err
 		}
-		_, err = a.commit(ctx)
-		return err
+		return fmt.Errorf("%w: an event about it was applied meanwhile", store.ErrConflict)
 	})
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // A thin event names an object and does not contain it (docs/design.md, The event protocol). A

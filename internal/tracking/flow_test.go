@@ -240,6 +240,23 @@ func dispute(verdict string) func(*shop, *tracking.Created) {
 	}
 }
 
+// ends sets whether Stripe cancels the subscription at the end of its period.
+func ends(yes string) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		s.post("subscriptions/"+subscription(s, c), "cancel_at_period_end="+yes)
+	}
+}
+
+// appeal takes the lost dispute of the payment through an appeal.
+func appeal(verdict string) func(*shop, *tracking.Created) {
+	return func(s *shop, c *tracking.Created) {
+		id := s.do("GET", "disputes", "payment_intent="+payment(s, c))["data"].([]any)[0].(map[string]any)["id"].(string)
+		s.must(s.fake.AppealDispute(id))
+		s.must(s.fake.AppealDispute(id))
+		s.must(s.fake.CloseDispute(id, verdict))
+	}
+}
+
 const day = 24 * time.Hour
 
 // second makes another subscription of the same purchase, by hand.

@@ -18,7 +18,7 @@ import (
 const (
 	pendingEvent    = "event"    // an event undecided so far
 	pendingCharge   = "charge"   // an event about a payment intent of billing's
-	pendingRefresh  = "refresh"  // <account>/<subscription>: its state has to be fetched
+	pendingRefresh  = "refresh"  // <account>/<subscription> or <account>/<payment>/<dispute>: its state has to be fetched
 	pendingPurchase = "purchase" // a purchase was begun: its objects have to be fetched
 	pendingEndedBy  = "ended-by" // Options.EndedBy was changed: subscriptions are looked at
 	pendingRelease  = "release"  // a Stripe account was registered: its quarantined events are released
@@ -71,8 +71,8 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 		}
 		return err
 	case pendingRefresh:
-		at, sub, _ := strings.Cut(id, "/")
-		err := s.refreshSubscription(ctx, at, sub, by == forced)
+		at, of, _ := strings.Cut(id, "/")
+		err := s.refresh(ctx, at, of, by == forced)
 		if errors.Is(err, ErrGone) || errors.Is(err, ErrUnregistered) {
 			return nil
 		}

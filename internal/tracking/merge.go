@@ -3,6 +3,7 @@ package tracking
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,9 +21,14 @@ var (
 	paymentRank = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
 	refundRank  = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
 	disputeRank = map[string]int{"warning_needs_response": 1, "warning_under_review": 2, "needs_response": 3,
-		"under_review": 4, "warning_closed": 5, "prevented": 6, "charge_refunded": 7, "won": 8, "lost": 9}
+		"under_review": 4, "warning_closed": 5, "prevented": 6, "charge_refunded": 7, "won": verdictRank, "lost": verdictRank,
+		"appeal_needs_response": verdictRank, "appeal_under_review": verdictRank}
 	scheduleRank = map[string]int{"not_started": 1, "active": 2, "released": 3, "completed": 4, "canceled": 5}
 )
+
+// verdictRank is the rank of a dispute that was decided at least once. A lost dispute can be appealed, and then
+// won or lost again, so events cannot tell which of these words is the last one.
+const verdictRank = 8
 
 // paymentStatus is the status of a payment intent: the table in docs/design.md.
 func paymentStatus(o Object) PaymentStatus {
@@ -35,24 +41,46 @@ func paymentStatus(o Object) PaymentStatus {
 	return PaymentNew
 }
 
-// mergePayment merges an object of the payment, and returns the changes in words for people.
-func mergePayment(p *Payment, o Object) (changes []string) {
+// mergePayment merges an object of the payment, and returns the changes in words for people. ask reports that the
+// object is a dispute whose last word is unknown and has to be fetched. fresh says that the object was fetched
+// after the payment was read, so it is the last word.
+func mergePayment(p *Payment, o Object, fresh bool) (changes []string, ask bool) {
 	switch o.Kind {
 	case KindPayment:
 		changes = mergeIntent(p, o)
 	case KindCharge, KindRefund:
 		changes = mergeRefunds(p, o)
 	case KindDispute:
-		d := p.Disputes[o.ID]
-		if disputeRank[o.Status] > disputeRank[d.Status] || d.ID == "" {
-			if p.Disputes == nil {
-				p.Disputes = map[string]Dispute{}
-			}
-			p.Disputes[o.ID] = Dispute{ID: o.ID, Amount: o.Amount, Status: o.Status}
-			changes = append(changes, "dispute "+o.ID+" "+o.Status)
-		}
+		changes, ask = mergeDispute(p, o, fresh)
 	}
-	return append(changes, mergeLinks(p, o)...)
+	return append(changes, mergeLinks(p, o)...), ask
+}
+
+func mergeDispute(p *Payment, o Object, fresh bool) (changes []string, ask bool) {
+	d, there := p.Disputes[o.ID]
+	before, rank, had := d, disputeRank[o.Status], disputeRank[d.Status]
+	if d.ID = o.ID; !there || rank > had || fresh && o.Status != "" {
+		d.Amount, d.Status = o.Amount, o.Status
+	}
+	if o.Due.After(d.Due) {
+		d.Due = o.Due
+	}
+	switch {
+	case d.Status != before.Status || !there:
+		changes = []string{"dispute " + o.ID + " " + d.Status}
+	case !d.Due.Equal(before.Due):
+		changes = []string{"dispute " + o.ID + ": evidence is due by " + d.Due.Format(time.RFC3339)}
+	case d != before:
+		changes = []string{"dispute " + o.ID + " changed its amount"}
+	}
+	if len(changes) > 0 {
+		p.Disputes = maps.Clone(p.Disputes)
+		if p.Disputes == nil {
+			p.Disputes = map[string]Dispute{}
+		}
+		p.Disputes[o.ID] = d
+	}
+	return changes, !fresh && rank == verdictRank && had == verdictRank && o.Status != d.Status
 }
 
 func mergeIntent(p *Payment, o Object) (changes []string) {
@@ -162,7 +190,8 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		s.over = s.over || ended(o.Status)
 		s.expired = s.expired || o.Status == "incomplete_expired"
 		s.Schedule = cmp.Or(s.Schedule, o.Schedule)
-		ask = detail(s, o, r.fresh)
+		ask = terms(s, o, r.fresh)
+		ask = detail(s, o, r.fresh) || ask
 		ends := slices.Contains(r.endedBy, o.Status)
 		s.soft = s.soft || r.fresh && ends
 		unconfirmed := ends && !s.soft && !ended(s.Detail) // an end told by an event, and not yet fetched
@@ -186,10 +215,25 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		changes = append(changes, "ended: "+string(s.Ending))
 	case s.Detail != before.Detail:
 		changes = append(changes, "at Stripe: "+s.Detail)
+	case s.Terms != before.Terms:
+		changes = append(changes, s.Terms.text())
 	case s.Schedule != before.Schedule || s.scheduleStatus != before.scheduleStatus:
 		changes = append(changes, "schedule "+s.Schedule+" "+s.scheduleStatus)
 	}
 	return changes, false, ask
+}
+
+// terms merges the subscription's terms, and reports whether they have to be fetched: those of the first event and of
+// a fresh answer are believed, but the order of the others is unknown.
+func terms(s *Subscription, o Object, fresh bool) (ask bool) {
+	switch {
+	case o.Terms == s.Terms || o.Terms == Terms{}:
+	case fresh || s.Detail == "":
+		s.Terms = o.Terms
+	default:
+		return !ended(s.Detail)
+	}
+	return false
 }
 
 // detail merges Stripe's word for the state, and reports whether it has to be fetched. A word just

@@ -35,7 +35,7 @@ func TestMerge_Table(t *testing.T) {
 		table.group(fmt.Sprint("payment ", i), func(told func(...any)) {
 			for _, o := range paymentObjects() {
 				p := at()
-				changes := mergePayment(&p, o)
+				changes, _ := mergePayment(&p, o, false)
 				told(p.Status, p.Codes, p.Amount, p.Currency, p.Invoice, p.Subscription, p.Created, p.Refunded, p.Refunds,
 					p.Disputes, p.told, changes)
 			}

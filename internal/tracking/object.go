@@ -3,6 +3,7 @@ package tracking
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
@@ -53,9 +54,30 @@ type Object struct {
 	// subscription, and not paid yet.
 	Attached bool `json:"-"`
 
+	// Terms, of a subscription, are zero if they are not told.
+	Terms Terms `json:"terms,omitzero"`
+	// Due, of a dispute, is when evidence is due.
+	Due time.Time `json:"due,omitzero"`
+
 	Refunded int64    `json:"refunded,omitempty"` // of a charge: minor units, all refunds so far
 	Refunds  []Refund `json:"refunds,omitempty"`  // of a charge or refund: those listed in it
 	Tag      Tag      `json:"tag,omitzero"`       // our own metadata, of the object or of its owner
+}
+
+// Terms say what a subscription is for, and until when.
+type Terms struct {
+	Price    string    `json:"price,omitempty"` // price_… (or plan_…) of its first item
+	Quantity int64     `json:"quantity,omitempty"`
+	CancelAt time.Time `json:"cancel_at,omitzero"` // when Stripe will cancel it; zero: it goes on
+}
+
+// text describes the terms for people.
+func (t Terms) text() string {
+	s := fmt.Sprintf("%d of %s", t.Quantity, t.Price)
+	if !t.CancelAt.IsZero() {
+		s += ", cancelled at " + t.CancelAt.Format(time.RFC3339)
+	}
+	return s
 }
 
 // A Refund is one refund of a payment.
@@ -69,7 +91,10 @@ type Refund struct {
 type Dispute struct {
 	ID     string `json:"id"`
 	Amount int64  `json:"amount"` // minor units
-	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…
+	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…, appeal_…
+
+	// Due is when Stripe must have the evidence, or that of the appeal; zero if Stripe has named no time.
+	Due time.Time `json:"evidence_due,omitzero"`
 }
 
 // The metadata of a purchase's objects at Stripe. Billing's intents have MetaInstallation, too.

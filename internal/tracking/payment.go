@@ -64,6 +64,7 @@ func (p *Payment) fields(c *codec) {
 	parts(c, schema.TrackedDisputes, &p.Disputes, func(c *codec, id string, d *Dispute) {
 		d.ID = id
 		c.amount(&d.Amount, &d.Status)
+		c.time(schema.TrackedDue, &d.Due)
 	})
 	c.history(&p.History)
 }
@@ -115,9 +116,11 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 		}
 	}
 	p, before := a.payment, a.payment.Status
-	changes := mergePayment(p, o)
+	changes, ask := mergePayment(p, o, a.fresh)
 	a.note(&p.History, changes)
-	a.changed.payment = a.changed.payment || len(changes) > 0
+	if a.changed.payment = a.changed.payment || len(changes) > 0 || ask; ask {
+		a.refresh = p.ID + "/" + o.ID
+	}
 	settled := o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment
 	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.changed.payment)
 	// The payment of a subscription's invoice fulfils nothing: the subscription does.

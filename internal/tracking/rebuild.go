@@ -198,7 +198,7 @@ func (f *folded) add(t told) {
 		f.payment = &Payment{ID: t.ID, Status: PaymentNew}
 	}
 	f.whole = f.whole || t.Type == "payment_intent.created"
-	mergePayment(f.payment, o)
+	mergePayment(f.payment, o, false)
 }
 
 func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {

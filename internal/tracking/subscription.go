@@ -26,6 +26,7 @@ type Subscription struct {
 	Detail        string             `json:"stripe_status,omitempty"` // Stripe's word for it: past_due, unpaid, …
 	Ending        Ending             `json:"ending,omitempty"`        // of a terminated one
 	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_…
+	Terms         Terms              `json:"terms,omitzero"`
 	History       []Change           `json:"history,omitempty"`
 
 	progress
@@ -42,9 +43,9 @@ type progress struct {
 	asking         bool   // its Detail is being asked for
 }
 
-// differs reports whether the two differ in a hidden part.
+// differs reports whether the two differ in a part that decides no status.
 func (s *Subscription) differs(t *Subscription) bool {
-	return s.Schedule != t.Schedule || s.progress != t.progress
+	return s.Schedule != t.Schedule || s.Terms != t.Terms || s.progress != t.progress
 }
 
 // A SubscriptionStatus is where a subscription stands. Terminated absorbs.
@@ -81,6 +82,9 @@ func (s *Subscription) fields(c *codec) {
 	c.flag(schema.TrackedSoft, &s.soft)
 	c.flag(schema.TrackedActivated, &s.activated)
 	c.flag(schema.TrackedAsking, &s.asking)
+	text(c, schema.TrackedPrice, &s.Terms.Price)
+	number(c, schema.TrackedQuantity, &s.Terms.Quantity)
+	c.time(schema.TrackedCancelAt, &s.Terms.CancelAt)
 	c.history(&s.History)
 }
 

@@ -27,7 +27,7 @@ func DecodeObject(raw []byte) (tracking.Object, error) {
 // A wire holds the members in use of an object of any kind: the kind need not come first.
 type wire struct {
 	kind, id, status, reason, currency string
-	created                            time.Time
+	created, due                       time.Time
 	amount, refunded                   int64
 	tag, detailsTag                    tracking.Tag // detailsTag: of the subscription, as an invoice repeats it
 
@@ -42,6 +42,7 @@ type wire struct {
 	inner    string // the payment intent in the member payment, of an invoice payment
 	parent   string // the subscription in parent.subscription_details
 	refunds  []tracking.Refund
+	terms    tracking.Terms
 }
 
 // readWire takes the next value, an object of Stripe's.
@@ -103,6 +104,14 @@ func (w *wire) readLink(r *jsonReader, name []byte) {
 		w.paidBy, w.own = readPayments(r)
 	case "refunds":
 		w.refunds = readRefunds(r)
+	case "items":
+		readItems(r, &w.terms)
+	case "cancel_at":
+		w.terms.CancelAt = r.instant()
+	case "evidence_details":
+		for range r.member("due_by") {
+			w.due = r.instant()
+		}
 	case "subscription_details":
 		_, tag := readDetails(r)
 		w.detailsTag = cmp.Or(tag, w.detailsTag)
@@ -123,7 +132,7 @@ func (w *wire) object() tracking.Object {
 			o.Code = w.code
 		}
 	case tracking.KindSubscription:
-		o.Subscription, o.Schedule, o.Customer, o.Code = w.id, w.schedule, w.customer, w.canceled
+		o.Subscription, o.Schedule, o.Customer, o.Code, o.Terms = w.id, w.schedule, w.customer, w.canceled, w.terms
 	case tracking.KindSchedule:
 		o.Schedule, o.Subscription, o.Customer = w.id, cmp.Or(w.subscription, w.released), w.customer
 	case tracking.KindInvoice:
@@ -143,7 +152,7 @@ func (w *wire) object() tracking.Object {
 			o.Refunds = []tracking.Refund{{ID: w.id, Amount: w.amount, Status: w.status}}
 		}
 	case tracking.KindDispute:
-		o.Payment, o.Amount, o.Currency, o.Code = w.payment, w.amount, w.currency, w.reason
+		o.Payment, o.Amount, o.Currency, o.Code, o.Due = w.payment, w.amount, w.currency, w.reason, w.due
 	}
 	return o
 }

@@ -83,6 +83,27 @@ func readRefunds(r *jsonReader) (list []tracking.Refund) {
 	return list
 }
 
+// readItems takes a subscription's list of items: the first one's price, or plan of old versions, and its quantity.
+func readItems(r *jsonReader, t *tracking.Terms) {
+	for range r.member("data") {
+		first := true
+		for range r.elements() {
+			if !first {
+				continue
+			}
+			first = false
+			for name := range r.members() {
+				switch string(name) {
+				case "price", "plan":
+					t.Price = cmp.Or(r.link(), t.Price)
+				case "quantity":
+					t.Quantity = r.number()
+				}
+			}
+		}
+	}
+}
+
 // readDetails takes an invoice's copy of facts about its subscription.
 func readDetails(r *jsonReader) (subscription string, tag tracking.Tag) {
 	for name := range r.members() {

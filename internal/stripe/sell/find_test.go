@@ -270,7 +270,8 @@ func TestFinder_Attached(t *testing.T) {
 		if err != nil || o.Invoice != "in_1" || o.Attached != tt.want {
 			t.Errorf("%s of %s: got %+v, %v", tt.link, tt.invoice, o, err)
 		}
-		listed := apitest.NewScript(t, apitest.List(false), apitest.List(false), apitest.List(false, link), apitest.List(false, intent))
+		listed := apitest.NewScript(t, apitest.List(false), apitest.List(false), apitest.List(false, link), apitest.List(false, intent),
+			apitest.List(false))
 		if err := scripted(t, listed).ListObjects(t.Context(), "acct_1", apitest.Now, func(o tracking.Object) error {
 			if o.Attached != tt.want {
 				t.Errorf("%s of %s, listed: got %+v", tt.link, tt.invoice, o)

@@ -237,13 +237,15 @@ func TestListObjects_Asks(t *testing.T) {
 				"object": "invoice", "id": "in_1",
 				"parent": apitest.Fields{"subscription_details": apitest.Fields{"subscription": "sub_1"}}}})),
 		apitest.List(false, apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_1", "status": "succeeded"}),
-			apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_2"})))
+			apitest.Object(apitest.Fields{"object": "payment_intent", "id": "pi_2"})),
+		apitest.List(false, apitest.Object(apitest.Fields{"object": "dispute", "id": "du_1", "status": "won"})))
 	var got []string
 	err := scripted(t, s).ListObjects(t.Context(), "", time.Unix(9000, 0), func(o tracking.Object) error {
 		got = append(got, strings.Join([]string{o.ID, o.Invoice, o.Subscription, o.Tag.Purchase}, " "))
 		return nil
 	})
-	if want := []string{"sub_1  sub_1 " + testPurchase, "pi_1 in_1 sub_1 " + testPurchase, "pi_2   "}; err != nil ||
+	if want := []string{"sub_1  sub_1 " + testPurchase, "pi_1 in_1 sub_1 " + testPurchase, "pi_2   ",
+		"du_1   "}; err != nil ||
 		strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}

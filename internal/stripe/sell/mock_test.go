@@ -100,7 +100,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 	}
 	for _, want := range []string{"GET /v1/payment_intents/{id}", "GET /v1/invoice_payments", "GET /v1/subscriptions/{id}",
 		"GET /v1/subscription_schedules/{id}", "GET /v1/account",
-		"GET /v1/charges/{id}", "GET /v1/refunds/{id}", "GET /v1/disputes/{id}",
+		"GET /v1/charges/{id}", "GET /v1/refunds/{id}", "GET /v1/disputes/{id}", "GET /v1/disputes",
 		"GET /v1/events", "GET /v1/subscriptions", "GET /v1/subscription_schedules", "GET /v1/payment_intents",
 		"GET /v1/customers", "GET /v1/invoices", "GET /v1/invoices/{id}",
 		"GET /v1/payment_methods/{id}", "GET /v1/prices/{id}", "POST /v1/payment_intents", "POST /v1/customers",

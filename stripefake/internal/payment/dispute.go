@@ -93,11 +93,27 @@ func (c Call) CloseDispute(o object, status string) error {
 	return nil
 }
 
+// AppealDispute appeals a lost dispute, or submits the appeal that was begun.
+func (c Call) AppealDispute(o object) error {
+	after := o.Clone()
+	switch o.Str("status") {
+	case "lost":
+		after["status"] = "appeal_needs_response"
+		after.Sub("evidence_details")["due_by"] = c.TimeOf(c.Space.Get("charge", o.Str("charge")).Str("customer")) + evidenceTime
+	case "appeal_needs_response":
+		after["status"] = "appeal_under_review"
+	default:
+		return shape.Invalid("", "dispute", "This dispute is "+o.Str("status")+": only a lost one can be appealed.")
+	}
+	c.Change("charge.dispute.updated", o, after)
+	return nil
+}
+
 func alreadyClosed() error { return shape.Invalid("", "dispute", "This dispute is already closed.") }
 
 // updateDispute takes evidence. The text winning_evidence or losing_evidence decides the dispute.
 func (c Call) updateDispute(o object) (object, error) {
-	if c.Form.Has("evidence") && isClosed(o) {
+	if c.Form.Has("evidence") && (isClosed(o) || strings.HasPrefix(o.Str("status"), "appeal_")) {
 		return nil, alreadyClosed()
 	}
 	after := o.Clone()

@@ -15,6 +15,7 @@ const (
 	Basil        = "2025-03-31" // untied invoices from payment intents, and moved periods and prices
 	Clover       = "2025-09-30" // moved coupons; from here on objects are shown as they are kept
 	Endive       = "2026-09-30" // took payment_method_types from requests, and texts from billing_cycle_anchor
+	appeals      = "2026-10-28" // named the appeal of a dispute
 )
 
 // sinceEndive are the members that objects have had since, all of them null.
@@ -59,6 +60,9 @@ func toEndive(o Object) {
 func Reshape(o Object, version string) {
 	if version >= Endive {
 		toEndive(o)
+	}
+	if version < appeals && o.Str("object") == "dispute" && strings.HasPrefix(o.Str("status"), "appeal_") {
+		o["status"] = "lost" // assumed: no document says what these versions show
 	}
 	if version >= Clover || o.Str("object") == "" {
 		return
