@@ -85,7 +85,7 @@ func TestExport_ImportedReceiptHasNoPeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCLI(t)
-	c.must("import", model)
+	c.run("import", model, "--overdue", "charge")
 	c.must("run", "payments", "--date", "2023-06-28") // beside it stands period 0, which is known
 	known := 0
 	for line := range strings.Lines(c.must("export", "receipts", "--format", "jsonl")) {

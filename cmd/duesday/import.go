@@ -22,6 +22,9 @@ func (p *program) importCommand() *cobra.Command {
 	c := leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.update, "update", false, "change stored subscriptions and accounts where the file differs")
+	m.overdue = choiceFlag(overdueCharge, overdueSkip)
+	c.Flags().Var(&m.overdue, "overdue", "what to do with rows that have more than one period due: charge all of them, "+
+		"or skip those that have passed")
 	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and say what an import would do; write nothing")
 	c.Flags().StringVar(&m.options.PaymentMethod, "payment-method", "",
 		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
@@ -32,12 +35,19 @@ func (p *program) importCommand() *cobra.Command {
 	return c
 }
 
+// What --overdue says.
+const (
+	overdueCharge = "charge"
+	overdueSkip   = "skip"
+)
+
 // An importer is one import under way.
 type importer struct {
 	p       *program
 	skipBad bool
 	update  bool
 	dryRun  bool
+	overdue valueFlag[string]
 	workers int
 	options book.Options
 	name    string // of the file
@@ -64,6 +74,7 @@ type importSummary struct {
 	updated                                int
 	ended                                  int // there already, and cancelled or completed
 	bad                                    int
+	overdue                                int    // new, with more than one period due; bad without --overdue
 	shards                                 int    // per date, of the store that the import has made; else 0
 	rejected                               string // the file of the rejected rows
 }
@@ -86,7 +97,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return errors.Join(err, m.list.end(object{"file", name, "rows", s.rows, "imported", s.created,
 			"created", s.created, "existing", s.existing, "due", s.due, "receipts", s.receipts, "rejected_rows", s.bad,
 			"rejected_file?", s.rejected, "shards?", s.shards, "differing?", s.differing, "updated?", s.updated,
-			"ended?", s.ended, "notes?", m.viewNotes(), "dry_run?", m.dryRun, "elapsed_ms", elapsed.Milliseconds()}))
+			"ended?", s.ended, "overdue?", s.overdue, "notes?", m.viewNotes(), "dry_run?", m.dryRun, "elapsed_ms", elapsed.Milliseconds()}))
 	}
 	if m.shown != nil {
 		m.shown.flush()
@@ -109,6 +120,8 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
 		"  updated", positive(s.updated), "  differing", noted(s.differing, differing),
 		"  ended", noted(s.ended, "there already, and canceled or completed: not charged"),
+		"  overdue", noted(s.overdue, map[string]string{overdueCharge: "each with more than one period to be charged",
+			overdueSkip: "their passed periods are skipped"}[m.overdue.value]),
 		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
 		"  rejected", noted(s.bad, rejected),
 		"  shards per date", noted(s.shards, "of the new store; store create --shards makes more, store copy changes them"))
@@ -175,8 +188,12 @@ func (m *importer) do(ctx context.Context) (err error) {
 	case fatal:
 		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
 	case refused:
-		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad",
-			m.sum.bad, m.sum.rows)
+		overdue := ""
+		if m.overdue.value == "" && m.sum.overdue > 0 {
+			overdue = "; for " + plural(m.sum.overdue, "overdue row") + " add --overdue charge or --overdue skip"
+		}
+		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad%s",
+			m.sum.bad, m.sum.rows, overdue)
 	}
 	if s == nil {
 		if s, err = m.p.open(ctx, need{create: true}); err != nil {

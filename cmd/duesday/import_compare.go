@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -21,6 +22,7 @@ type verdict struct {
 	differs []billing.Difference
 	terms   billing.Change        // to make by --update
 	account billing.AccountChange // to make by --update
+	overdue int                   // periods, of a new one with more than one
 	warning string
 }
 
@@ -42,6 +44,9 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 	given func(string) bool) *billing.FieldError {
 	m.row = verdict{warning: m.unknownMethod(n.Method)}
 	if !m.looks {
+		if sub, err := n.Build(m.p.now(), 1); err == nil { // else the book names it
+			return m.judgeOverdue(&n, sub)
+		}
 		return nil
 	}
 	a, err := s.engine.Account(ctx, n.Account)
@@ -63,6 +68,9 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 		return field
 	case !row.exists:
 		row.due = s.engine.IsDue(sub)
+		if field := m.judgeOverdue(&n, sub); field != nil {
+			return field
+		}
 	case sub.Over():
 		row.ended = true
 		return nil
@@ -81,6 +89,32 @@ func (m *importer) judge(ctx context.Context, s *session, n billing.NewSubscript
 			row.account.TimeZone = &n.TimeZone
 		}
 	}
+	return nil
+}
+
+// judgeOverdue refuses a new subscription with several periods due, or notes what becomes of them.
+func (m *importer) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscription) *billing.FieldError {
+	today := billing.TodayIn(sub.TimeZone, m.p.now())
+	due, next := sub.Overdue(today)
+	if m.row.overdue = due; due == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%d periods are due from %s on", due, sub.Anchor)
+	switch m.overdue.value {
+	case overdueCharge:
+		text += ": runs charge them"
+	case overdueSkip:
+		m.row.due = m.row.due && next == today
+		text += ": those that have passed are skipped, and the first payment is due on " + next.String()
+	default:
+		column := "next_payment_date"
+		if n.NextPayment.IsZero() {
+			column = "start_date"
+		}
+		return &billing.FieldError{Field: column, Problem: text + ", and one run could charge several: --overdue charge " +
+			"accepts that, --overdue skip begins on " + next.String()}
+	}
+	m.row.warning = strings.TrimPrefix(m.row.warning+"; "+text, "; ")
 	return nil
 }
 

@@ -112,6 +112,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 		b.updates = append(b.updates, rowUpdate{rec.Line, rec.Subscription, l.m.row})
 	}
 	if !l.m.row.exists {
+		rec.Subscription.SkipOverdue = l.m.overdue.value == overdueSkip
 		b.created = append(b.created, *rec.Subscription)
 	}
 	return nil
@@ -237,6 +238,9 @@ func (m *importer) check(ctx context.Context, s *session) (fatal bool, err error
 		field := m.judge(ctx, s, sub, given)
 		if field != nil {
 			m.refused[n] = field
+		}
+		if m.row.overdue > 0 {
+			m.sum.overdue++
 		}
 		return field
 	}

@@ -50,7 +50,8 @@ func TestReport(t *testing.T) {
 func TestReport_ArrearsOfAnImport(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date\n"+
-		"1,a@example.com,1,news,10.00,EUR,5,pm_card_visa,2025-11-05\n2,b@example.com,1,news,1000,JPY,5,pm_card_visa,2026-02-05\n"))
+		"1,a@example.com,1,news,10.00,EUR,5,pm_card_visa,2025-11-05\n2,b@example.com,1,news,1000,JPY,5,pm_card_visa,2026-02-05\n"),
+		"--overdue", "charge")
 	contains(t, c.must("report"), "outstanding of earlier months: €40.00\noutstanding of earlier months: ¥1,000\n")
 	equal(t, "json", c.object(exitDone, "report")["outstanding_before"], map[string]any{"EUR": "40.00", "JPY": "1000"})
 	contains(t, c.run("report", "--csv").errors, "€40.00 more is outstanding")
@@ -64,7 +65,7 @@ func TestReport_DayOfAManualPayment(t *testing.T) {
 		c := newCLI(t)
 		c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,time_zone,start_date\n"+
 			"1,a@example.com,1,news,1.00,EUR,5,UTC,2026-01-05\n2,b@example.com,1,news,20.00,EUR,5,Asia/Tokyo,2026-01-05\n"+
-			"3,c@example.com,1,news,300.00,EUR,5,America/New_York,2026-01-05\n"))
+			"3,c@example.com,1,news,300.00,EUR,5,America/New_York,2026-01-05\n"), "--overdue", "charge")
 		c.must("settings", "set", "time-zone="+zone)
 		for _, account := range []string{"1", "2", "3"} {
 			c.must("receipt", "create", account+"/1", "--period", "0", "--date", "2026-03-01")

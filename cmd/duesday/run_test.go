@@ -209,7 +209,7 @@ func TestRun_SeedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCLI(t)
-	o := c.object(exitDone, "import", model)
+	o := c.object(exitDone, "import", model, "--overdue", "charge")
 	equal(t, "import", members(o, "created", "existing", "due", "receipts", "rejected"), []any{1, 0, 1, 1, []any{}})
 	o = c.object(exitDone, "import", model)
 	equal(t, "import again", members(o, "created", "existing", "due", "receipts"), []any{0, 1, 0, 0})

@@ -32,7 +32,7 @@ func TestSchema_ImportsBack(t *testing.T) {
 		if file == seed {
 			rows = 2
 		}
-		o := c.object(exitDone, "import", file, "--store", store)
+		o := c.object(exitDone, "import", file, "--store", store, "--overdue", "charge")
 		equal(t, file, members(o, "rows", "created", "receipts", "rejected_rows"), []any{rows, 1, 1, 0})
 		for _, what := range []string{"subscriptions", "receipts"} {
 			exported[file] += c.must("export", what, "--store", store)

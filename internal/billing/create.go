@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -105,15 +106,18 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 	return e.build(&n)
 }
 
-// build returns the subscription to be stored. LastPaymentDate and LastReminderDate are there from
-// the start: an item without them would be in no index and would never be charged.
 func (e *Records) build(n *NewSubscription) (*Subscription, error) {
-	now := e.Now()
+	return n.Build(e.Now(), e.Opened.Shards)
+}
+
+// Build returns the subscription to be stored. LastPaymentDate and LastReminderDate are there from
+// the start: an item without them would be in no index and would never be charged.
+func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error) {
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, SKU: n.SKU, Email: n.Email,
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
 		Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
 		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,
-		Shards: e.Opened.Shards}
+		Shards: shards}
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
 	today := TodayIn(n.TimeZone, now)
 	start := cmp.Or(n.Start, today).AddDays(n.TrialDays)
@@ -134,13 +138,35 @@ func (e *Records) build(n *NewSubscription) (*Subscription, error) {
 	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
 		return nil, Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
 	}
+	reminder := n.NextReminder
+	if due, next := s.Overdue(today); due > 0 && n.SkipOverdue {
+		s.Anchor, s.TrialEnds, reminder = next, civil.Date{}, civil.Date{}
+	}
 	s.Reschedule(s.Anchor, today)
 	s.NextPayment = s.Anchor // also in the past: the low watermark makes the walk find it
 	if s.ReminderDays > 0 && !s.Anchor.After(today) {
 		s.NextReminder = s.Anchor.AddDays(-s.ReminderDays) // for a run on a business day before it
 	}
-	s.NextReminder = cmp.Or(n.NextReminder, s.NextReminder)
+	s.NextReminder = cmp.Or(reminder, s.NextReminder)
 	return s, nil
+}
+
+// Overdue returns how many periods of a new subscription are due, if more than one is, and the first
+// due date that has not passed. A payment run would charge several of them at once.
+func (s *Subscription) Overdue(today civil.Date) (due int, next civil.Date) {
+	for n := 0; next.Before(today); n++ {
+		var err error
+		if next, err = s.Schedule().Due(n); err != nil {
+			return 0, next
+		}
+		if !next.After(today) {
+			due++
+		}
+	}
+	if due == 1 {
+		due = 0
+	}
+	return due, next
 }
 
 // An ImportCount counts the subscriptions of a batch.

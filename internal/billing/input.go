@@ -36,6 +36,7 @@ type NewSubscription struct {
 	TrialDays    int            // free from Start on; the first due date without a PaymentDay is the day after them
 	NextPayment  civil.Date     // the first due date; zero: the first payment day from Start
 	NextReminder civil.Date     // zero: ReminderDays before the first due date
+	SkipOverdue  bool           // if it is Overdue, the first due date that has not passed is that of period 0
 	Created      time.Time      // zero: now. Only imports of existing records set it
 	LastPayment  time.Time      // zero: Created
 	LastReminder time.Time      // zero: Created
