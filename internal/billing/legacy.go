@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,6 +136,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 		return s.offAgenda()
 	}
 	if s.Status != Active {
+		s.since(cmp.Or(s.LastPayment, s.Created, time.Unix(0, 0)))
 		return nil
 	}
 	if _, err := s.Due(); err != nil {
@@ -211,7 +213,17 @@ func (s *Subscription) offAgenda() error {
 		return &IllegibleError{schema.PaymentDay, "is no payment day", err}
 	}
 	s.Status = Paused
+	s.since(last)
 	return nil
+}
+
+// since notes the cause of a status that another tool has set, as the audit looks for it.
+func (s *Subscription) since(at time.Time) {
+	if s.Status == Paused {
+		s.PausedOn = cmp.Or(s.PausedOn, civil.Of(at.UTC()))
+	} else if s.Status == CanceledSub {
+		s.RequestedAt = cmp.Or(s.RequestedAt, at)
+	}
 }
 
 // isCardName reports whether the name is the model's member for a card number.

@@ -99,6 +99,7 @@ type Meta struct {
 	Format       int       // FormatVersion of the Duesday that made it or migrated it last
 	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
 	Summed       time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
+	Caused       time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
@@ -144,7 +145,7 @@ func decodeMeta(it store.Item) (Meta, error) {
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
 		Accepted: it.Str(schema.OtherInstallations), OthersSeen: it.Get(schema.OthersSeen).Bool(), Format: format,
 		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate)),
-		Summed: ParseStamp(it.Str(schema.SumsDate))}, nil
+		Summed: ParseStamp(it.Str(schema.SumsDate)), Caused: ParseStamp(it.Str(schema.CausesDate))}, nil
 }
 
 // Accepts reports whether the installation id is the store's own, or accepted by a person.

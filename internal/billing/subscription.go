@@ -77,7 +77,7 @@ type Subscription struct {
 	Kept         string // for how many months receipts are kept; see KeptMonths
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
-	RequestedAt  time.Time      // when it was; zero without Requested, or by an older Duesday
+	RequestedAt  time.Time      // when it was; of a canceled one: of that, or of its end; zero: none, or by an older Duesday
 	Manual       *ManualRequest // with RequestManual
 	CancelAtEnd  bool
 	Collect      int    // the past period to be collected, plus one; 0: none, or it is open
@@ -215,7 +215,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.count(schema.Period, &s.Period, 0)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
-	if s.Requested == RequestNone {
+	if c.writing && s.Requested == RequestNone && s.Status != CanceledSub {
 		s.RequestedAt = time.Time{}
 	}
 	attribute(c, schema.RequestedDate, &s.RequestedAt, s.RequestedAt.IsZero(), readTime, writeTime)

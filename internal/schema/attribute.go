@@ -137,7 +137,8 @@ const (
 	FallbackFor  = "FallbackFor"  // of an open period: the method whose place the second one has taken
 	FallbackCard = "FallbackCard" // of an open period: the second one's card, for people
 
-	RequestedDate = "RequestedDate" // of a subscription: when Requested was
+	RequestedDate = "RequestedDate" // of a subscription: when Requested was; of a canceled one: when that was, or when it ended
+	CausesDate    = "CausesDate"    // of META: since when the cause of each status is stored
 
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
@@ -196,5 +197,6 @@ func Names() []string {
 		Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate,
 		TrackedToldType, TrackedTwin, "thin",
 		TrackedDue, TrackedCancelAt, TrackedPrice, TrackedQuantity,
+		CausesDate,
 	}
 }

@@ -194,7 +194,7 @@ func TestConfirm_AnswersOfStripe(t *testing.T) {
 		{"decline by which the intent ended",
 			[]apitest.Reply{apitest.Fails(402,
 				cardError("card_declined", "", "", "ch_2", apitest.Fields{"status": "canceled"}))},
-			billing.Intent{State: billing.Canceled, Latest: "ch_2"}, nil},
+			billing.Intent{State: billing.Canceled, Latest: "ch_2", Code: "card_declined"}, nil},
 		{"moved, and has succeeded", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")),
 			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
 			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},

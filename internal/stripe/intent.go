@@ -42,7 +42,8 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, er
 	case sdk.PaymentIntentStatusSucceeded:
 		in.State = billing.Succeeded
 	case sdk.PaymentIntentStatusCanceled:
-		in.State = billing.Canceled
+		attempted(&in, pi) // its last attempt may have been declined
+		in.State, in.Link = billing.Canceled, ""
 	default:
 		if in.State = billing.Processing; in.Tag == (billing.Tag{}) {
 			return in, nil // not ours: it must not end a list

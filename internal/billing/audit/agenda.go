@@ -52,6 +52,13 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	switch {
 	case !s.Status.Known():
 		problem("unknown status", "%q: no run charges it", s.Status)
+	case s.Ours() && s.Status == billing.Paused && s.PausedOn.IsZero() && (s.Period > 0 || a.told(s)):
+		problem("paused by nobody", "it has no %s: was its %s changed by another tool? Pause or resume it", schema.PausedDate,
+			schema.Status)
+	case s.Ours() && s.Status == billing.CanceledSub && s.RequestedAt.IsZero() && a.told(s):
+		problem("canceled by nobody", "it has no %s: was its %s changed by another tool?", schema.RequestedDate, schema.Status)
+	case s.Ours() && s.Status == billing.PastDue && s.Period == 0 && s.Requested != billing.RequestCancel && a.told(s):
+		problem("past due by nobody", "no period of it has ended: no run charges it; resume it, or cancel it")
 	case !slices.Contains(requests[:], s.Requested):
 		problem("unknown request", "%q", s.Requested)
 	case (s.Requested == billing.RequestManual) != (s.Manual != nil), s.Manual != nil && o == nil:

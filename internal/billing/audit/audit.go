@@ -75,6 +75,7 @@ type auditor struct {
 	others    map[otherName]otherCharges
 	reversals reversals
 	sums      sums // the records add up to them
+	early     sums // of the store, from before it was made
 	kept      int  // the least months for which a subscription's receipts are kept; 0: for ever, or not known
 	result    Report
 }
@@ -87,6 +88,7 @@ type opening struct {
 
 type account struct {
 	email uint32 // hash
+	zone  uint16 // hash
 	mixed bool   // its subscriptions may have other addresses
 }
 
@@ -106,6 +108,8 @@ type audited struct {
 	interval uint16
 	unit     civil.Unit
 	day      uint8
+	pastDue  bool   // and not being cancelled
+	zone     uint16 // hash; 0: not compared
 }
 
 // due returns the due date of the period by the present schedule.
@@ -126,8 +130,10 @@ type mark struct {
 	sku      uint32 // text
 	period   int32
 	due      civil.Date
+	taken    civil.Date // in UTC; of a receipt
 	currency money.Currency
 	kind     markKind
+	failed   bool // the period has failed
 	seen     bool // a success at the processor
 }
 
@@ -151,7 +157,7 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		sums: sums{}, reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
+		sums: sums{}, early: sums{}, reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
 		return nil, err
@@ -170,6 +176,7 @@ func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 	if err := a.compareSums(ctx, least); err != nil {
 		return nil, err
 	}
+	a.compareEarly()
 	a.parted()
 	if err := a.readRows(ctx); err != nil {
 		return nil, err

@@ -173,12 +173,16 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 			a.compareOpen(ctx, n, open)
 		}
 		a.comparePeriods(s, n)
+		a.checkPastDue(s, n)
 		acc, ok := a.accounts[a.hash(n.Account)]
 		switch {
 		case !ok:
 			a.problem("subscription without its account", n, int(s.next), "no account item")
 		case acc.email != s.email && !acc.mixed:
 			a.problem("copy of the address differs", n, int(s.next), "set the account's address again")
+		case s.zone != 0 && acc.zone != s.zone && !acc.mixed:
+			a.problem("time zone differs", n, int(s.next), "its days are those of another zone than its account's: set the "+
+				"account's again (duesday account update --time-zone)")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,7 +34,13 @@ func (a *auditor) add(it store.Item) {
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
 	case report.IsSum(key):
-		if list, err := report.Decode(it); err != nil {
+		list, err := report.Decode(it)
+		for _, s := range list {
+			if s.At.Before(a.Opened.Created) {
+				a.early.add(s)
+			}
+		}
+		if err != nil {
 			a.unreadable("sums", key, err)
 			for _, s := range list {
 				a.result.Corrections = append(a.result.Corrections, report.SumAt(s.Kind, s.At, money.New(0, s.Amount.Currency())))
@@ -80,11 +87,14 @@ func gather[T any](a *auditor, noun string, it store.Item, decode func(store.Ite
 }
 
 func (a *auditor) addAccount(acc *billing.Account) {
-	a.accounts[a.hash(acc.ID)] = account{uint32(a.hash(acc.Email)), acc.Mixed}
+	a.accounts[a.hash(acc.ID)] = account{uint32(a.hash(acc.Email)), a.zone(acc.TimeZone), acc.Mixed}
 	if acc.Copying {
 		a.problem("unfinished address change", billing.Name{Account: acc.ID}, 0, "set the address again to finish it")
 	}
 }
+
+// zone returns a hash of the time zone's name that is not 0.
+func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "UTC"))) | 1 }
 
 func (a *auditor) addSubscription(s *billing.Subscription) {
 	a.result.Subscriptions++
@@ -101,6 +111,10 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k.anchor, k.from, k.day = s.Anchor, int32(s.AnchorPeriod), uint8(s.PaymentDay)
 	if months := billing.LeastKept(s.Kept); months > 0 && (a.kept == 0 || months < a.kept) {
 		a.kept = months
+	}
+	k.pastDue = s.Status == billing.PastDue && s.Requested != billing.RequestCancel
+	if s.Ours() {
+		k.zone = a.zone(s.TimeZone)
 	}
 	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
 	a.noteRows(k, s.Raw)
@@ -127,7 +141,8 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 	a.sums.add(report.OfReceipt(r)...)
 	a.sums.add(report.BeforeReceipt(r)...)
 	m := mark{ref: a.hash(r.Charge), minor: r.Amount.Minor(), currency: r.Amount.Currency(), sku: a.once(r.Name.SKU),
-		period: int32(r.Period), due: r.Due}
+		period: int32(r.Period), due: r.Due, taken: civil.Of(r.Processed.UTC()),
+		failed: r.Recovered != "" && r.Recovered != billing.RecoveredDecline}
 	switch r.Kind {
 	case billing.Imported:
 		a.result.Imported++
@@ -153,7 +168,8 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 
 func (a *auditor) addEnded(p *billing.EndedPeriod) {
 	a.sums.add(report.OfPeriod(p)...)
-	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due}
+	m := mark{kind: recordOfEnd, sku: a.once(p.Name.SKU), period: int32(p.Period), due: p.Due,
+		failed: p.Ending == billing.EndFailed}
 	switch p.Ending {
 	case billing.EndParked:
 		m.kind = recordOfParking

@@ -282,6 +282,7 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 		o.Payer = p
 	}
 	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to make that attempt
+	noteDecline(o, in, o.Attempt, o.Method)
 	o.Use(method)
 	o.Base, o.State, o.Retry = in.Latest, "", civil.Date{}
 	o.Attempt++

@@ -126,7 +126,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.pin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	if err := e.beginSums(ctx, o.ReadOnly); err != nil {
+	if err := e.begin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
 	if s, ok := o.Store.(expirer); ok && !o.ReadOnly {

@@ -50,6 +50,7 @@ type sent struct {
 	ref     string
 	attempt int
 	latest  string
+	method  string
 }
 
 // before reports whether the intent shows this worker's attempt while the period has a later one: a
@@ -189,7 +190,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			x.answer = lookedUp
 		case doConfirm:
 			if t.in, err = e.confirm(ctx, s, w.charging); err == nil {
-				w.sent = sent{s.Open.Ref, s.Open.Attempt, t.in.Latest}
+				w.sent = sent{s.Open.Ref, s.Open.Attempt, t.in.Latest, s.Open.Method}
 			}
 			x.answer = confirmed
 		case doCancel:
@@ -259,6 +260,7 @@ type turn struct {
 	w      *work
 	today  civil.Date
 	in     billing.Intent       // the processor's last answer
+	before billing.Intent       // the answer that showed a decline, of a period whose end is requested
 	method string               // the account's new method
 	record *billing.EndedPeriod // of the past period to be collected
 }
@@ -268,7 +270,9 @@ func (t *turn) see(x *situation) {
 	o, in := t.s.Open, t.in
 	x.state, x.noPage, x.hard, x.attempted = in.State, in.NoPage, in.Hard, in.Latest != ""
 	x.matches = in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
-	x.ran = billing.AttemptRan(o, in)
+	if x.ran = billing.AttemptRan(o, in); x.requested && x.ran && in.State == billing.Declined {
+		t.before = in
+	}
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
 	x.method, x.fallback = methodUnread, false // the account may have got one during the request
 }
@@ -299,13 +303,19 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doReopen:
 		return t.reopen(ctx)
 	case doSettle:
+		noteDecline(o, t.before, o.Attempt, o.Method)
 		return e.settle(ctx, s, in, t.today)
 	case doEnd:
+		noteDecline(o, t.before, o.Attempt, o.Method)
+		noteDecline(o, in, o.Attempt, o.Method)
 		if s.Collecting() && s.Manual == nil {
 			return e.endPast(ctx, s, t.today, cmp.Or(t.w.refusal, "its payment intent was cancelled"))
 		}
 		return e.end(ctx, s, t.today)
 	case doRebind:
+		if noteDecline(o, in, o.Attempt, o.Method); !o.Unanswered() {
+			o.Attempt++
+		}
 		return t.rebind(ctx)
 	case doParkMismatch:
 		return e.park(ctx, s, t.today, mismatch(o, in))

@@ -32,6 +32,7 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))})
 	if o.Making == billing.MakeNew {
 		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
+		meta.Set(schema.CausesDate, meta.Get(schema.CreatedDate))
 	}
 	if o.Program != "" {
 		meta.Set(schema.Program, store.S(o.Program))

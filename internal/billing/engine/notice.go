@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -63,6 +64,7 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *bill
 // cancelled ends the subscription for good, in memory. It returns the row of the notice of it.
 func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
 	s.Cancel()
+	s.RequestedAt = cmp.Or(s.RequestedAt, e.Now())
 	return e.notice(outbox.KindCancelled, s, nil, nil)
 }
 

@@ -114,8 +114,11 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today civil.Date) (canceled bool, err error) {
 	in, err := e.proc.Cancel(ctx, s.Open.Ref)
 	switch {
-	case err != nil || in.State == billing.Canceled:
-		return err == nil, err
+	case err != nil:
+		return false, err
+	case in.State == billing.Canceled:
+		noteDecline(s.Open, in, s.Open.Attempt, s.Open.Method)
+		return true, nil
 	case in.State == billing.Succeeded:
 		_, err = e.settle(ctx, s, in, today)
 		return false, err
@@ -145,8 +148,12 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in bill
 		return err
 	}
 	if s.Open == nil || s.Open.Ref != in.Ref {
-		s.Open = &billing.OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount,
+		o := &billing.OpenPeriod{Period: s.Period, Generation: in.Tag.Generation, Ref: in.Ref, Amount: in.Amount,
 			Method: s.Method, Due: due, Attempt: 1, Opened: e.Now()}
+		if s.NextOpen() != nil {
+			o.Attempts = s.Open.Attempts
+		}
+		s.Open = o
 	}
 	_, err = e.settle(ctx, s, in, today)
 	return err

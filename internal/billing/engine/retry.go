@@ -58,6 +58,17 @@ func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in billi
 	return a.Fallback, nil
 }
 
+// noteDecline notes, in memory, a decline that the intent shows and no commit has recorded: a process
+// has died in between. It is told by the receipt and by prove, and is not counted against a new method.
+func noteDecline(o *billing.OpenPeriod, in billing.Intent, number int, method string) {
+	if in.State != billing.Declined && in.State != billing.Canceled || in.Code == "" || in.Code == notAuthenticated ||
+		in.Latest == "" || in.Latest == o.Base {
+		return
+	}
+	o.Attempts = append(o.Attempts, billing.Attempt{Number: number, Code: in.Code, Method: method, At: in.Changed})
+	o.Base = in.Latest
+}
+
 // retry commits the consequences of an attempt that has not succeeded, or will not be made.
 func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
@@ -69,7 +80,12 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	case doUseMethod:
 		o.Base, o.State = t.in.Latest, ""
-	case doRetryOvertaken: // a dead worker may have sent the attempt before
+	case doRetryOvertaken: // a dead worker may have sent the attempt before, with either method
+		number, method := o.Attempt-1, ""
+		if t.w.sent.before(o, t.in) {
+			number, method = t.w.sent.attempt, t.w.sent.method
+		}
+		noteDecline(o, t.in, number, method)
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	}
 	st := step{again: true}

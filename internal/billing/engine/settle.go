@@ -45,6 +45,9 @@ func (e *Engine) bookCharge(s *billing.Subscription, in billing.Intent, period i
 func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
 	past := rec.Period < s.Period
 	months, known := billing.KeptMonths(s.Kept, rec.Period)
+	if s.Open != nil && s.Open.Period == rec.Period && len(s.Open.Attempts) > 0 {
+		rec.Recovered = billing.RecoveredDecline
+	}
 	switch {
 	case !past:
 		s.NoteKept(s.Period, e.cfg.ReceiptMonths)
@@ -83,6 +86,8 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		s.Status, s.Collect = billing.Completed, 0
 	case s.Requested == billing.RequestPause:
 		s.Pause(today)
+	case paid && s.Status == billing.PastDue: // by a charge to be adopted: somebody had made it active
+		s.Status = billing.Active
 	case s.Status == billing.ParkedState && due.After(today):
 		s.Status, s.Parked = billing.Active, ""
 	case s.Status == billing.ParkedState:

@@ -205,7 +205,7 @@ func (h *hand) charges(bend func(billing.Intent) []billing.Intent) {
 
 // TestVerify_NoticesEachSpoiling: every way of spoiling a store, its indexes or a ledger is a problem
 // with its name. Nobody could notice these: another amount, payment method, reminder time or address of
-// a subscription, which a person may have chosen; another method or customer of an account; a row of
+// a subscription, which a person may have chosen; a time zone of an account and all its subscriptions; another method or customer of an account; a row of
 // the outbox that is gone, since a delivered one is; the record of a run that is gone; a row left in an
 // index on a date that no subscription has and no run looks at, which nobody reads; an open period that
 // is gone, whose intent the rollback check of the next run finds; and a receipt changed together with its
@@ -267,6 +267,26 @@ func spoiltSubscriptions() []spoiling {
 		{"a status that is none", "unknown status", func(h *hand) { h.set("a1", schema.Status, "activ") }},
 		{"paused behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "paused") }},
 		{"canceled behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "canceled") }},
+		{"past due, and its last period was paid", "past due by nobody", func(h *hand) {
+			h.set("a1", schema.Status, "past_due", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"past due, and nothing was ever due", "past due by nobody", func(h *hand) {
+			h.set("a8", schema.Status, "past_due", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"paused without a date", "paused by nobody", func(h *hand) {
+			h.set("a1", schema.Status, "paused", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"paused without a date before its first payment", "paused by nobody", func(h *hand) {
+			h.set("a8", schema.Status, "paused", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"canceled by nobody's request", "canceled by nobody", func(h *hand) {
+			h.set("a1", schema.Status, "canceled", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"canceled by nobody's request before its first payment", "canceled by nobody", func(h *hand) {
+			h.set("a8", schema.Status, "canceled", next, nil, schema.NextReminderDate, nil)
+		}},
+		{"another time zone", "time zone differs", func(h *hand) { h.set("a1", schema.TimeZone, "Pacific/Kiritimati") }},
+		{"a time zone that is none", "time zone differs", func(h *hand) { h.set("a1", schema.TimeZone, "Mars/Base") }},
 		{"completed before the last installment", "completed too early", func(h *hand) {
 			h.set("a7", schema.Status, "completed", next, nil, schema.NextReminderDate, nil)
 		}},
@@ -391,6 +411,17 @@ func spoiltRecords() []spoiling {
 		{"an account gone", "subscription without its account", func(h *hand) { h.drop("a1", "ACC") }},
 		{"an address change that was cut off", "unfinished address change", func(h *hand) {
 			h.first("a1", "ACC", schema.FanOut, true)
+		}},
+		{"another time zone of its account", "time zone differs", func(h *hand) {
+			h.first("a1", "ACC", schema.TimeZone, "Pacific/Kiritimati")
+		}},
+		{"money from before the store was made", "sum differs", func(h *hand) {
+			for _, quarter := range []string{"2024-01-30T09:00#USD", "2019-02-01T09:15#USD"} {
+				it := billing.ItemAt(store.Key{PK: "SUM#" + quarter[:7], SK: quarter})
+				change(&it, []any{schema.Version, 1, schema.Amounts, store.M(store.NewItem(
+					store.Attribute{Name: "collected", Value: store.S("12.99")}))})
+				h.commit(store.Put(h.tables.RecurringPayments.Name, it))
+			}
 		}},
 		{"a run that does not balance", "run does not balance", func(h *hand) {
 			h.spoilRun(func(counts *store.Item) { counts.Set("due", store.Int(99)) })

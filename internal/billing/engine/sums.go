@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
@@ -56,17 +57,14 @@ func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []s
 }
 
 // sumsOfReceipt sets Recovered of the receipt. A record of the period among the deletes tells how it
-// had ended; of an open one, the subscription as it was read.
+// had ended.
 func (e *Engine) sumsOfReceipt(ctx context.Context, s *billing.Subscription, w *store.Write,
 	writes []store.Write) ([]report.Sum, error) {
 	r, err := billing.DecodePayment(w.Item)
 	if err != nil || r.Kind != billing.Charged && r.Kind != billing.External { // a second payment recovers nothing
 		return report.OfReceipt(r), err
 	}
-	open := s.Raw.Get(schema.OpenPeriod).Map()
-	if int(open.Int(schema.Period)) == r.Period && len(open.Get(schema.Attempts).List()) > 0 {
-		r.Recovered = billing.RecoveredDecline
-	}
+	r.Recovered = w.Item.Str(schema.Recovered)
 	if slices.ContainsFunc(writes, func(w store.Write) bool {
 		return w.Op == store.OpDelete && w.Key == billing.PeriodKey(s.Name, r.Period)
 	}) {
@@ -117,18 +115,34 @@ func (e *Engine) withSums(writes []store.Write, sums []report.Sum, id ...string)
 		ID: outbox.KindSum + "/" + strings.Join(id, "/"), Kind: outbox.KindSum, Due: now, Created: now, Sums: text}))
 }
 
-// beginSums notes since when a store of an older Duesday has kept sums.
-func (e *Engine) beginSums(ctx context.Context, readOnly bool) error {
-	if readOnly || !e.Opened.Summed.IsZero() {
+// causesFormat is the first format whose builds store the cause of each status.
+const causesFormat = 4
+
+// begin notes since when a store of an older Duesday has kept sums, and the causes of statuses: no build
+// that keeps none may be at work beside this one.
+func (e *Engine) begin(ctx context.Context, readOnly bool) error {
+	if readOnly {
 		return nil
 	}
-	set := store.NewItem(store.Attribute{Name: schema.SumsDate, Value: store.S(billing.Stamp(e.Now()))})
-	return store.Retry(ctx, "noting the beginning of the sums", func() (err error) {
-		err = e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, store.AttributeAbsent(schema.SumsDate)))
+	err := e.beginWith(ctx, schema.SumsDate, func() time.Time { return e.Opened.Summed })
+	if err == nil && (e.lease == 0 || e.Opened.Format >= causesFormat) {
+		err = e.beginWith(ctx, schema.CausesDate, func() time.Time { return e.Opened.Caused })
+	}
+	return err
+}
+
+// beginWith sets the attribute of META to now, unless it has begun.
+func (e *Engine) beginWith(ctx context.Context, attribute string, begun func() time.Time) error {
+	if !begun().IsZero() {
+		return nil
+	}
+	set := store.NewItem(store.Attribute{Name: attribute, Value: store.S(billing.Stamp(e.Now()))})
+	return store.Retry(ctx, "noting "+attribute, func() (err error) {
+		err = e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, store.AttributeAbsent(attribute)))
 		if err != nil && !store.Retryable(err) {
 			return err
 		}
-		if e.Opened, err = e.Meta(ctx); err == nil && e.Opened.Summed.IsZero() {
+		if e.Opened, err = e.Meta(ctx); err == nil && begun().IsZero() {
 			err = store.ErrUnknown // it has not landed
 		}
 		return err
