@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,7 +29,9 @@ type lockedFile struct {
 
 func (f lockedFile) Close() (err error) {
 	if f.holder != "" {
-		err = os.Remove(f.holder)
+		if err = os.Remove(f.holder); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	return errors.Join(err, syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }

@@ -78,15 +78,10 @@ func (s *shared) holder() (who, at string) {
 	if err != nil {
 		return socket.Unnamed, ""
 	}
-	f, err := os.Open(file + holderEnding)
-	if err != nil {
+	if socket.CheckOwner(file+holderEnding) != nil { // the folder is everybody's, and the file is not the holder's
 		return socket.Unnamed, ""
 	}
-	defer f.Close()
-	if socket.CheckOwner(f.Name()) != nil { // the folder is everybody's, and the file is not the holder's
-		return socket.Unnamed, ""
-	}
-	return socket.ReadHolder(f)
+	return socket.ReadHolder(file+holderEnding, file)
 }
 
 func (s *shared) hold() (*session, error) {
@@ -140,19 +135,8 @@ func (s *shared) listen(f *lockedFile) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := socket.Listen(dir, at)
-	if err != nil {
-		return nil, err
-	}
-	holder, err := os.OpenFile(file+holderEnding, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err == nil {
-		f.holder = holder.Name()
-		err = errors.Join(socket.WriteHolder(holder, s.o.Holder, at), holder.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
+	f.holder = file + holderEnding
+	return socket.Listen(socket.Post{Held: file, File: f.holder, Holder: s.o.Holder, Socket: at})
 }
 
 // serve greets clients and serves them with the handler, which may keep them waiting.

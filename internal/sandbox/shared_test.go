@@ -19,6 +19,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/socket"
 )
 
 const worker = "DUESDAY_TEST_LEDGER"
@@ -541,7 +542,9 @@ func TestShared_Owner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	writeFile(t, file+holderEnding, "somebody\n/a.sock\n")
+	if err := (&socket.Post{Held: file, File: file + holderEnding, Socket: "/a.sock"}).Write(); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{"/a.sock", ""} {
 		if who, at := (&shared{file: file}).holder(); at != want {
 			t.Errorf("%s is at %q, want %q", who, at, want)

@@ -1,24 +1,54 @@
 package socket
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// WriteHolder writes this process's name for people, and the path of its socket, "" for none.
-func WriteHolder(w io.Writer, holder, socket string) error {
+// A Post is what a holder leaves beside the folder or file that it holds, so that others find it.
+type Post struct {
+	Held   string // path of the folder or file
+	File   string // path of the file that names the holder and its socket
+	Holder string // name for people
+	Socket string // path; "": none
+}
+
+// Write writes the file: this process's name for people, the path of its socket, and a checksum of
+// both. It replaces what is there.
+func (p *Post) Write() error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	_, err = fmt.Fprintf(w, "%q (pid %d on host %s since %s%s)\n%s\n", cmp.Or(holder, "another program"), os.Getpid(), host,
-		time.Now().UTC().Format(time.RFC3339), place(), socket)
-	return err
+	text := fmt.Sprintf("%q (pid %d on host %s since %s%s)\n%s\n", cmp.Or(p.Holder, "another program"), os.Getpid(), host,
+		time.Now().UTC().Format(time.RFC3339), place(), p.Socket)
+	if err := os.Remove(p.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(p.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text+sum(p.Held, text))
+	return errors.Join(err, f.Close())
+}
+
+// sum differs for an edited text, and for the text of another file or folder, such as a copy.
+func sum(held, text string) string {
+	if info, err := os.Stat(held); err == nil {
+		if own, ok := info.Sys().(*syscall.Stat_t); ok {
+			text += fmt.Sprint(own.Ino)
+		}
+	}
+	return fmt.Sprintf("%08x\n", crc32.ChecksumIEEE([]byte(text)))
 }
 
 // place names the namespace of the pid and the boot: in a container every process may be pid 1.
@@ -32,18 +62,23 @@ func place() (text string) {
 	return text
 }
 
-// ReadHolder returns the holder's name for people, and the path of its socket, "" for none yet.
-func ReadHolder(r io.Reader) (holder, socket string) {
-	var text bytes.Buffer
-	_, err := io.CopyN(&text, r, 1000)
-	holder, rest, whole := strings.Cut(text.String(), "\n")
-	if !whole || (err != nil && err != io.EOF) {
+// ReadHolder reads the file at the path, and returns the name for people of whoever holds held, and the
+// path of its socket. It returns Unnamed and "" if the holder has written nothing yet, or someone has
+// edited the file or copied it from elsewhere.
+func ReadHolder(path, held string) (holder, socket string) {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() { // a pipe would wait for a writer
 		return Unnamed, ""
 	}
-	if line, _, whole := strings.Cut(rest, "\n"); whole {
-		socket = line
+	f, err := os.Open(path)
+	if err != nil {
+		return Unnamed, ""
 	}
-	return holder, socket
+	text, err := io.ReadAll(io.LimitReader(f, 1000))
+	lines := strings.SplitAfterN(string(text), "\n", 3)
+	if err = errors.Join(err, f.Close()); err != nil || len(lines) < 3 || lines[2] != sum(held, lines[0]+lines[1]) {
+		return Unnamed, ""
+	}
+	return strings.TrimSuffix(lines[0], "\n"), strings.TrimSuffix(lines[1], "\n")
 }
 
 // Unnamed stands for a holder without a name.

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 )
 
 // longest is the longest path of a socket on every system.
@@ -44,51 +46,165 @@ func Path(dir, name string) (string, error) {
 	return path, err
 }
 
+// looksEvery is how often a listener looks whether others still find it.
+const looksEvery = 250 * time.Millisecond
+
 // A listener listens at a path, and removes the folder that it has made for it.
 type listener struct {
-	net.Listener
-	made string // "": none
+	post Post
+	made string      // "": no folder
+	held fs.FileInfo // of what is held; another file or folder may get its name
+	stop chan struct{}
+
+	mu     sync.Mutex
+	now    *net.UnixListener
+	socket fs.FileInfo // of the socket at its path
+	file   fs.FileInfo // of the holder's file
+	closed bool
 }
 
-// Listen listens at a path of Path for connections of this user. The caller has the lock: a socket
-// there is a dead one. Another folder than dir is made for its owner alone, and removed by Close.
-func Listen(dir, path string) (net.Listener, error) {
-	l := &listener{made: filepath.Dir(path)}
-	dir, err := filepath.Abs(dir)
-	switch {
-	case err != nil:
-	case l.made == dir:
+// Listen listens at p.Socket, a path of Path, for connections of this user, and writes p.File. If
+// someone removes or replaces the socket or the file, the listener puts it back within a second, unless
+// something else has the name of what is held. The caller has the lock: a socket there is a dead one.
+// The folder of a socket that is not beside p.File is made for its owner alone, and removed by Close.
+func Listen(p Post) (net.Listener, error) {
+	l := &listener{post: p, made: filepath.Dir(p.Socket), stop: make(chan struct{})}
+	if l.made == filepath.Dir(p.File) {
 		l.made = ""
-		if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	default:
-		err = os.Mkdir(l.made, 0o700) // fails if somebody has made it
 	}
-	if err != nil {
+	var err error
+	if l.held, err = os.Stat(p.Held); err != nil {
 		return nil, err
 	}
-	own := net.ListenConfig{Control: keep}
-	l.Listener, err = own.Listen(context.Background(), "unix", path)
-	if err == nil {
-		if err = os.Chmod(path, 0o600); err == nil {
-			return l, nil
-		}
-		err = errors.Join(err, l.Listener.Close())
+	if err := l.open(); err != nil {
+		return nil, err
 	}
-	if l.made != "" {
-		err = errors.Join(err, os.Remove(l.made))
+	if err := l.write(); err != nil {
+		return nil, errors.Join(err, l.end())
 	}
-	return nil, err
+	go l.keep()
+	return l, nil
 }
 
-// Close stops listening, and removes the socket and the folder made for it.
-func (l *listener) Close() error {
-	err := l.Listener.Close()
+// open makes the socket.
+func (l *listener) open() (err error) {
+	path := l.post.Socket
+	if l.made != "" {
+		err = os.Mkdir(l.made, 0o700) // fails if somebody has made it
+	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	own := net.ListenConfig{Control: keep}
+	made, err := own.Listen(context.Background(), "unix", path)
+	if err == nil {
+		made.(*net.UnixListener).SetUnlinkOnClose(false) // another's may be there by then
+		if err = os.Chmod(path, 0o600); err == nil {
+			l.socket, err = os.Lstat(path)
+		}
+		if err == nil {
+			l.now = made.(*net.UnixListener)
+			return nil
+		}
+		err = errors.Join(err, made.Close(), os.Remove(path))
+	}
 	if l.made != "" {
 		err = errors.Join(err, os.Remove(l.made))
 	}
 	return err
+}
+
+func (l *listener) write() (err error) {
+	if err = l.post.Write(); err == nil {
+		l.file, err = os.Lstat(l.post.File)
+	}
+	return err
+}
+
+// end stops listening, and removes the socket, if it is this listener's, and the folder made for it.
+func (l *listener) end() error {
+	err := l.now.Close()
+	if isSame(l.post.Socket, l.socket) {
+		err = errors.Join(err, os.Remove(l.post.Socket))
+	}
+	if l.made != "" {
+		if rerr := os.Remove(l.made); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
+}
+
+// isSame reports whether the file at the path is the one described, unchanged.
+func isSame(path string, was fs.FileInfo) bool {
+	is, err := os.Lstat(path)
+	return err == nil && was != nil && os.SameFile(is, was) && is.Mode() == was.Mode() && is.Size() == was.Size() &&
+		is.ModTime().Equal(was.ModTime())
+}
+
+// keep puts back what is gone. While that fails, as on a full disk, it tries again.
+func (l *listener) keep() {
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-time.After(looksEvery):
+		}
+		l.mu.Lock()
+		if held, err := os.Stat(l.post.Held); !l.closed && err == nil && os.SameFile(held, l.held) {
+			l.look()
+		}
+		l.mu.Unlock()
+	}
+}
+
+func (l *listener) look() {
+	if !isSame(l.post.Socket, l.socket) {
+		if l.made != "" {
+			_, _ = os.Remove(l.post.Socket), os.Remove(l.made)
+		}
+		last := l.now
+		if l.open() == nil {
+			_ = last.Close() // Accept goes on with the new one
+		}
+	}
+	if !isSame(l.post.File, l.file) {
+		_ = l.write()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		now := l.present()
+		conn, err := now.Accept()
+		if err == nil || now == l.present() {
+			return conn, err
+		}
+	}
+}
+
+func (l *listener) present() *net.UnixListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// Addr implements net.Listener.
+func (l *listener) Addr() net.Addr { return l.present().Addr() }
+
+// Close implements net.Listener. It leaves the holder's file.
+func (l *listener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return net.ErrClosed
+	}
+	l.closed = true
+	close(l.stop)
+	return l.end()
 }
 
 // Dial connects to the socket.

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestListen: only the owner can reach a socket, in its own folder or in a private one. Nothing is
@@ -34,7 +36,8 @@ func TestListen(t *testing.T) {
 				t.Error("a dead socket was reached")
 			}
 		}
-		l, err := Listen(dir, path)
+		post := Post{Held: dir, File: filepath.Join(dir, "HOLDER"), Holder: "test", Socket: path}
+		l, err := Listen(post)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +52,8 @@ func TestListen(t *testing.T) {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || filepath.Dir(path) != dir && info.Mode().Perm() != 0o700 {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
-		if _, err := Listen("elsewhere", path); err == nil {
+		post.File = filepath.Join(t.TempDir(), "HOLDER")
+		if _, err := Listen(post); err == nil {
 			t.Error("a folder that is there was taken as a private one")
 		}
 		if err := l.Close(); err != nil {
@@ -71,13 +75,12 @@ func TestClear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Listen(dir, path)
+		l, err := Listen(Post{Held: dir, File: filepath.Join(dir, "HOLDER"), Socket: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		killed := l.(*listener).Listener.(*net.UnixListener)
-		killed.SetUnlinkOnClose(false)
-		if err := killed.Close(); err != nil {
+		close(l.(*listener).stop)
+		if err := l.(*listener).now.Close(); err != nil {
 			t.Fatal(err)
 		}
 		Clear(path)
@@ -105,22 +108,120 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// TestHolder: what a holder has written is read, and nothing of what someone has edited, or copied from
+// another folder, or made in its place.
 func TestHolder(t *testing.T) {
-	var text strings.Builder
-	if err := WriteHolder(&text, "duesday \"run\"\n", "/a/b.sock"); err != nil {
+	dir, other := t.TempDir(), t.TempDir()
+	post := Post{Held: dir, File: filepath.Join(dir, "HOLDER"), Holder: "duesday \"run\"\n", Socket: "/a/b.sock"}
+	if err := post.Write(); err != nil {
 		t.Fatal(err)
 	}
-	who, at := ReadHolder(strings.NewReader(text.String()))
+	who, at := ReadHolder(post.File, dir)
 	if want := fmt.Sprintf("\"duesday \\\"run\\\"\\n\" (pid %d on host ", os.Getpid()); !strings.HasPrefix(who, want) ||
 		at != "/a/b.sock" {
 		t.Errorf("%s at %q, want %s", who, at, want)
 	}
-	for n := range text.Len() { // it is being written
-		if who, at := ReadHolder(strings.NewReader(text.String()[:n])); at != "" {
-			t.Errorf("%d bytes: %s at %q", n, who, at)
+	if who, at := ReadHolder(post.File, other); who != Unnamed || at != "" {
+		t.Errorf("%s at %q has another folder", who, at)
+	}
+	text, err := os.ReadFile(post.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := []string{strings.Repeat("x", 2000) + "\n/a\n", "santa\n/a/b.sock\n", string(text) + " ",
+		strings.Replace(string(text), "pid ", "pid 1", 1), strings.Replace(string(text), "/a/b", "/a/c", 1)}
+	for n := range text { // it is being written
+		edited = append(edited, string(text[:n]))
+	}
+	for _, text := range edited {
+		if err := os.WriteFile(post.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if who, at := ReadHolder(post.File, dir); who != Unnamed || at != "" {
+			t.Errorf("%q: %s at %q", text, who, at)
 		}
 	}
-	if who, at := ReadHolder(strings.NewReader(strings.Repeat("x", 2000) + "\n/a\n")); who != Unnamed || at != "" {
-		t.Errorf("%s at %q of no holder's file", who, at)
+	if err := errors.Join(os.Remove(post.File), syscall.Mkfifo(post.File, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if who, at := ReadHolder(post.File, dir); who != Unnamed || at != "" {
+		t.Errorf("%s at %q of a pipe", who, at)
+	}
+	if err := post.Write(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPutBack: whatever someone does to the socket and to the holder's file, others soon find the
+// holder by them again, unless the folder has gone away or has become another.
+func TestPutBack(t *testing.T) {
+	for _, name := range []string{"a.sock", strings.Repeat("a", 100)} {
+		dir := filepath.Join(t.TempDir(), "held")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path, err := Path(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		post := Post{Held: dir, File: filepath.Join(dir, "HOLDER"), Holder: "test", Socket: path}
+		l, err := Listen(post)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				conn.Close()
+			}
+		}()
+		for what, spoil := range map[string]func() error{
+			"socket removed":  func() error { return os.Remove(path) },
+			"socket replaced": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
+			"socket closed":   func() error { return os.Chmod(path, 0) },
+			"socket moved":    func() error { return os.Rename(path, filepath.Join(dir, "moved")) },
+			"file removed":    func() error { return os.Remove(post.File) },
+			"file edited":     func() error { return os.WriteFile(post.File, []byte("santa\n/a\n"), 0o600) },
+			"file a folder":   func() error { return errors.Join(os.Remove(post.File), os.Mkdir(post.File, 0o700)) },
+			"file a pipe":     func() error { return errors.Join(os.Remove(post.File), syscall.Mkfifo(post.File, 0o600)) },
+			"file a link":     func() error { return errors.Join(os.Remove(post.File), os.Symlink("/etc/passwd", post.File)) },
+			"both":            func() error { return errors.Join(os.Remove(path), os.Remove(post.File)) },
+		} {
+			if err := spoil(); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			found := func() bool {
+				_, at := ReadHolder(post.File, dir)
+				conn, err := Dial(t.Context(), at)
+				if err == nil {
+					err = conn.Close()
+				}
+				l := l.(*listener)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return err == nil && at == path && isSame(path, l.socket)
+			}
+			for end := time.Now().Add(20 * time.Second); !found(); <-time.After(looksEvery / 10) {
+				if time.Now().After(end) {
+					t.Fatalf("%s: not put back", what)
+				}
+			}
+		}
+		_ = os.Remove(filepath.Join(dir, "moved"))
+		if err := os.Rename(dir, dir+".old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(3 * looksEvery)
+		if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+			t.Errorf("a new folder has %v, %v", list, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
 	}
 }

@@ -12,6 +12,8 @@
 //   - The holder serves nobody, as a command that moves the store does: ErrLocked, after a second.
 //   - A holder that ends soon meets a client that stays: it hands the folder over, and goes on as a
 //     client. No call fails.
+//   - Someone removes or replaces the holder's socket or HOLDER: the holder puts it back within a
+//     second, and a call waits for that.
 //   - The holder is another version of Duesday: link.ErrVersion, at once.
 //   - The holder lives by a test clock: a client lives by it too, and a client that was given another
 //     one gets link.ErrClock.
@@ -150,7 +152,7 @@ func (s *Store) hold() (*session, error) {
 		held.ExpireWhile(*s.expiry.Load())
 	}
 	socket.Clear(dead)
-	l, err := socket.Listen(s.dir, o.Socket)
+	l, err := socket.Listen(held.Post())
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}

@@ -502,3 +502,37 @@ func TestVersion(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFound: a client finds the holder though someone has removed its socket and edited HOLDER, and a
+// file of a killed holder names nobody while another process has the folder.
+func TestFound(t *testing.T) {
+	dir := t.TempDir()
+	holder := open(t, dir, options(tables, nil))
+	at, file := filepath.Join(dir, "duesday.sock"), filepath.Join(dir, "HOLDER")
+	written, err := os.ReadFile(file)
+	if err == nil {
+		err = errors.Join(os.Remove(at), os.WriteFile(file, []byte("santa (pid 1)\n"+at+"\n"), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if client := open(t, dir, options(tables, nil)); client.Holds() {
+		t.Error("there are two holders")
+	} else if err := errors.Join(client.Close(), holder.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(file, written, 0o600); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	release, err := pebblestore.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Open(t.Context(), dir, options(tables, nil)); !errors.Is(err, store.ErrLocked) ||
+		!strings.Contains(err.Error(), "in use by another process;") {
+		t.Errorf("got %v", err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -14,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// holderFile names the holder of the store. It is for people; the lock decides.
+// holderFile names the holder of the store and its socket. The lock decides.
 const holderFile = "HOLDER"
 
 // A lock keeps other processes, and other Opens in this one, out of a folder. It is the kernel's lock
@@ -22,8 +23,7 @@ const holderFile = "HOLDER"
 type lock struct {
 	folder *os.File     // nil: not on a disk, or on one without such locks
 	file   *pebble.Lock // nil: of a reader
-	fs     vfs.FS
-	holder string // path of the holder file; "": none
+	post   socket.Post  // without a file: of a reader, or not on a disk
 }
 
 // acquireLock locks the folder at path. shown is how the user names the folder.
@@ -32,14 +32,11 @@ func acquireLock(path, shown string, o *Options) (*lock, error) {
 	if err != nil || o.ReadOnly {
 		return l, err
 	}
-	name := o.FS.PathJoin(path, holderFile)
-	f, err := o.FS.Create(name, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		l.holder = name
-		err = errors.Join(socket.WriteHolder(f, o.Holder, o.Socket), f.Close())
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
+	if o.FS == vfs.Default {
+		l.post = socket.Post{Held: path, File: filepath.Join(path, holderFile), Holder: o.Holder, Socket: o.Socket}
+		if err := l.post.Write(); err != nil {
+			return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
+		}
 	}
 	return l, nil
 }
@@ -48,8 +45,10 @@ func acquireLock(path, shown string, o *Options) (*lock, error) {
 var errFlocked = errors.New("the folder is locked")
 
 func (l *lock) release() (err error) {
-	if l.holder != "" {
-		err = l.fs.Remove(l.holder)
+	if l.post.File != "" {
+		if err = os.Remove(l.post.File); errors.Is(err, fs.ErrNotExist) {
+			err = nil // someone else has
+		}
 	}
 	if l.file != nil {
 		err = errors.Join(err, l.file.Close())
@@ -89,7 +88,7 @@ func flock(path string, shared bool) (*os.File, error) {
 
 // lockFolder locks the folder at path, of which readers share the lock.
 func lockFolder(files vfs.FS, path, shown string, reader bool) (*lock, error) {
-	l, err := &lock{fs: files}, error(nil)
+	l, err := new(lock), error(nil)
 	if files == vfs.Default {
 		if os.Geteuid() == 0 { // others are kept out by the system
 			if err := socket.CheckOwner(path); err != nil {
@@ -108,9 +107,12 @@ func lockFolder(files vfs.FS, path, shown string, reader bool) (*lock, error) {
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("lock store %s: %w", shown, pathError)
 	}
-	holder, _ := readHolder(files, path)
+	holder, _ := socket.ReadHolder(filepath.Join(path, holderFile), path)
 	return nil, &lockedError{shown, holder, err}
 }
+
+// Post returns what this process leaves in the folder for others to find it.
+func (s *Store) Post() socket.Post { return s.lock.post }
 
 // LockFolder keeps every process, this one included, from opening the store in the folder
 // until release is called. The lock follows the folder when it is renamed. LockFolder returns
@@ -124,6 +126,7 @@ func LockFolder(dir string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	_ = os.Remove(filepath.Join(path, holderFile)) // of a killed process; in a folder that nobody can write it stays
 	return l.release, nil
 }
 
@@ -140,17 +143,6 @@ func (e *lockedError) Error() string {
 
 func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause} }
 
-// readHolder returns how the holder of the store in the folder names itself, and its socket or "".
-func readHolder(files vfs.FS, path string) (holder, at string) {
-	f, err := files.Open(files.PathJoin(path, holderFile))
-	if err != nil {
-		return socket.Unnamed, ""
-	}
-	holder, at = socket.ReadHolder(f)
-	_ = f.Close()
-	return holder, at
-}
-
 // HolderOf returns how the holder of the store in the folder names itself, and the path at which it
 // serves the store. The path is "" if it serves nobody, or has just taken the folder.
 func HolderOf(dir string) (holder, at string) {
@@ -158,5 +150,5 @@ func HolderOf(dir string) (holder, at string) {
 	if err != nil {
 		return socket.Unnamed, ""
 	}
-	return readHolder(vfs.Default, path)
+	return socket.ReadHolder(filepath.Join(path, holderFile), path)
 }

@@ -15,8 +15,7 @@ import (
 //
 // Pebble takes the rest of both, from the first chunk that it cannot read, for what a power cut has
 // torn, and deletes it. Only in later blocks of a log does it look for chunks that were written
-// after a sync of the broken one. No open leaves a store without
-// a log, see failStopFS.Remove.
+// after a sync of the broken one. No open leaves a store without a log, see failStopFS.Remove.
 func checkRecords(files vfs.FS, dir string) error {
 	d, err := pebble.Peek(dir, files)
 	if err != nil || !d.Exists {
