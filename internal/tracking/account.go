@@ -222,11 +222,15 @@ func (s *Service) SavePoll(ctx context.Context, stripeAccount string, p PollStat
 func (s *Service) connection(ctx context.Context, stripeAccount string, status AccountStatus,
 ) (*ConnectedAccount, error) {
 	return s.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
-		if a.Status == status {
-			return false
+		wakes := status == Connected && !a.Polled.Next.IsZero()
+		if wakes { // the poller may wait because the account refused it
+			a.Polled.Next, a.Polled.Quiet = time.Time{}, 0
 		}
-		a.Status, a.Updated = status, s.now()
-		return true
+		if a.Status != status {
+			a.Status, a.Updated = status, s.now()
+			return true
+		}
+		return wakes
 	})
 }
 

@@ -326,6 +326,24 @@ func TestConnection(t *testing.T) {
 	}
 }
 
+// TestConnection_WakesThePoller: one refusal sends an account's poller to sleep; the event that gives access back
+// wakes it, although the account was never marked as disconnected.
+func TestConnection_WakesThePoller(t *testing.T) {
+	d := newDesk(t)
+	asleep := tracking.PollState{Error: "refused", Quiet: 6, Next: d.clock.Add(6 * time.Hour)}
+	if err := d.service.SavePoll(t.Context(), shopAt, asleep); err != nil {
+		t.Fatal(err)
+	}
+	d.stub.connected[shopAt] = nil
+	d.takes(message("evt_1", "account.application.authorized", shopAt, thing{"id": "ca_1", "object": "application"}),
+		tracking.Received)
+	d.drain()
+	a, err := d.service.ConnectedAccount(t.Context(), shopAt)
+	if err != nil || a.Polled.Next.After(d.clock) || a.Polled.Quiet != 0 {
+		t.Errorf("got %+v, %v; want it due at once", a, err)
+	}
+}
+
 // TestSavePoll: what is verified is never taken back, and whatever else an account is stays.
 func TestSavePoll(t *testing.T) {
 	d := newDesk(t)

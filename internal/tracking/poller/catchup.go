@@ -270,21 +270,24 @@ func (c *catchUp) save(ctx context.Context) error {
 	return nil
 }
 
-// next returns the state after a round. Each round without events doubles the wait for the next.
+// next returns the state after a round. Each round without events, or that the account refuses, doubles the wait for
+// the next. The first refusal waits for the shortest time: access may come back in a moment.
 func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
 	err error) tracking.PollState {
-	wait := p.o.Interval
+	wait, refused := p.o.Interval, errors.Is(err, tracking.ErrDisconnected)
+	if refused && s.Error == "" {
+		s.Quiet = 0
+	}
 	s.Error = ""
 	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
 		s.Checked = now
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		s.Error = secret.Short(err.Error())
-		if errors.Is(err, tracking.ErrDisconnected) {
-			wait = p.o.MaxQuiet
-		}
-	case news:
+	}
+	switch {
+	case err != nil && !refused:
+	case err == nil && news:
 		s.Quiet = 0
 	default:
 		s.Quiet++

@@ -439,9 +439,21 @@ func TestRound_Disconnected(t *testing.T) {
 	if r.Accounts != 2 || r.Failed != 1 || r.Failures[0].StripeAccount != "acct_a" || slices.Contains(w.asked, "acct_c") {
 		t.Errorf("got %+v, asked %v", r, w.asked)
 	}
-	if s := w.state("acct_a"); s.Next.Before(pollStart.Add(3*time.Hour)) ||
-		!strings.Contains(s.Error, tracking.ErrDisconnected.Error()) {
-		t.Errorf("got %+v, want a long wait", s)
+	waits := func() time.Duration {
+		s := w.state("acct_a")
+		if !strings.Contains(s.Error, tracking.ErrDisconnected.Error()) {
+			t.Errorf("got %+v", s)
+		}
+		return s.Next.Sub(w.stripe)
+	}
+	if wait := waits(); wait <= 0 || wait > 20*time.Minute {
+		t.Errorf("after one refusal it waits for %v", wait)
+	}
+	for range 8 {
+		w.round(t, w.poller(), true)
+	}
+	if wait := waits(); wait < 3*time.Hour || wait > 6*time.Hour {
+		t.Errorf("after nine refusals it waits for %v", wait)
 	}
 }
 
