@@ -64,6 +64,7 @@ const (
 	TrackedCancelAt     = "cancel_at"    // of a subscription
 	TrackedPrice        = "price"
 	TrackedQuantity     = "quantity"
+	TrackedAttached     = "attached" // of a payment
 
 	// Of the maps within.
 	EffectState      = "state"

@@ -22,6 +22,7 @@ type application struct {
 	subscription *Subscription
 	changed      struct{ purchase, payment, subscription bool }
 
+	fetched bool // the payment intent, a moment ago
 	asked   []Action
 	refresh string // what has to be fetched: sub_…, or the dispute pi_…/du_…
 }
@@ -73,8 +74,8 @@ func (a *application) merge(ctx context.Context, o Object) (decision, error) {
 		return a.applySubscription(ctx, o)
 	case KindPayment:
 		o.Payment = o.ID
-	case KindInvoice, KindCharge, KindRefund, KindDispute:
-	default: // as KindInvoicePayment: its payment intent has events of its own
+	case KindInvoice, KindInvoicePayment, KindCharge, KindRefund, KindDispute:
+	default:
 		return ignored(cmp.Or(o.Kind, "its object") + " is not followed"), nil
 	}
 	switch {

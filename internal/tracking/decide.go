@@ -16,6 +16,7 @@ type decision struct {
 	status EventStatus
 	reason string
 	writes []store.Write
+	mark   string // of a foreign payment: markedLinked, markedPaid or ""
 }
 
 // applied is the decision about a merged object, before its writes are known.
@@ -25,7 +26,7 @@ func ignored(reason string) decision { return decision{status: Ignored, reason: 
 
 // later leaves the event to the inbox.
 func (s *Service) later(e *Event, kind, reason string, wait time.Duration) decision {
-	return decision{Received, reason, []store.Write{s.pending(kind, e.ID, wait)}}
+	return decision{status: Received, reason: reason, writes: []store.Write{s.pending(kind, e.ID, wait)}}
 }
 
 // An effort says by which means an event may be decided.
@@ -56,7 +57,8 @@ func (s *Service) decide(ctx context.Context, e *Event, by effort) (d decision, 
 	case errors.Is(err, ErrUnregistered) && isOwn && e.Object.Tag.Purchase == "":
 		return ignored("our own account sells nothing here"), nil
 	case errors.Is(err, ErrUnregistered):
-		return decision{Quarantined, "the Stripe account is not registered", s.quarantine(e.StripeAccount, e.ID)}, nil
+		return decision{status: Quarantined, reason: "the Stripe account is not registered",
+			writes: s.quarantine(e.StripeAccount, e.ID)}, nil
 	case err != nil:
 		return decision{}, err
 	case strings.HasPrefix(e.Type, "account.application."):

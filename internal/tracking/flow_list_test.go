@@ -96,7 +96,7 @@ func paymentFlows() []*flow {
 		{name: "product, a part paid", order: buys(tracking.Product, "pm_card_authenticationRequired"),
 			quick: []string{"payment_intent.requires_action", "payment_intent.succeeded"},
 			told:  []string{"payment_intent.", "charge.", "invoice.created"},
-			then:  part("600"), payments: one("new"), jobs: one(nothing)},
+			then:  part("600"), payments: one("new", "paid"), jobs: one(nothing)},
 		{name: "product among what is not ours", order: buys(tracking.Product, goodCard), then: foreign,
 			quick:    []string{"payment_intent.succeeded", "customer.subscription.deleted"},
 			told:     []string{"payment_intent.succeeded", "customer.subscription.deleted", "invoice.paid"},

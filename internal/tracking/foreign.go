@@ -31,8 +31,11 @@ func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
 	if payment == "" {
 		return false, nil
 	}
-	_, err := s.o.Store.Get(ctx, s.events, foreignKey(e.StripeAccount, payment))
+	mark, err := s.o.Store.Get(ctx, s.events, foreignKey(e.StripeAccount, payment))
 	if err == nil {
+		if !e.believes(mark.Str(schema.TrackedStatus)) {
+			return false, nil
+		}
 		if _, err = s.Payment(ctx, e.StripeAccount, payment); errors.Is(err, store.ErrNotFound) {
 			return true, nil
 		}
@@ -40,6 +43,33 @@ func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
 		err = nil
 	}
 	return false, err
+}
+
+// The statuses of a mark: how much Stripe could tell when it was asked. A payment that had no invoice then may have got
+// one since.
+const (
+	markedLinked = "linked" // the payment had an invoice
+	markedPaid   = "paid"   // the payment had succeeded, without an invoice
+)
+
+func markOf(o Object) string {
+	switch {
+	case o.Invoice != "":
+		return markedLinked
+	case o.Status == "succeeded":
+		return markedPaid
+	}
+	return ""
+}
+
+// believes reports whether the event needs no new look at a payment that was foreign: its link to an invoice may be
+// made after its first events, so its success and the link's own event ask again.
+func (e *Event) believes(mark string) bool {
+	if mark == markedLinked {
+		return true
+	}
+	succeeded := e.Type == "payment_intent.succeeded" || e.Object.Kind == KindPayment && e.Object.Status == "succeeded"
+	return e.Object.Kind != KindInvoicePayment && (mark == markedPaid || !succeeded)
 }
 
 // decideOnce is decide with Stripe's answer, one for all events of a foreign payment: they take turns.
@@ -64,6 +94,12 @@ func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision
 	if err == nil && d.status == Ignored && (d.reason == notOurs || d.reason == others) {
 		mark := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(e.StripeAccount, payment).PK)},
 			store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(s.now().Add(keep).Unix())})
+		if d.reason == others {
+			d.mark = markedLinked
+		}
+		if d.mark != "" {
+			mark.Set(schema.TrackedStatus, store.S(d.mark))
+		}
 		d.writes = append(d.writes, store.Put(s.events, mark))
 	}
 	return d, err

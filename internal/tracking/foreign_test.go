@@ -149,3 +149,78 @@ func TestAttachedPayment(t *testing.T) {
 		t.Errorf("got %+v, %v; jobs %v", p, err, d.robot.jobs())
 	}
 }
+
+// TestForeign_LinkedLate: Stripe links a payment to its invoice after the first event of the payment came, or even
+// after its success. The payment is ours all the same.
+func TestForeign_LinkedLate(t *testing.T) {
+	link := thing{"invoice": "in_1", "payment": thing{"type": "payment_intent", "payment_intent": "pi_1"}}
+	for name, unlinkedAtSuccess := range map[string]bool{"before its success": false, "after its success": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			payment := func(status, purchase string) {
+				o := seenPayment("pi_1", purchase)
+				if o.Status = status; purchase != "" {
+					o.Invoice = "in_1"
+				}
+				d.stub.objects["pi_1"] = o
+			}
+			tell := func(id, typ, kind, object_, status string, want tracking.EventStatus, more ...thing) {
+				t.Helper()
+				d.takes(message(id, typ, shopAt, object(kind, object_, status, "", "", append(more, thing{"customer": "cus_1"})...)),
+					tracking.Received)
+				d.drain()
+				d.is(id, want)
+			}
+			payment("requires_payment_method", "")
+			tell("evt_1", "payment_intent.created", tracking.KindPayment, "pi_1", "requires_payment_method", tracking.Ignored)
+			if unlinkedAtSuccess {
+				payment("succeeded", "")
+				tell("evt_2", "payment_intent.succeeded", tracking.KindPayment, "pi_1", "succeeded", tracking.Ignored)
+				payment("succeeded", aPurchase)
+				tell("evt_3", "invoice_payment.paid", tracking.KindInvoicePayment, "inpay_1", "paid", tracking.Applied, link)
+			} else {
+				payment("succeeded", aPurchase)
+				tell("evt_2", "payment_intent.succeeded", tracking.KindPayment, "pi_1", "succeeded", tracking.Applied)
+			}
+			p, err := d.service.Payment(t.Context(), shopAt, "pi_1")
+			if err != nil || p.Status != tracking.PaymentPaid || p.Invoice != "in_1" || p.Purchase != aPurchase {
+				t.Errorf("got %+v, %v", p, err)
+			}
+		})
+	}
+}
+
+// TestPayment_OfAPart: two payments of one invoice are both kept, and fulfil the purchase when the invoice is paid.
+func TestPayment_OfAPart(t *testing.T) {
+	d := newDesk(t)
+	for id, amount := range map[string]int64{"pi_1": 400, "pi_2": 500} {
+		o := seenPayment(id, aPurchase)
+		o.Status, o.Amount, o.Invoice, o.Attached, o.Tag.Kind = "succeeded", amount, "in_1", true, tracking.Product
+		d.stub.objects[id] = o
+		d.takes(message("evt_"+id, "payment_intent.succeeded", shopAt, object(tracking.KindPayment, id, "succeeded", "", "",
+			thing{"customer": "cus_1"})), tracking.Received)
+		d.drain()
+		d.is("evt_"+id, tracking.Applied)
+		// Another event of the payment, which fetches nothing.
+		d.takes(message("evt_again_"+id, "payment_intent.amount_capturable_updated", shopAt,
+			object(tracking.KindPayment, id, "succeeded", "", "", thing{"customer": "cus_1", "amount": amount})), tracking.Applied)
+		if p, err := d.service.Payment(t.Context(), shopAt, id); err != nil || p.Status != tracking.PaymentPaid || p.Amount != amount {
+			t.Errorf("got %+v, %v", p, err)
+		}
+	}
+	fulfilment := func() tracking.EffectState {
+		p, err := d.service.Purchase(t.Context(), aPurchase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Fulfilment.State
+	}
+	if state := fulfilment(); state != tracking.NotAsked {
+		t.Errorf("the parts alone: the fulfilment is %q", state)
+	}
+	d.takes(message("evt_paid", "invoice.paid", shopAt, object(tracking.KindInvoice, "in_1", "paid", aPurchase, tracking.Product)),
+		tracking.Applied)
+	if state := fulfilment(); state == tracking.NotAsked {
+		t.Error("the invoice is paid, and nothing is fulfilled")
+	}
+}

@@ -133,7 +133,7 @@ func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarg
 // bury files an event as dead. Its row in the inbox dies with it, for a person to see.
 func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
 	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
-	return s.fileNew(ctx, e, decision{Dead, reason, []store.Write{s.pending(pendingEvent, e.ID, 0)}})
+	return s.fileNew(ctx, e, decision{status: Dead, reason: reason, writes: []store.Write{s.pending(pendingEvent, e.ID, 0)}})
 }
 
 // Event returns the stored event, or store.ErrNotFound.

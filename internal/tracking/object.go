@@ -50,8 +50,8 @@ type Object struct {
 	Schedule     string `json:"schedule,omitempty"`
 	Customer     string `json:"customer,omitempty"`
 	InvoiceTold  bool   `json:"invoice_told,omitempty"`
-	// Attached, of a payment intent: somebody has attached it to the Invoice, which is of no
-	// subscription, and not paid yet.
+	// Attached, of a payment intent: somebody has attached it to the Invoice, perhaps for a part of what that asks
+	// for. The invoice is of no subscription, and not paid yet.
 	Attached bool `json:"-"`
 
 	// Terms, of a subscription, are zero if they are not told.

@@ -33,8 +33,9 @@ type Payment struct {
 
 	History []Change `json:"history,omitempty"`
 
-	told    int64 // the largest refunded sum of a charge
-	version int64
+	told     int64 // the largest refunded sum of a charge
+	attached bool  // to an invoice that was not yet paid in full: it fulfils nothing by itself
+	version  int64
 }
 
 // A PaymentStatus is where a payment stands. Paid beats failed, and failed beats new.
@@ -56,6 +57,7 @@ func (p *Payment) fields(c *codec) {
 	text(c, schema.TrackedInvoice, &p.Invoice)
 	text(c, schema.TrackedSubscription, &p.Subscription)
 	number(c, schema.TrackedToldRefunded, &p.told)
+	c.flag(schema.TrackedAttached, &p.attached)
 	values(c, schema.TrackedCode, &p.Codes, store.Value.Str, store.S)
 	parts(c, schema.TrackedRefunds, &p.Refunds, func(c *codec, id string, r *Refund) {
 		r.ID = id
@@ -116,6 +118,13 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 		}
 	}
 	p, before := a.payment, a.payment.Status
+	a.fetched = a.fetched || o.Kind == KindPayment && o.Fetched
+	if o.Kind == KindInvoicePayment && o.Status == "paid" && p.Status != PaymentPaid && !a.fetched {
+		return decision{}, need{kind: KindPayment, id: p.ID} // its own events may have come before this link
+	}
+	if p.attached && o.Kind == KindPayment && o.Fetched && !o.Attached {
+		p.attached, a.changed.payment = false, true
+	}
 	changes, ask := mergePayment(p, o, a.fresh)
 	a.note(&p.History, changes)
 	if a.changed.payment = a.changed.payment || len(changes) > 0 || ask; ask {
@@ -123,8 +132,9 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 	}
 	settled := o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment
 	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.changed.payment)
-	// The payment of a subscription's invoice fulfils nothing: the subscription does.
-	if p.Subscription != "" || !settled && !paid {
+	// The payment of a subscription's invoice fulfils nothing: the subscription does. Nor does a part of an
+	// invoice, which tells when it is paid.
+	if p.Subscription != "" || !settled && (!paid || p.attached) {
 		return applied, nil
 	}
 	by := p.ID
@@ -137,15 +147,13 @@ func (a *application) applyPayment(ctx context.Context, o Object) (decision, err
 // beginPayment makes the row of a purchase's payment. The decision has a status if it is not ours.
 func (a *application) beginPayment(ctx context.Context, o Object) (decision, error) {
 	switch {
-	case o.Attached: // perhaps of a part of what the invoice asks for
-		return ignored("attached to an invoice, which tells when it is paid"), nil
 	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
 	case o.Kind == KindInvoice:
 		return ignored(notOurs), nil
 	case o.Kind == KindPayment && o.InvoiceTold && (o.Fetched || o.Invoice == "" && o.Customer == ""):
 		// An event's payment with a customer may have an invoice of a newer kind, which its version
 		// of the API does not tell: then Stripe is asked.
-		return ignored(notOurs), nil
+		return decision{status: Ignored, reason: notOurs, mark: markOf(o)}, nil
 	default:
 		return decision{}, need{kind: KindPayment, id: o.Payment}
 	}
@@ -153,7 +161,7 @@ func (a *application) beginPayment(ctx context.Context, o Object) (decision, err
 		return decision{}, err
 	}
 	a.payment = &Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now())}
+		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now()), attached: o.Attached}
 	a.changed.payment = true
 	return decision{}, nil
 }

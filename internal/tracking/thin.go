@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// names reports whether it is a thin event whose object has to be fetched. Of an invoice and a
-// charge, only these events tell what no other event does.
+// names reports whether it is a thin event whose object has to be fetched. Of an invoice, its
+// payment and a charge, only these events tell what no other event does.
 func (e *Event) names() bool {
 	if !e.Object.Thin || e.Object.ID == "" {
 		return false
@@ -21,6 +21,8 @@ func (e *Event) names() bool {
 		return true
 	case KindInvoice:
 		return e.Type == "invoice.paid"
+	case KindInvoicePayment:
+		return e.Type == "invoice_payment.paid"
 	case KindCharge:
 		return e.Type == "charge.refunded"
 	}

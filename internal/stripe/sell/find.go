@@ -178,6 +178,8 @@ func pathOf(kind string) (path, prefix string) {
 		return "/v1/subscriptions/", "sub_"
 	case tracking.KindSchedule:
 		return "/v1/subscription_schedules/", "sub_sched_"
+	case tracking.KindInvoicePayment:
+		return "/v1/invoice_payments/", "inpay_"
 	case tracking.KindCharge:
 		return "/v1/charges/", ""
 	case tracking.KindRefund:
