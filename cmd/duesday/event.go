@@ -111,6 +111,13 @@ func (p *program) rebuildCommand() *cobra.Command {
 			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
+		for _, r := range all {
+			if err == nil && r.Thin > 0 && r.Compared+r.Partial == 0 {
+				p.code = exitPerson
+				p.say("%s: nothing could be compared. Its %d thin events were stored before Duesday kept the fetched objects.\n",
+					r.StripeAccount, r.Thin)
+			}
+		}
 		if err != nil || len(differences) == 0 {
 			return err
 		}

@@ -198,6 +198,6 @@ func Names() []string {
 		TrackedToldType, TrackedTwin, "thin",
 		TrackedDue, TrackedCancelAt, TrackedPrice, TrackedQuantity,
 		CausesDate,
-		TrackedAttached,
+		TrackedAttached, TrackedFetched,
 	}
 }

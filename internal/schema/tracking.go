@@ -65,6 +65,7 @@ const (
 	TrackedPrice        = "price"
 	TrackedQuantity     = "quantity"
 	TrackedAttached     = "attached" // of a payment
+	TrackedFetched      = "fetched"  // of a thin event: the object that was fetched for it, as JSON
 
 	// Of the maps within.
 	EffectState      = "state"

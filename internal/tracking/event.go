@@ -37,6 +37,8 @@ type Event struct {
 	Applied      time.Time   `json:"applied,omitzero"` // when it was applied; zero while it is not
 	Body         []byte      `json:"-"`                // as it was signed; nil in lists
 
+	fetched string // of a thin event that was applied: the Object that was fetched for it, as JSON
+
 	was *store.Condition // holds while the stored item is as it was read; nil: there is none
 }
 
@@ -93,6 +95,7 @@ func (e *Event) fields(c *codec) {
 	text(c, schema.TrackedToldType, &e.ToldType)
 	text(c, schema.TrackedTwin, &e.Twin)
 	text(c, schema.TrackedType, &e.Type)
+	text(c, schema.TrackedFetched, &e.fetched)
 }
 
 // item is the event as the published table has it, with the attributes of our own. Before its final

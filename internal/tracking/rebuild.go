@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -17,7 +18,7 @@ type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
 	Events        int          `json:"events"`      // folded
 	Unread        int          `json:"unread"`      // not folded: their bodies are not stored
-	Thin          int          `json:"thin"`        // not folded: they name an object and do not tell its state
+	Thin          int          `json:"thin"`        // applied and not folded: the object fetched for them is not stored
 	Waiting       []string     `json:"waiting"`     // events that are not applied, 20 at most: replay applies one
 	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
 	Partial       int          `json:"partial"`     // the others, of which events have expired
@@ -85,8 +86,13 @@ func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 			continue
 		}
 		if decoded.Object.Thin {
-			r.Thin++
-			continue
+			decoded.Object = Object{}
+			if json.Unmarshal([]byte(e.fetched), &decoded.Object) != nil {
+				if e.Status == Applied {
+					r.Thin++
+				}
+				continue
+			}
 		}
 		r.Events++
 		if id := owner(&decoded.Object); id != "" {

@@ -3,6 +3,7 @@ package tracking
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -55,6 +56,10 @@ func (s *Service) decideThin(ctx context.Context, e *Event, by effort) (decision
 	}
 	e.Object, e.Subscription = o, cmp.Or(o.Subscription, e.Subscription)
 	d, err := decide(ctx, e, by)
+	if err == nil && d.status == Applied { // Rebuild folds it
+		text, fault := json.Marshal(o)
+		e.fetched, err = string(text), fault
+	}
 	if err == nil && d.status == Applied && isNew && e.Twin != "" {
 		d.writes = append(d.writes, s.twinMarker(e))
 	}

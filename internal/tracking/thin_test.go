@@ -239,6 +239,7 @@ func TestThin_Kinds(t *testing.T) {
 		status        tracking.EventStatus // in the end
 		reason        string               // part of it
 	}{
+		{"v1.payment_intent.created", "payment_intent", "pi_1", tracking.Applied, ""},
 		{"v1.payment_intent.succeeded", "payment_intent", "pi_1", tracking.Applied, ""},
 		{"v1.payment_intent.created", "payment_intent", "pi_gone", tracking.Ignored, "no such object any more"},
 		{"v1.customer.subscription.updated", "subscription", "sub_1", tracking.Applied, ""},
@@ -270,8 +271,12 @@ func TestThin_Kinds(t *testing.T) {
 	if err != nil || p.Refunded != 400 || len(p.Refunds) != 1 || len(p.Disputes) != 1 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if r := d.rebuilt(); r.Thin == 0 || r.Events != 0 || r.Unread != 0 || len(r.Differences) != 0 {
+	if r := d.rebuilt(); r.Thin != 0 || r.Events == 0 || r.Compared != 1 || r.Unread != 0 || len(r.Differences) != 0 {
 		t.Errorf("rebuilt: %+v", r)
+	}
+	d.plant(tables.Tracking.Payments.Name, store.Key{PK: shopAt, SK: "pi_1"}, schema.TrackedStatus, "new")
+	if r := d.rebuilt(); len(r.Differences) != 1 || r.Differences[0].ID != "pi_1" {
+		t.Errorf("with a payment that lost its status: %+v", r)
 	}
 }
 
