@@ -143,7 +143,7 @@ func TestHelp_Names(t *testing.T) {
 	for path, names := range map[string][]string{
 		"duesday mail preview": {strings.Join(mail.Kinds(), ", ")},
 		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase, config.EnvAPIKey, config.EnvPollSecret},
-		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey, config.EnvAPIKey,
+		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey,
 			config.EnvWebhookSecrets, config.EnvConnectSecrets, config.EnvPollSecret, "  " + httpapi.PollPath + " "},
 		"duesday stripe-fake": {"http://" + stripeFakeAddress + "/v1/", useOfStripeFake("http://" + stripeFakeAddress), stripeFakeKey,
 			server.ConnectPath},

@@ -15,7 +15,6 @@ import (
 // TestKey: keys are made, used, listed and revoked while serve runs.
 func TestKey(t *testing.T) {
 	c := newServeCLI(t)
-	delete(c.env, "DUESDAY_API_KEY")
 	var ahead atomic.Int64
 	begun := c.clock.Now()
 	v, stop := c.serveBy(func() time.Time { return begun.Add(time.Duration(ahead.Load())) }, "--no-poll", "--on-fulfil", "true")
@@ -24,7 +23,7 @@ func TestKey(t *testing.T) {
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
 	ask := func(key, path string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.Base+path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.APIBase+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +34,7 @@ func TestKey(t *testing.T) {
 		return status, text
 	}
 	status, _ := ask("", "/metrics")
-	equal(t, "metrics on this machine, without any key at the start", status, 200)
+	equal(t, "metrics without a key, on this machine, while there is none", status, 401)
 	all := c.object(exitDone, "key", "create", "all", "--scope", "read", "--expires", "90d")
 	shop := c.object(exitDone, "key", "create", "shop", "--scope", "charge", "--merchant", strings.ToUpper(shopAccount))
 	key := func(of map[string]any) string { return of["key"].(string) }
@@ -117,21 +116,22 @@ func TestServe_RevokedStripeKey(t *testing.T) {
 	c := newServeCLI(t)
 	v, _ := c.serve("--no-poll", "--on-fulfil", "true")
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
+	apiKey := c.apiKey("charge")
 	order := func() (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.Base+"/v1/purchases",
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.APIBase+"/v1/purchases",
 			strings.NewReader(`{"account":"`+shopAccount+`","kind":"legacy","amount":500,"currency":"EUR"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header = http.Header{"Authorization": {"Bearer " + testAPIKey}, "Content-Type": {"application/json"},
+		r.Header = http.Header{"Authorization": {"Bearer " + apiKey}, "Content-Type": {"application/json"},
 			"Idempotency-Key": {"k"}}
 		status, text, _ := c.send(r)
 		return status, text
 	}
-	ready := func() (int, string) {
+	get := func(url string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.Base+"/readyz", nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,14 +144,17 @@ func TestServe_RevokedStripeKey(t *testing.T) {
 	status, text := order()
 	equal(t, "status", status, http.StatusBadGateway)
 	contains(t, text, `"code":"stripe_key"`)
-	status, text = ready()
+	status, text = get(v.Base + "/readyz")
 	equal(t, "readyz", status, http.StatusServiceUnavailable)
+	equal(t, "the reason", strings.Contains(text, "Stripe"), false)
+	status, text = get(v.APIBase + "/readyz")
+	equal(t, "readyz of --api", status, http.StatusServiceUnavailable)
 	contains(t, text, "Stripe refuses the key")
 	if err := c.fake.Restore(c.key); err != nil {
 		t.Fatal(err)
 	}
 	status, _ = order()
 	equal(t, "with a valid key", status, http.StatusOK) // the purchase is there since the first request
-	status, _ = ready()
+	status, _ = get(v.Base + "/readyz")
 	equal(t, "readyz", status, http.StatusOK)
 }

@@ -19,15 +19,15 @@ import (
 
 const pollSecret = "a secret of 32 characters, or more"
 
-// post posts a body that is signed with the secret, and returns the status and the answer.
-func (c *serveCLI) post(url, body, key string) string {
+// post posts a body that is signed with the secret, with the API key, and returns the status and the answer.
+func (c *serveCLI) post(url, body, secretText, apiKey string) string {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r.Header.Set("Stripe-Signature", event.Sign([]byte(body), secret.New(key), c.clock.Now()))
-	r.Header.Set("Authorization", "Bearer "+testAPIKey)
+	r.Header.Set("Stripe-Signature", event.Sign([]byte(body), secret.New(secretText), c.clock.Now()))
+	r.Header.Set("Authorization", "Bearer "+apiKey)
 	r.Header.Set("Content-Type", "application/json")
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -67,16 +67,17 @@ func TestPoll_To(t *testing.T) {
 	purchase, intent := c.sold("1")
 	c.pay(intent)
 	far.clock, far.env["DUESDAY_STORE"] = c.clock, "pebble:/nowhere"
-	for _, name := range []string{"DUESDAY_STRIPE_API_BASE", "DUESDAY_STRIPE_KEY", "DUESDAY_API_KEY", "DUESDAY_POLL_SECRET"} {
+	for _, name := range []string{"DUESDAY_STRIPE_API_BASE", "DUESDAY_STRIPE_KEY", "DUESDAY_POLL_SECRET"} {
 		far.env[name] = c.env[name]
 	}
-	found := far.object(exitDone, "poll", "--to", v.Base, "--once")
+	far.env["DUESDAY_API_KEY"] = c.apiKey("read")
+	found := far.object(exitDone, "poll", "--to", v.APIBase, "--once")
 	equal(t, "found", []any{found["missing"], found["failed"]}, []any{found["sent"], 0})
 	if n := found["sent"].(float64); n < 2 {
 		t.Errorf("%v were sent", n)
 	}
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + purchase: 1})
-	again := far.object(exitDone, "poll", "--to", v.Base+"/", "--once", "--all")
+	again := far.object(exitDone, "poll", "--to", v.APIBase+"/", "--once", "--all")
 	equal(t, "again", again["missing"], 0)
 	for _, e := range c.list("event", "list", "--account", "acct_shop") {
 		if v := c.object(exitDone, "event", "show", e.(map[string]any)["id"].(string)); v["source"] != "poll" {
@@ -101,7 +102,7 @@ func TestPoll_To(t *testing.T) {
 	if err := errors.Join(c.fake.SetFaults(stripefake.Faults{WebhookDrops: 1}), c.fake.SetEvents("")); err != nil {
 		t.Fatal(err)
 	}
-	far.object(exitDone, "poll", "--to", v.Base, "--once", "--all")
+	far.object(exitDone, "poll", "--to", v.APIBase, "--once", "--all")
 	if shop()["checked"] == nil {
 		t.Errorf("not checked: %v", shop())
 	}
@@ -109,11 +110,11 @@ func TestPoll_To(t *testing.T) {
 	far.env["DUESDAY_POLL_SECRET"] = strings.Repeat("another-secret-", 3)
 	far.clock.Set(far.clock.Now().Add(time.Second))
 	c.sold("2")
-	r := far.run("poll", "--to", v.Base, "--once", "--all")
+	r := far.run("poll", "--to", v.APIBase, "--once", "--all")
 	equal(t, "another secret", r.code, exitPerson)
 	contains(t, r.out, "not made with a secret of this endpoint")
 	far.env["DUESDAY_API_KEY"] = "another-key-of-the-API"
-	r = far.run("poll", "--to", v.Base, "--once")
+	r = far.run("poll", "--to", v.APIBase, "--once")
 	equal(t, "another key", r.code, exitFailed)
 	contains(t, r.errors, "/v1/accounts", "answered 401")
 	equal(t, "stopped", stop().code, exitDone)
@@ -121,7 +122,7 @@ func TestPoll_To(t *testing.T) {
 
 func TestPoll_ToFlags(t *testing.T) {
 	c := newCLI(t)
-	env := map[string]string{"DUESDAY_STRIPE_KEY": stripeFakeKey, "DUESDAY_API_KEY": testAPIKey,
+	env := map[string]string{"DUESDAY_STRIPE_KEY": stripeFakeKey, "DUESDAY_API_KEY": "dd_0123456789abcdef",
 		"DUESDAY_POLL_SECRET": strings.ReplaceAll(pollSecret, " ", "-"), "DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_" + strings.Repeat("a", 40)}
 	const to = "http://127.0.0.1:1"
 	for _, tt := range []struct{ to, name, value, want string }{
@@ -146,7 +147,7 @@ func TestPoll_ToFlags(t *testing.T) {
 			t.Errorf("%+v: exit %d, %s", tt, r.code, r.errors)
 		}
 		if tt.name != "" && tt.to == to { // serve has the same check
-			if r = c.run("serve", "--listen", "127.0.0.1:0"); strings.HasPrefix(tt.want, "DUESDAY_POLL") && (r.code != exitUsage ||
+			if r = c.run("serve", "--listen", "127.0.0.1:0", "--api="); strings.HasPrefix(tt.want, "DUESDAY_POLL") && (r.code != exitUsage ||
 				!strings.Contains(r.errors, tt.want)) {
 				t.Errorf("serve, %+v: exit %d, %s", tt, r.code, r.errors)
 			}
@@ -173,21 +174,26 @@ func TestServe_NobodyTellsOfMoney(t *testing.T) {
 			`"api_version":"2026-08-26.dahlia","account":"acct_shop","data":{"object":%s}}`, id, c.clock.Now().Unix(), object)
 	}
 	told := c.list("event", "list", "--account", "acct_shop")[0].(map[string]any)["id"].(string)
-	hook := v.Base + server.ConnectPath
+	hook, apiKey := v.APIBase+server.ConnectPath, c.apiKey("admin")
 	for _, tt := range []struct{ url, body, key, want string }{
-		{v.Base + "/internal/objects", `{"account":"acct_shop","object":` + object + `}`, testAPIKey, "404"},
-		{hook, forged("evt_forged1"), testAPIKey, "400"},
-		{hook, forged("evt_forged1"), "whsec_" + testAPIKey, "400"},
-		{hook, forged("evt_forged1"), hookSecret, "400"}, // of the other endpoint
-		{hook, forged("evt_forged1"), given, "400"},      // Stripe has no such event
-		{hook, forged(told), given, "200"},               // Stripe has another one of that id
-		{v.Base + httpapi.PollPath, `{"stripe_account":"acct_shop","verified_through":"` +
+		{v.APIBase + "/internal/objects", `{"account":"acct_shop","object":` + object + `}`, apiKey, "404"},
+		{hook, forged("evt_forged1"), apiKey, "400"},
+		{hook, forged("evt_forged1"), "whsec_" + apiKey, "400"},
+		{hook, forged("evt_forged1"), shopSecret, "400"},                        // Stripe does not come here
+		{v.Base + server.ConnectPath, forged("evt_forged1"), hookSecret, "400"}, // of the other endpoint
+		{v.Base + server.ConnectPath, forged("evt_forged1"), given, "400"},      // pollers do not come there
+		{v.Base + "/v1/accounts", "", apiKey, "404"},
+		{v.Base + "/metrics", "", apiKey, "404"},
+		{v.Base + httpapi.PollPath, "{}", given, "404"},
+		{hook, forged("evt_forged1"), given, "400"}, // Stripe has no such event
+		{hook, forged(told), given, "200"},          // Stripe has another one of that id
+		{v.APIBase + httpapi.PollPath, `{"stripe_account":"acct_shop","verified_through":"` +
 			c.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`, given, "422"},
-		{v.Base + httpapi.PollPath, `{"stripe_account":"acct_shop","verified_through":"` +
-			c.clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339) + `"}`, testAPIKey, "400"},
+		{v.APIBase + httpapi.PollPath, `{"stripe_account":"acct_shop","verified_through":"` +
+			c.clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339) + `"}`, apiKey, "400"},
 	} {
-		got := c.post(tt.url, tt.body, tt.key)
-		if t.Logf("POST %s, signed with %s…: %s", strings.TrimPrefix(tt.url, v.Base), tt.key[:8], got); !strings.HasPrefix(got, tt.want) {
+		got := c.post(tt.url, tt.body, tt.key, apiKey)
+		if t.Logf("POST %s, signed with %s…: %s", strings.TrimPrefix(tt.url, v.APIBase), tt.key[:8], got); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +27,8 @@ import (
 )
 
 const (
-	serveAddress   = "127.0.0.1:8080"
+	serveHooks     = "127.0.0.1:8080"
+	serveAPI       = "127.0.0.1:8081"
 	serveGCPercent = 400 // a fifth of the CPU of a webhook less than at 150
 )
 
@@ -43,7 +45,7 @@ type serveFlags struct {
 	given               []billing.Given // settings of the store, by the flags above and endedBy
 	clock, heartbeat    string
 	beat                func(context.Context) error // of heartbeat; nil: none
-	listen              string
+	hooks, api          string                      // addresses; "": none
 	behindProxy         bool
 	fulfil, unsubscribe string
 	endedBy             []string
@@ -64,7 +66,9 @@ func (p *program) serveCommand() *cobra.Command {
 		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine")
 	f.StringVar(&o.clock, "clock", "",
 		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for that of Stripe's fake; not live")
-	f.StringVar(&o.listen, "listen", serveAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
+	f.StringVar(&o.hooks, "listen", serveHooks,
+		"`ADDR` for webhooks, HOST:PORT; port 0 takes a free one; empty turns it off")
+	f.StringVar(&o.api, "api", serveAPI, "`ADDR` for /v1, /metrics and poll --to, HOST:PORT; empty turns it off")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
 		"listen beyond this machine: what comes in goes through a proxy that speaks TLS")
 	f.StringVar(&o.fulfil, "on-fulfil", "",
@@ -90,15 +94,26 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 	if err := o.checkDay(); err != nil {
 		return err
 	}
-	host, err := listenHost(o.listen, serveAddress)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
-		return usagef("--listen %s is for other machines to reach, and this is plain HTTP: give --behind-proxy if all that "+
-			"comes in goes through a proxy that speaks TLS, or want %s", o.listen, serveAddress)
+	for _, a := range o.addresses() {
+		host, err := listenHost(a.flag, a.address, a.usual)
+		if err != nil {
+			return err
+		}
+		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
+			return usagef("%s %s can be reached from other machines, over plain HTTP: add --behind-proxy if a proxy that "+
+				"speaks TLS is in front of it, or use %s", a.flag, a.address, a.usual)
+		}
 	}
 	return checkPollEvery(o.every)
+}
+
+// An address is one to listen at, with its flag and the usual one.
+type address struct{ flag, address, usual string }
+
+// addresses returns those that are not turned off.
+func (o *serveFlags) addresses() []address {
+	return slices.DeleteFunc([]address{{"--listen", o.hooks, serveHooks}, {"--api", o.api, serveAPI}},
+		func(a address) bool { return a.address == "" })
 }
 
 func checkPollEvery(every time.Duration) error {
@@ -112,6 +127,10 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	t, err := config.NewTracking(p.cfg, p.env)
 	if err != nil {
 		return &usageError{err}
+	}
+	if t.APIKey.Given() {
+		return usagef("%s and %[1]s%s are for poll --to: unset them for serve, and create its keys with %s", config.EnvAPIKey,
+			config.InFile, p.hint("key create NAME --scope charge"))
 	}
 	follows := o.follows(&p.cfg, &t)
 	if follows {
@@ -129,21 +148,25 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	}
 	defer p.limitMemory()()
 	// Bound before the store is made: a taken address leaves nothing behind.
-	l, err := listenAt(ctx, o.listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w; does another duesday serve run there", err)
+	bound := map[string]net.Listener{} // by flag
+	for _, a := range o.addresses() {
+		l, err := listenAt(ctx, a.flag, a.address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w; if another duesday serve runs there, choose another address, or turn it off with %s=", err, a.flag)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
+		bound[a.flag] = l
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 	n := need{create: o.create, take: true, processor: true, follows: follows}
-	return p.with(ctx, n, func(s *session) error { return p.serveStore(ctx, s, o, &t, l, machine) })
+	return p.with(ctx, n, func(s *session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
 }
 
-// serveStore serves the open store on the listener, by the machine's clock.
-func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking, l net.Listener,
-	machine func() time.Time) error {
+// serveStore serves the open store on the listeners, by the machine's clock.
+func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking,
+	bound map[string]net.Listener, machine func() time.Time) error {
 	if err := p.takeTimes(ctx, s, o); err != nil {
 		return err
 	}
@@ -152,18 +175,16 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	}
 	clock := cmp.Or(p.clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
-	keys := p.keys(s, machine, t.APIKey.Text)
+	keys := p.keys(s, machine)
 	defer keys.Wait()
 	var err error
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
-	at, _ := l.Addr().(*net.TCPAddr)
-	options := server.Options{Listener: l, Connections: o.limits.connections, Now: machine, Clock: clock, Log: s.log,
-		Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch, HTTP: httpapi.Options{Ready: s.ready, Keys: keys,
-			Proxies: o.limits.trusted,
-			Metrics: status.Handler(status.NewRegistry(watch.Last)),
-			Open:    at != nil && at.IP.IsLoopback() && !o.behindProxy}}
+	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections, Now: machine,
+		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch,
+		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
+			Metrics: status.Handler(status.NewRegistry(watch.Last))}}
 	if !o.follows(&p.cfg, t) {
 		return p.runServer(ctx, s, o, followed{}, options)
 	}
@@ -201,7 +222,7 @@ func (s *session) ready(ctx context.Context) error {
 
 // follows reports whether serve follows what Stripe runs: anything for that is given.
 func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
-	return c.UsesStripe() || t.Stripe.Key.Given() || t.Webhook.Given() || t.Connect.Given() || t.APIKey.Given() ||
+	return c.UsesStripe() || t.Stripe.Key.Given() || t.Webhook.Given() || t.Connect.Given() ||
 		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
 }
 
@@ -214,8 +235,18 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	if err != nil {
 		return err
 	}
-	view := append(object{"address", options.Listener.Addr().String(), "base", running.Base(),
-		"store", secret.Redact(p.cfg.Store)}, daily...)
+	view := object{"store", secret.Redact(p.cfg.Store)}
+	for i, l := range []net.Listener{options.Hooks, options.API} {
+		if l != nil {
+			base, err := server.LocalBase(l.Addr())
+			if err != nil {
+				return err
+			}
+			name := []string{"", "api_"}[i]
+			view = append(view, name+"address", l.Addr().String(), name+"base", base)
+		}
+	}
+	view = append(view, daily...)
 	if f.service != nil {
 		view = append(view, p.announceTracking(running, f, o)...)
 	}
@@ -245,10 +276,10 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 // announceTracking tells what is followed, and returns it for programs.
 func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) object {
 	webhooks := running.Webhooks() // open to Stripe
-	if len(webhooks) == 0 {
+	if len(webhooks) == 0 && o.hooks != "" {
 		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
-	if !o.keyed {
+	if !o.keyed && o.api != "" {
 		p.warn("/v1 has no key yet: %s makes one", p.hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""

@@ -124,7 +124,7 @@ func TestServe_Day(t *testing.T) {
 		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": want START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},
 	} {
-		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0"}, x.args...)...)
+		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0", "--api="}, x.args...)...)
 		equal(t, x.says, r.code, exitUsage)
 		contains(t, r.errors, x.says)
 	}
@@ -164,7 +164,7 @@ func TestServe_TimesClearedStay(t *testing.T) {
 	c.must("account", "create", "1", "--email", "ada@example.com")
 	c.must("settings", "set", "daily=06:10")
 	c.must("settings", "set", "daily=")
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--daily", "06:10")
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10")
 	if r.code != exitUsage || !strings.Contains(r.errors, "--daily is 06:10") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}

@@ -111,7 +111,7 @@ func (k *killedServe) command(args ...string) *exec.Cmd {
 // serve starts serve, and waits until it says that it serves.
 func (k *killedServe) serve() *exec.Cmd {
 	k.t.Helper()
-	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--daily", "06:10,18:10", "--time-zone", "Europe/Berlin")
+	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10,18:10", "--time-zone", "Europe/Berlin")
 	var said bytes.Buffer
 	c.Stderr = &said
 	out, err := c.StdoutPipe()

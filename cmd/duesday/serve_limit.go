@@ -30,9 +30,9 @@ type limitFlags struct {
 
 func (o *limitFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&o.connections, "max-connections", mostConnections,
-		"`NUMBER` of connections at a time; at most half of the files that the process may open")
+		"`NUMBER` of connections of each listener at a time; at most a quarter of the files that the process may open")
 	f.StringSliceVar(&o.proxies, "trusted-proxy", nil,
-		"`CIDR` of proxies whose X-Forwarded-For names the caller in the log, such as 10.0.0.0/8 (repeatable)")
+		"`CIDR` of proxies whose X-Forwarded-For names the caller, such as 10.0.0.0/8 (repeatable)")
 }
 
 // check reads the flags. Few open files lower the default of connections, and refuse a given number.
@@ -44,9 +44,9 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return err
 	}
-	if most := max(1, int(min(uint64(files.Cur)/2, math.MaxInt32))); o.connections > most {
+	if most := max(1, int(min(uint64(files.Cur)/4, math.MaxInt32))); o.connections > most {
 		if f.Changed("max-connections") {
-			return usagef("--max-connections %d: want at most %d, half of the %d files that this process may open (ulimit -Hn)",
+			return usagef("--max-connections %d: want at most %d, a quarter of the %d files that this process may open (ulimit -Hn)",
 				o.connections, most, files.Cur)
 		}
 		o.connections = most

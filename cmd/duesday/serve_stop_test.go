@@ -56,7 +56,7 @@ func TestServe_FinishesWhatItHasBegun(t *testing.T) {
 	}
 	f.Close()
 	r := <-stopped
-	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, noJobs})
+	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, noJobs + noKey})
 	equal(t, "fulfilled", c.object(exitDone, "purchase", "show", id)["purchase"].(map[string]any)["fulfilled"], true)
 }
 

@@ -28,7 +28,6 @@ import (
 const (
 	shopAccount = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58" // of acct_shop
 	ownAccount  = "5d1c9a52-8a0e-4b62-9f0d-2f6f5f0f6a11" // of the key's own
-	testAPIKey  = "0123456789abcdef0123"
 	hookSecret  = "whsec_platform"
 	shopSecret  = "whsec_connect"
 )
@@ -36,6 +35,9 @@ const (
 // noJobs is the warning of a serve without times of the daily jobs.
 const noJobs = `{"warning":"neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 ` +
 	`--time-zone ZONE, or duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
+
+// noKey is the warning of a serve that follows Stripe and has no key yet.
+const noKey = `{"warning":"/v1 has no key yet: duesday key create NAME --scope charge makes one"}` + "\n"
 
 // A serveCLI is duesday serve before a fake of Stripe that sends its webhooks there.
 type serveCLI struct {
@@ -70,7 +72,7 @@ func newServeCLI(t *testing.T) *serveCLI {
 		{URL: c.front.URL + server.ConnectPath, Secret: shopSecret, Connect: true}}})
 	maps.Copy(c.env, map[string]string{"DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_older, " + hookSecret,
 		"DUESDAY_STRIPE_CONNECT_SECRETS": shopSecret,
-		"DUESDAY_API_KEY":                testAPIKey, "PATH": os.Getenv("PATH"), "HOME": t.TempDir()})
+		"PATH":                           os.Getenv("PATH"), "HOME": t.TempDir()})
 	pipe := filepath.Join(t.TempDir(), "jobs")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -94,6 +96,8 @@ func (c *serveCLI) job() string {
 type serveView struct {
 	Address       string   `json:"address"`
 	Base          string   `json:"base"`
+	APIAddress    string   `json:"api_address"`
+	APIBase       string   `json:"api_base"`
 	Store         string   `json:"store"`
 	StripeAccount string   `json:"stripe_account"`
 	Mode          string   `json:"mode"`
@@ -127,7 +131,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	p := newProgram(c.getenv(args), strings.NewReader(""), write, &errors, machine)
 	done := make(chan int, 1)
 	go func() {
-		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0"}, args...))
+		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"}, args...))
 		write.Close()
 	}()
 	out := bufio.NewReader(read)
@@ -146,6 +150,12 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 		c.t.Fatal(err)
 	}
 	return v, stop
+}
+
+// apiKey creates an API key of all merchants.
+func (c *serveCLI) apiKey(scope string) string {
+	c.t.Helper()
+	return c.object(exitDone, "key", "create", "test", "--scope", scope)["key"].(string)
 }
 
 // await reads lines of jobs until there are as many.
@@ -194,7 +204,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	c := newServeCLI(t)
 	v, stop := c.serve("--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")
 	equal(t, "announced", []any{v.StripeAccount, v.Mode, v.API, v.PollEvery, v.Webhooks},
-		[]any{stripefake.DefaultAccount, "test", true, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
+		[]any{stripefake.DefaultAccount, "test", false, "", []string{v.Base + server.HookPath, v.Base + server.ConnectPath}})
 	equal(t, "registered", members(c.object(exitDone, "connect", "add", "--account", shopAccount, "acct_shop"),
 		"stripe_account", "account", "status"), []any{"acct_shop", shopAccount, "connected"})
 	c.must("connect", "add", "--account", ownAccount, stripefake.DefaultAccount)
@@ -260,7 +270,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	equal(t, "ended", c.await(1), map[string]int{"unsubscribe " + id(recurring): 1})
 
 	r = stop()
-	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", noJobs})
+	equal(t, "stopped", []any{r.code, r.out, r.errors}, []any{exitDone, "", noJobs + noKey})
 	equal(t, "once more", c.list("event", "list", "--waiting"), []any{})
 	equal(t, "purchases", len(c.list("purchase", "list", "--account", shopAccount)), 4)
 	c.must("rebuild")
@@ -339,7 +349,6 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	c.askAt("acct_shop", "POST", "/v1/payment_intents/"+intent+"/confirm",
 		"payment_method=pm_card_visa&return_url=http://shop.example")
 	c.clock.Set(c.clock.Now().Add(48 * time.Hour)) // whatever was put off is due
-	delete(c.env, "DUESDAY_API_KEY")
 	_, stop = c.serve("--on-fulfil", c.job(), "--poll-every", "1s")
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
 	r := stop()
@@ -387,7 +396,7 @@ func TestServe_EndedBy(t *testing.T) {
 	equal(t, "stopped", stop().code, exitDone)
 	_, stop = c.serve("--no-poll", "--ended-by", "paused,unpaid")
 	equal(t, "stopped", stop().code, exitDone)
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--ended-by", "unpaid")
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--ended-by", "unpaid")
 	if r.code == exitDone {
 		t.Error("another --ended-by than the store's was taken")
 	}
@@ -397,7 +406,7 @@ func TestServe_EndedBy(t *testing.T) {
 // TestServe_NoStore: a mistyped name makes no store.
 func TestServe_NoStore(t *testing.T) {
 	c := newCLI(t)
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--store", "pebble:mistyped")
+	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:mistyped")
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at pebble:mistyped")
 	if _, err := os.Stat("mistyped"); err == nil {
@@ -428,11 +437,13 @@ func TestServe_Refuses(t *testing.T) {
 		{"", "DUESDAY_STRIPE_CONNECT_SECRETS_FILE", "none", exitUsage,
 			"DUESDAY_STRIPE_CONNECT_SECRETS and DUESDAY_STRIPE_CONNECT_SECRETS_FILE are both set"},
 		{"", "DUESDAY_API_KEY", "hidden", exitUsage, "DUESDAY_API_KEY: want at least 16"},
+		{"", "DUESDAY_API_KEY", strings.Repeat("hidden", 9), exitUsage, "duesday key create NAME --scope charge"},
+		{"", "DUESDAY_API_KEY_FILE", "none", exitUsage, "duesday key create NAME --scope charge"},
 		{"", "DUESDAY_STRIPE_API_BASE", "http://127.0.0.1:1", exitFailed, "does Stripe, or its fake, answer"},
 	} {
 		old := c.env[x.env]
 		c.env[x.env] = x.value
-		r := c.run(append([]string{"serve", "--create", "--listen", "127.0.0.1:0"}, strings.Fields(x.args)...)...)
+		r := c.run(append([]string{"serve", "--create", "--listen", "127.0.0.1:0", "--api="}, strings.Fields(x.args)...)...)
 		c.env[x.env] = old
 		if r.code != x.code || strings.Contains(r.errors, "hidden") {
 			t.Errorf("%s %s=%s: exit %d, want %d: %s", x.args, x.env, x.value, r.code, x.code, r.errors)
@@ -446,8 +457,6 @@ func TestServe_SecretsInFiles(t *testing.T) {
 	c := newServeCLI(t)
 	delete(c.env, "DUESDAY_STRIPE_WEBHOOK_SECRETS")
 	c.env["DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"] = c.file("hooks", "whsec_older\n"+hookSecret+"\n")
-	delete(c.env, "DUESDAY_API_KEY")
-	c.env["DUESDAY_API_KEY_FILE"] = c.file("key", testAPIKey+"\n")
 	if err := os.Chmod("hooks", 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -530,5 +539,40 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitFailed)
 		contains(t, r.errors, says)
+	}
+}
+
+// TestServe_Listeners: each can be turned off, and a taken address is an error that names its flag and leaves nothing
+// behind.
+func TestServe_Listeners(t *testing.T) {
+	c := newServeCLI(t)
+	answers := func(base, path string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, _, _ := c.send(r)
+		return status
+	}
+	v, stop := c.serve("--no-poll")
+	equal(t, "both", []int{answers(v.Base, "/healthz"), answers(v.APIBase, "/healthz"), answers(v.APIBase, "/v1/accounts"),
+		answers(v.Base, "/v1/accounts"), answers(v.Base, "/metrics"), answers(v.APIBase, "/hooks/stripe")},
+		[]int{200, 200, 401, 404, 404, 404})
+	for _, flag := range []string{"--listen", "--api"} {
+		taken := map[string]string{"--listen": v.Address, "--api": v.APIAddress}[flag]
+		r := c.run("serve", "--create", "--store", "pebble:other", "--listen=", "--api=", flag, taken)
+		equal(t, flag+" is taken", r.code, exitFailed)
+		contains(t, r.errors, flag+" "+taken+":", "in use", flag+"=")
+	}
+	if _, err := os.Stat("other"); err == nil {
+		t.Error("a store was made")
+	}
+	equal(t, "stopped", stop().code, exitDone)
+	for off, want := range map[string][2]bool{"--listen=": {false, true}, "--api=": {true, false}, "--listen= --api=": {}} {
+		v, stop := c.serve(append([]string{"--no-poll"}, strings.Fields(off)...)...)
+		equal(t, off, [2]bool{v.Base != "", v.APIBase != ""}, want)
+		equal(t, off+": webhooks", len(v.Webhooks) > 0, want[0])
+		equal(t, off+": stopped", stop().code, exitDone)
 	}
 }

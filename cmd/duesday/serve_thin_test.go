@@ -49,7 +49,8 @@ func TestServe_ThinEvents(t *testing.T) {
 		legacy = c.buysLegacy("3")
 		poll := []string{"poll", "--once", "--all"}
 		if form == stripefake.BothEvents { // by a poller without the store, for which the server asks Stripe again
-			poll = append(poll, "--to", v.Base)
+			poll = append(poll, "--to", v.APIBase)
+			c.env["DUESDAY_API_KEY"] = c.apiKey("read")
 		}
 		found := c.object(exitDone, poll...)
 		if n := found["sent"].(float64); n < 2 || n != found["missing"] {

@@ -95,7 +95,7 @@ func useOfStripeFake(base string) string {
 }
 
 func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err error) {
-	if _, err := listenHost(o.listen, stripeFakeAddress); err != nil {
+	if _, err := listenHost("--listen", o.listen, stripeFakeAddress); err != nil {
 		return err
 	}
 	if err := o.faults.Check(); err != nil {
@@ -173,7 +173,7 @@ func (p *program) sandboxCommand() *cobra.Command {
 }
 
 func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
-	if _, err := listenHost(listen, sandboxAddress); err != nil {
+	if _, err := listenHost("--listen", listen, sandboxAddress); err != nil {
 		return err
 	}
 	box, err := p.openLedger(ctx, p.now)
@@ -191,18 +191,18 @@ func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
 	return sandbox.Serve(ctx, l, box, p.logger())
 }
 
-func listenHost(listen, usual string) (string, error) {
-	host, _, err := net.SplitHostPort(listen)
+func listenHost(flag, address, usual string) (string, error) {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("--listen %q: want HOST:PORT, such as %s", listen, usual)
+		return "", usagef("%s %q: want HOST:PORT, such as %s", flag, address, usual)
 	}
 	return host, nil
 }
 
-func listenAt(ctx context.Context, address string) (net.Listener, error) {
+func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w", address, err)
+		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
 	}
 	return l, nil
 }
@@ -211,7 +211,7 @@ func listenAt(ctx context.Context, address string) (net.Listener, error) {
 // this machine reaches it. It warns if other machines reach it too, with their power.
 func (p *program) listenOpen(ctx context.Context, address, power string,
 	tell func(at net.Addr, base string) error) (net.Listener, error) {
-	l, err := listenAt(ctx, address)
+	l, err := listenAt(ctx, "--listen", address)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func TestTwoServes(t *testing.T) {
 	f.must("import", f.book(n))
 	var serves []*exec.Cmd
 	for range 2 {
-		c := f.command("serve", "--listen", "127.0.0.1:0", "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
+		c := f.command("serve", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
-	"cmd/duesday-bench/bench": {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "sandbox",
+	"cmd/duesday-bench/bench": {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "listen", "sandbox",
 		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
 	"internal/billing":          {"civil", "field", "money", "schedule", "schema", "secret", "store"},
 	"internal/billing/adoption": {"billing", "billing/report", "civil", "schema", "secret", "store"},
@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"internal/schedule":       {"civil"},
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
-	"internal/server":         {"clock", "httpapi", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/server":         {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
 	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "schema", "secret", "store", "tracking"},
 	"internal/stripe":         {"billing", "secret", "stripe/api"},
 	"internal/stripe/api":     {"billing", "clock", "money", "secret"},

@@ -14,8 +14,6 @@ import (
 type Keys interface {
 	// Find returns the valid key of the text, or key.ErrRefused, whose text is for the log.
 	Find(ctx context.Context, text string) (*key.Key, error)
-	// Any reports whether there is any key, valid or not.
-	Any(ctx context.Context) (bool, error)
 }
 
 var (
@@ -94,24 +92,15 @@ func (s *server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return wrongMethod(w, "GET, HEAD")
 	}
-	closed, err := !s.o.Open, error(nil)
-	if !closed && s.o.Keys != nil { // the first key closes them
-		if closed, err = s.o.Keys.Any(r.Context()); err != nil {
-			return err
-		}
+	k, err := s.admit(w, r)
+	if err == nil {
+		err = allow(k, key.Read)
 	}
-	if closed {
-		k, err := s.admit(w, r)
-		if err == nil {
-			err = allow(k, key.Read)
-		}
-		if err == nil && k.Merchant != "" {
-			err = errMerchant
-		}
-		if err != nil {
-			return err
-		}
+	if err == nil && k.Merchant != "" {
+		err = errMerchant
 	}
-	s.o.Metrics.ServeHTTP(w, r)
-	return nil
+	if err == nil {
+		s.o.Metrics.ServeHTTP(w, r)
+	}
+	return err
 }

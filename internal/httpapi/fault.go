@@ -8,13 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -169,37 +168,6 @@ func (s *server) warn(r *http.Request, kind, text string, args ...any) {
 		})
 	}
 	if n <= toldRefusals {
-		s.o.Log.WarnContext(r.Context(), text, append([]any{"remote", s.remote(r)}, args...)...)
+		s.o.Log.WarnContext(r.Context(), text, append([]any{"remote", listen.Caller(r, s.o.Proxies)}, args...)...)
 	}
-}
-
-// remote returns the address of the caller: the nearest one that is not a trusted proxy's, as these
-// tell it in X-Forwarded-For. What others write there is ignored.
-func (s *server) remote(r *http.Request) string {
-	at := r.RemoteAddr
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		if !s.trusts(at) {
-			break
-		}
-		if hop = strings.TrimSpace(hop); !addressOf(hop).IsValid() {
-			break // the proxy has not told
-		}
-		at = hop
-	}
-	return at
-}
-
-func (s *server) trusts(at string) bool {
-	ip := addressOf(at)
-	return slices.ContainsFunc(s.o.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
-}
-
-// addressOf reads an address with or without a port; the zero one if the text is none.
-func addressOf(text string) netip.Addr {
-	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-		return ip.Unmap()
-	}
-	at, _ := netip.ParseAddrPort(text)
-	return at.Addr().Unmap()
 }

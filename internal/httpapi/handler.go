@@ -108,12 +108,12 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	case p == PollPath && !s.o.Poll.Given.IsZero():
 		r.Pattern = p
 		err = s.servePoll(w, r)
-	case isAPI(p):
+	case isAPI(p) && s.o.Shop != nil:
 		err = s.serveAPI(w, r)
 	case p == pathMetric && s.o.Metrics != nil:
 		r.Pattern = p
 		err = s.serveMetrics(w, r)
-	case p == pathHealth || p == pathReady:
+	case isHealth(r):
 		r.Pattern = p
 		err = s.serveState(w, r)
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// TestMetrics: they need a key of scope read and of all merchants. Where this machine
-// alone reaches the server, they may be open.
+// TestMetrics: they need a key of scope read and of all merchants.
 func TestMetrics(t *testing.T) {
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "duesday_up 1\n") })
 	w := newWorld()
@@ -28,16 +27,14 @@ func TestMetrics(t *testing.T) {
 	for _, tt := range []struct {
 		keys   httpapi.Keys
 		given  string
-		open   bool
 		method string
 		status int
 	}{
-		{nil, "", true, "GET", 200}, {nil, "", false, "GET", 401}, {w.keys, "", false, "GET", 401},
-		{w.keys, "another-key-of-16-bytes", false, "GET", 401}, {w.keys, apiKey, false, "GET", 200},
-		{w.keys, reads, false, "GET", 200}, {w.keys, bound, false, "GET", 403}, {nil, "", true, "POST", 405},
-		{w.keys, "", true, "GET", 401}, {w.keys, bound, true, "GET", 403}, {w.keys, reads, true, "GET", 200},
+		{nil, "", "GET", 401}, {w.keys, "", "GET", 401}, {w.keys, "", "POST", 405}, {nil, apiKey, "GET", 401},
+		{w.keys, "another-key-of-16-bytes", "GET", 401}, {w.keys, apiKey, "GET", 200},
+		{w.keys, reads, "GET", 200}, {w.keys, bound, "GET", 403},
 	} {
-		h := httpapi.New(httpapi.Options{Metrics: shown, Open: tt.open, Keys: tt.keys})
+		h := httpapi.New(httpapi.Options{Metrics: shown, Keys: tt.keys})
 		r := httptest.NewRequest(tt.method, "/metrics", nil)
 		if tt.given != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.given)

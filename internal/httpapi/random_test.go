@@ -107,7 +107,8 @@ func newCrowd(t *testing.T) *crowd {
 			t.Fatal(err)
 		}
 	}
-	ring := key.New(key.Options{Store: s, Table: tables.RecurringPayments.Name, Now: now, Given: secret.New(apiKey)})
+	ring := key.New(key.Options{Store: s, Table: tables.RecurringPayments.Name, Now: now})
+	storeAPIKey(s)
 	t.Cleanup(ring.Wait)
 	c.keys = []crowdKey{{apiKey, "", key.Charge}, {"", "", ""}, {"wrong", "", ""}, {"dd_aaaaaaaaaa_" + strings.Repeat("0", 64), "", ""}}
 	for i, scope := range key.Scopes() {

@@ -56,10 +56,7 @@ type Options struct {
 	Log   *slog.Logger                    // nil: nothing is logged
 	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown to the caller
 
-	// Metrics serves /metrics; nil: there is none. It needs a key, unless Open is set, as only this
-	// machine reaches the server, and there is no key yet.
-	Metrics http.Handler
-	Open    bool
+	Metrics http.Handler // of /metrics, which needs a key; nil: there is none
 	// Proxies are the addresses of proxies whose X-Forwarded-For is true; else RemoteAddr counts.
 	Proxies []netip.Prefix
 	// Signed is told of each signature at a hook; nil: nobody is.
@@ -118,9 +115,12 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve is listen.Serve within the limits of this package, on at most so many connections.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, connections int, log *slog.Logger) error {
+// Serve is listen.Serve within the limits of this package and the given ones. Health is answered without a slot.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, limits listen.Limits, log *slog.Logger) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
-		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
-	return listen.Serve(ctx, listen.Limit(l, server, connections), server, log)
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true}
+	limits.Free = isHealth
+	return listen.Serve(ctx, listen.Limit(l, server, limits), server, log)
 }
+
+func isHealth(r *http.Request) bool { return r.URL.Path == pathHealth || r.URL.Path == pathReady }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -69,7 +70,9 @@ func running(t *testing.T, w *world, p *pipes) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- httpapi.Serve(ctx, p, w.handler(t), 100, slog.New(slog.NewTextHandler(w, nil))) }()
+	go func() {
+		done <- httpapi.Serve(ctx, p, w.handler(t), listen.Limits{Connections: 100}, slog.New(slog.NewTextHandler(w, nil)))
+	}()
 	return func() error {
 		cancel()
 		return <-done
@@ -184,7 +187,7 @@ func TestServe_ListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), 1, slog.New(slog.DiscardHandler)); !errors.Is(err,
+	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), listen.Limits{Connections: 1}, slog.New(slog.DiscardHandler)); !errors.Is(err,
 		net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
 	}

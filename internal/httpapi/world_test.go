@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,13 +20,15 @@ import (
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 const (
-	apiKey        = "key-of-at-least-16-bytes"
+	apiKey        = apiKeyID + "_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	apiKeyID      = "dd_aaaaaaaaab"
 	account       = "6f2c0f5e-0b7e-4d7e-9d0a-1c2d3e4f5a6b"
 	other         = "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58" // another merchant
 	purchaseID    = "5a72bd8a-6bd8-83c3-9945-bb77f527af5c"
@@ -79,8 +82,21 @@ func newWorld() *world {
 		panic(err)
 	}
 	w.keys = key.New(key.Options{Store: s, Table: schema.New("").RecurringPayments.Name,
-		Now: func() time.Time { return w.now }, Given: secret.New(apiKey)})
+		Now: func() time.Time { return w.now }})
+	storeAPIKey(s)
 	return w
+}
+
+// storeAPIKey stores the key apiKey: of scope charge, and of all merchants.
+func storeAPIKey(s store.Store) {
+	it := store.NewItem()
+	for name, text := range map[string]string{schema.PK: "KEYS", schema.SK: apiKeyID, schema.Name: "test", schema.Scope: "charge",
+		schema.SecretHash: fmt.Sprintf("%x", sha256.Sum256([]byte(apiKey[len(apiKeyID)+1:]))), schema.CreatedDate: "2026-01-01T00:00:00.000Z"} {
+		it.Set(name, store.S(text))
+	}
+	if err := s.Commit(context.Background(), store.Put(schema.New("").RecurringPayments.Name, it, store.Absent())); err != nil {
+		panic(err)
+	}
 }
 
 // key makes a key of the scope and merchant.

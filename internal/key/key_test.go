@@ -67,7 +67,6 @@ func newWorld(t *testing.T) *world {
 	w.store = &counting{Store: s}
 	o := key.Options{Store: w.store, Table: w.table, Now: now}
 	w.person = key.New(o)
-	o.Given = secret.New("environment-key-of-16")
 	w.serve = key.New(o)
 	return w
 }
@@ -133,10 +132,6 @@ func TestRing_CreateAndFind(t *testing.T) {
 	if _, hidden, _ := strings.Cut(text[3:], "_"); err != nil || strings.Contains(it.Str(schema.SecretHash), hidden) {
 		t.Errorf("the store has the secret: %v, %v", it, err)
 	}
-	if got, err := w.serve.Find(t.Context(), "environment-key-of-16"); err != nil || got.Scope != key.Charge ||
-		got.Merchant != "" {
-		t.Errorf("the key of the environment: %+v, %v", got, err)
-	}
 	for text, why := range map[string]string{
 		"": "another form", "x": "another form", text[1:]: "another form", text + "0": "another form",
 		strings.ToUpper(text): "another form", "dd_aaaaaaaaaa_" + text[14:]: "does not exist",
@@ -150,14 +145,6 @@ func TestRing_CreateAndFind(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	if _, err := w.serve.Find(t.Context(), text); errors.Is(err, key.ErrRefused) || err == nil {
 		t.Errorf("the store is down: got %v", err)
-	}
-}
-
-// TestRing_EmptyGiven: without a key in the environment, the empty text is no key.
-func TestRing_EmptyGiven(t *testing.T) {
-	w := newWorld(t)
-	if k, err := w.person.Find(t.Context(), ""); k != nil || !errors.Is(err, key.ErrRefused) {
-		t.Errorf("got %v, %v", k, err)
 	}
 }
 

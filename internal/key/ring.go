@@ -22,13 +22,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options are the parts of a Ring. Given and Log may be left out.
+// Options are the parts of a Ring. Log may be left out.
 type Options struct {
 	Store store.Store
 	Table string // of the recurring payments
 	Now   func() time.Time
 	Log   *slog.Logger
-	Given secret.Text // a key of the environment, of scope charge and all merchants; zero: none
 }
 
 // A Ring has the keys of a store. It is safe for concurrent use.
@@ -65,9 +64,6 @@ func (r *Ring) now() time.Time { return r.o.Now().UTC().Truncate(time.Millisecon
 // Find returns the valid key of the text, or ErrRefused; other errors are the store's. A revocation
 // counts within five seconds. The caller must not change the returned Key.
 func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
-	if given := r.o.Given.Reveal(); given != "" && same(hash(text), hash(given)) {
-		return &Key{Name: "DUESDAY_API_KEY", Scope: Charge}, nil
-	}
 	parts := keyForm.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, fmt.Errorf("%w: it is of another form", ErrRefused)
@@ -163,7 +159,7 @@ func (r *Ring) Any(ctx context.Context) (any bool, err error) {
 	for _, err = range r.All(ctx) {
 		return true, err
 	}
-	return !r.o.Given.IsZero(), nil
+	return false, nil
 }
 
 // maxActive is the most valid keys of one name: two, while one replaces the other.

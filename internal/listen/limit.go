@@ -1,31 +1,72 @@
 package listen
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
+	"time"
 )
 
-// Limit has the server hold at most so many connections of the listener. One more closes the
-// connection that has been without a request for the longest time, or waits for one to end. Limit
-// sets ConnState of the server, which must serve the returned listener alone.
-func Limit(l net.Listener, server *http.Server, most int) net.Listener {
-	limited := &limiter{Listener: l, most: most, open: map[net.Conn]uint64{}}
+// Limits bound what callers can hold of a server.
+type Limits struct {
+	Connections int                      // at a time; an address has a quarter of them
+	Proxies     []netip.Prefix           // believed about whose request they forward
+	Free        func(*http.Request) bool // requests that are answered while all slots are taken; nil: none
+}
+
+const (
+	shares = 4 // one address may hold a quarter of the connections
+	spare  = 8 // an eighth of the connections has no slot
+	linger = 500 * time.Millisecond
+)
+
+// Limit returns a listener that holds at most o.Connections connections, and sets the server up for it: the server must
+// serve only that listener.
+//
+// A request that has arrived completely has a slot until it is answered, and is not cut off. Any other connection
+// can be evicted: one more connection than o.Connections closes the one that has waited longest for a request or
+// for the rest of one, and an address above its share loses its own slowest connection. No request is refused.
+//
+// If the handler answers before the request has arrived completely, the connection is closed after the answer.
+func Limit(l net.Listener, server *http.Server, o Limits) net.Listener {
+	slots := max(1, o.Connections-max(1, o.Connections/spare))
+	limited := &limiter{Listener: l, o: o, next: server.Handler, share: max(1, o.Connections/shares),
+		slots: make(chan struct{}, slots), open: map[net.Conn]*place{}, held: map[netip.Addr]int{}}
 	limited.changed.L = &limited.mu
-	server.ConnState = limited.note
+	server.Handler, server.ConnState, server.ConnContext = limited, limited.note, limited.context
 	return limited
 }
 
-// A limiter is a net.Listener.
+// A limiter is a net.Listener, and the handler of what arrives there.
 type limiter struct {
 	net.Listener
-	most int
+	o     Limits
+	next  http.Handler
+	share int
+	slots chan struct{} // one for each request with a slot
 
 	mu      sync.Mutex
-	changed sync.Cond           // a connection has ended or become idle, or the listener is closed
-	open    map[net.Conn]uint64 // when it became idle, counted in turns; 0: it has a request
+	changed sync.Cond // a connection has ended or can be evicted, or the listener is closed
+	open    map[net.Conn]*place
+	held    map[netip.Addr]int // places by address
+	leaving int                // evicted places that are still open
 	turn    uint64
 	closed  bool
+}
+
+// A place is what a connection takes.
+type place struct {
+	conn    net.Conn
+	from    netip.Addr    // whose share it counts in; zero: nobody's
+	since   uint64        // the turn since which it has waited for a request, or for the rest of one
+	idle    bool          // it has had an answer, and no request since
+	working bool          // its request has a slot
+	gone    chan struct{} // closed when it is evicted
+	evicted bool
 }
 
 func (l *limiter) Accept() (net.Conn, error) {
@@ -35,10 +76,9 @@ func (l *limiter) Accept() (net.Conn, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.open) >= l.most && !l.closed {
-		if idle := l.longestIdle(); idle != nil {
-			l.open[idle] = 0             // closed once
-			go func() { idle.Close() }() // the server notes that it has ended
+	for len(l.open) >= l.o.Connections && !l.closed {
+		if l.leaving == 0 {
+			l.evict(netip.Addr{}, nil)
 		}
 		l.changed.Wait()
 	}
@@ -46,30 +86,79 @@ func (l *limiter) Accept() (net.Conn, error) {
 		_ = c.Close()
 		return nil, net.ErrClosed
 	}
+	p := &place{conn: c, gone: make(chan struct{})}
+	l.wait(p)
+	l.open[c] = p
+	if at := addressOf(c.RemoteAddr().String()); !trusts(l.o.Proxies, at) {
+		l.count(p, at)
+	}
 	return c, nil
 }
 
-func (l *limiter) longestIdle() (c net.Conn) {
-	for other, since := range l.open {
-		if since > 0 && (c == nil || since < l.open[c]) {
-			c = other
-		}
-	}
-	return c
+func (l *limiter) wait(p *place) {
+	l.turn++
+	p.since = l.turn
 }
 
-// note is http.Server.ConnState, called for a new connection before another one is accepted.
+// count has the place count in the share of the address, of nobody for the zero one.
+func (l *limiter) count(p *place, from netip.Addr) {
+	if p.from.IsValid() {
+		if l.held[p.from]--; l.held[p.from] == 0 {
+			delete(l.held, p.from)
+		}
+	}
+	if p.from = sharer(from); p.from.IsValid() {
+		if l.held[p.from]++; l.held[p.from] > l.share {
+			l.evict(p.from, p)
+		}
+	}
+}
+
+// sharer returns the address whose share one counts in: the first of its /64, of an IPv6 address.
+func sharer(ip netip.Addr) netip.Addr {
+	if ip.Is6() {
+		block, _ := ip.Prefix(64) // a valid length
+		return block.Addr()
+	}
+	return ip
+}
+
+// evict closes the connection that has waited longest, of the address unless that is zero, but not the
+// given one.
+func (l *limiter) evict(from netip.Addr, but *place) {
+	var slowest *place
+	for _, p := range l.open {
+		if p != but && !p.working && !p.evicted && (!from.IsValid() || p.from == from) &&
+			(slowest == nil || p.since < slowest.since) {
+			slowest = p
+		}
+	}
+	if slowest == nil {
+		return
+	}
+	slowest.evicted = true
+	l.leaving++
+	l.count(slowest, netip.Addr{})
+	close(slowest.gone)
+	go func() { slowest.conn.Close() }() // the server notes that it has ended
+}
+
+// note is http.Server.ConnState.
 func (l *limiter) note(c net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch state {
-	case http.StateNew, http.StateIdle:
-		l.turn++
-		l.open[c] = l.turn
-	case http.StateActive:
-		l.open[c] = 0
-	case http.StateHijacked, http.StateClosed:
+	p := l.open[c]
+	switch {
+	case p == nil:
+	case state == http.StateHijacked || state == http.StateClosed:
+		if p.evicted {
+			l.leaving--
+		}
+		l.count(p, netip.Addr{})
 		delete(l.open, c)
+	case state == http.StateIdle || state == http.StateActive && p.idle:
+		l.wait(p)
+		p.idle = state == http.StateIdle
 	}
 	l.changed.Signal()
 }
@@ -81,3 +170,120 @@ func (l *limiter) Close() error {
 	l.changed.Signal()
 	return l.Listener.Close()
 }
+
+type placeKey struct{}
+
+func (l *limiter) context(ctx context.Context, c net.Conn) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return context.WithValue(ctx, placeKey{}, l.open[c])
+}
+
+// An exchange is a request of a place and its answer.
+type exchange struct {
+	http.ResponseWriter
+	io.ReadCloser // the body
+
+	l       *limiter
+	p       *place
+	r       *http.Request
+	free    bool
+	arrived bool // completely
+	begun   bool // the answer
+}
+
+func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p, _ := r.Context().Value(placeKey{}).(*place)
+	x := &exchange{ResponseWriter: w, ReadCloser: r.Body, l: l, p: p, r: r, free: l.o.Free != nil && l.o.Free(r)}
+	if trusts(l.o.Proxies, addressOf(r.RemoteAddr)) {
+		if at := addressOf(Caller(r, l.o.Proxies)); !trusts(l.o.Proxies, at) { // else the proxy has not told
+			l.mu.Lock()
+			l.count(p, at)
+			l.mu.Unlock()
+			defer func() {
+				l.mu.Lock()
+				l.count(p, netip.Addr{})
+				l.mu.Unlock()
+			}()
+		}
+	}
+	defer x.end()
+	if r.Body != http.NoBody {
+		r = r.WithContext(r.Context()) // the server looks at the body of its own
+		r.Body = x
+	} else if x.arrive() != nil {
+		return
+	}
+	l.next.ServeHTTP(x, r)
+}
+
+var errEvicted = errors.New("the connection was closed for others")
+
+// arrive notes that the request has arrived completely, and waits for a slot.
+func (x *exchange) arrive() error {
+	if x.arrived = true; x.free {
+		return nil
+	}
+	select {
+	case x.l.slots <- struct{}{}:
+	case <-x.p.gone:
+		return errEvicted
+	}
+	x.l.mu.Lock()
+	defer x.l.mu.Unlock()
+	if x.p.evicted {
+		<-x.l.slots
+		return errEvicted
+	}
+	x.p.working = true
+	return nil
+}
+
+// end gives the slot back. The rest of the request has a moment to arrive, so that its sender gets the answer.
+func (x *exchange) end() {
+	if !x.arrived {
+		x.begin()
+		c := x.p.conn
+		time.AfterFunc(linger, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	}
+	x.l.mu.Lock()
+	defer x.l.mu.Unlock()
+	if x.p.working {
+		x.p.working = false
+		<-x.l.slots
+	}
+	x.l.wait(x.p) // the answer is still to be sent
+	x.l.changed.Signal()
+}
+
+// Read reads the body.
+func (x *exchange) Read(b []byte) (int, error) {
+	n, err := x.ReadCloser.Read(b)
+	if err == io.EOF && !x.arrived {
+		if evicted := x.arrive(); evicted != nil {
+			err = evicted
+		}
+	}
+	return n, err
+}
+
+// begin has the connection closed after an answer to a request that has not arrived completely.
+func (x *exchange) begin() {
+	if !x.begun && !x.arrived {
+		x.Header().Set("Connection", "close")
+	}
+	x.begun = true
+}
+
+func (x *exchange) WriteHeader(status int) {
+	x.begin()
+	x.ResponseWriter.WriteHeader(status)
+}
+
+func (x *exchange) Write(b []byte) (int, error) {
+	x.begin()
+	return x.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

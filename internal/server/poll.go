@@ -3,14 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -78,24 +76,13 @@ func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin
 	return l.hooks.Ingest(ctx, body, from)
 }
 
-// poll returns what pollers may do.
-func (s *Server) poll() (p httpapi.Poll) {
-	if s.o.PollEvery > 0 {
-		p.Own = secret.New(rand.Text() + rand.Text())
-	}
-	if !s.o.PollSecret.IsZero() {
-		p.Given, p.Event, p.Mark = s.o.PollSecret, s.ask, s.mark
-	}
-	return p
-}
-
 // addPoller makes the poller. With a given secret, others poll, and it compares objects alone.
 func (s *Server) addPoller(own secret.Text) {
 	if s.o.PollEvery == 0 && s.o.PollSecret.IsZero() {
 		return
 	}
 	hooks := NewRemote("http://this.process", secret.Text{}, own, s.o.Now)
-	hooks.client.Transport = inMemory{s.handler}
+	hooks.client.Transport = inMemory{s.hooks}
 	s.poller = poller.New(poller.Options{Ledger: ownLedger{s.o.Service, hooks}, Lister: s.o.Lister, Now: s.o.Now,
 		Log: s.o.Log, Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
 }

@@ -57,7 +57,7 @@ func TestPoller_DayBoundaries(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				served, err := New(Options{Service: service, Lister: stripe, Listener: l, PollEvery: 10 * time.Minute, Now: machine})
+				served, err := New(Options{Service: service, Lister: stripe, Hooks: l, PollEvery: 10 * time.Minute, Now: machine})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-// Package server is the running service: it answers HTTP on one listener, applies stored events,
+// Package server is the running service: it answers HTTP, for Stripe and for programs apart, applies stored events,
 // delivers actions and mail, polls Stripe for missing events, and has the daily jobs run beside
 // that, until it is told to stop.
 //
@@ -7,7 +7,9 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -25,10 +28,11 @@ import (
 
 // Options are the parts of a Server. All are needed unless the field says otherwise.
 type Options struct {
-	Service     *tracking.Service // nil: no Stripe is followed, and the fields for that are not needed
-	Lister      poller.Lister     // Stripe, for the poller
-	Listener    net.Listener
-	Connections int                                          // at most, of the listener
+	Service     *tracking.Service                            // nil: no Stripe is followed, and the fields for that are not needed
+	Lister      poller.Lister                                // Stripe, for the poller
+	Hooks       net.Listener                                 // for Stripe, and for whoever asks about the health; nil: none
+	API         net.Listener                                 // for programs: keys, metrics, pollers elsewhere; nil: none
+	Connections int                                          // at most, of each listener
 	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
 	Day         interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch       interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
@@ -49,44 +53,74 @@ type Options struct {
 
 // A Server serves once.
 type Server struct {
-	o       Options
-	base    string
-	hooks   []httpapi.Hook
-	handler http.Handler
-	poller  *poller.Poller // nil: it does not poll
+	o      Options
+	base   string         // of Hooks; "": none
+	open   []httpapi.Hook // of Hooks
+	hooks  http.Handler   // of Hooks, and of the own poller
+	api    http.Handler
+	poller *poller.Poller // nil: it does not poll
 }
 
 // New returns a server that does nothing yet.
 func New(o Options) (*Server, error) {
-	base, err := LocalBase(o.Listener.Addr())
-	if err != nil {
-		return nil, err
+	s := &Server{o: o}
+	if o.Hooks != nil {
+		var err error
+		if s.base, err = LocalBase(o.Hooks.Addr()); err != nil {
+			return nil, err
+		}
 	}
-	s := &Server{o: o, base: base}
-	answers := o.HTTP
-	answers.Now, answers.Log = o.Now, o.Log
-	if o.Service != nil {
-		answers.Poll = s.poll()
-		s.addHook(HookPath, false, o.WebhookSecrets)
-		s.addHook(ConnectPath, true, o.ConnectSecrets)
-		answers.Inbox, answers.Shop, answers.Record, answers.Verify = o.Service, o.Service, o.Service, event.Verify
-		answers.Hooks, answers.CursorKey = s.hooks, o.Service.CursorKey()
+	hooks, api := o.HTTP, o.HTTP
+	hooks.Now, hooks.Log, hooks.Keys, hooks.Metrics = o.Now, o.Log, nil, nil
+	api.Now, api.Log, api.Signed = o.Now, o.Log, nil
+	if ready := o.HTTP.Ready; ready != nil {
+		hooks.Ready = func(ctx context.Context) error {
+			err := ready(ctx)
+			if err != nil {
+				err = fmt.Errorf("%v", err) // not a Lack: strangers are not told the reason
+			}
+			return err
+		}
 	}
-	s.handler = httpapi.New(answers)
 	if o.Service != nil {
-		s.addPoller(answers.Poll.Own)
+		s.addHooks(&hooks, &api)
+	}
+	s.hooks, s.api = httpapi.New(hooks), httpapi.New(api)
+	if o.Service != nil {
+		s.addPoller(hooks.Poll.Own)
 	}
 	return s, nil
 }
 
-// Base returns the address at which this machine reaches the server.
-func (s *Server) Base() string { return s.base }
+// addHooks adds what is about Stripe. Its secrets count at Hooks only, and the secret of pollers elsewhere at API only.
+func (s *Server) addHooks(hooks, api *httpapi.Options) {
+	for _, o := range []*httpapi.Options{hooks, api} {
+		o.Inbox, o.Verify = s.o.Service, event.Verify
+	}
+	api.Shop, api.Record, api.CursorKey = s.o.Service, s.o.Service, s.o.Service.CursorKey()
+	for _, h := range []httpapi.Hook{{Path: HookPath, Secrets: s.o.WebhookSecrets},
+		{Path: ConnectPath, Connect: true, Secrets: s.o.ConnectSecrets}} {
+		if len(h.Secrets) > 0 || s.o.PollEvery > 0 {
+			s.open = append(s.open, h)
+		}
+		if !s.o.PollSecret.IsZero() {
+			api.Hooks = append(api.Hooks, httpapi.Hook{Path: h.Path, Connect: h.Connect})
+		}
+	}
+	hooks.Hooks = s.open
+	if s.o.PollEvery > 0 {
+		hooks.Poll.Own = secret.New(rand.Text() + rand.Text())
+	}
+	if !s.o.PollSecret.IsZero() {
+		api.Poll = httpapi.Poll{Given: s.o.PollSecret, Event: s.ask, Mark: s.mark}
+	}
+}
 
 // Webhooks returns the addresses to which Stripe may send events.
 func (s *Server) Webhooks() []string {
 	list := []string{}
-	for _, h := range s.hooks {
-		if len(h.Secrets) > 0 {
+	for _, h := range s.open {
+		if len(h.Secrets) > 0 && s.base != "" {
 			list = append(list, s.base+h.Path)
 		}
 	}
@@ -94,7 +128,7 @@ func (s *Server) Webhooks() []string {
 }
 
 // Run serves until ctx ends. It then stops a job and the mail, and finishes the requests, events and
-// actions under way. It returns an error if the listener fails or requests were cut off.
+// actions under way. It returns an error if a listener fails or requests were cut off.
 func (s *Server) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,13 +156,24 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	if s.poller != nil {
 		running.Go(func() { err = s.poller.Run(ctx) })
 	}
-	served := httpapi.Serve(ctx, s.o.Listener, s.handler, s.o.Connections, s.o.Log)
-	cancel()
+	var served [2]error
+	var serving sync.WaitGroup
+	for i, l := range []net.Listener{s.o.Hooks, s.o.API} {
+		if l != nil {
+			serving.Go(func() {
+				served[i] = httpapi.Serve(ctx, l, []http.Handler{s.hooks, s.api}[i],
+					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies}, s.o.Log)
+				cancel()
+			})
+		}
+	}
+	<-ctx.Done()
+	serving.Wait()
 	close(stop)
 	grace := time.AfterFunc(drainGrace, finish)
 	defer grace.Stop()
 	running.Wait()
-	return errors.Join(served, err, daily)
+	return errors.Join(served[0], served[1], err, daily)
 }
 
 // The paths of the webhook endpoints.
@@ -136,13 +181,6 @@ const (
 	HookPath    = "/hooks/stripe"         // for events of the key's own account
 	ConnectPath = "/hooks/stripe/connect" // for events of connected accounts
 )
-
-// addHook opens an endpoint if there are secrets, or pollers.
-func (s *Server) addHook(path string, connect bool, secrets []secret.Text) {
-	if len(secrets) > 0 || s.o.PollEvery > 0 || !s.o.PollSecret.IsZero() {
-		s.hooks = append(s.hooks, httpapi.Hook{Path: path, Connect: connect, Secrets: secrets})
-	}
-}
 
 // LocalBase returns the URL at which this machine reaches a server at the address.
 func LocalBase(at net.Addr) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/pebblestore"
@@ -96,7 +97,9 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables, verifyOnly bo
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	w.address = l.Addr().String()
-	go func() { w.served <- httpapi.Serve(ctx, l, h, 1024, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		w.served <- httpapi.Serve(ctx, l, h, listen.Limits{Connections: 1024}, slog.New(slog.DiscardHandler))
+	}()
 	return nil
 }
 
