@@ -107,7 +107,8 @@ type clerk struct {
 	bounced string
 }
 
-func (c *clerk) Locale(context.Context, outbox.Effect) (string, error) { return c.locale, nil }
+func (c *clerk) Locale(context.Context, outbox.Effect) (string, error)             { return c.locale, nil }
+func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
 
 func (c *clerk) Link(context.Context, outbox.Effect) (billing.CardLink, error) {
 	return c.link, c.fails

@@ -46,6 +46,7 @@ type delivery struct {
 type accounts interface {
 	Locale(context.Context, outbox.Effect) (string, error)
 	Link(context.Context, outbox.Effect) (billing.CardLink, error)
+	Arrears(context.Context, outbox.Effect) (map[string]string, error)
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }
 
@@ -71,7 +72,12 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		d.linkless.Add(1)
 		return err
 	}
+	arrears, err := d.accounts.Arrears(ctx, e)
+	if err != nil {
+		return err
+	}
 	e.Data = maps.Clone(e.Data) // the effect itself may be written again
+	maps.Copy(e.Data, arrears)
 	if locale != "" {
 		e.Data[outbox.DataLocale] = locale
 	}

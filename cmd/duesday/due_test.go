@@ -60,7 +60,7 @@ func TestDue_InOrder(t *testing.T) {
 		fmt.Fprintf(&book, "%03d,a@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
-	c.must("subscription", "cancel", "070/1", "--at-period-end")
+	c.must("subscription", "cancel", "070/1", "--at-period-end", "--date", "2026-03-14") // a day before it is due
 	want := 0
 	for _, row := range c.list("due", "payments", "--date", today) {
 		if want == 70 {

@@ -174,20 +174,53 @@ func (p *program) subscriptionAction(name string,
 		if err != nil {
 			return notFound(err, "subscription "+n.String())
 		}
-		return p.showChanged(old, sub, "is "+string(sub.Status))
+		arrears, err := p.sayArrears(ctx, s, sub)
+		if err != nil {
+			return err
+		}
+		p.sayChanged(old, sub, "is "+string(sub.Status))
+		return p.json(append(viewChanged(old, sub), arrears...))
 	})
 	on.flags(c.Flags(), asOfRun)
 	return checked(c, func([]string) error { return p.walkable("date", on.value) })
 }
 
 func (p *program) subscriptionCancel() *cobra.Command {
-	var atEnd bool
+	var atEnd, collect bool
 	c := p.subscriptionAction("cancel",
-		func(e *engine.Engine, ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-			return e.Cancel(ctx, n, atEnd)
+		func(e *engine.Engine, ctx context.Context, n billing.Name) (sub *billing.Subscription, err error) {
+			if !collect {
+				return e.Cancel(ctx, n, atEnd)
+			}
+			results, sub, err := e.CancelCollecting(ctx, n)
+			p.sayResults(results)
+			return sub, err
 		})
-	c.Flags().BoolVar(&atEnd, "at-period-end", false, "let the paid period run out first; resume takes it back")
-	return c
+	c.Flags().BoolVar(&atEnd, "at-period-end", false,
+		"let the running period end first; periods due by now are still charged; resume takes it back")
+	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what stays unpaid")
+	return checked(c, func([]string) error {
+		if atEnd && collect {
+			return usagef("--collect is for a cancellation now: with --at-period-end overdue periods are charged anyway")
+		}
+		return nil
+	})
+}
+
+// sayArrears names the periods that the subscription's cancellation has written off, if it is canceled.
+func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subscription) (object, error) {
+	if sub.Status != billing.CanceledSub {
+		return nil, nil
+	}
+	list, sum, err := s.engine.WrittenOff(ctx, sub.Name)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	for _, x := range list {
+		p.say("period %d, due %s, %s: unpaid and written off", x.Period, date(x.Due), x.Amount.Format())
+	}
+	p.say("written off in all: %s", sum.Format())
+	return object{"written_off", views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
 }
 
 func (p *program) sayResults(results []engine.Result) {

@@ -444,3 +444,41 @@ func TestAccount_Fallback(t *testing.T) {
 	contains(t, c.read(mails[0]), "second one.")
 	equal(t, "audit", c.object(exitDone, "verify")["ok"], true)
 }
+
+// TestSubscription_CancelNamesArrears: the answers and the mail of cancellations with two overdue periods.
+func TestSubscription_CancelNamesArrears(t *testing.T) {
+	c := newCLI(t)
+	for _, name := range []string{"1/1", "2/1", "3/1", "4/1"} {
+		c.create(name, "pm_card_visa")
+	}
+	c.create("5/1", "pm_card_visa_chargeDeclined")
+	c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
+	contains(t, c.must("subscription", "cancel", "1/1"), "period 0, due 2026-03-15, $12.99: unpaid and written off",
+		"period 1, due 2026-04-15, $12.99: unpaid and written off", "written off in all: $25.98")
+	mails, err := filepath.Glob("duesday-mail/*/cancelled-*.eml")
+	if err != nil || len(mails) != 1 {
+		t.Fatal(mails, err)
+	}
+	contains(t, strings.ReplaceAll(c.read(mails[0]), "=\r\n", ""), "$12.99 (15 March 2026)", "$12.99 (15 April 2026)", "Written off in all: $25.98")
+	o := c.object(exitDone, "subscription", "cancel", "2/1")
+	equal(t, "written off", members(o, "status", "written_off_sum"), []any{"canceled", "25.98"})
+	equal(t, "periods", members(o["written_off"].([]any)[1].(map[string]any), "period", "due_date", "amount", "currency", "ending"),
+		[]any{1, "2026-04-15", "12.99", "USD", "void"})
+	o = c.object(exitDone, "subscription", "cancel", "3/1", "--at-period-end")
+	equal(t, "still owed", []any{len(o["next_due"].([]any)), o["written_off"]}, []any{2, nil})
+	out := c.must("subscription", "cancel", "4/1", "--collect")
+	contains(t, out, "period 0, due 2026-03-15, $12.99: paid", "period 1, due 2026-04-15, $12.99: paid", "is canceled")
+	if strings.Contains(out, "written off") {
+		t.Error(out)
+	}
+	contains(t, c.must("subscription", "cancel", "5/1", "--collect"), "period 1, due 2026-04-15, $12.99: skipped (declined: ",
+		"written off in all: $25.98")
+	if r := c.run("subscription", "cancel", "3/1", "--collect", "--at-period-end"); r.code != exitUsage {
+		t.Errorf("exit %d, %s", r.code, r.errors)
+	}
+	equal(t, "run", members(c.object(exitDone, "run", "payments"), "due", "paid"), []any{2, 2})
+	c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
+	equal(t, "the end", members(c.object(exitDone, "run", "payments"), "due"), []any{0})
+	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "charges"), []any{true, 4})
+	equal(t, "ended", c.object(exitDone, "subscription", "show", "3/1")["status"], "canceled")
+}

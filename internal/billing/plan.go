@@ -126,7 +126,7 @@ func (s *Subscription) Upcoming(n int) (list []Upcoming) {
 		if open {
 			u.Due, u.SKU, u.Amount = s.Open.Due, s.SKUOf(s.Open), s.Open.Amount
 		}
-		if s.CancelAtEnd && !open {
+		if s.EndsBefore(due) && !open {
 			break
 		}
 		list = append(list, u)

@@ -106,6 +106,7 @@ type Meta struct {
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its items
 // may mean other things. Since 2 the settings may be an item, and since 3 a past period may be open.
 // Since 4 a subscription may be paid by wire, so nothing is charged for it: an older build would charge it.
+// And one that ends with its period may owe overdue ones, which an older build would drop.
 const FormatVersion = 4
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.

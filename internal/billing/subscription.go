@@ -80,8 +80,9 @@ type Subscription struct {
 	RequestedAt  time.Time      // when it was; of a canceled one: of that, or of its end; zero: none, or by an older Duesday
 	Manual       *ManualRequest // with RequestManual
 	CancelAtEnd  bool
-	Collect      int    // the past period to be collected, plus one; 0: none, or it is open
-	CardTold     string // the last month, 2026-12, of the card whose end the customer was told of
+	CancelDate   civil.Date // business day of the request to cancel, now or at the end; zero: none, or by an older Duesday
+	Collect      int        // the past period to be collected, plus one; 0: none, or it is open
+	CardTold     string     // the last month, 2026-12, of the card whose end the customer was told of
 	PausedOn     civil.Date
 	Parked       string // why it is parked
 	Open         *OpenPeriod
@@ -189,6 +190,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.Anchor, &s.Anchor)
 	c.count(schema.AnchorPeriod, &s.AnchorPeriod, 0)
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)
+	c.date(schema.CancelDate, &s.CancelDate)
 	text(c, schema.CardTold, &s.CardTold)
 	c.count(schema.Collect, &s.Collect, 0)
 	c.keptStamp(schema.CreatedDate, &s.Created)

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -45,6 +46,15 @@ func (s *Subscription) Cancel() {
 	s.Status, s.CancelAtEnd = CanceledSub, false
 	s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	s.Requested, s.Manual, s.Parked, s.Collect, s.Pending = RequestNone, nil, "", 0, nil
+}
+
+// EndWithPeriod has the subscription end with the period that is running on the day of the request.
+// The same request again does not move the end.
+func (s *Subscription) EndWithPeriod(today civil.Date) {
+	if !s.CancelAtEnd {
+		s.CancelAtEnd, s.CancelDate = true, today
+	}
+	s.NextReminder = civil.Date{}
 }
 
 // Pause takes the subscription off the agenda.
@@ -129,7 +139,20 @@ func (s *Subscription) Ending() bool {
 
 // WillEnd reports whether the next payment run cancels the subscription, with nothing to collect.
 func (s *Subscription) WillEnd() bool {
-	return s.Requested == RequestCancel || s.CancelAtEnd && s.Open == nil && s.Collect == 0 && s.Status == Active
+	return s.Requested == RequestCancel || s.AtEnd() && s.Open == nil && s.Collect == 0 && s.Status == Active
+}
+
+// EndsBefore reports whether the cancellation at the period's end comes before the period due on that
+// day. Periods that were due on the day of the request are still owed; after a request by an older
+// Duesday, which noted no day, none is.
+func (s *Subscription) EndsBefore(due civil.Date) bool {
+	return s.CancelAtEnd && due.After(s.CancelDate)
+}
+
+// AtEnd reports whether the subscription is to be canceled instead of charging its next period.
+func (s *Subscription) AtEnd() bool {
+	due, err := s.Due()
+	return s.CancelAtEnd && (err != nil || s.EndsBefore(due))
 }
 
 // Over reports whether the subscription is never charged again.
@@ -229,6 +252,10 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 	if before, err := civil.LastBefore(old, day, s.Interval); early && err == nil && first != old &&
 		before.After(today) {
 		first = before
+	}
+	if s.CancelAtEnd && !civil.Earlier(old, first).After(s.CancelDate) {
+		return Invalid("payment_day", fmt.Sprintf("must stay as it is until period %d, due on %s, is collected: the subscription "+
+			"ends with the period", next, old))
 	}
 	altered := s.Altered() != "" // then the row stays for the run that parks it
 	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old

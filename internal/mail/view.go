@@ -32,6 +32,7 @@ type view struct {
 	Fallback              bool   // it was tried with the account's second payment method
 	Link                  *link  // nil: there is none
 	Facts                 []fact // the known values, in their order
+	arrears               []fact // of a cancelled subscription: the periods written off, and their sum
 }
 
 // A fact is a value, with the key of its label, and the label, which is set when the message is made.
@@ -76,6 +77,12 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		v.Paid, v.Refunded = "", v.Paid
 	case outbox.KindCancelled:
 		v.Due = ""
+		for pair := range slices.Chunk(strings.Fields(e.Data[outbox.DataArrears]), 2) {
+			due, owed := clean(pair[0]), clean(pair[len(pair)-1])
+			v.arrears = append(v.arrears, fact{"arrears", f.amountIn(d[outbox.DataCurrency], owed, owed) + " (" +
+				f.rewrite(due, time.DateOnly, f.day, due) + ")", ""})
+		}
+		v.arrears = append(v.arrears, fact{"arrears_sum", amount(outbox.DataArrearsSum, outbox.DataArrearsSum), ""})
 	case outbox.KindReminder:
 		if v.NoMethod || v.CardExpired {
 			v.Link = f.link(e)
@@ -99,7 +106,7 @@ func (v *view) facts() []fact {
 		{"product", v.Product, ""}, {"amount", amount, ""}, {"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
 		{"due", v.Due, ""}, {"reference", v.Reference, ""}, {"card", v.Card, ""}, {"card_until", v.CardUntil, ""},
 		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}}
-	return slices.DeleteFunc(all, func(f fact) bool {
+	return slices.DeleteFunc(append(all, v.arrears...), func(f fact) bool {
 		return f.Value == "" || f.Key == "product" && f.Value == v.Subscription
 	})
 }

@@ -62,8 +62,8 @@ const (
 // card to KindReminder and KindCardExpires, and with DataFallback to KindReceipt and KindFailed,
 // DataBefore to KindPriceChange. An unknown value is "".
 //
-// The last group is never in a stored effect: links are short-lived secrets, and the locale is the
-// account's at the delivery. The deliverer adds them.
+// The last two groups are never in a stored effect: links are short-lived secrets, and the locale and
+// the arrears are as they are at the delivery. The deliverer adds them.
 const (
 	DataAccount      = "account"
 	DataEmail        = "email" // one bare address
@@ -96,6 +96,10 @@ const (
 	DataCardExpired = "card_expired" // "true": it expires before the payment is due
 
 	DataFallback = "fallback" // "true": it was tried with the account's second method, whose card DataCard is
+
+	// of KindCancelled
+	DataArrears    = "arrears"     // 2023-06-28 12.99 2023-07-28 12.99: the periods that the cancellation has written off
+	DataArrearsSum = "arrears_sum" // 25.98
 
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown

@@ -38,7 +38,8 @@ const (
 	Attempt      = "Attempt"
 	Attempts     = "Attempts"
 	Base         = "Base"        // the latest attempt at the processor when the current one began
-	CancelAtEnd  = "CancelAtEnd" // cancel instead of charging the next period
+	CancelAtEnd  = "CancelAtEnd" // cancel instead of charging a period that was not due on CancelDate
+	CancelDate   = "CancelDate"  // business day on which the cancellation was requested
 	Charge       = "Charge"      // the processor's reference of a successful charge
 	Charging     = "Charging"
 	Code         = "Code"
@@ -199,5 +200,6 @@ func Names() []string {
 		TrackedDue, TrackedCancelAt, TrackedPrice, TrackedQuantity,
 		CausesDate,
 		TrackedAttached, TrackedFetched,
+		CancelDate,
 	}
 }

@@ -99,6 +99,7 @@ type audited struct {
 	rows     [indexes]uint32 // hashes of its rows in the indexes that were not yet met; 0: none
 	email    uint32          // hash
 	next     int32           // its period to be paid next; -1: no item
+	owes     int32           // the installments of a completed one; 0: of another
 	sku      uint32          // text; of its item
 	status   uint32          // text
 	kept     uint32          // text; for how many months its receipts are kept

@@ -220,6 +220,7 @@ func (a *auditor) comparePeriods(s *audited, n billing.Name) {
 		period = max(period, at+1)
 	}
 	a.skipped(s, n, period, int(s.next))
+	a.compareInstallments(s, n)
 	past, is := a.opens[s]
 	if is = is && past.period < int(s.next); is && !slices.ContainsFunc(s.marks, func(m mark) bool {
 		return m.kind == recordOfEnd && int(m.period) == past.period

@@ -119,6 +119,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	k.interval, k.unit = uint16(s.Interval.N), s.Interval.Unit
 	a.noteRows(k, s.Raw)
 	a.checkState(s)
+	a.checkEnd(k, s)
 	a.checkAgenda(s)
 	if moved := s.Altered(); moved != "" {
 		a.problem("changed by another tool", s.Name, s.Period, "%s; the run of that day parks it", moved)

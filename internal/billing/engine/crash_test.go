@@ -82,6 +82,15 @@ func requests() []request {
 			_, err := p.Cancel(ctx, c.name, true)
 			c.refused(p, err)
 		}},
+		{"cancel at period end, with arrears", func(c *crash, p *process) {
+			c.w.pass(32 * 24 * time.Hour)
+			_, err := p.Cancel(ctx, c.name, true)
+			c.refused(p, err)
+		}},
+		{"cancel, collecting", func(c *crash, p *process) {
+			c.w.pass(32 * 24 * time.Hour)
+			c.w.cancelCollecting(p, c.name, func(err error) { c.refused(p, err) })
+		}},
 		{"pause, resume", func(c *crash, p *process) {
 			_, err := p.Pause(ctx, c.name)
 			c.refused(p, err)

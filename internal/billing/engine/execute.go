@@ -33,6 +33,7 @@ type step struct {
 type work struct {
 	trigger trigger
 	period  int             // the only one to be charged by a person; a past one is collected
+	last    bool            // it has one attempt: its subscription is about to be cancelled
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
@@ -237,19 +238,19 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		if err != nil {
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
-		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.CancelAtEnd, s.Collect > 0
+		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
 		x.cancelling = s.Requested == billing.RequestCancel
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
 	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
-	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today)
+	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today) || w.last
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
 	x.waiting = o.State == billing.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
 	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
 		!today.Before(o.Asked.AddDays(e.cfg.ActionDays))
-	x.retryLeft = !e.retryDate(cmp.Or(o.First, today), today).IsZero()
+	x.retryLeft = !w.last && !e.retryDate(cmp.Or(o.First, today), today).IsZero()
 	return x, nil
 }
 
@@ -286,6 +287,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
+		if s.CancelAtEnd && s.CancelDate.IsZero() { // whether a period was overdue then, nobody knows: each has a record
+			s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
+		}
 		if s.Requested == billing.RequestCancel {
 			return step{again: true}, e.Put(ctx, s, e.cancel(s, t.today)...)
 		}
@@ -310,6 +314,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		noteDecline(o, in, o.Attempt, o.Method)
 		if s.Collecting() && s.Manual == nil {
 			return e.endPast(ctx, s, t.today, cmp.Or(t.w.refusal, "its payment intent was cancelled"))
+		}
+		if t.w.last && s.Requested == billing.RequestNone {
+			return e.endTried(ctx, s, t.today)
 		}
 		return e.end(ctx, s, t.today)
 	case doRebind:

@@ -57,7 +57,7 @@ type situation struct {
 
 	// With a period open: the item's state.
 	past       bool // it is a past one, which is collected
-	late       bool // and the due date of the next one has come
+	late       bool // and the due date of the next one has come; or it has one attempt, before a cancellation
 	requested  bool // a person has asked for the period's end
 	failing    bool // the last attempt was declined for good
 	retryAhead bool // the retry day has not come

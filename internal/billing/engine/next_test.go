@@ -68,11 +68,14 @@ func eachOpen(do func(situation)) {
 						if state == billing.Declined && m == methodSame {
 							shown = append(shown, &x.fallback)
 						}
+						if state == billing.RequiresAction {
+							shown = append(shown, &x.late) // of a period that has one attempt
+						}
 						vary(shown, func() { do(x) })
 						x.past, x.retryAhead, x.bound = true, false, false // it has no retry day, and this step has not bound it
-						vary(slices.DeleteFunc(append(shown, &x.late), func(flag *bool) bool {
-							return flag == &x.retryAhead || flag == &x.bound
-						}), func() { do(x) })
+						vary(append(slices.DeleteFunc(shown, func(flag *bool) bool {
+							return flag == &x.retryAhead || flag == &x.bound || flag == &x.late
+						}), &x.late), func() { do(x) })
 					}
 				}
 			}
@@ -180,6 +183,9 @@ func TestNext_Promise(t *testing.T) {
 			return "confirmed before a look"
 		case a == doRebind && x.trigger.finishes() || a == doMakePage && (decided || x.trigger.finishes()):
 			return "a request or an event moved money"
+		case !x.past && x.late && (a == doAskCustomer || a == doReportAwaited || a == doMakePage):
+			return "a period with one attempt waits for its customer"
+		case a == doFail && x.late && x.state == billing.RequiresAction:
 		case a == doFail && x.past && (!x.matches || x.late && x.state == billing.RequiresAction):
 		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft && !x.past:
 			return "failed too early"

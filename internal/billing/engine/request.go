@@ -156,19 +156,20 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 	}, billing.Active, billing.PastDue)
 }
 
-// Cancel ends the subscription now, or at the end of the paid period. The returned one is canceled
-// only after the processor has shown an open intent cancelled. Money taken first keeps its receipt.
+// Cancel ends the subscription now, or at the end of the period that is running. Now, overdue periods
+// are void, and the returned one is canceled only after the processor has shown an open intent
+// cancelled. Money taken first keeps its receipt. At the end, overdue periods are charged by the next
+// run, and later ones are not.
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
-		return e.change(ctx, n, func(s *billing.Subscription, _ civil.Date) ([]store.Write, error) {
+		return e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 			switch {
 			case s.Over():
 				return nil, wrongStatus(s)
 			case s.Status != billing.Active:
 				return nil, refusal(s, " is %s: cancel it now", s.Status)
 			}
-			s.CancelAtEnd = true
-			s.NextReminder = civil.Date{}
+			s.EndWithPeriod(today)
 			return nil, nil
 		})
 	}
@@ -190,6 +191,9 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if period < 0 {
 			period = s.Period
+		}
+		if r == billing.RequestCancel && s.Requested != r && !s.CancelAtEnd {
+			s.CancelDate = today
 		}
 		switch {
 		case r == billing.RequestSkip && s.Period != period:
@@ -241,7 +245,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 				s.Requested = billing.RequestNone
 				return nil, nil
 			case s.CancelAtEnd && s.Status == billing.Active:
-				s.CancelAtEnd = false
+				s.CancelAtEnd, s.CancelDate = false, civil.Date{}
 				if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
 					s.Reschedule(due, today)
 				}
@@ -289,16 +293,24 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 const cancelledVoid = "the subscription was cancelled"
 
 // cancel carries out the requested cancellation, in memory, with no period open: the periods due by
-// today are void, and the subscription is cancelled. If there are more of them than one commit takes,
+// today, or by the day of a request for the period's end, are void, and the subscription is cancelled. If there are more of them than one commit takes,
 // the request stays, and the next step goes on with it. It returns the other writes.
 func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write {
-	writes, due, err := e.voidBefore(s, today.AddDays(1), func(due civil.Date) string {
-		if s.Status == billing.Paused && !due.Before(s.PausedOn) {
+	last := civil.Later(today, s.CancelDate) // a run may have an earlier business day than the request
+	older := s.CancelAtEnd && s.CancelDate.IsZero()
+	if s.CancelAtEnd && !older {
+		last = s.CancelDate // nothing later is owed
+	}
+	writes, due, err := e.voidBefore(s, last.AddDays(1), func(due civil.Date) string {
+		switch {
+		case older:
+			return "the subscription ended with its period, as an older Duesday was asked"
+		case s.Status == billing.Paused && !due.Before(s.PausedOn):
 			return "due while paused"
 		}
 		return cancelledVoid
 	})
-	if err != nil || s.PaidOff() || due.After(today) {
+	if err != nil || s.PaidOff() || due.After(last) {
 		return append(writes, e.cancelled(s)...)
 	}
 	if s.Manual, s.Collect, s.Parked = nil, 0, ""; s.Status != billing.Paused {

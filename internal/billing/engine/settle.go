@@ -88,7 +88,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		s.Pause(today)
 	case paid && s.Status == billing.PastDue: // by a charge to be adopted: somebody had made it active
 		s.Status = billing.Active
-	case s.Status == billing.ParkedState && due.After(today):
+	case s.Status == billing.ParkedState && (due.After(today) || s.AtEnd()):
 		s.Status, s.Parked = billing.Active, ""
 	case s.Status == billing.ParkedState:
 		record := e.ended(s, billing.EndParked, s.Parked, nil)

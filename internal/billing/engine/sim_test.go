@@ -170,9 +170,17 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		if rng.IntN(3) == 0 {
 			sub, err = p.Cancel(ctx, n, false)
 			s.w.noteCanceled(sub, err)
+		} else if rng.IntN(4) == 0 {
+			s.w.cancelCollecting(p, n, func(e error) { err = e })
+			s.did["cancel, collecting"]++
 		}
 	case 1:
 		if rng.IntN(4) == 0 {
+			if _, bad := s.spoilt[n]; !bad {
+				if due, e := s.w.sub(n).Due(); e == nil && !due.After(s.w.today()) {
+					s.did["end with arrears"]++
+				}
+			}
 			_, err = p.Cancel(ctx, n, true)
 		}
 	case 2, 3:

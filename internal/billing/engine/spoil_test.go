@@ -290,6 +290,13 @@ func spoiltSubscriptions() []spoiling {
 		{"completed before the last installment", "completed too early", func(h *hand) {
 			h.set("a7", schema.Status, "completed", next, nil, schema.NextReminderDate, nil)
 		}},
+		{"completed with an installment written off", "completed too early", func(h *hand) {
+			void := billing.EndedPeriod{Name: named("a5"), SKU: "gold", Period: 1, Ending: billing.EndVoid, Due: date("2024-02-29"),
+				Ended: h.now(), Reason: "the subscription was cancelled", Amount: usd(1299)}
+			h.commit(void.Write(h.tables.RecurringPayments.Name))
+			h.set("a5", schema.Period, 2, schema.Paid, 2, schema.Installments, 2)
+		}},
+		{"canceled without its overdue period", "period dropped", func(h *hand) { h.set("a4", schema.CancelDate, "2024-02-29") }},
 		{"parked no longer", "parked period", func(h *hand) { h.set("a3", schema.Status, nil) }},
 		{"another payment day", "schedule does not hold", func(h *hand) { h.set("a1", schema.PaymentDay, "15") }},
 		{"an anchor on another day", "schedule does not hold", func(h *hand) { h.set("a1", schema.Anchor, "2024-01-15") }},

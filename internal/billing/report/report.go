@@ -199,12 +199,12 @@ func (m *maker) unpaid(ctx context.Context, s *billing.Subscription, today civil
 			return err
 		}
 	}
-	if s.Status != billing.Active && s.Status != billing.ParkedState || s.CancelAtEnd {
+	if s.Status != billing.Active && s.Status != billing.ParkedState {
 		return nil
 	}
 	for ; s.Installments == 0 || s.Paid+next-s.Period < s.Installments; next++ {
 		due, err := s.Schedule().Due(next)
-		if err != nil || due.After(today) {
+		if err != nil || due.After(today) || s.EndsBefore(due) {
 			return nil
 		}
 		_, amount := s.PlanOn(due)

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Arrears are the periods that a cancellation writes off: they were due by the request, and nobody
+// has paid them. Each has a record.
+
+// CancelCollecting is Cancel, now, after one attempt at each overdue period: it has no retry days, and
+// a customer who would have to authenticate it does not count as one who pays. It returns the outcomes,
+// and ErrState unless the subscription is active or past_due. The first commit has the subscription end
+// with its period, so after a crash nothing later is charged, and the same call goes on.
+func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results []Result, s *billing.Subscription, err error) {
+	if s, err = e.Subscription(ctx, n); err == nil {
+		err = e.mayCollect(ctx, s)
+	}
+	if err != nil {
+		return nil, s, err
+	}
+	s, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		switch {
+		case s.Over():
+			return nil, wrongStatus(s)
+		case s.Status != billing.Active && s.Status != billing.PastDue:
+			return nil, refusal(s, " is %s, so its overdue periods cannot be tried: leave --collect out", s.Status)
+		case s.Requested != billing.RequestNone:
+			return nil, refusal(s, ": %s is requested: wait until it is done", s.Requested)
+		case s.Altered() != "":
+			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
+		}
+		s.EndWithPeriod(today)
+		if due, err := s.Due(); s.Status == billing.PastDue && err == nil {
+			s.Status = billing.Active
+			s.Reschedule(due, today)
+		}
+		return nil, nil
+	})
+	for moved := true; err == nil && moved && s.Status == billing.Active && (s.AtHand() < s.Period || !s.AtEnd()); {
+		at := s.AtHand()
+		w := work{trigger: byPerson, period: at, day: e.day, last: true}
+		failed := e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) })
+		if s, err = e.Load(ctx, s.Name); err == nil && s.AtHand() == at {
+			moved, err = false, failed
+		}
+	}
+	if err != nil || s.Over() {
+		return results, s, err
+	}
+	s, err = e.Cancel(ctx, n, false)
+	return results, s, err
+}
+
+// endTried closes the open period void, after the one attempt of CancelCollecting.
+func (e *Engine) endTried(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
+	r := resultOf(s, OutcomeSkipped, e.failure(s.Open))
+	p := e.ended(s, billing.EndVoid, cancelledVoid, s.Open)
+	return step{result: r}, e.Put(ctx, s, append(e.pass(s, today, false, e.Now()), p.Write(e.Table))...)
+}
+
+// WrittenOff returns the periods that the subscription's cancellation has written off, and their sum.
+func (e *Engine) WrittenOff(ctx context.Context, n billing.Name) (list []*billing.EndedPeriod, sum money.Amount, err error) {
+	for p, err := range e.GetEndedPeriods(ctx, n) {
+		if errors.As(err, new(*billing.IllegibleError)) {
+			continue
+		}
+		if err == nil && p.Ending == billing.EndVoid && p.Reason == cancelledVoid {
+			if list = append(list, p); len(list) == 1 {
+				sum = p.Amount
+			} else {
+				sum, err = sum.Add(p.Amount)
+			}
+		}
+		if err != nil {
+			return nil, sum, err
+		}
+	}
+	return list, sum, nil
+}
+
+// Arrears returns what the effect's mail tells of the periods that a cancellation has written off. They
+// may be more than one commit has, so they are read when the mail is delivered.
+func (e *Engine) Arrears(ctx context.Context, f outbox.Effect) (map[string]string, error) {
+	if f.Kind != outbox.KindCancelled {
+		return nil, nil
+	}
+	list, sum, err := e.WrittenOff(ctx, nameIn(f))
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	var text []string
+	for _, p := range list {
+		text = append(text, p.Due.String(), p.Amount.Decimal())
+	}
+	return map[string]string{outbox.DataArrears: strings.Join(text, " "), outbox.DataArrearsSum: sum.Decimal()}, nil
+}
