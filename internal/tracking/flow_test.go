@@ -240,6 +240,13 @@ func dispute(verdict string) func(*shop, *tracking.Created) {
 	}
 }
 
+// revoked has the merchant take away our access to the Stripe account, and give it back.
+func revoked(s *shop, _ *tracking.Created) {
+	s.must(s.fake.Disconnect(shopAt))
+	s.fake.Advance(time.Hour)
+	s.must(s.fake.Connect(shopAt, ""))
+}
+
 // ends sets whether Stripe cancels the subscription at the end of its period.
 func ends(yes string) func(*shop, *tracking.Created) {
 	return func(s *shop, c *tracking.Created) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"time"
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -52,6 +53,9 @@ const (
 	markedPaid   = "paid"   // the payment had succeeded, without an invoice
 )
 
+// linkWait is how long a mark lasts of a payment that had neither an invoice nor succeeded: its link may come yet.
+const linkWait = 10 * time.Minute
+
 func markOf(o Object) string {
 	switch {
 	case o.Invoice != "":
@@ -92,11 +96,15 @@ func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision
 	}
 	d, err := s.decide(ctx, e, by)
 	if err == nil && d.status == Ignored && (d.reason == notOurs || d.reason == others) {
-		mark := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(e.StripeAccount, payment).PK)},
-			store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(s.now().Add(keep).Unix())})
 		if d.reason == others {
 			d.mark = markedLinked
 		}
+		lasts := keep
+		if d.mark == "" {
+			lasts = linkWait
+		}
+		mark := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(e.StripeAccount, payment).PK)},
+			store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(s.now().Add(lasts).Unix())})
 		if d.mark != "" {
 			mark.Set(schema.TrackedStatus, store.S(d.mark))
 		}
