@@ -53,7 +53,8 @@ func (p *program) receiptCreate() *cobra.Command {
 	f = c.Flags()
 	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show has it (default the due one)")
 	f.StringVar(&m.Key, "key", "", "`TEXT` of your own for this payment: the same one again is no second payment")
-	f.StringVar(&text, "amount", "", "`AMOUNT` that was taken (default the period's)")
+	f.StringVar(&text, "amount", "", "`AMOUNT` that was taken: what the period owes, which is the default")
+	f.BoolVar(&m.Overpaid, "overpaid", false, "accept an --amount that is larger than what the period owes")
 	f.StringVar(&m.Note, "note", "", "`TEXT` that says where, such as the bank's reference")
 	f.Var(&day, "date", "`DATE` on which it was taken (default now)")
 	return c

@@ -312,10 +312,18 @@ func TestSubscription_ChargeFailedPeriod(t *testing.T) {
 func TestReceipt(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
-	o := c.object(exitDone, "receipt", "create", "1/1", "--amount", "10", "--note", "cash")
+	for amount, text := range map[string]string{"10": "a part cannot be recorded: wait for the rest", "20": "say --overpaid",
+		"0": "got 0.00 USD", "-1": "got -1.00 USD"} {
+		r := c.run("receipt", "create", "1/1", "--amount", amount)
+		if r.code == exitDone || !strings.Contains(r.errors, "must be 12.99 USD, which period 0 owes") || !strings.Contains(r.errors, text) {
+			t.Errorf("%s: exit %d, %s", amount, r.code, r.errors)
+		}
+	}
+	equal(t, "none", len(c.list("receipt", "list", "1")), 0)
+	o := c.object(exitDone, "receipt", "create", "1/1", "--amount", "20", "--overpaid", "--note", "cash")
 	equal(t, "created", members(o, "account", "subscription", "period", "due_date", "amount", "currency", "charge",
 		"kind"),
-		[]any{"1", "1", 0, today, "10.00", "USD", "cash", "external"})
+		[]any{"1", "1", 0, today, "20.00", "USD", "cash", "external"})
 	r := c.run("receipt", "create", "1/1")
 	if r.code != exitFailed || !strings.Contains(r.errors, "nothing is due before 2026-04-15") {
 		t.Errorf("exit %d, %s", r.code, r.errors)

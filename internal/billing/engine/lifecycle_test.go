@@ -324,9 +324,9 @@ func TestExternalReceipt(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
 	w.daily("2024-01-31") // declined: the intent is live
-	r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1000), Note: "cash"})
+	r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1300), Overpaid: true, Note: "cash"})
 	mustNot(t, err)
-	if x := r.Receipt; x == nil || x.Kind != billing.External || x.Period != 0 || x.Amount != usd(1000) {
+	if x := r.Receipt; x == nil || x.Kind != billing.External || x.Period != 0 || x.Amount != usd(1300) {
 		t.Errorf("receipt %+v", r)
 	}
 	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Note: "again"})

@@ -17,9 +17,11 @@ import (
 type ManualPayment struct {
 	Period *int         // nil: the one that is due at the first read
 	Key    string       // the same key again is the same request; "": none
-	Amount money.Amount // zero: that of the period
+	Amount money.Amount // zero: that of the period, which it must be
 	Note   string       // the person's reference
-	Date   civil.Date   // on which it was taken, in the subscription's time zone; zero: now
+	// Overpaid accepts an amount that is larger than the period's.
+	Overpaid bool
+	Date     civil.Date // on which it was taken, in the subscription's time zone; zero: now
 }
 
 func (m *ManualPayment) check() error {
@@ -204,7 +206,7 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]st
 	case s.Requested != billing.RequestNone:
 		return nil, refusal(s, ": %s is requested for period %d: wait until it is done", s.Requested, s.Open.Period)
 	}
-	if err := cmp.Or(t.checkAmount(s), t.mayOpenPast(ctx)); err != nil {
+	if err := cmp.Or(t.checkAmount(s.Open.Amount), t.mayOpenPast(ctx)); err != nil {
 		return nil, err
 	}
 	s.Requested, s.RequestedAt = billing.RequestManual, t.Now()
@@ -218,7 +220,7 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store
 	today := billing.TodayIn(s.TimeZone, t.Now())
 	t.amount = cmp.Or(t.Amount, s.Amount)
 	due, err := s.Due()
-	switch err = cmp.Or(err, t.checkAmount(s)); {
+	switch err = cmp.Or(err, t.checkAmount(s.Amount)); {
 	case err != nil:
 		return nil, err
 	case s.AtHand() != s.Period:
@@ -236,11 +238,20 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store
 	return t.book(s, t.rec, today), nil
 }
 
-func (t *manualRequest) checkAmount(s *billing.Subscription) error {
-	if !t.amount.IsPositive() || t.amount.Currency() != s.Amount.Currency() {
-		return billing.Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
+// checkAmount returns a FieldError unless the payment is of what the period owes, or of more and said to
+// be. A part would settle the whole period.
+func (t *manualRequest) checkAmount(owed money.Amount) error {
+	problem := ""
+	switch {
+	case !t.amount.IsPositive() || t.amount.Currency() != owed.Currency():
+	case t.amount.Minor() < owed.Minor():
+		problem = "; a part cannot be recorded: wait for the rest, or give the part back"
+	case t.amount.Minor() > owed.Minor() && !t.Overpaid:
+		problem = "; if the customer has paid too much, say --overpaid"
+	default:
+		return nil
 	}
-	return nil
+	return billing.Invalid("amount", fmt.Sprintf("must be %s, which period %d owes (got %s)%s", owed, t.period, t.amount, problem))
 }
 
 // outside returns the receipt. It is kept from now on, although the payment may be older.
@@ -268,7 +279,7 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]st
 		return nil, refusal(s, ": all of its %d installments are paid, or the last one is being charged", s.Installments)
 	}
 	t.amount = cmp.Or(t.Amount, p.Amount)
-	if err := t.checkAmount(s); err != nil {
+	if err := t.checkAmount(p.Amount); err != nil {
 		return nil, err
 	}
 	today := billing.TodayIn(s.TimeZone, t.Now())

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -28,10 +29,10 @@ func TestManual_PastPeriod(t *testing.T) {
 		t.Fatalf("the world is not as expected: %s", w.describe(n))
 	}
 	for i, period := range []int{1, 0} {
-		r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Note: "wire", Amount: usd(1000),
+		r, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Note: "wire", Amount: usd(1299),
 			Date: date("2024-03-01")})
 		mustNot(t, err)
-		if x := r.Receipt; x.Period != period || x.Amount != usd(1000) || x.Processed.Format("2006-01-02") != "2024-03-01" {
+		if x := r.Receipt; x.Period != period || x.Amount != usd(1299) || x.Processed.Format("2006-01-02") != "2024-03-01" {
 			t.Errorf("receipt %+v", x)
 		}
 		if s := w.sub(n); s.Period != 2 || s.Paid != i+1 || s.Status != billing.Active || s.NextPayment != date("2024-03-31") {
@@ -137,7 +138,7 @@ func TestManual_Key(t *testing.T) {
 	w := newWorld("2024-01-20T09:00", planted{})
 	n := w.create(one("2024-01-31"))
 	w.goTo(date("2024-03-05")) // two are due, and no run has met them
-	m := engine.ManualPayment{Key: "wire 4711", Amount: usd(1000), Note: "bank"}
+	m := engine.ManualPayment{Key: "wire 4711", Amount: usd(2000), Overpaid: true, Note: "bank"}
 	r, err := w.start().CreateReceipt(ctx, n, m)
 	mustNot(t, err)
 	for _, same := range []engine.ManualPayment{m, {Key: m.Key}, {Key: m.Key, Period: new(int)}, {Key: m.Key, Date: w.today()}} {
@@ -152,7 +153,7 @@ func TestManual_Key(t *testing.T) {
 		engine.ManualPayment
 		text string
 	}{
-		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "with amount 10.00 USD, not 12.99 USD"},
+		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "with amount 20.00 USD, not 12.99 USD"},
 		{engine.ManualPayment{Key: m.Key, Period: new(1)}, "with period 0, not 1"},
 		{engine.ManualPayment{Key: m.Key, Note: "cash"}, `with note "bank", not "cash"`},
 		{engine.ManualPayment{Key: m.Key, Date: date("2024-03-04")}, "the key was used on 2024-03-05 for a request with date " +
@@ -210,6 +211,66 @@ func TestManual_OneOfMany(t *testing.T) {
 	record(engine.ManualPayment{Note: "another", Date: wire.Date}, "")
 	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29"})
 	w.report(t)
+}
+
+// TestManual_Amount: whichever way a period is settled, a part does not settle it, nor does more than it owes
+// unless it is said to be, nor another currency.
+func TestManual_Amount(t *testing.T) {
+	eur, err := money.ParseCurrency("EUR")
+	mustNot(t, err)
+	for name, begin := range map[string]func(w *world, n billing.Name){
+		"due":  func(*world, billing.Name) {},
+		"live": func(w *world, _ billing.Name) { w.start().run(civil.Date{}) }, // declined
+		"parked": func(w *world, n billing.Name) {
+			w.byTool(n, schema.NextPaymentDate, store.S("2024-02-10"))
+			w.start().run(civil.Date{})
+		},
+		"past": func(w *world, n billing.Name) {
+			w.newMethod(n, lostCard)
+			w.start().run(civil.Date{})
+			_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Amount: new(usd(500))}) // of the next one
+			mustNot(t, err)
+		},
+		"past and live": func(w *world, n billing.Name) {
+			w.newMethod(n, lostCard)
+			w.start().run(civil.Date{})
+			w.newMethod(n, "pm_sandbox_processing")
+			_, err := w.start().ChargePeriod(t.Context(), n, engine.PeriodCharge{})
+			mustNot(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("2024-01-31T09:00", planted{})
+			n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined")))
+			w.goTo(date("2024-02-10"))
+			begin(w, n)
+			before := w.rawOf(n)
+			for _, refused := range []engine.ManualPayment{{Amount: usd(500)}, {Amount: usd(1298)}, {Amount: usd(1)}, {Amount: usd(0)},
+				{Amount: usd(1300)}, {Amount: usd(500), Overpaid: true}, {Amount: money.New(1299, eur)},
+				{Amount: money.New(1500, eur), Overpaid: true}} {
+				for _, key := range []string{"", "wire", "wire"} {
+					refused.Period, refused.Key = new(int), key
+					_, err := w.start().CreateReceipt(t.Context(), n, refused)
+					if field, is := errors.AsType[*billing.FieldError](err); !is || field.Field != "amount" {
+						t.Fatalf("%+v: %v", refused, err)
+					}
+					wantText(t, err, "must be 12.99 USD, which period 0 owes (got "+refused.Amount.String()+")")
+				}
+			}
+			if !w.rawOf(n).Equal(before) || len(w.inAccount(billing.KeyPrefix)) > 0 {
+				t.Error("a refused payment has changed something")
+			}
+			over := engine.ManualPayment{Period: new(int), Amount: usd(1500), Overpaid: true, Key: "wire"}
+			for range 2 {
+				r, err := w.start().CreateReceipt(t.Context(), n, over)
+				mustNot(t, err)
+				if r.Receipt == nil || r.Receipt.Amount != usd(1500) || r.Receipt.Kind != billing.External {
+					t.Errorf("%+v", r)
+				}
+			}
+			w.report(t)
+		})
+	}
 }
 
 // TestManual_WrongInput names the field.
