@@ -8,7 +8,7 @@ import (
 )
 
 // machineLines are what differs from machine to machine.
-var machineLines = regexp.MustCompile(`(?m)^(  disk: .*\n|disk +\w+ .*|store .*)`)
+var machineLines = regexp.MustCompile(`(?m)^(  (disk|folder): .*\n|(disk|folder) +\w+ .*|store .*)`)
 
 // TestStatus holds what duesday status prints to its golden text, and its exit codes.
 func TestStatus(t *testing.T) {

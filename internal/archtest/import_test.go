@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"internal/schema":         {"store"},
 	"internal/secret":         {},
 	"internal/server":         {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
-	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "schema", "secret", "store", "tracking"},
+	"internal/status":         {"billing", "billing/engine", "outbox", "schedule", "schema", "secret", "socket", "store", "tracking"},
 	"internal/stripe":         {"billing", "secret", "stripe/api"},
 	"internal/stripe/api":     {"billing", "clock", "money", "secret"},
 	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},

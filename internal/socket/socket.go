@@ -29,11 +29,14 @@ func private() string { return filepath.Join(os.TempDir(), "duesday-") }
 
 // Clear removes the socket of a killed holder, if it has a private folder, and the folder.
 func Clear(path string) {
-	dir := filepath.Dir(path)
-	if path == filepath.Join(dir, "socket") && filepath.Dir(dir) == filepath.Dir(private()) &&
-		strings.HasPrefix(dir, private()) {
-		_, _ = os.Remove(path), os.Remove(dir) // they are in nobody's way
+	if isPrivate(path) {
+		_, _ = os.Remove(path), os.Remove(filepath.Dir(path)) // they are in nobody's way
 	}
+}
+
+func isPrivate(path string) bool {
+	dir := filepath.Dir(path)
+	return path == filepath.Join(dir, "socket") && filepath.Dir(dir) == filepath.Dir(private()) && strings.HasPrefix(dir, private())
 }
 
 // Path returns the path for a socket: in the folder, or in a new private one if that is too long.
@@ -66,11 +69,11 @@ type listener struct {
 // Listen listens at p.Socket, a path of Path, for connections of this user, and writes p.File. If
 // someone removes or replaces the socket or the file, the listener puts it back within a second, unless
 // something else has the name of what is held. The caller has the lock: a socket there is a dead one.
-// The folder of a socket that is not beside p.File is made for its owner alone, and removed by Close.
+// A private folder is made for its owner alone, and removed by Close.
 func Listen(p Post) (net.Listener, error) {
-	l := &listener{post: p, made: filepath.Dir(p.Socket), stop: make(chan struct{})}
-	if l.made == filepath.Dir(p.File) {
-		l.made = ""
+	l := &listener{post: p, stop: make(chan struct{})}
+	if isPrivate(p.Socket) {
+		l.made = filepath.Dir(p.Socket)
 	}
 	var err error
 	if l.held, err = os.Stat(p.Held); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -52,9 +53,10 @@ func TestListen(t *testing.T) {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || filepath.Dir(path) != dir && info.Mode().Perm() != 0o700 {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
-		post.File = filepath.Join(t.TempDir(), "HOLDER")
-		if _, err := Listen(post); err == nil {
-			t.Error("a folder that is there was taken as a private one")
+		if filepath.Dir(path) != dir {
+			if _, err := Listen(post); err == nil {
+				t.Error("a folder that is there was taken as a private one")
+			}
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -223,5 +225,62 @@ func TestPutBack(t *testing.T) {
 			t.Error(err)
 		}
 		<-served
+	}
+}
+
+// TestCheckFolder: a folder and the files in it are this user's alone, whatever name leads there. What is
+// refused names the command that mends it, and that command does.
+func TestCheckFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(dir string) error
+		want  string // "": it is taken
+	}{
+		"as made":          {func(string) error { return nil }, ""},
+		"readable":         {func(dir string) error { return os.Chmod(dir, 0o755) }, ""},
+		"group":            {func(dir string) error { return os.Chmod(dir, 0o775) }, ""},
+		"folder":           {func(dir string) error { return os.Chmod(dir, 0o707) }, "chmod o-w"},
+		"sticky folder":    {func(dir string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "chmod o-w"},
+		"file":             {func(dir string) error { return os.Chmod(filepath.Join(dir, "000001.log"), 0o602) }, "chmod o-w"},
+		"folder below":     {func(dir string) error { return os.Mkdir(filepath.Join(dir, "mail"), 0o777) }, ""},
+		"link to a folder": {func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, "mail")) }, ""},
+		"link to a file":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "000002.log")) }, "is a link"},
+		"link to nothing":  {func(dir string) error { return os.Symlink("/none", filepath.Join(dir, "HOLDER")) }, "is a link"},
+		"other's folder":   {func(dir string) error { return os.Chown(dir, 12345, 12345) }, "uid 12345"},
+		"other's file": {func(dir string) error { return os.Chown(filepath.Join(dir, "000001.log"), 12345, 12345) },
+			"uid 12345"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, link := filepath.Join(t.TempDir(), "a store"), filepath.Join(t.TempDir(), "link")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "000001.log"), nil, 0o600),
+				os.Symlink(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(dir); err != nil {
+				if os.Geteuid() != 0 {
+					t.Skip("only root can give files away: ", err)
+				}
+				t.Fatal(err)
+			}
+			for _, path := range []string{dir, link} {
+				err := CheckFolder(path, Everybody)
+				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: %v, want %q", path, err, c.want)
+				}
+				if _, mend, ok := strings.Cut(fmt.Sprint(err), "chmod"); ok && path == link {
+					if out, err := exec.CommandContext(t.Context(), "sh", "-c", "chmod"+mend).CombinedOutput(); err != nil {
+						t.Errorf("%s, %v", out, err)
+					}
+					if err := CheckFolder(path, Everybody); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if name == "group" && CheckFolder(dir, Group) == nil {
+				t.Error("its group is not seen")
+			}
+		})
+	}
+	if err := CheckFolder(filepath.Join(t.TempDir(), "none"), Everybody); err != nil {
+		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -187,6 +188,18 @@ func (v *view) disk(_ context.Context, c *Check) error {
 	c.say("%.1f of %.1f GiB free", gib(free), gib(size))
 	if free < leastFree || free < size/leastFreeOf {
 		c.wrong("make room on the disk of "+v.Folder, "%.1f of %.1f GiB free", gib(free), gib(size))
+	}
+	return nil
+}
+
+// folder is left out where the store is not on this machine. What everybody may write is refused before.
+func (v *view) folder(_ context.Context, c *Check) error {
+	if v.Folder == "" {
+		return nil
+	}
+	c.say("this user's alone")
+	if err := socket.CheckFolder(v.Folder, socket.Group); err != nil {
+		c.mark(Warning, "take that right away, as shown", "%v", err)
 	}
 	return nil
 }

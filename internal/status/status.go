@@ -95,7 +95,8 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		{"mail", v.queue(outbox.Mail, "mail", "outbox list")},
 		{"jobs", v.queue(outbox.Actions, "jobs", "job list")},
 		{"events", v.queue(outbox.Inbox, "events", "event list --waiting")},
-		{"accounts", v.accounts}, {"webhooks", v.webhooks}, {"stripe", v.stripe}, {"clock", v.clock}, {"disk", v.disk},
+		{"accounts", v.accounts}, {"webhooks", v.webhooks}, {"stripe", v.stripe}, {"clock", v.clock},
+		{"folder", v.folder}, {"disk", v.disk},
 	}
 	var found []Check
 	for _, look := range looks {

@@ -3,6 +3,7 @@ package status_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,14 @@ func TestLook(t *testing.T) {
 		{"clock", "not known", func(w *world) { w.ahead(0, false) }, status.OK, "the processor's is not known"},
 		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, status.OK, "agrees with the processor's"},
 		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, status.Wrong, "6 min from the processor's"},
+		{"folder", "ours", func(*world) {}, status.OK, "this user's alone"},
+		{"folder", "its group's", func(w *world) {
+			w.in.Folder = w.t.TempDir()
+			if err := os.Chmod(w.in.Folder, 0o770); err != nil {
+				w.t.Fatal(err)
+			}
+		}, status.Warning, "its group may write /"},
+		{"folder", "elsewhere", func(w *world) { w.in.Folder = "" }, status.OK, ""},
 		{"disk", "room", func(*world) {}, status.OK, "50.0 of 100.0 GiB free"},
 		{"disk", "a large one", func(w *world) { w.disk(49<<30, 1000<<30) }, status.Wrong, "49.0 of 1000.0 GiB free"},
 		{"disk", "a small one", func(w *world) { w.disk(1<<29, 2<<30) }, status.Wrong, "0.5 of 2.0 GiB free"},

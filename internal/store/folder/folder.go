@@ -20,7 +20,8 @@
 //   - Two processes open the folder at once: the lock decides, the other one becomes a client.
 //   - The holder is gone, killed or in order: every claim is lost, and may be claimed again.
 //   - A client is gone: its claims end with its connection.
-//   - The folder is another user's, even for root: refused before a file is made.
+//   - The folder or a file in it is another user's, even for root, or everybody may write it: refused
+//     before a file is made.
 package folder
 
 import (
@@ -82,8 +83,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := socket.CheckOwner(dir); err != nil {
-		return nil, fmt.Errorf("store %w", err)
+	if err := socket.CheckFolder(dir, socket.Everybody); err != nil {
+		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	s := &Store{dir: dir, o: o, schema: schema}
 	s.election = election.New(election.Options[shared]{Hold: s.take, Connect: s.connect, Locked: store.ErrLocked,

@@ -506,8 +506,11 @@ func TestVersion(t *testing.T) {
 // TestFound: a client finds the holder though someone has removed its socket and edited HOLDER, and a
 // file of a killed holder names nobody while another process has the folder.
 func TestFound(t *testing.T) {
-	dir := t.TempDir()
-	holder := open(t, dir, options(tables, nil))
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	holder := open(t, link, options(tables, nil))
 	at, file := filepath.Join(dir, "duesday.sock"), filepath.Join(dir, "HOLDER")
 	written, err := os.ReadFile(file)
 	if err == nil {

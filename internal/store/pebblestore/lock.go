@@ -33,6 +33,9 @@ func acquireLock(path, shown string, o *Options) (*lock, error) {
 		return l, err
 	}
 	if o.FS == vfs.Default {
+		if err := socket.CheckFolder(path, socket.Everybody); err != nil {
+			return nil, errors.Join(fmt.Errorf("store %s: %w", shown, err), l.release())
+		}
 		l.post = socket.Post{Held: path, File: filepath.Join(path, holderFile), Holder: o.Holder, Socket: o.Socket}
 		if err := l.post.Write(); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
