@@ -71,18 +71,25 @@ func (p *program) accountShow() *cobra.Command {
 					shown = &found
 				}
 			}
+			var own []billing.Name // which the account's method does not serve
+			if a.Method != "" {
+				if own, err = s.engine.KeepOwn(ctx, a.ID); err != nil {
+					return err
+				}
+			}
 			subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
 			if !p.cfg.JSON {
 				p.accountFields(a, shown)
 				p.say("")
 				_, err := p.subscriptionTable(subscriptions)
+				p.sayKeepOwn(own)
 				return err
 			}
 			list, err := billing.Gather(readable(p, subscriptions))
 			if err != nil {
 				return err
 			}
-			return p.json(append(viewAccount(a), "card?", viewCard(shown), "subscriptions", views(list, viewSubscription)))
+			return p.json(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", nameTexts(own), "subscriptions", views(list, viewSubscription)))
 		})
 	})
 	c.Flags().BoolVar(&card, "card", false, "ask the processor for the card, too")
@@ -219,7 +226,15 @@ func (p *program) accountCardLink() *cobra.Command {
 			}
 			p.say("%s", printable(l.URL))
 			p.say("works until %s; the next %s takes the card over", stamp(l.Expires), p.hint("run payments"))
-			return p.json(object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires})
+			var own []billing.Name
+			if subscription == "" {
+				if own, err = s.engine.KeepOwn(ctx, account); err != nil {
+					return err
+				}
+			}
+			p.sayKeepOwn(own)
+			return p.json(object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
+				"keep_own_method?", nameTexts(own)})
 		})
 	return checked(c, func(args []string) error {
 		if strings.Contains(args[0], "/") {
@@ -228,6 +243,21 @@ func (p *program) accountCardLink() *cobra.Command {
 		}
 		return billing.CheckID("account", args[0])
 	})
+}
+
+// sayKeepOwn names the subscriptions that the account's card does not serve.
+func (p *program) sayKeepOwn(own []billing.Name) {
+	for _, n := range own {
+		p.say("the card does not serve %s, which keeps its own payment method; to replace that: %s", n,
+			p.hint("account card-link "+n.String()))
+	}
+}
+
+func nameTexts(list []billing.Name) (texts []string) {
+	for _, n := range list {
+		texts = append(texts, n.String())
+	}
+	return texts
 }
 
 // viewCard has the parts of a card for people; nil of none.

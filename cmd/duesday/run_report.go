@@ -23,7 +23,7 @@ func viewReport(r *engine.Report) object {
 		for _, o := range engine.Outcomes() {
 			v = append(v, string(o), r.Counts[o])
 		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards,
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", nameTexts(r.KeepOwn),
 			"refunds_and_disputes?", r.Reversals, // recorded, or changed
 			"orphans_cancelled?", r.Orphans)
 	}
@@ -56,6 +56,7 @@ func (p *program) sayReport(r *engine.Report) {
 		}
 	}
 	beside(r.Cards, "card", "that customers have given: used from now on")
+	p.sayKeepOwn(r.KeepOwn)
 	beside(r.Reversals, "change", "of refunds and disputes: recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
 	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them

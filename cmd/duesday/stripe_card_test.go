@@ -173,3 +173,28 @@ func TestStripeReminder(t *testing.T) {
 	contains(t, c.must("account", "show", "1", "--card"), "Mastercard ending in 4444, good until 2034-12")
 	c.clean(2)
 }
+
+// TestStripeCards_OwnMethod: a card given to the account serves a subscription whose own card was declined, in
+// the run that takes it over. The answers name the subscription whose own card works.
+func TestStripeCards_OwnMethod(t *testing.T) {
+	c := newStripeCLI(t, stripefake.Options{})
+	c.must("account", "create", "1", "--email", "a@example.com")
+	c.subscribe("1/1")
+	c.subscribe("1/2")
+	c.giveCard(c.cardLink("1/1"), "pm_card_chargeCustomerFail")
+	c.giveCard(c.cardLink("1/2"), "pm_card_visa")
+	equal(t, "own cards", members(c.object(exitDone, "run", "payments"), "paid", "retry", "cards_taken_over", "keep_own_method"),
+		[]any{1, 1, 2, nil})
+	c.clock.Set(c.clock.Now().Add(time.Hour))
+	contains(t, c.must("account", "card-link", "1"), "the card does not serve 1/2, which keeps its own payment method")
+	v := c.object(exitDone, "account", "card-link", "1")
+	equal(t, "named", v["keep_own_method"], []any{"1/2"})
+	c.giveCard(v["url"].(string), "pm_card_mastercard")
+	c.clock.Set(c.clock.Now().Add(time.Hour))
+	equal(t, "served", members(c.object(exitDone, "run", "payments"), "paid", "retry", "cards_taken_over", "keep_own_method"),
+		[]any{1, 0, 1, []any{"1/2"}})
+	contains(t, c.must("account", "show", "1"), "the card does not serve 1/2")
+	equal(t, "shown", c.object(exitDone, "account", "show", "1")["keep_own_method"], []any{"1/2"})
+	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1, "1/2/0": 1})
+	c.clean(2)
+}

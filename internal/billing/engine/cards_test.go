@@ -443,7 +443,8 @@ func TestCards_EveryCrashPoint(t *testing.T) {
 func ignore(*engine.Report) error { return nil }
 
 // TestCards_LastWordWins is a property: whatever is given, attached, run and seen again, the
-// account and the subscription are charged with what was given last, each period once.
+// account and the subscription are charged with what was given last, each period once. A subscription's own
+// card that declines may give way to one that its account was given later.
 func TestCards_LastWordWins(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -453,15 +454,18 @@ func TestCards_LastWordWins(t *testing.T) {
 			rt.Fatal(err)
 		}
 		want := map[string]string{}
-		made := 0
+		made, last := 0, ""
+		declines := map[string]bool{}
 		give := func(target string) string {
 			made++
 			token := fmt.Sprint("pm_", made)
 			if _, err := w.start().CardLink(context.Background(), "a1", target); err != nil {
 				rt.Fatal(err)
 			}
-			p.use(token, rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined",
-				"pm_card_visa_chargeDeclinedLostCard"}).Draw(rt, "acts"))
+			acts := rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined",
+				"pm_card_visa_chargeDeclinedLostCard"}).Draw(rt, "acts")
+			p.use(token, acts)
+			declines[token], last = acts != "pm_card_visa", target
 			return token
 		}
 		rt.Repeat(map[string]func(*rapid.T){
@@ -477,11 +481,14 @@ func TestCards_LastWordWins(t *testing.T) {
 				if _, err := w.start().Attach(context.Background(), "a1", billing.Attachment{Method: token}); err != nil {
 					rt.Fatal(err)
 				}
-				want[""] = token
+				want[""], last = token, ""
 			},
 			"": func(rt *rapid.T) {
 				w.start().run(civil.Date{})
 				s, a := w.sub(n), w.account("a1")
+				if s.Method == "" && declines[want["s1"]] && last == "" {
+					delete(want, "s1")
+				}
 				if a.Method != want[""] || s.Method != want["s1"] {
 					rt.Fatalf("account %q, subscription %q; want %q", a.Method, s.Method, want)
 				}
@@ -618,4 +625,99 @@ func TestActionIsAskedForWhileItIsWanted(t *testing.T) {
 	if wanted, err := e.StillWanted(t.Context(), got[0]); wanted || err != nil {
 		t.Errorf("paid: %v, %v", wanted, err)
 	}
+}
+
+// ownCard makes a subscription with a card of its own, which the first run tries on 2024-01-31, and then gives
+// its account another one.
+func ownCard(t *testing.T, behaviour string) (*world, *purse, billing.Name) {
+	t.Helper()
+	w, p := newPurse("2024-01-31T09:00")
+	n := w.create(one("2024-01-31", bare))
+	w.link(t, "s1")
+	p.use("pm_own", behaviour)
+	w.start().run(civil.Date{})
+	w.pass(time.Hour)
+	w.link(t, "")
+	w.pass(time.Minute)
+	p.use("pm_given", "pm_card_visa")
+	w.pass(time.Minute)
+	return w, p, n
+}
+
+// TestCollectCards_OwnMethodFails: a card given to the account takes the place of a subscription's own method
+// that fails, in the run that takes it over, and of none that works.
+func TestCollectCards_OwnMethodFails(t *testing.T) {
+	for _, test := range []struct {
+		behaviour, method string
+		paid, keep        int
+		months            int // paid by the end of the next month
+	}{
+		{"pm_card_visa_chargeDeclined", "", 1, 0, 2},         // waits for its retry day
+		{"pm_card_visa_chargeDeclinedLostCard", "", 0, 0, 1}, // past_due: its failed period is forgiven
+		{"pm_card_visa", "pm_own", 0, 1, 2},
+	} {
+		t.Run(test.behaviour, func(t *testing.T) {
+			w, _, n := ownCard(t, test.behaviour)
+			keep, err := w.start().KeepOwn(t.Context(), "a1")
+			mustNot(t, err)
+			tried := len(w.attempts())
+			r := w.start().run(civil.Date{})
+			if s := w.sub(n); s.Method != test.method || r.Cards != 1 || r.Counts[engine.OutcomePaid] != test.paid ||
+				len(r.KeepOwn) != test.keep || len(keep) != test.keep || len(w.attempts()) != tried+test.paid || s.Status != billing.Active {
+				t.Errorf("%+v, %v, method %q, %d attempts; %s", r, keep, s.Method, len(w.attempts())-tried, w.describe(n))
+			}
+			before := w.contents(t)
+			if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil || w.contents(t) != before {
+				t.Errorf("seen again: %d, %v", taken, err)
+			}
+			w.goTo(date("2024-02-29"))
+			w.start().run(civil.Date{})
+			if s := w.sub(n); s.Paid != test.months {
+				t.Errorf("paid %d; %s", s.Paid, w.describe(n))
+			}
+			w.report(t)
+		})
+	}
+}
+
+// TestCollectCards_OwnMethodFailsCrash: cut off anywhere, the next run finishes, and charges once.
+func TestCollectCards_OwnMethodFailsCrash(t *testing.T) {
+	for _, behaviour := range []string{"pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard"} {
+		for point := 1; ; point++ {
+			w, _, n := ownCard(t, behaviour)
+			p := w.start(fault{point, point%2 == 0})
+			p.run(civil.Date{})
+			w.start().run(civil.Date{})
+			w.goTo(date("2024-02-29"))
+			w.start().run(civil.Date{})
+			want := 2
+			if behaviour == "pm_card_visa_chargeDeclinedLostCard" {
+				want = 1
+			}
+			if s := w.sub(n); s.Method != "" || s.Paid != want {
+				t.Errorf("%s, point %d: paid %d with %q; %s", behaviour, point, s.Paid, s.Method, w.describe(n))
+			}
+			w.report(t)
+			if !p.faults.struck() {
+				break
+			}
+		}
+	}
+}
+
+// TestCollectCards_LaterOwnMethod: a method of the subscription's own that was given later, or that failed
+// after the account was given its card, stays.
+func TestCollectCards_LaterOwnMethod(t *testing.T) {
+	w, p, n := ownCard(t, "pm_card_visa")
+	w.start().run(civil.Date{})
+	w.pass(time.Minute)
+	w.link(t, "s1")
+	p.use("pm_late", "pm_card_visa_chargeDeclined")
+	w.goTo(date("2024-02-29"))
+	w.start().run(civil.Date{})
+	w.start().run(civil.Date{})
+	if s := w.sub(n); s.Method != "pm_late" || s.Open == nil || s.Open.Method != "pm_late" {
+		t.Errorf("method %q; %s", s.Method, w.describe(n))
+	}
+	w.report(t)
 }

@@ -20,34 +20,38 @@ import (
 // CollectCards does the card updates of cards given since then (inclusive), and returns the number
 // of new cards. The rollback check must have passed: subscriptions may go on to their next period.
 // The error names the cards not taken over, but no connected account's refusal.
-func (e *Engine) CollectCards(ctx context.Context, since time.Time) (int, error) {
+func (e *Engine) CollectCards(ctx context.Context, since time.Time) (n int, err error) {
+	return n, e.collectCards(ctx, since, func(billing.Setup) { n++ })
+}
+
+// collectCards is CollectCards, and calls taken with each new card.
+func (e *Engine) collectCards(ctx context.Context, since time.Time, taken func(billing.Setup)) error {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
-		return 0, nil
+		return nil
 	}
 	newest, err := e.newestCards(ctx, w, since)
 	if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil {
-		return 0, err
+		return err
 	}
 	failed := []error{err}
-	n := 0
 	accountFirst := func(a, b recipient) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.subscription, b.subscription),
 			cmp.Compare(a.customer, b.customer), cmp.Compare(a.at, b.at))
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(newest), accountFirst) {
-		taken, err := e.takeOver(ctx, newest[r])
-		if taken {
-			n++
+		isNew, err := e.takeOver(ctx, newest[r])
+		if isNew {
+			taken(newest[r])
 		}
 		if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
-			return n, err
+			return err
 		}
 		if err != nil && len(failed) <= maxFailed {
 			failed = append(failed, fmt.Errorf("card given for %s: %w", r, err))
 		}
 	}
-	return n, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // maxFailed is the number of errors that CollectCards returns.
@@ -139,16 +143,46 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 	return taken, billing.IgnoreNotFound(err)
 }
 
-// spread applies the account's method to its subscriptions without one of their own. A second call
-// changes nothing, unless urgent: those past_due with this very method are active again, too.
+// yields reports whether the subscription's own method gives way to the one that its account was given at
+// that time, because it is older and fails: the subscription is past_due, or the last attempt before
+// then was declined with it.
+func yields(s *billing.Subscription, method string, given time.Time) bool {
+	if s.Method == "" || method == s.Method || s.Over() || !given.After(cmp.Or(s.MethodGiven(), s.Created)) {
+		return false
+	}
+	if o := s.Open; o != nil && o.Method == s.Method && len(o.Attempts) > 0 {
+		last := o.Attempts[len(o.Attempts)-1]
+		return last.Method == s.Method && last.At.Before(given)
+	}
+	return s.Status == billing.PastDue && s.NextOpen() == nil
+}
+
+// KeepOwn returns the account's subscriptions that a card given to the account now would not serve: they
+// have a payment method of their own, which has not failed.
+func (e *Engine) KeepOwn(ctx context.Context, account string) (names []billing.Name, err error) {
+	for s, err := range e.GetSubscriptionsByAccount(ctx, account) {
+		if errors.As(err, new(*billing.IllegibleError)) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.Method != "" && !s.Over() && !yields(s, "", e.Now()) {
+			names = append(names, s.Name)
+		}
+	}
+	return names, nil
+}
+
+// spread applies the account's method to its subscriptions without one of their own that works. A second
+// call changes nothing, unless urgent: those past_due with this very method are active again, too.
 func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
 	var failed []error
 	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
 		if err != nil {
 			return errors.Join(append(failed, err)...)
 		}
-		if listed.Open == nil && (listed.Method != "" || listed.Status != billing.PastDue &&
-			listed.Status != billing.ParkedState) {
+		if listed.Open == nil && listed.Status != billing.PastDue && (listed.Method != "" || listed.Status != billing.ParkedState) {
 			continue
 		}
 		err := e.changeAll(ctx, listed.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
@@ -157,6 +191,10 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 				return nil, err
 			}
 			c := choice{a.Method, a.Given, a.Payer}
+			failing := a.Method != "" && yields(s, a.Method, a.Given)
+			if failing {
+				s.Method = ""
+			}
 			if s.Method != "" { // its own method stays, but an intent of another customer cannot take it
 				c.method, c.given = s.Method, s.MethodGiven()
 			}
@@ -164,6 +202,9 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 				return nil, billing.ErrUnchanged
 			}
 			writes, err := e.follow(ctx, s, c, today, urgent)
+			if failing && errors.Is(err, billing.ErrUnchanged) {
+				err = nil
+			}
 			return append(writes, a.UnchangedCheck(e.Table)), err
 		})
 		if errors.Is(err, billing.ErrRefused) || (err != nil && ctx.Err() != nil) {

@@ -32,10 +32,11 @@ type Report struct {
 	Elapsed time.Duration
 	DryRun  bool
 
-	Cards     int     // card updates
-	Reversals int     // refunds and disputes recorded or changed
-	Orphans   int     // cancelled unbound payment intents
-	Missed    []error // failed maintenance, left for the next run
+	Cards     int            // card updates
+	KeepOwn   []billing.Name // subscriptions of their accounts that keep a method of their own
+	Reversals int            // refunds and disputes recorded or changed
+	Orphans   int            // cancelled unbound payment intents
+	Missed    []error        // failed maintenance, left for the next run
 }
 
 // NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
