@@ -137,6 +137,9 @@ func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.D
 						}
 					}
 				}
+				if err == nil && s.PaidByWire(s.AtHand()) {
+					r.Method = string(billing.ByWire)
+				}
 				return &r, nil
 			})
 			for _, answer := range charged {

@@ -169,5 +169,5 @@ func viewBookRow(s *billing.Subscription) object {
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
 		"payment_method", s.Method, "next_payment_date?", dueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"installments?", left, "address?", s.Address}
+		"installments?", left, "address?", s.Address, "collection?", collectionOf(s)}
 }

@@ -32,9 +32,9 @@ func TestExport(t *testing.T) {
 	}
 	equal(t, "subscriptions", c.read("out.csv"),
 		"account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date,next_payment_date,interval,"+
-			"time_zone,reminder_days,installments,address\n"+
-			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,\n2,b@example.com,1,news,12.99,USD,"+
-			"31,pm_card_visa,,2026-03-31,month,UTC,7,,\n")
+			"time_zone,reminder_days,installments,address,collection\n"+
+			"1,a@example.com,1,news,12.99,USD,15,pm_card_visa,,2026-04-15,month,UTC,7,,,\n2,b@example.com,1,news,12.99,USD,"+
+			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
 	}

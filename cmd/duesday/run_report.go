@@ -40,6 +40,9 @@ func (p *program) sayReport(r *engine.Report) {
 	} else {
 		for _, o := range engine.Outcomes() {
 			amounts := ""
+			if o == engine.OutcomeAsked && r.Counts[o] == 0 {
+				continue
+			}
 			if o == engine.OutcomePaid {
 				amounts = formatTotals(&r.Amounts)
 			}
@@ -75,7 +78,8 @@ func outcomeName(o engine.Outcome) string {
 func outcomeText(o engine.Outcome) string {
 	return map[engine.Outcome]string{
 		engine.OutcomeRetry:   "declined, tried again on a later day",
-		engine.OutcomeFailed:  "declined for good",
+		engine.OutcomeFailed:  "declined for good, or not paid in time",
+		engine.OutcomeAsked:   "the customer, who pays by wire, was asked to pay",
 		engine.OutcomePending: "the customer or the processor has to act",
 		engine.OutcomeParked:  "duesday subscription charge or skip",
 		engine.OutcomeSkipped: "cancelled, paused, or charging is off",
@@ -104,7 +108,7 @@ func short(d interface{ Milliseconds() int64 }) string {
 type unsettled map[engine.Outcome][]engine.Result
 
 func (u unsettled) add(r engine.Result) {
-	if r.Outcome != engine.OutcomeSent && r.Outcome != engine.OutcomeSkipped &&
+	if r.Outcome != engine.OutcomeSent && r.Outcome != engine.OutcomeAsked && r.Outcome != engine.OutcomeSkipped &&
 		(r.Outcome != engine.OutcomePaid || r.Reason != "") {
 		u[r.Outcome] = append(u[r.Outcome], r)
 	}

@@ -177,7 +177,7 @@ func TestSettings_Everywhere(t *testing.T) {
 	c := newCLI(t)
 	c.must("account", "create", "1", "--email", "ada@example.com")
 	c.must("settings", "set", "merchant-name=Gym", "postal-address=1 Road", "sender=a@example.com", "reply-to=b@example.com",
-		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid")
+		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid", "pay-to=DE89")
 	help, shown := c.must("settings", "--help"), c.object(exitDone, "settings", "show")
 	for _, name := range billing.SettingNames() {
 		contains(t, help, "\n  "+name+" ")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"strconv"
@@ -60,6 +59,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"`DAY` of the month 1 to 31, of the week 1 (Monday) to 7 with weekly intervals")
 	f.StringVar(&n.Method, "payment-method", "",
 		"the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
+	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default automatic)")
 	f.StringVar(&n.Email, "email", "", "`ADDRESS` of an account that does not exist yet")
 	f.Var(&start, "start-date", "no payment before it (default today)")
 	f.IntVar(&n.TrialDays, "trial-days", 0,
@@ -108,7 +108,7 @@ func parseMoney(amount string, c money.Currency) (money.Amount, error) {
 }
 
 func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {
-	if sub.Method != "" {
+	if sub.Method != "" || sub.Collection == billing.ByWire {
 		return
 	}
 	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
@@ -142,7 +142,7 @@ func (p *program) subscriptionList() *cobra.Command {
 func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {
 	columns := []string{"SUBSCRIPTION", "SKU", "STATUS", "AMOUNT", "EVERY", "DAY", "NEXT PAYMENT", "METHOD"}
 	return list(p, all, viewSubscription, columns, func(s *billing.Subscription) []any {
-		return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, s.Method}
+		return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
 	})
 }
 
@@ -206,7 +206,11 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink string, periods []*billing.EndedPeriod,
 	receipts []*billing.Receipt) {
 	p.subscriptionFields(sub)
-	if o := sub.Open; o != nil {
+	if o := sub.Open; o.ByWire() {
+		p.say("\nOpen: period %d, due %s, %s by wire: it ends failed on %s if it is not paid before", o.Period, date(o.Due),
+			o.Amount.Format(), date(o.PayBy))
+		p.say("  to record its payment: duesday receipt create %s", sub.Name)
+	} else if o != nil {
 		fallback := ""
 		if o.ByFallback() {
 			fallback = " (the fallback for " + o.FallbackFor + ")"
@@ -255,6 +259,8 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		note += ", ends with the period"
 	case s.Open != nil && s.Open.State == billing.RequiresAction:
 		note += ", requires_action: the customer has to authenticate the payment"
+	case s.Open.ByWire() && s.Requested == "":
+		note += ", the customer was asked to pay"
 	case s.Requested != "":
 		note += ", " + string(s.Requested) + " is requested"
 	}
@@ -265,7 +271,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "trial", trial, "amount", s.Amount,
 		"pending", pendingText(s),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
-		"next payment", s.NextPayment, "next reminder", reminder, "payment method", cmp.Or(s.Method, "its account's"),
+		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),
 		"installments", installments, "paused on", s.PausedOn, "created", s.Created)
 }

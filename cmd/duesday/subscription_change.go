@@ -18,6 +18,7 @@ import (
 type updateFlags struct {
 	set                          *pflag.FlagSet
 	sku, amount, method, address string
+	collection                   string
 	day, reminderDays            int
 	early, notify, yes           bool
 	where                        []string
@@ -38,17 +39,21 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&u.early, "early", false,
 		"with --payment-day: from the last such day before the next due date, if it is still ahead")
 	f.StringVar(&u.method, "payment-method", "", "the processor's `TOKEN`; never a card number")
+	f.StringVar(&u.collection, "collection", "", collectionHelp+", from the next period that is not open")
 	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
 	f.StringVar(&u.address, "address", "", "`TEXT` of the postal address")
 	u.on.flags(f, asOfRun)
 }
+
+// collectionHelp describes the flag of a subscription's collection.
+const collectionHelp = "`automatic` to charge the payment method, manual if the customer pays by wire when asked"
 
 // change returns what is asked for, but for the amount: its currency is not known yet.
 func (u *updateFlags) change(p *program) (billing.Change, error) {
 	f := u.set
 	c := billing.Change{PaymentDay: given(f, "payment-day", u.day), Method: given(f, "payment-method", u.method),
 		ReminderDays: given(f, "reminder-days", u.reminderDays), Address: given(f, "address", u.address),
-		SKU: given(f, "sku", u.sku)}
+		Collection: given(f, "collection", billing.Collection(u.collection)), SKU: given(f, "sku", u.sku)}
 	plan := c.SKU != nil || f.Changed("amount")
 	switch {
 	case c == (billing.Change{}) && !plan:
@@ -59,6 +64,11 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 		return c, usagef("--from and --notify are for a new --sku or --amount")
 	case u.yes && !f.Changed("where"):
 		return c, usagef("--yes is for --where")
+	}
+	if c.Collection != nil {
+		if err := billing.CheckCollection(*c.Collection); err != nil {
+			return c, invalid(err)
+		}
 	}
 	c.Early, c.From, c.Notify = u.early, u.from.value, u.notify
 	return c, cmp.Or(p.walkable("date", u.on.value), p.walkable("from", u.from.value))

@@ -37,7 +37,7 @@ func viewAccount(a *billing.Account) object {
 func viewSubscription(s *billing.Subscription) object {
 	return object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s.Pending),
-		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "address?", s.Address,
+		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "collection?", collectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
 		"next_payment_date?", s.NextPayment, // the payment job looks at it again
@@ -46,6 +46,22 @@ func viewSubscription(s *billing.Subscription) object {
 		"collects?", collects(s),
 		"parked?", s.Parked, // why it waits for a person
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", viewOpen(s.Open)}
+}
+
+// collectionOf is that of the next period to be opened; "": automatic.
+func collectionOf(s *billing.Subscription) billing.Collection {
+	if s.Collection == billing.Automatic {
+		return ""
+	}
+	return s.Collection
+}
+
+// methodOf is how the subscription is paid, for people.
+func methodOf(s *billing.Subscription, usual string) string {
+	if s.Collection == billing.ByWire {
+		return "by wire (collection manual)"
+	}
+	return cmp.Or(s.Method, usual)
 }
 
 // collects returns the past period that is to be collected, or is open for that; nil: none.
@@ -88,7 +104,7 @@ func viewOpen(o *billing.OpenPeriod) object {
 	return object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
 		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
 		"by_fallback?", o.ByFallback(), // the method is the account's fallback
-		"state?", o.State, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
+		"state?", o.State, "pay_by?", o.PayBy, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
 }
 
 func viewAttempts(attempts []billing.Attempt) []object {

@@ -55,6 +55,9 @@ func (e *Records) creation(ctx context.Context,
 		}
 	}
 	s, err := e.build(&n)
+	if err == nil && s.Collection == ByWire {
+		err = e.NeedFormat(ctx, WireFormat)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +118,7 @@ func (e *Records) build(n *NewSubscription) (*Subscription, error) {
 func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error) {
 	s := &Subscription{Name: Name{Account: n.Account, ID: n.ID, SKU: n.SKU}, SKU: n.SKU, Email: n.Email,
 		PaymentDay: n.PaymentDay, Amount: n.Amount, Method: n.Method, Address: n.Address,
-		Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
+		Collection: cmp.Or(n.Collection, Automatic), Interval: cmp.Or(n.Interval, Monthly), TimeZone: n.TimeZone, ReminderDays: n.ReminderDays,
 		Created: cmp.Or(n.Created, now), Status: Active, Installments: n.Installments, Version: 1,
 		Shards: shards}
 	s.LastPayment, s.LastReminder = cmp.Or(n.LastPayment, s.Created), cmp.Or(n.LastReminder, s.Created)
@@ -221,6 +224,9 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 	for n < len(batch) && len(writes) < room {
 		b := &batch[n]
 		s, err := e.build(b)
+		if err == nil && s.Collection == ByWire {
+			err = e.NeedFormat(ctx, WireFormat)
+		}
 		if err != nil {
 			return n, false, err
 		}

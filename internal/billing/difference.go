@@ -65,6 +65,9 @@ func (s *Subscription) Compare(n *NewSubscription, given func(field string) bool
 	if note("payment_method", secret.MaskMethod(s.Method), n.Method, "") {
 		c.Method = &n.Method
 	}
+	if note("collection", string(s.Collection), string(n.Collection), "") {
+		c.Collection = &n.Collection
+	}
 	if due, err := s.Due(); err == nil && c.PaymentDay == nil && n.NextPayment.After(due) {
 		note("next_payment_date", due.String(), n.NextPayment.String(), "pause and resume, or skip, move a payment")
 	}

@@ -25,8 +25,9 @@ type NewSubscription struct {
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
-	PaymentDay   int    // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
-	Method       string // the processor's token; "": the account's
+	PaymentDay   int        // day of the month 1..31; with weeks the ISO weekday 1 (Monday)..7
+	Method       string     // the processor's token; "": the account's
+	Collection   Collection // "": Automatic
 	Address      string
 	Interval     civil.Interval // zero: every month
 	TimeZone     string         // IANA name; "": the account's, else UTC
@@ -74,6 +75,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		checkAmount(n.Amount),
 		checkRange("payment_day", n.PaymentDay, firstDay, lastDay, ""),
 		given(n.Method, CheckMethod),
+		given(string(n.Collection), func(text string) error { return CheckCollection(Collection(text)) }),
 		CheckText("address", n.Address, MaxText),
 		given(n.TimeZone, checkZone),
 		checkRange("reminder_days", n.ReminderDays, firstReminder, 366, none),

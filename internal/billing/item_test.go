@@ -30,7 +30,7 @@ func TestItem_RoundTrip(t *testing.T) {
 
 	subscription := &billing.Subscription{Name: name, SKU: "new", Pending: &billing.Plan{SKU: "4", Amount: amount, From: day(9)},
 		Email: "ada@example.com", PaymentDay: 2, Amount: amount,
-		Method:  "pm_2",
+		Method: "pm_2", Collection: billing.ByWire, Told: day(11),
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
 		DueBefore: day(9), TrialEnds: day(10),
 		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
@@ -39,7 +39,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		Requested: billing.RequestManual, RequestedAt: at(7),
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
-			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8),
+			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
 			FallbackCard: "Visa ending in 4242"}}
 	read, err := billing.DecodeSubscription(subscription.Item())

@@ -181,7 +181,7 @@ func (s *Subscription) Altered() string {
 	}
 	day, err := s.Due()
 	if o := s.NextOpen(); o != nil {
-		day = civil.Later(day, o.Retry)
+		day = civil.Later(civil.Later(day, o.Retry), o.PayBy)
 	}
 	if err != nil || !s.NextPayment.After(day) {
 		return ""

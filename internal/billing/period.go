@@ -10,7 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An OpenPeriod is the period being charged, in its subscription's item. BIND freezes its terms.
+// An OpenPeriod is the period being charged, in its subscription's item. BIND freezes its terms. One
+// with PayBy is paid by wire: it has no intent.
 type OpenPeriod struct {
 	Period     int
 	Generation int // of the intent: after a cancelled intent comes the next generation
@@ -32,9 +33,13 @@ type OpenPeriod struct {
 	// FallbackFor is the method whose place the account's fallback has taken; "": it was not tried. It is
 	// Method if another method has followed the fallback.
 	FallbackFor  string
-	FallbackCard string // Visa ending in 4242; "": not known
-	Overtaken    bool   // the attempt was set while an earlier one may have been under way
+	FallbackCard string     // Visa ending in 4242; "": not known
+	PayBy        civil.Date // by wire: on that day it ends failed; zero: it is charged
+	Overtaken    bool       // the attempt was set while an earlier one may have been under way
 }
+
+// ByWire reports whether the customer was asked to pay the period.
+func (o *OpenPeriod) ByWire() bool { return o != nil && !o.PayBy.IsZero() }
 
 // A ManualRequest is a manual payment of the open period, a receipt once the intent is cancelled.
 type ManualRequest struct {
@@ -75,6 +80,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 	c.count(schema.Generation, &o.Generation, 0)
 	text(c, schema.Method, &o.Method)
 	c.flag(schema.Overtaken, &o.Overtaken)
+	c.date(schema.PayBy, &o.PayBy)
 	c.number(schema.Period, &o.Period)
 	text(c, schema.ProcessorAccount, &o.Payer.At)
 	text(c, schema.Ref, &o.Ref)

@@ -111,6 +111,26 @@ type Meta struct {
 // And one that ends with its period may owe overdue ones, which an older build would drop.
 const FormatVersion = 4
 
+// The first formats whose builds know a state: an open past period and a requested manual payment, or a
+// subscription that is paid by wire. An older build, at work beside this one, would charge wrongly.
+const (
+	PastFormat = 3
+	WireFormat = 4
+)
+
+// NeedFormat returns ErrState for a shared store of a lower format, on which older builds may work.
+func (e *Records) NeedFormat(ctx context.Context, format int) error {
+	if !e.Shared || e.Opened.Format >= format {
+		return nil // it was raised when it was opened
+	}
+	meta, err := e.Meta(ctx)
+	if err == nil && meta.Format < format {
+		err = fmt.Errorf("this store has format %d, on which an older Duesday may be at work: say duesday store migrate "+
+			"first: %w", meta.Format, ErrState)
+	}
+	return err
+}
+
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
 

@@ -20,6 +20,7 @@ const (
 	maxCatchUp       = 24
 	maxActionDays    = 365
 	maxCollectDays   = 365
+	maxPayDays       = 365
 	maxDaily         = 24
 	maxSettingText   = 400 // bytes
 
@@ -37,6 +38,8 @@ type Settings struct {
 	ActionDays    int      // a customer has to authenticate a payment; 0: no limit
 	AfterFailure  string   // Forgive or Collect
 	CollectDays   int      // after a failure, in which a new payment method collects it
+	PayDays       int      // from the due date, in which a customer who pays by wire has to pay
+	PayTo         string   // for them: where to pay, in one line; "": not known
 	MerchantName  string   // for customers; "": not known
 	PostalAddress string   // of the merchant, in one line; "": not known
 	Sender        string   // of mail, "Name <a@b>"; ""
@@ -64,7 +67,7 @@ const (
 // DefaultSettings returns the settings of a store without settings of its own.
 func DefaultSettings() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: DefaultCatchUp, ActionDays: 14,
-		AfterFailure: Forgive, CollectDays: 30, TimeZone: "UTC"}
+		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, TimeZone: "UTC"}
 }
 
 // A setting is one field of Settings, as people write it and as it is stored.
@@ -85,6 +88,8 @@ func settings() []setting {
 		line("after-failure", Forgive+" or "+Collect, func(text string) bool { return text == Forgive || text == Collect },
 			func(s *Settings) *string { return &s.AfterFailure }),
 		whole("collect-days", 1, "", maxCollectDays, func(s *Settings) *int { return &s.CollectDays }),
+		whole("pay-days", 1, "", maxPayDays, func(s *Settings) *int { return &s.PayDays }),
+		line("pay-to", "", isText, func(s *Settings) *string { return &s.PayTo }),
 		line("merchant-name", "", isText, func(s *Settings) *string { return &s.MerchantName }),
 		line("postal-address", "", isText, func(s *Settings) *string { return &s.PostalAddress }),
 		line("sender", "an address such as Ada's Gym <billing@example.com>", isMailbox,

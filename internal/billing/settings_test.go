@@ -18,14 +18,15 @@ import (
 func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	s := billing.DefaultSettings()
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
-		"action-days": "0", "after-failure": "collect", "collect-days": "7", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
+		"action-days": "0", "after-failure": "collect", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
 		"time-zone": "Europe/Berlin", "alarm-at": "12:00", "operator": "ops@example.com", "ended-by": "past_due,unpaid"} {
 		if err := s.Set(name, text); err != nil || s.Text(name) != text {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
 	}
-	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: billing.Collect, CollectDays: 7, MerchantName: "Ada's Gym",
+	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: billing.Collect, CollectDays: 7, PayDays: 21,
+		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
 		Operator: "ops@example.com", EndedBy: []string{"past_due", "unpaid"}}

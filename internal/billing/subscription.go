@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -47,6 +48,23 @@ const (
 	RequestManual Request = "manual" // the period was paid outside: Manual has the payment
 )
 
+// A Collection is how the periods of a subscription are paid.
+type Collection string
+
+// The collections. A period keeps that with which it was opened.
+const (
+	Automatic Collection = "automatic" // by a charge
+	ByWire    Collection = "manual"    // by the customer, who is asked to pay: nothing is charged
+)
+
+// CheckCollection returns a FieldError for an unknown collection.
+func CheckCollection(c Collection) error {
+	if c != Automatic && c != ByWire {
+		return Invalid("collection", fmt.Sprintf("must be %s or %s (got %.40q)", Automatic, ByWire, secret.MaskCards(string(c))))
+	}
+	return nil
+}
+
 // A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was
 // made: that of its key, by which the processor and the records of its periods know it for good.
 type Subscription struct {
@@ -57,6 +75,7 @@ type Subscription struct {
 	Amount       money.Amount // of the next period to be opened
 	Pending      *Plan        // the plan from a later period on; nil: none
 	Method       string
+	Collection   Collection // of the next period to be opened
 	Address      string
 	Interval     civil.Interval
 	Anchor       civil.Date // due date of period AnchorPeriod
@@ -83,6 +102,7 @@ type Subscription struct {
 	CancelDate   civil.Date // business day of the request to cancel, now or at the end; zero: none, or by an older Duesday
 	Collect      int        // the past period to be collected, plus one; 0: none, or it is open
 	CardTold     string     // the last month, 2026-12, of the card whose end the customer was told of
+	Told         civil.Date // when the customer was last asked again to act; zero: never
 	PausedOn     civil.Date
 	Parked       string // why it is parked
 	Open         *OpenPeriod
@@ -144,7 +164,7 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 		return nil, &IllegibleError{schema.SK, "is not " + SubscriptionForm, nil}
 	}
 	s := &Subscription{Name: name, Raw: it, ReminderDays: DefaultReminderDays, Status: Active, Interval: Monthly,
-		Moved: it.Has(schema.Moved)}
+		Collection: Automatic, Moved: it.Has(schema.Moved)}
 	var t terms
 	c := codec{stored: it}
 	s.attributes(&c, &t)
@@ -193,6 +213,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.CancelDate, &s.CancelDate)
 	text(c, schema.CardTold, &s.CardTold)
 	c.count(schema.Collect, &s.Collect, 0)
+	s.collection(c)
 	c.keptStamp(schema.CreatedDate, &s.Created)
 	c.date(schema.DueBefore, &s.DueBefore)
 	text(c, schema.Email, &s.Email)
@@ -225,8 +246,24 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	s.sku(c)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
+	c.date(schema.ToldDate, &s.Told)
 	c.date(schema.TrialEnds, &s.TrialEnds)
 	attribute(c, schema.Version, &s.Version, false, readVersion, store.Int)
+}
+
+// collection reads no other tool's attribute of that name. An unknown value makes the item unreadable:
+// a subscription must not be charged because its value was damaged.
+func (s *Subscription) collection(c *codec) {
+	attribute(c, schema.CollectionMethod, &s.Collection, s.Collection != ByWire, func(v store.Value) Collection {
+		if CheckCollection(Collection(v.Str())) == nil || !s.Ours() {
+			return Collection(v.Str())
+		}
+		c.fail(schema.CollectionMethod, "is neither automatic nor manual", nil)
+		return ByWire
+	}, writeText)
+	if !s.Ours() && !c.writing {
+		s.Collection = Automatic
+	}
 }
 
 // last is the sort key of an index. Without it the item would not be in the index.

@@ -191,6 +191,7 @@ type Change struct {
 	PaymentDay   *int          // from the first such day on or after the next due date
 	Early        bool          // PaymentDay from the last such day before that date instead, if it is ahead
 	Method       *string       // at once, also for an open period
+	Collection   *Collection   // from the next period that is not open
 	Address      *string
 	ReminderDays *int
 }
@@ -208,6 +209,11 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		}
 	} else if c.Amount != nil {
 		s.Amount = *c.Amount
+	}
+	if c.Collection != nil {
+		if err := s.changeCollection(*c.Collection, today); err != nil {
+			return err
+		}
 	}
 	if c.Address != nil {
 		if err := CheckText("address", *c.Address, MaxText); err != nil {
@@ -230,6 +236,29 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 		}
 	}
 	return nil
+}
+
+// changeCollection takes effect from the next period that is not open. By wire, a past period that is
+// marked to be charged is not.
+func (s *Subscription) changeCollection(c Collection, today civil.Date) error {
+	if err := CheckCollection(c); err != nil {
+		return err
+	}
+	if s.Collection = c; c == ByWire && s.Collect > 0 {
+		due, err := s.Due()
+		if s.Collect = 0; err == nil && s.Altered() == "" {
+			s.Reschedule(due, today)
+		}
+	}
+	return nil
+}
+
+// PaidByWire reports whether the period is paid by wire: as it was opened, or as it would be opened now.
+func (s *Subscription) PaidByWire(period int) bool {
+	if s.Open != nil && s.Open.Period == period {
+		return s.Open.ByWire()
+	}
+	return s.Collection == ByWire
 }
 
 // changeDay sets a new anchor: the first such day on or after the next due date, or with early the

@@ -32,6 +32,7 @@ const (
 	reminderDays
 	installments
 	address
+	collection
 	trialDays
 	columns // their number
 )
@@ -43,7 +44,7 @@ const required = paymentMethod
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
-	"trial_days",
+	"collection", "trial_days",
 }
 
 // The columns of FILE.rejected before the row's own, skipped by Read: it can be corrected in place.

@@ -48,11 +48,11 @@ func TestCSV_Row(t *testing.T) {
 	}
 
 	records, bad = readAll(t, CSV, fullHeader+"\n"+
-		`123,s@s.com,123,999,500,jpy,31,pm_1,2023-01-01,2023-02-28,3 months,Asia/Tokyo,0,12,"12 Bridge Street, Birmingham, B12 7ST"`)
+		`123,s@s.com,123,999,500,jpy,31,pm_1,2023-01-01,2023-02-28,3 months,Asia/Tokyo,0,12,"12 Bridge Street, Birmingham, B12 7ST",manual`)
 	rejects(t, bad)
 	want = []Record{{Line: 2, Subscription: &billing.NewSubscription{Account: "123", Email: "s@s.com", ID: "123",
 		SKU:    "999",
-		Amount: amountOf(t, "500", "JPY"), PaymentDay: 31, Method: "pm_1", Start: dayOf(t, "2023-01-01"),
+		Amount: amountOf(t, "500", "JPY"), PaymentDay: 31, Method: "pm_1", Collection: billing.ByWire, Start: dayOf(t, "2023-01-01"),
 		NextPayment: dayOf(t, "2023-02-28"), Interval: civil.Interval{N: 3, Unit: civil.Month}, TimeZone: "Asia/Tokyo",
 		ReminderDays: 0, Installments: 12, Address: "12 Bridge Street, Birmingham, B12 7ST"}}}
 	if !reflect.DeepEqual(records, want) {
@@ -68,6 +68,7 @@ func TestCSV_Columns(t *testing.T) {
 	for _, tt := range []struct{ set, reason string }{
 		{"account=", "is missing"}, {"account=a b", "spaces"}, {"account=a#b", "#"}, {"account=a\xff", "control"},
 		{"email=", "is missing"}, {"email=ada", "want an address"}, {"email=Ada <a@b.c>", "want an address"},
+		{"collection=", ""}, {"collection=manual", ""}, {"collection=automatic", ""}, {"collection=wire", "automatic or manual"},
 		{"subscription=", "is missing"}, {"subscription=a/b", "/"}, {"sku=", "is missing"},
 		{"amount=", "is missing"}, {"amount=0", "more than zero"}, {"amount=-1", "more than zero"},
 		{"amount=12.999", "at most 2 decimals"},
@@ -145,14 +146,14 @@ func csvOf(t testing.TB, row map[string]string) string {
 
 func TestCSV_EveryBadColumnOfEveryBadRow(t *testing.T) {
 	records, got := readAll(t, CSV, fullHeader+"\n"+
-		"a b,nobody,,k#,x,ZZZ,99,a\tb,2023-13-01,2023-1-1,daily,Mars,x,-1,\"a\nb\"\n"+
-		"1,a@b.c,s,k,1,USD,1,pm,,,,,,,\n"+
-		"1,a@b.c,s2,k,0.001,USD,1,4242424242424242,,,,,,,\n"+
-		"1,a@b.c,s3,k,1,USD,1,,,,,,,,\n")
+		"a b,nobody,,k#,x,ZZZ,99,a\tb,2023-13-01,2023-1-1,daily,Mars,x,-1,\"a\nb\",wire\n"+
+		"1,a@b.c,s,k,1,USD,1,pm,,,,,,,,\n"+
+		"1,a@b.c,s2,k,0.001,USD,1,4242424242424242,,,,,,,,\n"+
+		"1,a@b.c,s3,k,1,USD,1,,,,,,,,,\n")
 	rejects(t, got, "2 account: ", "2 email: ", "2 subscription: ", "2 sku: ", "2 amount: ", "2 currency: ",
 		"2 payment_day: ",
 		"2 payment_method: ", "2 start_date: ", "2 next_payment_date: ", "2 interval: ", "2 time_zone: ", "2 reminder_days: ",
-		"2 installments: ", "2 address: ", "5 amount: ", "5 payment_method: ")
+		"2 installments: ", "2 address: ", "2 collection: ", "5 amount: ", "5 payment_method: ")
 	if len(records) != 2 || records[0].Line != 4 || records[1].Line != 6 || records[1].Subscription.Method != "" {
 		t.Errorf("records: %+v", records)
 	}
@@ -334,7 +335,7 @@ func TestCSV_NumbersThatAreNoCards(t *testing.T) {
 // TestCSV_ByHand: what spreadsheets of other countries, and other programs, make of a header.
 func TestCSV_ByHand(t *testing.T) {
 	names := strings.ReplaceAll(fullHeader, "payment_day", "Payment Day")
-	row := "1;a@b.c;s1;k;12.99;USD;1;pm_1;;;2 weeks;;3;;street"
+	row := "1;a@b.c;s1;k;12.99;USD;1;pm_1;;;2 weeks;;3;;street;"
 	for _, tt := range []struct {
 		name, text string
 		o          Options

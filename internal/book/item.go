@@ -170,7 +170,7 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		row[currency], names[currency] = m.currency(), "--currency"
 	}
 	for _, col := range [...]column{email, amount, paymentDay, nextPaymentDate, interval, timeZone, reminderDays,
-		installments} {
+		installments, collection} {
 		row[col] = it.text(names[col])
 	}
 	if row[nextPaymentDate] == "" {
@@ -186,7 +186,7 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		}
 		it.problems = append(it.problems, p)
 	}
-	if row[paymentMethod] == "" { // accounts in a model have none
+	if row[paymentMethod] == "" && n.Collection != billing.ByWire { // accounts in a model have none
 		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as " +
 			"pm_card_visa"})
 	}
@@ -207,7 +207,7 @@ var subscriptionAttributes = [columns]string{
 	paymentMethod: schema.PaymentDetails + "." + schema.PaymentMethod, startDate: schema.CreatedDate,
 	nextPaymentDate: schema.NextPaymentDate, interval: schema.Interval, timeZone: schema.TimeZone,
 	reminderDays: schema.ReminderDays, installments: schema.Installments,
-	address: schema.PaymentDetails + "." + schema.DefaultAddress,
+	address: schema.PaymentDetails + "." + schema.DefaultAddress, collection: schema.CollectionMethod,
 }
 
 // receiptItem takes the payment's time from ProcessedDate: the sample's sort key has a wrong one.

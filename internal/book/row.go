@@ -48,7 +48,7 @@ func newChecker(more Check) checker {
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.reset()
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
-		Method: t[paymentMethod], Address: t[address], TimeZone: t[timeZone]}
+		Method: t[paymentMethod], Collection: billing.Collection(t[collection]), Address: t[address], TimeZone: t[timeZone]}
 	if n.Email == "" {
 		c.fault(email, "is missing")
 	}

@@ -33,7 +33,7 @@ const (
 func Kinds() []string {
 	return []string{outbox.KindReminder, outbox.KindReceipt, outbox.KindDeclined, outbox.KindFailed,
 		outbox.KindActionRequired, outbox.KindRefund, outbox.KindCancelled, outbox.KindCardExpires,
-		outbox.KindPriceChange}
+		outbox.KindPriceChange, outbox.KindPaymentRequest}
 }
 
 // Templates make texts of views. They are safe for concurrent use.

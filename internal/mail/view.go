@@ -22,6 +22,7 @@ type view struct {
 	Subscription, Product string // the product is the SKU, or else the subscription
 	Amount, Before        string // before a change of the price
 	Due, Paid, Retry      string
+	PayBy, PayTo          string // of a payment by wire: it has to arrive before PayBy
 	CollectUntil          string // of a failed payment: until then a new payment method collects it
 	Refunded              string
 	Receipt, Reference    string
@@ -62,8 +63,8 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]),
 		Amount:  amount(outbox.DataAmount, outbox.DataAmountText), Before: amount(outbox.DataBefore, outbox.DataBefore),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
-		CollectUntil: day(outbox.DataCollect),
-		Receipt:      d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
+		CollectUntil: day(outbox.DataCollect), PayBy: day(outbox.DataPayBy),
+		Receipt: d[outbox.DataReceipt], Reference: d[outbox.DataCharge], Reason: reason(d[outbox.DataCode]),
 		Card:      strings.Replace(d[outbox.DataCard], " ending in ", " •••• ", 1),
 		CardUntil: f.rewrite(d[outbox.DataCardExpires], "2006-01", f.month, d[outbox.DataCardExpires]),
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",
@@ -71,6 +72,9 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 	if v.Subscription == "" || v.Amount == "" {
 		return nil, fmt.Errorf("%w: a %s without %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)
+	}
+	if v.PayBy != "" {
+		v.PayTo = clean(s.PayTo)
 	}
 	switch e.Kind {
 	case outbox.KindRefund:
@@ -105,7 +109,7 @@ func (v *view) facts() []fact {
 	all := []fact{{"receipt", v.Receipt, ""}, {"email", email, ""}, {"subscription", v.Subscription, ""},
 		{"product", v.Product, ""}, {"amount", amount, ""}, {"paid", v.Paid, ""}, {"refunded", v.Refunded, ""},
 		{"due", v.Due, ""}, {"reference", v.Reference, ""}, {"card", v.Card, ""}, {"card_until", v.CardUntil, ""},
-		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}}
+		{"reason", v.Reason, ""}, {"retry", v.Retry, ""}, {"pay_by", v.PayBy, ""}, {"pay_to", v.PayTo, ""}}
 	return slices.DeleteFunc(append(all, v.arrears...), func(f fact) bool {
 		return f.Value == "" || f.Key == "product" && f.Value == v.Subscription
 	})

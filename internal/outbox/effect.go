@@ -55,13 +55,14 @@ const (
 	KindOperator       = "operator"        // something is wrong with the installation, or all is well again
 	KindPriceChange    = "price_change"    // the subscription costs another amount, or is another plan, from a day on
 	KindCardExpires    = "card_expires"    // the card will have expired before the payment after the next
+	KindPaymentRequest = "payment_request" // the customer, who pays by wire, has to pay
 	KindSum            = "sum"             // nothing to deliver: the row is there for its Sums alone
 )
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second; DataRetryDate
 // belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to KindActionRequired, the
 // card to KindReminder and KindCardExpires, and with DataFallback to KindReceipt and KindFailed,
-// DataBefore to KindPriceChange. An unknown value is "".
+// DataBefore to KindPriceChange, DataPayBy to all that is paid by wire. An unknown value is "".
 //
 // The last two groups are never in a stored effect: links are short-lived secrets, and the locale and
 // the arrears are as they are at the delivery. The deliverer adds them.
@@ -87,6 +88,8 @@ const (
 	DataCollect   = "collect_until" // 2023-07-31: until then a new payment method collects the failed period
 	DataSubject   = "subject"       // of KindOperator, which has these two and an address alone
 	DataText      = "text"
+
+	DataPayBy = "pay_by" // 2023-07-12: the payment must arrive before that day
 
 	DataRef = "ref" // of the payment intent waiting for the customer
 

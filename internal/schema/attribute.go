@@ -144,6 +144,11 @@ const (
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
 
+	// Of a subscription that is paid by wire, and of its open period.
+	CollectionMethod = "CollectionMethod"
+	PayBy            = "PayBy"
+	ToldDate         = "ToldDate" // of any subscription: when its customer was last asked again to act
+
 	TakenDate = "TakenDate" // of a request with a key: when the manual payment was taken
 
 	// Of a key of the HTTP API.
@@ -201,5 +206,6 @@ func Names() []string {
 		CausesDate,
 		TrackedAttached, TrackedFetched,
 		CancelDate,
+		CollectionMethod, PayBy, ToldDate, "pay_by",
 	}
 }

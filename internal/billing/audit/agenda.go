@@ -66,7 +66,7 @@ func (a *auditor) checkState(s *billing.Subscription) {
 			s.Manual != nil, o != nil)
 	case o != nil && !slices.Contains(states[:], o.State):
 		problem("unknown state of an open period", "%q", o.State)
-	case o != nil && (o.Period > s.Period || o.Period < 0 || o.Ref == ""):
+	case o != nil && (o.Period > s.Period || o.Period < 0 || (o.Ref == "") != o.ByWire()):
 		problem("open period out of step", "period %d is open, with payment intent %q", o.Period, o.Ref)
 	case s.Collect < 0 || s.Collect > s.Period || s.Collect > 0 && (o != nil || s.Over() || s.Status == billing.ParkedState):
 		problem("mark out of step", "period %d is to be collected", s.Collect-1)
@@ -144,7 +144,7 @@ func (a *auditor) latestLook(s *billing.Subscription, due civil.Date, err error)
 	case s.NextOpen() != nil:
 		ahead := func(t billing.Attempt) bool { return t.At.After(a.Now().AddDate(0, 0, 1)) } // by a clock ahead
 		if latest = civil.Later(latest, due); !slices.ContainsFunc(s.Open.Attempts, ahead) {
-			latest = civil.Later(latest, s.Open.Retry)
+			latest = civil.Later(latest, civil.Later(s.Open.Retry, s.Open.PayBy))
 		}
 	case s.Open != nil, s.Collect > 0: // a past period is looked at every day
 	case s.Status == billing.Active && err == nil:

@@ -37,6 +37,9 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 		case s.Altered() != "":
 			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 		}
+		if err := refuseByWire(s, s.AtHand()); err != nil {
+			return nil, err
+		}
 		s.EndWithPeriod(today)
 		if due, err := s.Due(); s.Status == billing.PastDue && err == nil {
 			s.Status = billing.Active

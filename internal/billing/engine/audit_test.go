@@ -31,6 +31,11 @@ func (w *world) audit() []string {
 	a.manual()
 	a.boundIntents()
 	a.answeredCanceled()
+	for _, e := range a.lines {
+		if w.spy.wired[periodOf(e)] && e.State != billing.Opened && e.State != billing.Canceled {
+			w.violate("%s was paid by wire, and %s is %s", periodOf(e), e.Ref, e.State)
+		}
+	}
 	w.spy.mu.Unlock()
 	w.verify()
 	w.mu.Lock()
@@ -216,6 +221,9 @@ func (a *auditor) notices() {
 		}
 	}
 	for id, n := range declines {
+		if _, wired := a.spy.wired[id]; wired {
+			n-- // that of its end is of no decline
+		}
 		if n > a.declined[id] {
 			a.w.violate("%s: the customer was told of %d declines, the processor knows %d", id, n, a.declined[id])
 		}

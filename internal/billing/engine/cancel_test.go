@@ -330,7 +330,7 @@ func TestCancelCollecting(t *testing.T) {
 		{"pm_card_visa_chargeDeclined", nil, 2, []engine.Outcome{engine.OutcomeSkipped, engine.OutcomeSkipped}, both},
 		{"pm_card_visa_chargeDeclinedLostCard", nil, 2, []engine.Outcome{engine.OutcomeSkipped, engine.OutcomeSkipped}, both},
 		{"pm_card_authenticationRequired", nil, 2, []engine.Outcome{engine.OutcomeSkipped, engine.OutcomeSkipped}, both},
-		{"", nil, 0, []engine.Outcome{engine.OutcomeParked}, both},
+		{"", nil, 0, []engine.Outcome{engine.OutcomePending}, both},
 		{"pm_card_visa_chargeDeclined", func(w *world, _ billing.Name) { w.start().run(civil.Date{}) }, 3, // it waits for its retry day
 			[]engine.Outcome{engine.OutcomeSkipped, engine.OutcomeSkipped}, both},
 		{"pm_card_visa_chargeDeclinedLostCard", func(w *world, _ billing.Name) { w.start().run(civil.Date{}) }, 2, // past_due

@@ -87,6 +87,9 @@ func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, e
 		in, err := e.proc.Lookup(ctx, f.Data[outbox.DataRef])
 		return billing.CardLink{URL: in.Link}, err
 	case outbox.KindDeclined, outbox.KindFailed, outbox.KindCardExpires:
+		if f.Data[outbox.DataPayBy] != "" {
+			return billing.CardLink{}, nil
+		}
 	case outbox.KindReminder:
 		if f.Data[outbox.DataCardExpired] == "" && f.Data[outbox.DataNoMethod] == "" {
 			return billing.CardLink{}, nil

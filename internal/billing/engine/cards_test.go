@@ -129,7 +129,7 @@ func TestAttach_WithoutWallet(t *testing.T) {
 	if taken, err := e.CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil {
 		t.Errorf("%d, %v", taken, err)
 	}
-	if r := e.run(civil.Date{}); r.Counts[engine.OutcomeParked] != 1 || w.sub(n).Parked != "no payment method" {
+	if r := e.run(civil.Date{}); r.Counts[engine.OutcomePending] != 1 || w.sub(n).Parked != "no payment method" {
 		t.Errorf("counts %v, %s", r.Counts, w.describe(n))
 	}
 	w.attach(t, billing.Attachment{Method: "pm_card_visa"})

@@ -248,7 +248,7 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 		}
 	}
 	switch {
-	case s.NextOpen() != nil, s.Requested == billing.RequestCancel:
+	case s.NextOpen() != nil, s.Requested == billing.RequestCancel, s.Collection == billing.ByWire:
 	case s.Status == billing.PastDue && urgent:
 		return e.revive(ctx, s, c, today)
 	case s.Status == billing.PastDue:
@@ -301,6 +301,9 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
 	today civil.Date) error {
 	o := s.Open
+	if o.ByWire() {
+		return billing.ErrUnchanged
+	}
 	moved := !o.Payer.Same(p)
 	if moved && s.Collecting() {
 		return billing.ErrUnchanged // it fails with the old method, and is collected anew by a person's request

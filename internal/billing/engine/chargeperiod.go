@@ -128,6 +128,9 @@ func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodChar
 	if s.AtHand() != r.Period && r.Period >= s.Period {
 		return nil, mayCollectBeside(s, r.Period)
 	}
+	if err := refuseByWire(s, r.Period); err != nil {
+		return nil, err
+	}
 	if r.Period < s.Period {
 		return e.markPast(ctx, s, r, today)
 	}
@@ -162,7 +165,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	if err := mayCollectBeside(s, r.Period); err != nil {
 		return nil, err
 	}
-	if err := e.mayOpenPast(ctx); err != nil {
+	if err := e.NeedFormat(ctx, billing.PastFormat); err != nil {
 		return nil, err
 	}
 	var writes []store.Write

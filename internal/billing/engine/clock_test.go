@@ -167,14 +167,14 @@ func TestClock_Accepted(t *testing.T) {
 func TestWaitingRows_OfAFutureDay(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	var names []billing.Name
-	// parked, pending, and parked for its arrears
+	// parked for want of a method, pending, and parked for its arrears
 	for i, m := range []string{"", "pm_card_authenticationRequired", "pm_card_visa"} {
 		names = append(names, w.create(one("2024-02-29", method(m), func(n *billing.NewSubscription) {
 			n.ID, n.PaymentDay = "s"+string(rune('1'+i)), 31
 		})))
 	}
 	r := w.start().run(date("2024-12-31"))
-	if r.Counts[engine.OutcomeParked] != 2 || r.Counts[engine.OutcomePending] != 1 {
+	if r.Counts[engine.OutcomeParked] != 1 || r.Counts[engine.OutcomePending] != 2 {
 		t.Errorf("%+v", r.Counts)
 	}
 	for _, n := range names {
@@ -184,7 +184,7 @@ func TestWaitingRows_OfAFutureDay(t *testing.T) {
 	}
 	w.tomorrow()
 	r = w.start().run(civil.Date{})
-	if r.Counts[engine.OutcomeParked] != 2 || r.Counts[engine.OutcomePending] != 1 {
+	if r.Counts[engine.OutcomeParked] != 1 || r.Counts[engine.OutcomePending] != 2 {
 		t.Errorf("the day after: %+v", r.Counts)
 	}
 }

@@ -26,6 +26,7 @@ type outcome struct {
 	method   string
 	script   []scripted
 	fallback string // the account's second method
+	byWire   bool
 	customer string // what happens to an intent that waits: authenticates, pays, bounces or nothing
 }
 
@@ -52,6 +53,8 @@ func outcomes() []outcome {
 		{name: "lost cancel", method: "pm_card_visa_chargeDeclinedLostCard",
 			script: []scripted{{"unknown", "cancel", 2}, {"lost", "cancel", 2}}},
 		{name: "busy", method: "pm_card_visa", script: []scripted{{"busy", "", 5}}},
+		{name: "by wire, pays", byWire: true, customer: "transfers"},
+		{name: "by wire, never pays", byWire: true},
 	}
 }
 
@@ -114,6 +117,13 @@ func requests() []request {
 		{"good method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa") })},
 		{"bad method", update(func(ch *billing.Change) { ch.Method = new("pm_card_visa_chargeDeclined") })},
 		{"day", update(func(ch *billing.Change) { ch.PaymentDay = new(15) })},
+		{"by wire", update(func(ch *billing.Change) { ch.Collection = new(billing.ByWire) })},
+		{"by wire, and back", func(c *crash, p *process) {
+			for _, to := range []billing.Collection{billing.ByWire, billing.Automatic} {
+				_, err := p.UpdateSubscription(ctx, c.name, billing.Change{Collection: &to, Method: new("pm_card_visa")})
+				c.refused(p, err)
+			}
+		}},
 		{"receipt", func(c *crash, p *process) {
 			_, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Note: "cash"})
 			c.refused(p, err)
@@ -221,6 +231,9 @@ func (c *crash) play() []string {
 	defer w.end()
 	c.due = w.today()
 	c.name = w.create(one("2024-01-31", func(n *billing.NewSubscription) {
+		if c.outcome.byWire {
+			n.Collection = billing.ByWire
+		}
 		if n.Method = c.outcome.method; c.past {
 			n.Method = "pm_card_visa_chargeDeclinedLostCard"
 		}
@@ -344,6 +357,13 @@ func (c *crash) days(p *process, first *int) {
 func (c *crash) customer(p *process, day int) {
 	s := c.w.sub(c.name)
 	if day < 1 || s.Open == nil {
+		return
+	}
+	if s.Open.ByWire() {
+		if c.outcome.customer == "transfers" && day >= 3 {
+			_, err := p.CreateReceipt(context.Background(), c.name, engine.ManualPayment{Period: &s.Open.Period, Note: "wire"})
+			c.refused(p, err)
+		}
 		return
 	}
 	switch state := c.w.state(s.Open.Ref); {
@@ -478,6 +498,9 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 		return soaktest.On() || rng.IntN(10000) < percent*part
 	}
 	for _, o := range outcomes() {
+		if o.byWire && begin(o, 0).past { // nothing is charged
+			continue
+		}
 		g.begin = func(point int) crash {
 			c := begin(o, point)
 			c.outcome = o

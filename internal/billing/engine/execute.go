@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -180,7 +181,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	for {
 		a := next(x)
 		switch a {
-		case doOpen, doReopen, doRebind, doConfirm, doMakePage:
+		case doOpen, doReopen, doRebind, doConfirm, doMakePage, doAskToPay, doEndUnpaid:
 			if err := w.charging.check(ctx); err != nil {
 				return step{}, err
 			}
@@ -239,17 +240,18 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
-		x.cancelling = s.Requested == billing.RequestCancel
+		x.cancelling, x.byWire = s.Requested == billing.RequestCancel, s.Collection == billing.ByWire
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
+	x.byWire = o.ByWire()
 	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
 	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today) || w.last
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
 	x.waiting = o.State == billing.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
 	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
-		!today.Before(o.Asked.AddDays(e.cfg.ActionDays))
+		!today.Before(o.Asked.AddDays(e.cfg.ActionDays)) || x.byWire && !today.Before(o.PayBy)
 	x.retryLeft = !w.last && !e.retryDate(cmp.Or(o.First, today), today).IsZero()
 	return x, nil
 }
@@ -283,7 +285,13 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	e, s, o, in := t.e, t.s, t.s.Open, t.in
 	switch a {
 	case doReportParked:
-		return e.report(ctx, s, t.today, OutcomeParked, s.Parked)
+		return t.reportParked(ctx)
+	case doAskToPay:
+		return t.askToPay(ctx)
+	case doEndUnpaid:
+		return t.endUnpaid(ctx)
+	case doAwaitPayment:
+		return t.awaitPayment(ctx)
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
@@ -334,7 +342,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doAwaitProcessor, doAskCustomer, doReportCanceling:
 		return t.wait(ctx, a)
 	case doReportAwaited:
-		return e.report(ctx, s, t.today, OutcomePending, awaitsCustomer)
+		return e.report(ctx, s, t.today, OutcomePending, awaitsCustomer, t.askAgain(outbox.KindActionRequired, o.Asked)...)
 	case doReportUntried:
 		return e.report(ctx, s, t.today, OutcomePending, "the processor has not yet carried out the attempt")
 	}

@@ -73,7 +73,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 				}
 			}
 			if s.TakeEffect(); method == "" {
-				report(day, resultOf(s, OutcomeParked, noMethod))
+				report(day, resultOf(s, OutcomePending, noMethod))
 				return nil
 			}
 			report(day, resultOf(s, OutcomeSkipped, "would be charged"))
@@ -90,11 +90,17 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			if s.Open = nil; r.Outcome == OutcomePending { // it may take longer than to the next period
 				today = day.AddDays(1)
 			}
+		case doAskToPay:
+			s.TakeEffect()
+			report(day, resultOf(s, OutcomeSkipped, "the customer would be asked to pay"))
+		case doEndUnpaid, doAwaitPayment:
+			report(day, foreseeByWire(s, a))
+			s.Open = nil
 		case doParkOverload, doParkAltered:
 			report(day, resultOf(s, OutcomeParked, "would be parked"))
 			return nil
 		case doReportParked:
-			report(day, resultOf(s, OutcomeParked, s.Parked))
+			report(day, resultOf(s, parkedOutcome(s), s.Parked))
 			return nil
 		default:
 			return nil
@@ -121,6 +127,14 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 		report(t.result(OutcomeSkipped, "would be charged"))
 	}
 	return nil
+}
+
+// foreseeByWire returns the expected outcome of an open period by wire.
+func foreseeByWire(s *billing.Subscription, a action) *Result {
+	if a == doEndUnpaid {
+		return resultOf(s, OutcomeFailed, "would end unpaid")
+	}
+	return resultOf(s, OutcomePending, awaitsPayment(s.Open))
 }
 
 // foreseeOpen returns the expected outcome of the open period. Only a period to be tried again is

@@ -206,7 +206,7 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]st
 	case s.Requested != billing.RequestNone:
 		return nil, refusal(s, ": %s is requested for period %d: wait until it is done", s.Requested, s.Open.Period)
 	}
-	if err := cmp.Or(t.checkAmount(s.Open.Amount), t.mayOpenPast(ctx)); err != nil {
+	if err := cmp.Or(t.checkAmount(s.Open.Amount), t.NeedFormat(ctx, billing.PastFormat)); err != nil {
 		return nil, err
 	}
 	s.Requested, s.RequestedAt = billing.RequestManual, t.Now()

@@ -79,7 +79,7 @@ func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
 			}})
 			mustNot(t, err)
 			slices.Sort(got)
-			if want := []string{fmt.Sprintf("2 parked %v", isNew), fmt.Sprintf("s1 pending %v", isNew)}; !slices.Equal(got, want) ||
+			if want := []string{fmt.Sprintf("2 pending %v", isNew), fmt.Sprintf("s1 pending %v", isNew)}; !slices.Equal(got, want) ||
 				report.Waits > 0 != isNew {
 				t.Errorf("point %d: %q, want %q; %d wait", point, got, want, report.Waits)
 			}

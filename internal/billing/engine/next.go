@@ -44,6 +44,7 @@ type situation struct {
 	trigger trigger
 	status  billing.Status
 	open    bool // a period is open
+	byWire  bool // the customer is asked to pay the period, and nothing is charged; with none open, the next one
 
 	// With no period open.
 	cancelling  bool // its cancellation has begun, and more overdue periods are to be voided
@@ -101,6 +102,7 @@ const (
 	doParkOverload // park: too many periods are due at once
 	doParkAltered  // park: another tool may have taken the payment; with a period open, too
 	doOpen         // OPEN and BIND
+	doAskToPay     // open the period without an intent, ask the customer to pay it
 	doReopen       // see the past period's last intent cancelled, then OPEN and BIND
 
 	// Requests to the processor, and a read: the situation is looked at again with the answer.
@@ -128,6 +130,8 @@ const (
 	doReportAwaited    // report the wait for the customer
 	doReportCanceling  // report the intent as not yet cancelled
 	doReportUntried    // report the attempt as not yet run
+	doEndUnpaid        // end a period by wire failed: nobody has paid it in time
+	doAwaitPayment     // move the row of a period by wire to the day on which it ends
 	doReportMismatch   // report a past period's intent as another one than was bound, and paid
 )
 
@@ -136,6 +140,8 @@ func next(x situation) action {
 	switch {
 	case !x.open:
 		return nextClosed(x)
+	case x.byWire:
+		return nextByWire(x)
 	case x.answer == unasked:
 		return nextUnasked(x)
 	}
@@ -159,14 +165,33 @@ func nextClosed(x situation) action {
 		return doRealign
 	case x.cancelAtEnd:
 		return doLapse
-	case x.trigger == byPerson && x.charged:
-		return doNothing // a person charges one period
+	case x.trigger == byPerson && (x.charged || x.byWire):
+		return doNothing // a person charges one period, and none that is paid by wire
 	case x.trigger == byRun && x.altered:
 		return doParkAltered
 	case x.trigger == byRun && x.overload:
 		return doParkOverload
+	case x.byWire:
+		return doAskToPay
 	}
 	return doOpen
+}
+
+// nextByWire decides about an open period that the customer was asked to pay. It has no intent.
+func nextByWire(x situation) action {
+	switch {
+	case x.altered && x.trigger == byRun && !x.requested:
+		return doParkAltered
+	case x.requested:
+		return doEnd
+	case x.parked():
+		return doReportParked
+	case x.trigger != byRun:
+		return doNothing
+	case x.overdue:
+		return doEndUnpaid
+	}
+	return doAwaitPayment
 }
 
 // nextUnasked decides before the processor's answer about the bound intent.

@@ -14,11 +14,11 @@ import (
 var update = flag.Bool("update", false, "write golden files anew")
 
 // actionNames are the actions as testdata/next.golden has them, in their order.
-var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open", "reopen",
+var actionNames = []string{"nothing", "report parked", "realign", "lapse", "park overload", "park altered", "open", "ask to pay", "reopen",
 	"look up", "confirm", "cancel", "make page", "read method",
 	"retry overtaken", "park mismatch", "settle", "end", "rebind", "use method", "fail", "await processor", "ask customer",
 	"decline", "decline last", "decline parked", "decline use method", "decline fallback", "report awaited", "report canceling",
-	"report untried", "report mismatch"}
+	"report untried", "end unpaid", "await payment", "report mismatch"}
 
 func (a action) String() string { return actionNames[a] }
 
@@ -45,8 +45,18 @@ func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.cancelling},
-				func() { do(x) })
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.cancelling,
+				&x.byWire}, func() { do(x) })
+		}
+	}
+}
+
+// eachByWire calls do with every situation of an open period that is paid by wire.
+func eachByWire(do func(situation)) {
+	for _, by := range triggers {
+		for _, status := range []billing.Status{billing.Active, billing.ParkedState} {
+			x := situation{trigger: by, status: status, open: true, byWire: true}
+			vary([]*bool{&x.requested, &x.overdue, &x.altered}, func() { do(x) })
 		}
 	}
 }
@@ -101,15 +111,17 @@ func TestNext_Table(t *testing.T) {
 		}
 		counts[r]++
 	})
-	var sums [paged + 2]uint64 // of every action of every situation in order: FNV-1a
+	eachByWire(func(x situation) { counts[row{true, next(x), "by wire"}]++ })
+	var sums [paged + 3]uint64 // of every action of every situation in order: FNV-1a
 	sum := func(of *uint64, a action) { *of = (*of ^ uint64(a)) * 1099511628211 }
 	for i := range sums {
 		sums[i] = 14695981039346656037
 	}
 	eachClosed(func(x situation) { sum(&sums[paged+1], next(x)) })
+	eachByWire(func(x situation) { sum(&sums[paged+2], next(x)) })
 	eachOpen(func(x situation) { sum(&sums[x.answer], next(x)) })
 	var rows []string
-	for i, name := range [...]string{"unasked", "looked up", "confirmed", "canceling", "paged", "closed"} {
+	for i, name := range [...]string{"unasked", "looked up", "confirmed", "canceling", "paged", "closed", "by wire"} {
 		rows = append(rows, fmt.Sprintf("sum of %s: %016x\n", name, sums[i]))
 	}
 	for r, n := range counts {
@@ -143,7 +155,10 @@ func TestNext_Promise(t *testing.T) {
 			if !x.marked || x.trigger.finishes() {
 				t.Fatalf("reopened: %+v", x)
 			}
-		case doOpen:
+		case doOpen, doAskToPay:
+			if x.byWire != (a == doAskToPay) {
+				t.Fatalf("%v: %+v", a, x)
+			}
 			if x.marked || x.cancelling {
 				t.Fatalf("opened beside a past one: %+v", x)
 			}
@@ -156,6 +171,17 @@ func TestNext_Promise(t *testing.T) {
 			}
 		default:
 			t.Fatalf("%v with no period open: %+v", a, x)
+		}
+	})
+	eachByWire(func(x situation) {
+		decided := x.status == billing.ParkedState && x.trigger != byPerson
+		switch a := next(x); {
+		case (a == doEnd) != x.requested,
+			a == doEndUnpaid && (!x.overdue || decided || x.requested || x.trigger != byRun),
+			a == doReportParked && !decided, a == doParkAltered && (!x.altered || x.trigger != byRun):
+			t.Fatalf("%v: %+v", a, x)
+		case a != doEnd && a != doEndUnpaid && a != doReportParked && a != doParkAltered && a != doNothing && a != doAwaitPayment:
+			t.Fatalf("%v asks the processor about a period without an intent: %+v", a, x)
 		}
 	})
 	broken := func(x situation, a action) string {

@@ -119,6 +119,9 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 		if kind == outbox.KindDeclined {
 			data[outbox.DataRetryDate] = o.Retry.String()
 		}
+		if o.ByWire() {
+			data[outbox.DataPayBy] = o.PayBy.String()
+		}
 		if n := len(o.Attempts); n > 0 && (kind == outbox.KindDeclined || kind == outbox.KindFailed) {
 			data[outbox.DataCode] = o.Attempts[n-1].Code
 			id += "/" + strconv.Itoa(n)
@@ -132,6 +135,9 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 		id += "/" + due.String()
 		if s.InTrial() {
 			data[outbox.DataTrial] = "true"
+		}
+		if s.Collection == billing.ByWire {
+			data[outbox.DataPayBy] = e.payBy(s, due, due).String()
 		}
 	case outbox.KindActionRequired:
 		data[outbox.DataRef] = o.Ref
@@ -194,7 +200,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		var others []store.Write
 		if s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = OutcomeSent, ""
-			if !asked && !dry && s.Email != "" {
+			if !asked && !dry && s.Email != "" && s.Collection != billing.ByWire {
 				if c, ok := e.cardOf(ctx, s); ok {
 					card = &c
 				}
@@ -204,7 +210,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 			if err != nil {
 				return err
 			}
-			others = e.reminder(s, due, card, method == "")
+			others = e.reminder(s, due, card, method == "" && s.Collection != billing.ByWire)
 			s.LastReminder = e.Now()
 		}
 		if s.NextReminder = (civil.Date{}); !dry {
@@ -224,8 +230,12 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 // card's end if nothing is to be charged any more, and that of a new price that was taken back.
 func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	asks := f.Kind == outbox.KindActionRequired && f.Data[outbox.DataRef] != ""
-	if f.Kind != outbox.KindReminder && f.Kind != outbox.KindCardExpires && f.Kind != outbox.KindPriceChange && !asks {
-		return true, nil
+	switch f.Kind {
+	case outbox.KindReminder, outbox.KindCardExpires, outbox.KindPriceChange, outbox.KindPaymentRequest:
+	default:
+		if !asks {
+			return true, nil
+		}
 	}
 	s, err := e.Load(ctx, nameIn(f))
 	if err != nil {
@@ -240,7 +250,14 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil
 	}
 	due, err := s.Due()
-	if err != nil || s.Status != billing.Active || s.NextOpen() != nil || s.CancelAtEnd {
+	waits := s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd
+	switch {
+	case f.Kind == outbox.KindPaymentRequest:
+		waits = s.Open.ByWire() && s.Requested == billing.RequestNone
+	case s.Status == billing.ParkedState:
+		waits = s.Parked == noMethod && f.Data[outbox.DataNoMethod] != ""
+	}
+	if err != nil || !waits {
 		return false, err
 	}
 	return strconv.Itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil

@@ -11,7 +11,7 @@ import (
 
 // collectUntil returns the last day on which a new method collects a period failed today, or zero.
 func (e *Engine) collectUntil(today civil.Date) civil.Date {
-	if e.cfg.AfterFailure != billing.Collect || e.Shared && e.Opened.Format < pastFormat {
+	if e.cfg.AfterFailure != billing.Collect || e.Shared && e.Opened.Format < billing.PastFormat {
 		return civil.Date{}
 	}
 	return today.AddDays(e.cfg.CollectDays)

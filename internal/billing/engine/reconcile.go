@@ -149,6 +149,9 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 
 // cancelOther cancels the open period's intent, in place of the one to be adopted, or settles it.
 func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today civil.Date) (canceled bool, err error) {
+	if s.Open.ByWire() {
+		return true, nil
+	}
 	in, err := e.proc.Cancel(ctx, s.Open.Ref)
 	switch {
 	case err != nil:

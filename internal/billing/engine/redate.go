@@ -37,6 +37,9 @@ func (e *Engine) redate(ctx context.Context) error {
 // daysAhead returns the days after today on which payment runs by a clock ahead may have put rows.
 func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
 	later := append([]int{-1, 0, 1}, e.cfg.RetryDays...)
+	for n := range e.cfg.PayDays {
+		later = append(later, n+2) // of periods by wire
+	}
 	for it, err := range e.LatestRuns(ctx, billing.Payments, 0) {
 		if err != nil {
 			return nil, err
@@ -69,6 +72,9 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 		return e.Put(ctx, s, others...)
 	case o == nil && s.Status != billing.ParkedState && s.Collect == 0 && s.Requested == billing.RequestNone:
 		return nil
+	case o.ByWire():
+		o.PayBy = civil.Earlier(o.PayBy, e.payBy(s, o.Due, today))
+		today = o.PayBy
 	case o != nil:
 		for _, d := range [...]*civil.Date{&o.First, &o.Asked} {
 			if d.After(today) {

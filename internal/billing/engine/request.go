@@ -76,6 +76,11 @@ func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today ci
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	c billing.Change) (*billing.Subscription, error) {
 	var payer billing.Payer
+	if c.Collection != nil && *c.Collection == billing.ByWire {
+		if err := e.NeedFormat(ctx, billing.WireFormat); err != nil {
+			return nil, err
+		}
+	}
 	if c.Method != nil {
 		if err := billing.CheckMethod(*c.Method); err != nil {
 			return nil, err
@@ -94,13 +99,16 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 			return nil, wrongStatus(s)
 		}
 		writes, err := e.changeTerms(s, c, today)
+		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == noMethod {
+			return e.unpark(s, today) // it needs none any more
+		}
 		if err != nil || c.Method == nil {
 			return writes, err
 		}
 		more, err := e.changeMethod(ctx, s, *c.Method, payer, today)
 		return append(writes, more...), err
 	})
-	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.NextOpen() == nil && s.Requested == billing.RequestNone {
+	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.Collection != billing.ByWire && s.NextOpen() == nil && s.Requested == billing.RequestNone {
 		return e.Resume(ctx, n) // more due dates to void than one commit takes
 	}
 	return s, err
@@ -127,8 +135,9 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	if s.NextOpen() == nil {
 		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
 	} else {
-		err = e.retry(ctx, s, method, p, today)
-		s.Advance(today)
+		if err = e.retry(ctx, s, method, p, today); !s.Open.ByWire() {
+			s.Advance(today)
+		}
 	}
 	if errors.Is(err, billing.ErrUnchanged) {
 		err = nil
@@ -360,6 +369,12 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 	t trigger) (results []Result, s *billing.Subscription, err error) {
 	if s, err = e.Subscription(ctx, n); err != nil {
 		return nil, nil, err
+	}
+	if t == byPerson {
+		err = refuseByWire(s, s.Period)
+	}
+	if err != nil {
+		return nil, s, err
 	}
 	if t == byPerson && s.Status != billing.ParkedState {
 		return nil, s, refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // An Outcome is the state in which one run leaves one due period.
@@ -22,6 +23,7 @@ const (
 	OutcomePending Outcome = "pending" // the customer or the processor has to act, or the outcome is unknown
 	OutcomeParked  Outcome = "parked"  // waits for a person
 	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
+	OutcomeAsked   Outcome = "asked"   // the customer, who pays by wire, was asked to pay
 	OutcomeSent    Outcome = "sent"    // reminders committed to the outbox
 	// OutcomeUnreadable is that of a row whose item another tool has made unreadable.
 	OutcomeUnreadable Outcome = "unreadable"
@@ -64,15 +66,16 @@ func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
 	return e.agendaDay(s, civil.Later(s.NextPayment, today))
 }
 
-// report leaves the period as it is, but moves its row to waitDay: later walks still find it there.
+// report leaves the period as it is, but moves its row to waitDay: later walks still find it there. The
+// other writes, if there are any, go with it.
 func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date,
-	outcome Outcome, reason string) (step, error) {
+	outcome Outcome, reason string, others ...store.Write) (step, error) {
 	r, day := resultOf(s, outcome, reason), e.waitDay(s, today)
-	if s.NextPayment.IsZero() || s.NextPayment == day {
+	if s.NextPayment.IsZero() || s.NextPayment == day && len(others) == 0 {
 		return step{result: r, known: true}, nil
 	}
 	s.NextPayment = day
-	return step{result: r, known: true}, e.Put(ctx, s)
+	return step{result: r, known: true}, e.Put(ctx, s, others...)
 }
 
 // setback deals with an error of the processor. Only a definite refusal of our own credentials, or

@@ -264,5 +264,5 @@ func (j *job) emptied(ctx context.Context) bool {
 
 // Outcomes lists the outcomes of a payment run in the order they are shown, but for OutcomeUnreadable.
 func Outcomes() []Outcome {
-	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeSkipped}
+	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeAsked, OutcomeSkipped}
 }

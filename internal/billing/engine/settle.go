@@ -136,7 +136,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	}
 	r := resultOf(s, outcome, reason)
 	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
-	if given && s.Status == billing.Active && !p.CollectUntil.IsZero() {
+	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
 	return step{result: r, again: s.Requested == billing.RequestCancel}, e.Put(ctx, s, others...)
@@ -163,8 +163,12 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 	}
 	s.Status, s.Parked, s.Collect = billing.ParkedState, reason, 0
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
-	r := resultOf(s, OutcomeParked, reason)
-	return step{result: r}, e.Put(ctx, s, e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table))
+	r := resultOf(s, parkedOutcome(s), reason)
+	others := []store.Write{e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table)}
+	if reason == noMethod {
+		others = append(others, e.askFor(outbox.KindReminder, s, today)...)
+	}
+	return step{result: r}, e.Put(ctx, s, others...)
 }
 
 // ended makes the record of the period to be paid next; o is its open period, if any.

@@ -101,6 +101,9 @@ func (s *simulation) subscription(i int) billing.NewSubscription {
 		n.Email = fmt.Sprintf("a%d@example.com", i/3)
 		n.TimeZone = pick(rng, "UTC", "Pacific/Kiritimati", "Pacific/Honolulu", "Europe/Berlin")
 	}
+	if i%7 == 3 {
+		n.Collection = billing.ByWire
+	}
 	switch rng.IntN(6) {
 	case 0:
 		n.Interval, n.PaymentDay = civil.Interval{N: 1 + rng.IntN(2), Unit: civil.Week}, 1+rng.IntN(7)
@@ -141,7 +144,7 @@ func (s *simulation) moment() {
 	}
 	jobs := len(processes)
 	for s.rng.IntN(2) == 0 {
-		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(21), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
+		name, what, rng := pick(s.rng, s.names...), s.rng.IntN(22), rand.New(rand.NewPCG(s.rng.Uint64(), 0))
 		add(func(p *process) { s.ask(p, name, what, rng) })
 		if s.hostile {
 			processes[len(processes)-1].faults.set(fault{1 + s.rng.IntN(6), s.rng.IntN(4) == 0})
@@ -220,6 +223,11 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		} else if err == nil && fallback != "" {
 			s.did["fallback"]++
 		}
+	case 21:
+		c := billing.Change{Collection: new(pick(rng, billing.Automatic, billing.ByWire))}
+		if _, err = p.UpdateSubscription(ctx, n, c); err == nil {
+			s.did["collection"]++
+		}
 	case 17, 18, 19: // perhaps of a past period, and perhaps told of before
 		period := max(0, s.w.spy.period(n)-rng.IntN(3))
 		var r *engine.Recorded
@@ -289,6 +297,12 @@ func (s *simulation) customers(all bool) {
 		if sub.Open == nil || (!all && s.rng.IntN(3) > 0) {
 			continue
 		}
+		if sub.Open.ByWire() {
+			if s.rng.IntN(4) == 0 {
+				s.ask(s.w.start(), n, 19, s.rng)
+			}
+			continue
+		}
 		switch s.w.state(sub.Open.Ref) {
 		case billing.RequiresAction:
 			_ = s.w.box.Authenticate(sub.Open.Ref)
@@ -342,7 +356,8 @@ func (s *simulation) play() []string {
 		due, err := sub.Due()
 		overdue := err == nil && due.Before(w.today().AddDays(-1)) && sub.Status == billing.Active
 		if sub.Open != nil {
-			overdue = sub.Open.Opened.Before(w.now().Add(-12 * 24 * time.Hour))
+			overdue = sub.Open.Opened.Before(w.now().Add(-12*24*time.Hour)) && !sub.Open.ByWire() ||
+				sub.Open.ByWire() && sub.Open.PayBy.Before(w.today())
 		}
 		if overdue {
 			w.violate("%s is not settled: %s", n, w.describe(n))
@@ -364,7 +379,7 @@ func (s *simulation) persons(p *process) {
 		for s.w.sub(n).Status == billing.ParkedState {
 			before := s.w.sub(n)
 			s.did["parked"]++
-			if s.rng.IntN(2) == 0 {
+			if s.rng.IntN(2) == 0 && !before.PaidByWire(before.Period) {
 				if _, _, err := p.ChargeParked(context.Background(), n); err != nil {
 					s.w.violate("charge %s: %v", n, err)
 				}

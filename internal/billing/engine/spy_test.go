@@ -34,6 +34,7 @@ type spy struct {
 	keys      map[string]store.Item // requests with a key
 	notices   map[string]notice     // outbox rows by effect id
 	bound     map[string]string     // ref -> subscription/period
+	wired     map[string]bool       // subscription/period asked for by wire -> it still waits
 	fallbacks map[string]int        // ref -> how often the fallback took the first method's place
 	day       civil.Date            // business day of the run under way
 	counts    tally
@@ -50,7 +51,7 @@ type tally struct{ receipts, failed int }
 func newSpy(w *world, mem *memstore.Store) *spy {
 	return &spy{Store: mem, w: w, mem: mem, subs: map[string]store.Item{}, receipts: map[string][]store.Item{},
 		ended: map[string]store.Item{}, outside: map[string]int{}, keys: map[string]store.Item{},
-		notices: map[string]notice{}, bound: map[string]string{}, fallbacks: map[string]int{}}
+		notices: map[string]notice{}, bound: map[string]string{}, wired: map[string]bool{}, fallbacks: map[string]int{}}
 }
 
 // snapshot is a backup of the store, with what the spy remembers of it.
@@ -61,6 +62,7 @@ func (s *spy) snapshot() *spy {
 	c.subs, c.receipts, c.ended = maps.Clone(s.subs), maps.Clone(s.receipts), maps.Clone(s.ended)
 	c.outside, c.keys = maps.Clone(s.outside), maps.Clone(s.keys)
 	c.notices, c.bound, c.fallbacks = maps.Clone(s.notices), maps.Clone(s.bound), maps.Clone(s.fallbacks)
+	c.wired = maps.Clone(s.wired)
 	return c
 }
 
@@ -164,6 +166,9 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 			was.Str(schema.Reason) == w.Item.Str(schema.Reason) &&
 				len(was.Get(schema.Attempts).List()) == len(w.Item.Get(schema.Attempts).List()) // it has not failed anew
 		s.ended[id] = w.Item
+		if strings.HasPrefix(w.Item.Str(schema.Reason), "not paid before") {
+			s.w.happened(moveUnpaid)
+		}
 		if w.Item.Str(schema.Status) == "failed" && !again {
 			s.counts.failed++
 		}
@@ -246,6 +251,17 @@ func (s *spy) seeMoves(name string, was, is store.Item) {
 		if s.fallbacks[open.Str(schema.Ref)]++; s.fallbacks[open.Str(schema.Ref)] > 1 {
 			s.w.violate("%s: the fallback was tried twice with %s", name, open.Str(schema.Ref))
 		}
+	}
+	if before == nil && open.Has(schema.PayBy) {
+		s.w.happened(moveAsked)
+		s.wired[fmt.Sprintf("%s/%d", name, open.Int(schema.Period))] = true
+	}
+	if before.Has(schema.PayBy) && open == nil { // it may be charged later, if a person says so
+		s.wired[fmt.Sprintf("%s/%d", name, before.Int(schema.Period))] = false
+	}
+	if before.Has(schema.PayBy) && (open.Has(schema.Ref) || open != nil && open.Str(schema.PayBy) > before.Str(schema.PayBy)) &&
+		before.Int(schema.Period) == open.Int(schema.Period) {
+		s.w.violate("%s: a period by wire became %v", name, open)
 	}
 	if was.Has(schema.SKU) && was.Str(schema.SKU) != is.Str(schema.SKU) {
 		s.w.happened(movePlan)

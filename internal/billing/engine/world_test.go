@@ -150,11 +150,13 @@ const (
 	moveRepeated   = "key repeated"
 	moveFallback   = "fallback tried"
 	movePlan       = "plan changed"
+	moveAsked      = "asked to pay by wire"
+	moveUnpaid     = "not paid by wire"
 	sampleHasMoves = 20 // cases, from which on a sample has them
 )
 
 func theMoves() []string {
-	return []string{moveCollected, moveLive, moveOverpaid, moveRepeated, moveFallback, movePlan}
+	return []string{moveCollected, moveLive, moveOverpaid, moveRepeated, moveFallback, movePlan, moveAsked, moveUnpaid}
 }
 
 func (w *world) happened(move string) { w.mu.Lock(); defer w.mu.Unlock(); w.befell[move]++ }

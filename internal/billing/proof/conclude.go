@@ -37,6 +37,9 @@ func (p *Proof) conclude(now time.Time) {
 		if len(p.Receipts) > 1 {
 			p.Why += " A manual payment came on top of it: give one of them back."
 		}
+	case p.OpenPeriod.ByWire():
+		p.Why = fmt.Sprintf("There was no charge: the customer pays the period by wire, before %s. Nothing is charged for it, and %s",
+			p.OpenPeriod.PayBy, every)
 	case p.OpenPeriod != nil:
 		p.Why = "There was no charge yet: " + p.OpenPeriod.Ref + " alone can succeed." + alone
 	case p.Expired:

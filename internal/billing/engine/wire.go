@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// This file asks customers: those who pay by wire to pay, and those who have to act to do so. No intent is
+// opened for a period by wire: PayBy stands in the open period in the place of Ref.
+
+// askToPay opens the period without an intent, and asks the customer to pay it.
+func (t *turn) askToPay(ctx context.Context) (step, error) {
+	e, s := t.e, t.s
+	due, err := s.Due()
+	if err != nil {
+		return step{}, err
+	}
+	s.TakeEffect()
+	s.Open = &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Due: due, Attempt: 1, Opened: e.Now(),
+		PayBy: e.payBy(s, due, t.today)}
+	s.NextPayment = s.Open.PayBy
+	r := resultOf(s, OutcomeAsked, awaitsPayment(s.Open))
+	return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)
+}
+
+// awaitsPayment is the reason of a period by wire.
+func awaitsPayment(o *billing.OpenPeriod) string {
+	return "the customer has to pay before " + o.PayBy.String()
+}
+
+// payBy returns the day on which a period by wire ends unpaid. A period that is asked for late has its
+// time all the same. It ends when the following one would be due, if that is sooner: periods must not
+// pile up behind each other.
+func (e *Engine) payBy(s *billing.Subscription, due, today civil.Date) civil.Date {
+	days := e.cfg.PayDays
+	if next, err := s.Schedule().Due(s.Period + 1); err == nil {
+		days = max(1, min(days, next.DaysSince(due)))
+	}
+	return civil.Later(due, today).AddDays(days)
+}
+
+// mostUnpaid is the number of failed periods in a row after which a subscription by wire is past_due.
+const mostUnpaid = 3
+
+// endUnpaid ends a period by wire failed, and goes on with the next one.
+func (t *turn) endUnpaid(ctx context.Context) (step, error) {
+	e, s, o := t.e, t.s, t.s.Open
+	failed := 1
+	for ; failed < mostUnpaid; failed++ {
+		p, err := e.RecordOf(ctx, s.Name, o.Period-failed)
+		if billing.IgnoreNotFound(err) != nil {
+			return step{}, err
+		}
+		if p == nil || p.Ending != billing.EndFailed {
+			break
+		}
+	}
+	if failed == mostUnpaid {
+		s.Status = billing.PastDue
+	}
+	p := e.ended(s, billing.EndFailed, "not paid before "+o.PayBy.String(), o)
+	r := resultOf(s, OutcomeFailed, p.Reason)
+	others := append(e.failed(s, o, civil.Date{}), p.Write(e.Table))
+	others = append(others, e.pass(s, t.today, false, e.Now())...)
+	return step{result: r, again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
+}
+
+// awaitPayment moves a row that was found too early to the day on which the period ends.
+func (t *turn) awaitPayment(ctx context.Context) (step, error) {
+	if t.s.NextPayment == t.s.Open.PayBy {
+		return step{}, nil
+	}
+	t.s.NextPayment = t.s.Open.PayBy
+	return step{}, t.e.Put(ctx, t.s)
+}
+
+// refuseByWire returns ErrState if the customer pays the period by wire: nothing can be charged.
+func refuseByWire(s *billing.Subscription, period int) error {
+	if !s.PaidByWire(period) {
+		return nil
+	}
+	return refusal(s, ": its customer pays period %d by wire, so it cannot be charged; to record a payment: duesday receipt "+
+		"create %s --period %d", period, s.Name, period)
+}
+
+// parkedOutcome is that of a period that waits for a decision, or for the customer's card.
+func parkedOutcome(s *billing.Subscription) Outcome {
+	if s.Parked == noMethod {
+		return OutcomePending
+	}
+	return OutcomeParked
+}
+
+// reportParked reports the wait. A customer without a payment method is asked for one again.
+func (t *turn) reportParked(ctx context.Context) (step, error) {
+	e, s := t.e, t.s
+	var others []store.Write
+	if s.Parked == noMethod && s.Open == nil {
+		p, err := e.RecordOf(ctx, s.Name, s.Period)
+		switch {
+		case err == nil:
+			others = t.askAgain(outbox.KindReminder, billing.TodayIn(s.TimeZone, p.Ended))
+		case !errors.Is(err, store.ErrNotFound):
+			return step{}, err
+		}
+	}
+	return e.report(ctx, s, t.today, parkedOutcome(s), s.Parked, others...)
+}
+
+// askAgain returns the mail that asks the customer again to act, on the retry days after the first time.
+// Of days that have passed since the last mail, one counts. Only runs send it.
+func (t *turn) askAgain(kind string, first civil.Date) []store.Write {
+	told := first
+	if !t.s.Told.After(t.today) { // not by a clock that was ahead
+		told = civil.Later(first, t.s.Told)
+	}
+	if day := t.e.retryDate(first, told); t.w.trigger != byRun || day.IsZero() || day.After(t.today) {
+		return nil
+	}
+	return t.e.askFor(kind, t.s, t.today)
+}
+
+// askFor returns the mail that asks the customer to act, and notes its day.
+func (e *Engine) askFor(kind string, s *billing.Subscription, today civil.Date) []store.Write {
+	f := e.effect(kind, s, s.Open, nil)
+	f.ID += "/" + today.String()
+	if kind == outbox.KindReminder {
+		f.Data[outbox.DataNoMethod] = "true"
+	}
+	s.Told = today
+	return e.mail(s, f)
+}
