@@ -21,9 +21,7 @@ func (p *program) outboxCommand() *cobra.Command {
 	send := leaf("send", func(ctx context.Context, _ []string) error {
 		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
 	})
-	release := p.storeLeaf("release", need{}, p.decideHeld(outbox.Release))
-	drop := p.storeLeaf("drop", need{}, p.decideHeld(outbox.Drop))
-	return group("outbox", list, replay, send, release, drop)
+	return group("outbox", list, replay, send)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.
@@ -60,9 +58,8 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 			p.say("%s: %d due, %d later, %d given up", q.name, q.Due, q.Later, q.Dead)
 		}
 	}
-	held, err := p.listHeld(ctx, s)
-	if err != nil || dead == 0 && !p.cfg.JSON {
-		return err
+	if dead == 0 && !p.cfg.JSON {
+		return nil
 	}
 	p.say("")
 	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), &listWriter{out: p.stdout, name: "dead_letters"}
@@ -86,27 +83,11 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		}
 	}
 	if p.cfg.JSON {
-		return list.end(append(counts, "held?", held))
+		return list.end(counts)
 	}
 	t.flush()
 	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
 	return nil
-}
-
-// listHeld shows the held mail, and returns its number.
-func (p *program) listHeld(ctx context.Context, s *session) (held int, err error) {
-	t := p.table("HELD", "KIND", "TO")
-	for e, err := range s.outbox(nil).On(outbox.Held).Waiting(ctx) {
-		if err != nil {
-			return held, err
-		}
-		held++
-		t.row(e.ID, e.Kind, e.Data[outbox.DataEmail])
-	}
-	if p.sayHeld(held); held > 0 && !p.cfg.JSON {
-		t.flush()
-	}
-	return held, nil
 }
 
 func (p *program) replay(ctx context.Context, s *session, id string) error {

@@ -206,16 +206,18 @@ func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 
 const askTimeout = 5 * time.Second
 
-// refused reports whether Stripe refuses the key. If it did, it is asked once more: nobody else may
-// ask, as a server that is not ready gets no orders.
-func (s *session) refused(ctx context.Context) bool {
+// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it has. If so, or
+// if its last answer is an hour old, it is asked once more: nobody else may ask, as a server that is not ready
+// gets no orders.
+func (s *session) askStripe(ctx context.Context) (refused bool, silent time.Time) {
 	client := s.stripe.Load()
-	if client.KeyRefused() {
+	_, last := client.ClockAhead()
+	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > time.Hour {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		_, _, _ = client.Own(ctx) // the client notes what the answer says of the key
+		_, _, _ = client.Own(ctx) // the client notes what the answer says
 	}
-	return client.KeyRefused()
+	return client.KeyRefused(), client.Silent()
 }
 
 // stripeNow returns Stripe's clock by its last answer, or ours before one.

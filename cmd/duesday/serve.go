@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/status"
@@ -50,6 +51,7 @@ type serveFlags struct {
 	behindProxy         bool
 	fulfil, unsubscribe string
 	endedBy             []string
+	onAlarm             string
 	every               time.Duration
 	noPoll              bool
 	create              bool
@@ -59,18 +61,12 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := leaf("serve", func(ctx context.Context, _ []string) error {
-		err := p.serve(ctx, &o)
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped while it was starting
-			return nil
-		}
-		return err
-	})
+	c := leaf("serve", func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
 	f := c.Flags()
 	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
 	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")
 	f.StringVar(&o.heartbeat, "heartbeat", "",
-		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
+		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine")
 	f.StringVar(&o.clock, "clock", "",
 		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for that of Stripe's fake; not live")
 	f.StringVar(&o.hooks, "listen", serveHooks,
@@ -82,6 +78,8 @@ func (p *program) serveCommand() *cobra.Command {
 		"`COMMAND` that fulfils a purchase (default: a line in the log, and it is fulfilled)")
 	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
 		"`COMMAND` for when a fulfilled subscription has ended (default: a line in the log)")
+	f.StringVar(&o.onAlarm, "on-alarm", "",
+		"`COMMAND` to run whenever the operator is told that something is wrong, or all is well again")
 	f.StringSliceVar(&o.endedBy, "ended-by", nil,
 		"`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
@@ -109,6 +107,11 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
 			return usagef("%s %s can be reached from other machines, over plain HTTP: add --behind-proxy if a proxy that "+
 				"speaks TLS is in front of it, or use %s", a.flag, a.address, a.usual)
+		}
+	}
+	if words := strings.Fields(o.onAlarm); o.onAlarm != "" {
+		if _, err := exec.LookPath(strings.Join(words[:min(1, len(words))], "")); err != nil {
+			return usagef("--on-alarm %q: the first word must be a program: %w", o.onAlarm, err)
 		}
 	}
 	return checkPollEvery(o.every)
@@ -139,15 +142,6 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return usagef("%s and %[1]s%s are for poll --to: unset them for serve, and create its keys with %s", config.EnvAPIKey,
 			config.InFile, p.hint("key create NAME --scope charge"))
 	}
-	if o.beat == nil && t.Heartbeat.Given() {
-		if err := t.Heartbeat.Read(); err != nil {
-			return &usageError{err}
-		}
-		if o.beat, err = day.Heartbeat(t.Heartbeat.Reveal()); err != nil {
-			return usagef("%s: %w", config.EnvHeartbeat, err)
-		}
-	}
-	p.cfg.JSON = p.cfg.JSON || p.cfg.LogJSON // every line of both streams
 	follows := o.follows(&p.cfg, &t)
 	if follows {
 		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {
@@ -191,6 +185,16 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	}
 	clock := cmp.Or(p.clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
+	for flag, l := range bound {
+		bound[flag] = listen.Counted(l, watch.In.Meters.Opened)
+	}
+	if o.onAlarm != "" {
+		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv()}
+		watch.In.Commands = true
+		watch.Command = func(ctx context.Context, told status.Letter) error {
+			return run.Run(ctx, told.Subject, told.Text, told.Checks)
+		}
+	}
 	keys := p.keys(s, machine)
 	defer keys.Wait()
 	var err error
@@ -198,18 +202,25 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		return err
 	}
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections, Now: machine,
-		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock), Watch: watch,
+		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
-			Metrics: status.Handler(status.NewRegistry(watch.Last))}}
+			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
 	if !o.follows(&p.cfg, t) {
 		return p.runServer(ctx, s, o, followed{}, options)
 	}
 	following := tracking.Options{Automations: p.automations(o)}
 	return p.track(ctx, s, t, true, following, func(f followed) error {
-		watch.In.Endpoints = new(status.Endpoints)
+		watch.In.Endpoints = &status.Endpoints{Since: s.engine.Now()}
 		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
-		if !clock.Test() {
-			watch.In.Offset, watch.In.Refused = s.follow(f.processor.API()), s.refused
+		options.HTTP.Taken = func(h httpapi.Hook, polled bool, v tracking.Verdict) {
+			watch.In.Meters.Event(h.Path, polled, v.Created, s.engine.Now())
+			if polled && len(h.Secrets) > 0 && v.Status == tracking.Applied && v.Reason == "" {
+				watch.In.Endpoints.Found(h.Path, v.Created, s.engine.Now())
+			}
+		}
+		offset := s.follow(f.processor.API())
+		if watch.In.Stripe = s.askStripe; !clock.Test() {
+			watch.In.Offset = offset
 		}
 		stripe := sell.New(f.processor.API())
 		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll.Text
@@ -272,14 +283,19 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	return running.Run(ctx)
 }
 
-// automations are the commands in the flags. The service logs an action without one.
-func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
-	var env []string
+// commandEnv is what commands of other people get of our environment.
+func (p *program) commandEnv() (env []string) {
 	for _, name := range []string{"PATH", "HOME"} {
 		if value := p.env(name); value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
+	return env
+}
+
+// automations are the commands in the flags. The service logs an action without one.
+func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
+	env := p.commandEnv()
 	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
 		tracking.ActionUnsubscribe: o.unsubscribe} {
 		if line != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
+	"github.com/duesday/duesday/internal/status"
 )
 
 const (
@@ -82,8 +83,7 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 		return nil, err
 	}
 	if c.Test() {
-		p.warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s by this machine", c,
-			stamp(c.Now()), stamp(p.machine()()))
+		p.warn("this is a test: all of serve lives by the clock %s; it is %s there", c, stamp(c.Now()))
 	}
 	if at.None() {
 		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, "+
@@ -98,8 +98,8 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 }
 
 // day returns the daily jobs of the session.
-func (p *program) day(s *session, o *serveFlags, c *clock.Clock) *day.Day {
-	jobs := &dailyJobs{p: p, s: s}
+func (p *program) day(s *session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
+	jobs := &dailyJobs{p: p, s: s, in: in}
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.log}
 	if o.beat != nil {
 		options.Finished = func(ctx context.Context) error {
@@ -116,7 +116,8 @@ func (p *program) day(s *session, o *serveFlags, c *clock.Clock) *day.Day {
 type dailyJobs struct {
 	p        *program
 	s        *session
-	payments *billing.Run // the last one
+	in       *status.Installation // that this process looks at
+	payments *billing.Run         // the last one
 }
 
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
@@ -146,9 +147,21 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		run = d.s.engine.RunReminders
 	}
 	named, began := unsettled{}, civil.Of(d.p.now().UTC())
-	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers, Each: named.add})
+	each := func(r engine.Result) {
+		if named.add(r); kind == billing.Payments {
+			d.in.Meters.Payment(r)
+		}
+	}
+	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers, Each: each})
 	if busy, ok := errors.AsType[*engine.BusyError](err); ok {
 		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
+	}
+	if ctx.Err() == nil {
+		refused := err
+		if r != nil {
+			refused = nil // its record tells
+		}
+		d.in.Runs.Note(kind, refused, d.p.now())
 	}
 	if r == nil {
 		return err

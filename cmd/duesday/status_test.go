@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 func TestStatus_BesideServe(t *testing.T) {
 	c := newCLI(t)
 	serve := func() string {
-		for _, check := range c.json(c.run("status").code, "status").(map[string]any)["checks"].([]any) {
+		for _, check := range decode(t, c.run("status", "--json").out).(map[string]any)["checks"].([]any) {
 			if check := check.(map[string]any); check["check"] == "serve" {
 				return check["found"].(string)
 			}
@@ -60,5 +60,5 @@ func TestStatus_BesideServe(t *testing.T) {
 	_, stop := c.serveBy(c.clock.Now, "--daily", "06:10")
 	c.until("serve claims the folder", func() bool { return strings.HasPrefix(serve(), "process ") })
 	equal(t, "stopped", stop().code, exitDone)
-	equal(t, "without serve", serve(), "none runs, and both jobs are to run daily at 06:10")
+	contains(t, serve(), "none runs, and both jobs are to run daily at 06:10; nothing has looked since 2026-03-15 10:30 UTC")
 }

@@ -107,6 +107,25 @@ func (p *program) verdict(a *audit.Report) string {
 	return p.painted(p.screen, errorColour, "THE AUDIT FOUND "+strings.ToUpper(plural(len(a.Problems), "problem"))+".")
 }
 
+func (p *program) reconcileCommand() *cobra.Command {
+	return p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
+		n, err := s.engine.Reconcile(ctx)
+		p.deliver(ctx, s)
+		if err != nil {
+			return err
+		}
+		meta, err := s.engine.Meta(ctx)
+		if err != nil {
+			return err
+		}
+		p.say("%s adopted", plural(n, "charge"))
+		if !meta.Charging {
+			p.say("charging is still off: %s", p.hint("charging on"))
+		}
+		return p.json(object{"adopted", n, "charging", meta.Charging})
+	})
+}
+
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
 	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
@@ -151,10 +170,13 @@ func (p *program) installation(s *session) *status.Installation {
 // watch looks at the session's store while this process serves.
 func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
-	in.Serving = true
+	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.post.String()
+	if s.post.server == nil {
+		in.Post, in.Unsent = "mail is not sent: it is written to "+s.post.folder, !s.post.named
+	}
 	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
 		// A test clock may be fast.
-		After: func() <-chan time.Time { return time.After(max(time.Second, c.Real(time.Minute))) }}
+		After: func() <-chan time.Time { return time.After(max(100*time.Millisecond, c.Real(time.Minute))) }}
 }
 
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {

@@ -79,7 +79,7 @@ func TestPackagesPrintNothing(t *testing.T) {
 func TestTheProcessEndsInMain(t *testing.T) {
 	check(t, forbid("return an error; main decides", false, "os.Exit", "log.Fatal", "runtime.Goexit", "syscall.Exit",
 		"syscall.Kill"),
-		reasons{"internal/server/automation.go Do": "it ends a command that takes too long, with its children",
+		reasons{"internal/server/automation.go execute": "it ends a command that takes too long, with its children",
 			"internal/store/pebblestore/fatal.go newFailure": "after a failed fsync nothing may be answered any more: " +
 				"docs/design.md, The embedded engine"},
 		plant{"internal/billing/p.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", "os.Exit"})

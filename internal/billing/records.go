@@ -99,8 +99,6 @@ type Meta struct {
 	Format       int       // FormatVersion of the Duesday that made it or migrated it last
 	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
 	Summed       time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
-	Restored     time.Time // when a backup was put back; zero: never
-	Aside        string    // the folder of the store that it has replaced; "": there was none
 	Caused       time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
@@ -168,8 +166,7 @@ func decodeMeta(it store.Item) (Meta, error) {
 		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
 		Accepted: it.Str(schema.OtherInstallations), OthersSeen: it.Get(schema.OthersSeen).Bool(), Format: format,
 		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate)),
-		Summed: ParseStamp(it.Str(schema.SumsDate)), Caused: ParseStamp(it.Str(schema.CausesDate)),
-		Restored: ParseStamp(it.Str(RestoredDate)), Aside: it.Str(RestoredAside)}, nil
+		Summed: ParseStamp(it.Str(schema.SumsDate)), Caused: ParseStamp(it.Str(schema.CausesDate))}, nil
 }
 
 // Accepts reports whether the installation id is the store's own, or accepted by a person.
@@ -261,8 +258,7 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 // at every date since the store was made: rows due in the copy may be older than the walks of the
 // lost time. Restored switches charging off, since requests and charges of the lost time are not in
 // the copy. Reconcile finds the charges; only a person can repeat the requests and switch it on.
-// aside is where the store is now that the copy has replaced; "": there was none.
-func (e *Records) Restored(ctx context.Context, made time.Time, from, aside string) error {
+func (e *Records) Restored(ctx context.Context, made time.Time, from string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {
 		return err
@@ -270,9 +266,6 @@ func (e *Records) Restored(ctx context.Context, made time.Time, from, aside stri
 	set := store.NewItem(
 		store.Attribute{Name: RestoredDate, Value: store.S(Stamp(e.Now()))},
 		store.Attribute{Name: RestoredFrom, Value: store.S(from)})
-	if aside != "" {
-		set.Set(RestoredAside, store.S(aside))
-	}
 	if e.Opened.Moved == "" {
 		set.Set(schema.Charging, store.Bool(false))
 		reason := "put back to how it stood at " + Stamp(made) + ": duesday reconcile adopts what was charged since"

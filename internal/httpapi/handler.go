@@ -67,6 +67,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				send(a, http.StatusInternalServerError, fault{Text: "an error of the server", Code: "internal"})
 			}
 		}
+		if s.o.Answered != nil && r.RemoteAddr != "" { // else it is the poller of this process
+			s.o.Answered(routeOf(r), cmp.Or(a.status, http.StatusOK))
+		}
 		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {
 			s.o.Log.DebugContext(r.Context(), "httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took",
 				s.o.Now().Sub(begun))

@@ -59,6 +59,9 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 		return errUnavailable
 	}
 	s.recycle(buffer)
+	if s.o.Taken != nil {
+		s.o.Taken(h.Hook, by >= byOwnPoller, verdict)
+	}
 	if verdict.Status == tracking.Quarantined || verdict.Status == tracking.Refused {
 		s.o.Log.WarnContext(r.Context(), "httpapi: an event was not taken as it is", "route", routeOf(r), "event", shown(verdict.Event),
 			"status", string(verdict.Status), "reason", shown(verdict.Reason))
@@ -101,6 +104,6 @@ func (s *server) refuse(r *http.Request, err error) error {
 	if errors.Is(err, tracking.ErrBody) {
 		f.Text = tracking.ErrBody.Error()
 	}
-	s.warn(r, routeOf(r)+" "+f.Code+" "+f.Text, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
+	s.warn(r, routeOf(r)+" "+f.Code, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
 	return err
 }

@@ -61,6 +61,10 @@ type Options struct {
 	Proxies []netip.Prefix
 	// Signed is told of each signature at a hook; nil: nobody is.
 	Signed func(path string, good bool)
+	// Taken is told of each event that a hook has taken; polled: from a poller. nil: nobody is.
+	Taken func(h Hook, polled bool, v tracking.Verdict)
+	// Answered is told of each request from outside, by its route's pattern; nil: nobody is.
+	Answered func(route string, status int)
 }
 
 const (

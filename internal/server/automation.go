@@ -47,20 +47,38 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	if err != nil {
 		return err // unreachable: a job has a JSON form
 	}
-	limit := cmp.Or(c.limit, commandLimit)
+	return execute(ctx, cmp.Or(c.limit, commandLimit), append(input, '\n'), // a shell's read takes whole lines
+		append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
+			"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+
+				j.ID), "sh", "-c", c.Line)
+}
+
+// An Alarm is a program of the operator's that is run, without a shell, for what the operator is told. It gets
+// the text on its standard input, and nothing of this process's own environment.
+type Alarm struct {
+	Words []string // the program and its arguments
+	Env   []string
+	limit time.Duration // 0: commandLimit
+}
+
+// Run runs the program to its end, and kills it and its children after 30 seconds or when ctx ends.
+func (a *Alarm) Run(ctx context.Context, subject, text string, checks []string) error {
+	return execute(ctx, cmp.Or(a.limit, commandLimit), []byte(text), append(append([]string{}, a.Env...),
+		"DUESDAY_ALARM_SUBJECT="+subject, "DUESDAY_ALARM_CHECKS="+strings.Join(checks, ",")), a.Words[0], a.Words[1:]...)
+}
+
+// execute runs the program with the input and the environment. An ErrPermanent says that it never can do it.
+func execute(ctx context.Context, limit time.Duration, input []byte, env []string, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", c.Line)
-	cmd.Env = append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
-		"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+
-			j.ID)
-	cmd.Stdin = bytes.NewReader(append(input, '\n')) // a shell's read takes whole lines
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env, cmd.Stdin = env, bytes.NewReader(input)
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.WaitDelay = time.Second                           // a child outside the group may hold the pipes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // killing the group kills its children
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err = cmd.Run()
+	err := cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:

@@ -21,16 +21,22 @@ const (
 
 var alarmKey = store.Key{PK: "ALARMS", SK: "NOW"} // the alarms of a store
 
+// A Letter tells the operator of checks; of none, that all is well. The zero Letter tells nothing.
+type Letter struct {
+	Subject, Text string
+	Checks        []string
+}
+
 // Mail writes mail to the operator of the settings: one of the wrong checks of which the operator was
 // not told for a day, and one when all is well after that. The mail is in the outbox, by the commit
-// that notes it, when Mail returns nil.
-func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) error {
+// that notes it, when Mail returns nil. It returns the letter, also where nobody gets mail but there is a command.
+func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (told Letter, err error) {
 	e := in.Engine
 	settings, err := e.Settings(ctx)
-	if err != nil || settings.Operator == "" {
-		return err
+	if err != nil || settings.Operator == "" && !in.Commands {
+		return told, err
 	}
-	return store.Retry(ctx, "telling the operator", func() error {
+	return told, store.Retry(ctx, "telling the operator", func() error {
 		if err := e.Live(ctx); err != nil { // nobody reads a store that was moved
 			return err
 		}
@@ -42,17 +48,17 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) erro
 		if err == nil {
 			condition = store.AttributeEquals(schema.Version, was.Get(schema.Version))
 		}
-		var told store.Item
+		var noted store.Item
 		for _, a := range was.Get(schema.Data).Map() {
 			if now.Sub(billing.ParseStamp(a.Value.Str())) < again {
-				told.Set(a.Name, a.Value)
+				noted.Set(a.Name, a.Value)
 			}
 		}
 		var due []Check
 		for _, c := range wrong {
-			if told.Str(c.Name) == "" {
+			if noted.Str(c.Name) == "" {
 				due = append(due, c)
-				told.Set(c.Name, store.S(billing.Stamp(now)))
+				noted.Set(c.Name, store.S(billing.Stamp(now)))
 			}
 		}
 		state := alarmed
@@ -63,29 +69,33 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) erro
 		}
 		version := was.Int(schema.Version) + 1
 		it := billing.ItemAt(alarmKey, store.Attribute{Name: schema.Version, Value: store.Int(version)},
-			store.Attribute{Name: schema.State, Value: store.S(state)}, store.Attribute{Name: schema.Data, Value: store.M(told)})
-		subject, text := letter(settings.MerchantName, due)
+			store.Attribute{Name: schema.State, Value: store.S(state)}, store.Attribute{Name: schema.Data, Value: store.M(noted)})
+		told = letter(settings.MerchantName, due)
+		writes := []store.Write{store.Put(e.Table, it, condition)}
 		mail := outbox.Effect{ID: "operator#" + strconv.FormatInt(version, 10), Kind: outbox.KindOperator, Due: now,
-			Created: now, Data: map[string]string{outbox.DataEmail: settings.Operator, outbox.DataSubject: subject,
-				outbox.DataText: text}}
-		return e.Store.Commit(ctx, store.Put(e.Table, it, condition), outbox.Write(e.Tables.Outbox.Name, mail))
+			Created: now, Data: map[string]string{outbox.DataEmail: settings.Operator, outbox.DataSubject: told.Subject,
+				outbox.DataText: told.Text}}
+		if settings.Operator != "" {
+			writes = append(writes, outbox.Write(e.Tables.Outbox.Name, mail))
+		}
+		return e.Store.Commit(ctx, writes...)
 	})
 }
 
-// letter is the mail of the checks; of none, that all is well.
-func letter(merchant string, due []Check) (subject, text string) {
+// letter returns the letter of the checks.
+func letter(merchant string, due []Check) Letter {
 	if merchant != "" {
 		merchant = " (" + merchant + ")"
 	}
 	if len(due) == 0 {
-		return "Duesday" + merchant + ": all is well again", "Every check of duesday status is all right.\n"
+		return Letter{Subject: "Duesday" + merchant + ": all is well again", Text: "Every check of duesday status is all right.\n"}
 	}
 	var names []string
 	var b strings.Builder
 	for _, c := range due {
 		names = append(names, c.Name)
-		fmt.Fprintf(&b, "%s: %s\n  What to do: %s\n\n", c.Name, c.Text, c.Next)
+		fmt.Fprintf(&b, "%s is %s: %s\n  What to do: %s\n\n", c.Name, c.State, c.Text, c.Next)
 	}
 	b.WriteString("duesday status shows every check. You are told of each once a day while it is wrong.\n")
-	return "Duesday" + merchant + ": wrong: " + strings.Join(names, ", "), b.String()
+	return Letter{"Duesday" + merchant + ": wrong: " + strings.Join(names, ", "), b.String(), names}
 }

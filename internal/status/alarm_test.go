@@ -37,8 +37,12 @@ func TestMail(t *testing.T) {
 	disk, mail := status.Check{Name: "disk", State: status.Wrong, Text: "full", Next: "make room"}, status.Check{Name: "mail", State: status.Wrong}
 	tell := func(subject string, well bool, wrong ...status.Check) {
 		t.Helper()
-		if err := w.in.Mail(t.Context(), wrong, well); err != nil {
+		told, err := w.in.Mail(t.Context(), wrong, well)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if told.Subject != strings.TrimSuffix("Duesday: "+subject, "Duesday: ") {
+			t.Errorf("told %+v, want %s", told, subject)
 		}
 		if subject != "" {
 			want = append(want, "Duesday: "+subject)

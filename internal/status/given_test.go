@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"os"
+	"testing"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -31,6 +33,13 @@ type refusing struct{}
 
 func (refusing) Deliver(context.Context, outbox.Effect) error { return outbox.ErrPermanent }
 
+// serving returns the installation as a process that serves has it.
+func (w *world) serving() *status.Installation {
+	in := w.in
+	return &status.Installation{Engine: in.Engine, Version: in.Version, Folder: in.Folder, Hint: in.Hint, Disk: in.Disk,
+		Serving: true, Endpoints: in.Endpoints, Offset: in.Offset, Stripe: in.Stripe, Runs: in.Runs}
+}
+
 func (w *world) claim(by string) func() {
 	_, release, err := w.store.Claim(w.t.Context(), status.ClaimName, by)
 	if err != nil {
@@ -57,8 +66,10 @@ func (w *world) account(id string, through time.Time, failed string) {
 	own := store.NewItem(store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S("acct_own")})
 	own.Set(schema.PK, store.S("OWN"))
 	own.Set(schema.SK, store.S("OWN"))
-	polled := store.NewItem(store.Attribute{Name: schema.PollThrough, Value: store.S(through.Format("2006-01-02 15:04:05.000"))},
-		store.Attribute{Name: schema.PollError, Value: store.S(failed)})
+	polled := store.NewItem(store.Attribute{Name: schema.PollError, Value: store.S(failed)})
+	if !through.IsZero() {
+		polled.Set(schema.PollThrough, store.S(through.Format("2006-01-02 15:04:05.000")))
+	}
 	it := store.NewItem(store.Attribute{Name: schema.TrackedPolled, Value: store.M(polled)},
 		store.Attribute{Name: schema.TrackedStatus, Value: store.S("connected")})
 	it.Set(schema.PK, store.S("ACCOUNT"))
@@ -88,4 +99,63 @@ type hanging struct{ store.Store }
 func (hanging) Get(ctx context.Context, _ string, _ store.Key) (store.Item, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// answers has Stripe refuse the key, or not answer since so long ago.
+func (w *world) answers(refused bool, silent time.Duration) {
+	since := time.Time{}
+	if silent > 0 {
+		since = w.now.Add(-silent)
+	}
+	w.in.Stripe = func(context.Context) (bool, time.Time) { return refused, since }
+}
+
+// owed makes a row due on the day of March.
+func (w *world) owed(day string) {
+	it := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("ACC#" + day)},
+		store.Attribute{Name: schema.SK, Value: store.S("SUB#1#SKU#news")},
+		store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-03-" + day)},
+		store.Attribute{Name: schema.LastPaymentDate, Value: store.S("2026-02-01T00:00:00.000Z")})
+	w.commit(store.Put(w.engine.Table, it))
+}
+
+func (w *world) refuse(err error) {
+	if w.in.Runs == nil {
+		w.in.Runs = new(status.Runs)
+	}
+	w.in.Runs.Note(billing.Payments, err, w.now)
+}
+
+// declined records a run that was declined so often; each has its own hour.
+func (w *world) declined(n, hour int) {
+	at := clockTime("03 06:10").Add(time.Duration(hour) * time.Hour)
+	w.run(billing.Payments, at, at, true, map[billing.Outcome]int{"retry": n - 1, "failed": 1})
+}
+
+// left has the account disconnected so long ago.
+func (w *world) left(id string, ago time.Duration) {
+	w.account(id, time.Time{}, "")
+	set := store.NewItem(store.Attribute{Name: schema.TrackedStatus, Value: store.S("disconnected")},
+		store.Attribute{Name: schema.TrackedUpdated, Value: store.S(w.now.Add(-ago).Format("2006-01-02 15:04:05.000"))})
+	w.commit(store.Update(w.tables.Tracking.Registry.Name, store.Key{PK: "ACCOUNT", SK: id}, set, nil))
+}
+
+// polled has the poller find events so long ago.
+func (w *world) polled(n int, ago time.Duration) {
+	if w.in.Endpoints == nil {
+		w.in.Endpoints = new(status.Endpoints)
+	}
+	for range n {
+		w.in.Endpoints.Found("/hooks/stripe", w.now.Add(-2*time.Hour), w.now.Add(-ago))
+	}
+}
+
+// operating returns the page about metrics.
+func operating(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

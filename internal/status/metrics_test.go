@@ -19,7 +19,7 @@ func TestMetrics(t *testing.T) {
 	w.account("acct_a", w.now.Add(-time.Hour), "")
 	w.signed(false, 0)
 	w.ahead(time.Second, true)
-	r := status.NewRegistry(func() []status.Check { return w.in.Look(t.Context()) })
+	r := status.NewRegistry(func() []status.Check { return w.in.Look(t.Context()) }, status.NewMeters())
 	problems, err := testutil.GatherAndLint(r)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)

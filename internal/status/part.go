@@ -1,8 +1,10 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -15,10 +17,14 @@ import (
 
 // From when on a part is wrong.
 const (
-	lateRow     = time.Hour      // a row of the outbox; serve delivers a due one within seconds
-	unverified  = 24 * time.Hour // an account's events; serve looks every few minutes
-	unsigned    = time.Hour      // an endpoint with nothing but wrong signatures
-	forgotten   = 24 * time.Hour // a wrong signature; Stripe sends an event again within hours
+	lateRow     = time.Hour        // a row of the outbox; serve delivers a due one within seconds
+	unverified  = 24 * time.Hour   // an account's events; serve looks every few minutes
+	unread      = 7 * time.Hour    // an account whose last poll failed; a quiet one is polled every six hours
+	parting     = 24 * time.Hour   // an account that was disconnected: long enough for an alarm
+	unanswered  = 15 * time.Minute // requests to Stripe; serve sends some every ten minutes
+	unsigned    = time.Hour        // an endpoint with nothing but wrong signatures
+	leastFound  = 3                // events that only the poller finds, while no webhook comes for as long
+	forgotten   = 24 * time.Hour   // a wrong signature; Stripe sends an event again within hours
 	clockApart  = 5 * time.Minute
 	leastFree   = 1 << 30 // bytes of a disk
 	leastFreeOf = 20      // one part in this many
@@ -41,18 +47,16 @@ func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Ch
 		if late > 0 {
 			c.say("the oldest row waits for %s", span(late))
 		}
-		var held outbox.Backlog
-		if q == outbox.Mail && err == nil {
-			held, err = o.On(outbox.Held).Backlog(ctx, 64)
+		if q == outbox.Mail && v.Post != "" {
+			c.say("%s; %s", c.Text, v.Post)
 		}
 		switch {
-		case held.Due+held.Later > 0:
-			c.wrong("send or delete them: "+v.Hint("outbox release")+", or "+v.Hint("outbox drop"),
-				"mails are held: a lost store may have sent them")
 		case b.Dead > 0:
 			c.wrong("see why: "+v.Hint(see), "%d given up", b.Dead)
 		case late > lateRow:
 			c.wrong("see why: "+v.Hint(see)+"; a running serve delivers", "the oldest row waits for %s", span(late))
+		case q == outbox.Mail && v.Unsent:
+			c.mark(Warning, "give serve --smtp URL, or --mail FOLDER if that is meant", "%s", c.Text)
 		}
 		return err
 	}
@@ -64,46 +68,58 @@ func (v *view) accounts(ctx context.Context, c *Check) error {
 		errors.Is(err, store.ErrMissing) {
 		return nil
 	}
-	oldest, which, failed := v.now, "", ""
-	connected, late := 0, 0
+	connected, late, failed, never, gone := 0, 0, 0, 0, 0
+	oldest, worst, left, parted := v.now, "", "", false
 	for a, err := range tracking.Accounts(ctx, v.Engine.Store, v.Engine.Tables) {
 		if err != nil {
 			return err
 		}
 		if a.Status == tracking.Disconnected {
+			gone, left, parted = gone+1, a.StripeAccount, parted || v.now.Sub(a.Updated) < parting
 			continue
 		}
 		connected++
-		through := a.Polled.Through
-		if through.IsZero() {
-			through = a.Created
+		through, mark := cmp.Or(a.Polled.Through, a.Created), "verified through "+at(a.Polled.Through)
+		if a.Polled.Through.IsZero() {
+			never, mark = never+1, "never read"
 		}
-		if v.now.Sub(through) > unverified {
-			late++
+		if a.Polled.Error != "" {
+			failed, mark = failed+1, mark+": "+a.Polled.Error
 		}
-		if through.Before(oldest) {
-			oldest, which, failed = through, a.StripeAccount, a.Polled.Error
+		if age := v.now.Sub(through); age > unverified || a.Polled.Error != "" && (age > unread || a.Polled.Through.IsZero()) {
+			if late++; worst == "" || through.Before(oldest) {
+				worst = a.StripeAccount + " is " + mark
+			}
 		}
+		oldest = slices.MinFunc([]time.Time{oldest, through}, time.Time.Compare)
 	}
-	if connected == 0 {
+	if connected+gone == 0 {
 		return nil
 	}
 	c.value("duesday_accounts", float64(connected))
 	c.value("duesday_accounts_unverified", float64(late))
+	c.value("duesday_accounts_failed", float64(failed))
+	c.value("duesday_accounts_disconnected", float64(gone))
 	c.value("duesday_accounts_verified_timestamp_seconds", seconds(oldest))
 	c.say("%d connected, all verified through %s", connected, at(oldest))
+	if never+failed > 0 {
+		c.say("%d connected, %d never read, %d failed at the last poll", connected, never, failed)
+	}
+	if gone > 0 {
+		c.say("%s; %d disconnected, such as %s", c.Text, gone, left)
+	}
 	if late > 0 {
-		if failed != "" {
-			failed = ": " + failed
-		}
-		c.wrong("look for missing events: "+v.Hint("poll"), "%d of %d not verified for a day; %s is verified through %s%s", late,
-			connected, which, at(oldest), failed)
+		c.wrong("look for missing events: "+v.Hint("poll"), "%d of %d not verified: %s; %s", late, connected, worst, c.Text)
+	} else if parted {
+		c.wrong("ask the merchant to connect it at Stripe again, unless that was meant", "%s", c.Text)
 	}
 	return nil
 }
 
-// Endpoints are the signatures at a process's webhook endpoints. It is safe for concurrent use.
+// Endpoints are the webhook endpoints of a process. It is safe for concurrent use.
 type Endpoints struct {
+	Since time.Time // when the process began to serve
+
 	mu   sync.Mutex
 	list map[string]*endpoint // by path; guarded by mu
 }
@@ -111,22 +127,39 @@ type Endpoints struct {
 type endpoint struct {
 	failures    int
 	first, last time.Time // of the failures since the last good signature
+	found       int       // events that the poller found since then, and Stripe made since the process began
+	foundSince  time.Time // when it found the first of them
+}
+
+// at returns the endpoint of the path. e.mu must be held.
+func (e *Endpoints) at(path string) *endpoint {
+	if e.list == nil {
+		e.list = map[string]*endpoint{}
+	}
+	if e.list[path] == nil {
+		e.list[path] = new(endpoint)
+	}
+	return e.list[path]
+}
+
+// Found notes an event of that time which came by the poller, and should have come by the endpoint before.
+func (e *Endpoints) Found(path string, created, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.at(path); !created.Before(e.Since) {
+		if p.found++; p.found == 1 {
+			p.foundSince = now
+		}
+	}
 }
 
 // Note notes a signature at the endpoint.
 func (e *Endpoints) Note(path string, good bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.list == nil {
-		e.list = map[string]*endpoint{}
-	}
-	p := e.list[path]
-	if p == nil {
-		p = &endpoint{}
-		e.list[path] = p
-	}
+	p := e.at(path)
 	if good {
-		p.first, p.last = time.Time{}, time.Time{}
+		*p = endpoint{failures: p.failures}
 		return
 	}
 	p.failures++
@@ -138,10 +171,9 @@ func (e *Endpoints) Note(path string, good bool, now time.Time) {
 
 func (v *view) webhooks(_ context.Context, c *Check) error {
 	if v.Endpoints == nil {
-		c.say("not known: the process that serves counts their signatures; see /metrics")
 		return nil
 	}
-	c.say("no endpoint has failing signatures")
+	c.say("no endpoint has failing signatures, or events that only the poller finds")
 	v.Endpoints.mu.Lock()
 	defer v.Endpoints.mu.Unlock()
 	for path, p := range v.Endpoints.list {
@@ -149,13 +181,20 @@ func (v *view) webhooks(_ context.Context, c *Check) error {
 		if p.last.Sub(p.first) >= unsigned && v.now.Sub(p.last) < forgotten {
 			c.wrong("compare its signing secret at Stripe with that of serve", "no good signature at %s for %s", path,
 				v.ago(p.first))
+		} else if p.found >= leastFound && v.now.Sub(p.foundSince) >= unsigned {
+			c.wrong("compare the endpoint's address, state and event types at Stripe with "+path,
+				"no webhook at %s for %s, in which the poller found %d events", path, v.ago(p.foundSince), p.found)
 		}
 	}
 	return nil
 }
 
 func (v *view) clock(_ context.Context, c *Check) error {
-	c.say("the processor's is not known")
+	if ended := v.meta.RunEnded; ended.Sub(v.now) > clockApart {
+		c.wrong("set this machine's clock right, by NTP; if it is right: "+v.Hint("charging on"),
+			"it is %s, and the last run ended at %s", at(v.now), at(ended))
+		return nil
+	}
 	if v.Offset == nil {
 		return nil
 	}
@@ -172,11 +211,17 @@ func (v *view) clock(_ context.Context, c *Check) error {
 
 // stripe is left out by a process that does not serve.
 func (v *view) stripe(ctx context.Context, c *Check) error {
-	if v.Refused == nil {
+	if v.Stripe == nil {
 		return nil
 	}
-	if c.say("takes the key"); v.Refused(ctx) {
+	c.say("answers, and takes the key")
+	switch refused, silent := v.Stripe(ctx); {
+	case refused:
 		c.wrong("give serve a valid key, and start it again", "refuses the key")
+	case !silent.IsZero() && v.now.Sub(silent) >= unanswered:
+		c.wrong("see status.stripe.com, and this machine's network", "has not answered for %s", v.ago(silent))
+	case !silent.IsZero():
+		c.say("takes the key, and did not answer %s ago", v.ago(silent))
 	}
 	return nil
 }

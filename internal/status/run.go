@@ -1,15 +1,21 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schedule"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -26,7 +32,6 @@ func (v *view) store(ctx context.Context, c *Check) (err error) {
 	if v.times, err = schedule.Parse(v.settings.Daily, v.settings.TimeZone); err != nil {
 		return err
 	}
-	c.value("duesday_build_info", 1, v.Version)
 	c.say("format %d; duesday %s", billing.FormatVersion, v.Version)
 	if v.meta.Moved != "" {
 		c.wrong("work on that store", "this store is not the live one: it was moved to %s", v.meta.Moved)
@@ -34,26 +39,38 @@ func (v *view) store(ctx context.Context, c *Check) (err error) {
 	return nil
 }
 
-// serve tells whether a process serves that should. Only the processes of a folder know of each other.
-func (v *view) serve(ctx context.Context, c *Check) error {
-	claims, known := v.Engine.Store.(store.Claimer)
-	if !known {
-		c.say("not known: processes that share this store do not know of each other")
-		if v.Serving {
-			c.say("this process")
+// serve tells which process serves, and when it has looked.
+func (v *view) serve(ctx context.Context, c *Check) (err error) {
+	holder, claims, known := "", store.Claimer(nil), false
+	if claims, known = v.Engine.Store.(store.Claimer); known {
+		_, _, err = claims.Claim(ctx, ClaimName, "")
+		if by, running := errors.AsType[*store.ClaimedError](err); running {
+			holder, err = by.By, nil
 		}
-		return nil
 	}
-	_, _, err := claims.Claim(ctx, ClaimName, "")
-	if by, running := errors.AsType[*store.ClaimedError](err); running {
-		c.say("process %s", by.By)
-		return nil
+	if v.Serving || err != nil {
+		c.say("process %s", cmp.Or(holder, engine.ThisProcess()))
+		return err
 	}
-	if c.say("none runs, and no times are set for the daily jobs"); !v.times.None() {
-		c.wrong("start it: "+v.Hint("serve"), "none runs, and both jobs are to run daily at %s",
-			strings.Join(v.settings.Daily, " and "))
+	if c.served, err = v.others(ctx, holder, known); err != nil {
+		return err
 	}
-	return err
+	daily := "both jobs are to run daily at " + strings.Join(v.settings.Daily, " and ")
+	switch l := c.served; {
+	case len(l.fresh) > 0:
+		c.say("process %s, which looked %s ago", l.fresh[0].by, v.ago(l.fresh[0].at))
+	case holder != "":
+		c.mark(Unknown, "see its log, and start it again", "process %s, and %s", holder, l.since)
+	case known && !v.times.None():
+		c.wrong("start it: "+v.Hint("serve"), "none runs, and %s; %s", daily, l.since)
+	case !v.times.None():
+		c.wrong("start it: "+v.Hint("serve"), "%s, and %s", daily, l.since)
+	case known:
+		c.say("none runs, and no times are set for the daily jobs")
+	default:
+		c.say("not known: processes that share this store do not know of each other; %s", l.since)
+	}
+	return nil
 }
 
 // days counts the scheduled days that are not finished. A day is finished by its last scheduled
@@ -70,11 +87,14 @@ func (v *view) days(ctx context.Context, c *Check) error {
 			return err
 		}
 	}
-	finished := v.now
+	finished, never := v.now, ""
 	for _, kind := range []billing.Kind{billing.Reminders, billing.Payments} {
 		r, err := v.Engine.LastDailyRun(ctx, kind)
 		if err != nil {
 			return err
+		}
+		if r.Started.IsZero() {
+			never = fmt.Sprintf("no run of %s has completed yet: ", kind)
 		}
 		if r.Started.Before(finished) {
 			finished = r.Started
@@ -95,14 +115,90 @@ func (v *view) days(ctx context.Context, c *Check) error {
 	}
 	c.value("duesday_unfinished_dates", float64(open))
 	c.say("all are finished up to %s; next run at %s", at(last), at(v.times.Next(v.now)))
-	if open > 0 {
-		c.say("%d not finished yet", open)
+	if open > 0 || never != "" {
+		c.say("%s%d not finished yet", never, open)
 	}
-	if late > 0 {
-		c.wrong("see why: "+v.Hint("run list")+"; and "+v.Hint("run payments")+" goes on", "%d not finished, %d too late", open,
-			late)
+	if late > 0 || never != "" && v.now.Sub(v.meta.Created) > firstRun {
+		c.wrong("see why: "+v.Hint("run list")+"; and "+v.Hint("run payments")+" goes on", "%s%d not finished, %d too late",
+			never, open, late)
 	}
 	return nil
+}
+
+// due counts the payments that were due before today and that no completed run has looked at: those of all
+// days, if the last one is older than yesterday's. They are counted anew when that can have changed, and hourly.
+func (v *view) due(ctx context.Context, c *Check) error {
+	run, err := v.Engine.LastDailyRun(ctx, billing.Payments)
+	if err != nil {
+		return err
+	}
+	today, left := v.Engine.Today(), overdue{}
+	if run.Date.Before(today.AddDays(-1)) {
+		from, _, err := v.Engine.WalkFrom(ctx, billing.Payments, today)
+		if err != nil {
+			return err
+		}
+		left = overdue{from: from, today: today, run: run.ID, counted: v.now.Truncate(recount)}
+		if was := v.left; was.from == from && was.today == today && was.run == run.ID && (was.before == 0 || was.counted.Equal(left.counted)) {
+			left = was
+		} else if err := v.count(ctx, &left); err != nil {
+			return err
+		}
+		v.left = left
+	}
+	c.value("duesday_overdue_payments", float64(left.before))
+	c.say("none is overdue")
+	if left.onDay > 0 {
+		c.say("none is overdue, and %s due today", many(left.onDay))
+	}
+	if left.before > 0 {
+		last := "no run has completed yet"
+		if !run.Started.IsZero() {
+			last = "the last completed run began " + at(run.Started)
+		}
+		c.wrong("charge them: "+v.Hint("run payments"), "%s due before today; %s", many(left.before), last)
+	}
+	return nil
+}
+
+// An overdue is how many payments are left to runs.
+type overdue struct {
+	from, today   civil.Date
+	run           string    // the last completed one
+	counted       time.Time // in whole hours
+	before, onDay int       // due before today, and today
+}
+
+const (
+	recount   = time.Hour
+	firstRun  = time.Hour // in which a new store's jobs have to complete, if times are set
+	mostCount = 10_000
+)
+
+func (v *view) count(ctx context.Context, o *overdue) error {
+	for d := o.from; !d.After(o.today); d = d.AddDays(1) {
+		for _, err := range v.Engine.Indexed(ctx, schema.PaymentIndex, d) {
+			if err != nil {
+				return err
+			}
+			if o.before+o.onDay == mostCount {
+				return nil
+			}
+			if d == o.today {
+				o.onDay++
+			} else {
+				o.before++
+			}
+		}
+	}
+	return nil
+}
+
+func many(n int) string {
+	if n == mostCount {
+		return fmt.Sprintf("%d or more", n)
+	}
+	return fmt.Sprint(n)
 }
 
 // lastRun is the check of the run of the job that began last.
@@ -112,12 +208,15 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		if err != nil {
 			return err
 		}
-		if len(runs) == 0 {
-			c.say("has never run")
+		if c.say("has never run"); len(runs) == 0 {
+			v.Runs.mark(kind, c)
 			return nil
 		}
 		r := runs[0]
 		job := string(kind)
+		if err := v.completed(ctx, kind, runs, c); err != nil {
+			return err
+		}
 		c.value("duesday_last_run_start_timestamp_seconds", seconds(r.Started), job)
 		if !r.Ended.IsZero() {
 			c.value("duesday_last_run_end_timestamp_seconds", seconds(r.Ended), job)
@@ -127,7 +226,11 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		for _, o := range append([]engine.Outcome{engine.OutcomeSent, engine.OutcomeUnreadable}, engine.Outcomes()...) {
 			if n, counted := r.Counts[o]; counted {
 				c.value("duesday_last_run_periods", float64(n), job, string(o))
-				parts = append(parts, fmt.Sprintf("%d %s", n, o))
+				name := string(o)
+				if o == engine.OutcomeSent { // as mail, if it leaves
+					name = "written to the outbox"
+				}
+				parts = append(parts, fmt.Sprintf("%d %s", n, name))
 			}
 		}
 		balance := strings.Join(parts, ", ")
@@ -139,7 +242,80 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		case engine.RunEnded:
 			c.wrong(again, "%s %s without completing (%s): %s", r.State, at(r.Ended), r.Reason, balance)
 		}
+		if declined, paid := declinedOf(runs); paid == 0 && declined >= noneOf && c.State == OK {
+			c.wrong("see why: "+v.Hint("period list --from "+r.Date.String()), "none was paid of %d tried on %s", declined, r.Date)
+		}
+		v.Runs.mark(kind, c)
 		return nil
+	}
+}
+
+// noneOf is how many payments of a day, at least, have to be declined for it to be wrong that none was paid.
+const noneOf = 20
+
+// declinedOf returns how many payments were declined and paid on the latest business day of the runs.
+func declinedOf(runs []*engine.Report) (declined, paid int) {
+	for _, r := range runs {
+		if r.Date == runs[0].Date {
+			declined += r.Counts[engine.OutcomeRetry] + r.Counts[engine.OutcomeFailed]
+			paid += r.Counts[engine.OutcomePaid]
+		}
+	}
+	return declined, paid
+}
+
+// completed adds when the last completed run began and ended.
+func (v *view) completed(ctx context.Context, kind billing.Kind, runs []*engine.Report, c *Check) (err error) {
+	var last *billing.Run
+	if i := slices.IndexFunc(runs, func(r *engine.Report) bool { return r.State == engine.RunCompleted }); i >= 0 {
+		last = &runs[i].Run
+	} else if last, err = v.Engine.LastDailyRun(ctx, kind); err != nil || last.Started.IsZero() {
+		return err
+	}
+	c.value("duesday_last_completed_run_start_timestamp_seconds", seconds(last.Started), string(kind))
+	c.value("duesday_last_completed_run_end_timestamp_seconds", seconds(last.Ended), string(kind))
+	return nil
+}
+
+// Runs are the daily jobs of a process that serves. A nil one knows of none. It is safe for concurrent use.
+type Runs struct {
+	mu   sync.Mutex
+	list map[billing.Kind]refusal // guarded by mu
+}
+
+// A refusal is why no run of a job has begun, and since when.
+type refusal struct {
+	since time.Time
+	why   string
+}
+
+// Note notes that a run was refused before it began, with the error, or that none was.
+func (r *Runs) Note(kind billing.Kind, err error, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, refused := r.list[kind]
+	switch {
+	case err == nil:
+		delete(r.list, kind)
+		return
+	case r.list == nil:
+		r.list = map[billing.Kind]refusal{}
+	}
+	if !refused {
+		was.since = now
+	}
+	r.list[kind] = refusal{was.since, secret.Clean(err.Error())}
+}
+
+// mark makes the check of the job wrong if its runs are refused.
+func (r *Runs) mark(kind billing.Kind, c *Check) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x, refused := r.list[kind]; refused {
+		c.wrong("mend that; serve tries again by itself", "refused since %s: %s; %s", at(x.since), x.why, c.Text)
 	}
 }
 

@@ -40,6 +40,8 @@ type Check struct {
 	Text   string // what was found
 	Next   string // the next step of a person; "" if the state is OK
 	Values []Value
+
+	served *served // of the part "serve", by a process that does not serve
 }
 
 // A Value is a number of a check, under the name of its metric.
@@ -61,9 +63,17 @@ type Installation struct {
 	Serving   bool
 	Endpoints *Endpoints                   // nil: not known
 	Offset    func() (time.Duration, bool) // of the processor's clock, ahead of ours; nil: not known
-	Refused   func(context.Context) bool   // whether Stripe refuses our key; nil: not known
+	// Stripe returns whether it refuses our key, and since when it has not answered; zero: it has. nil: not known.
+	Stripe func(context.Context) (refused bool, silent time.Time)
+	Runs   *Runs // nil: not known
+	Meters *Meters
+
+	Commands bool   // a command is run for each letter to the operator
+	Post     string // how mail leaves this process; "": not known
+	Unsent   bool   // mail is written to a folder by default, and not sent
 
 	hanging sync.Map // the parts whose looks have not ended
+	left    overdue
 }
 
 // A view is an installation at one moment.
@@ -73,6 +83,7 @@ type view struct {
 	meta     billing.Meta
 	settings billing.Settings
 	times    schedule.Times
+	served   *served // nil: this process serves
 }
 
 // ClaimName is the name that a process claims while it serves.
@@ -86,21 +97,27 @@ const partLimit = 10 * time.Second
 func (in *Installation) Look(ctx context.Context) []Check {
 	v := &view{Installation: in, now: in.Engine.Now()}
 	looks := []struct {
-		name string
-		do   func(context.Context, *Check) error
+		name   string
+		served bool // a process that serves may know more
+		do     func(context.Context, *Check) error
 	}{
-		{"store", v.store}, {"serve", v.serve}, {"days", v.days},
-		{"reminders", v.lastRun(billing.Reminders)}, {"payments", v.lastRun(billing.Payments)},
-		{"waiting", v.waiting}, {"charging", v.charging},
-		{"mail", v.queue(outbox.Mail, "mail", "outbox list")},
-		{"jobs", v.queue(outbox.Actions, "jobs", "job list")},
-		{"events", v.queue(outbox.Inbox, "events", "event list --waiting")},
-		{"accounts", v.accounts}, {"webhooks", v.webhooks}, {"stripe", v.stripe}, {"clock", v.clock},
-		{"folder", v.folder}, {"disk", v.disk},
+		{"store", false, v.store}, {"serve", false, v.serve}, {"days", false, v.days}, {"due", false, v.due},
+		{"reminders", true, v.lastRun(billing.Reminders)}, {"payments", true, v.lastRun(billing.Payments)},
+		{"waiting", false, v.waiting}, {"charging", false, v.charging},
+		{"mail", true, v.queue(outbox.Mail, "mail", "outbox list")},
+		{"jobs", false, v.queue(outbox.Actions, "jobs", "job list")},
+		{"events", false, v.queue(outbox.Inbox, "events", "event list --waiting")},
+		{"accounts", false, v.accounts}, {"webhooks", true, v.webhooks}, {"stripe", true, v.stripe}, {"clock", true, v.clock},
+		{"folder", false, v.folder}, {"disk", false, v.disk},
 	}
 	var found []Check
 	for _, look := range looks {
 		c := v.part(ctx, look.name, look.do)
+		if c.served != nil {
+			v.served = c.served
+		} else if look.served && v.served != nil {
+			c = v.told(c)
+		}
 		if c.Text != "" {
 			found = append(found, c)
 		}
@@ -108,6 +125,9 @@ func (in *Installation) Look(ctx context.Context) []Check {
 			break
 		}
 	}
+	found[0].value("duesday_build_info", 1, in.Version)
+	found[0].value("duesday_look_timestamp_seconds", seconds(v.now))
+	found[0].value("duesday_look_duration_seconds", in.Engine.Now().Sub(v.now).Seconds())
 	return found
 }
 

@@ -1,7 +1,6 @@
 package status_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"strings"
@@ -131,9 +130,57 @@ func TestLook(t *testing.T) {
 		state       status.State
 		found       string
 	}{
+		{"due", "yesterday, and nothing ever ran", func(w *world) { w.owed("02"); w.owed("03") }, status.Wrong,
+			"1 due before today; no run has completed yet"},
+		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "none is overdue, and 1 due today"},
+		{"due", "after yesterday's run", func(w *world) { w.owed("02"); w.day(clockTime("02 06:10")) }, status.OK, "none is overdue"},
+		{"due", "after an older run", func(w *world) { w.owed("02"); w.day(clockTime("01 06:10")) }, status.Wrong,
+			"1 due before today; the last completed run began 2026-03-01 06:10 UTC"},
+		{"days", "never, of a new store", func(w *world) { w.now = clockTime("01 00:59") }, status.OK,
+			"no run of payments has completed yet"},
+		{"payments", "refused", func(w *world) {
+			w.day(clockTime("03 06:10"))
+			w.refuse(errors.New("the clock is wrong"))
+		}, status.Wrong, "refused since 2026-03-03 12:00 UTC: the clock is wrong; completed 2026-03-03 06:10 UTC: 3 due, 3 paid"},
+		{"payments", "refused, and never run", func(w *world) { w.refuse(errors.New("the clock is wrong")) }, status.Wrong,
+			"refused since 2026-03-03 12:00 UTC: the clock is wrong; has never run"},
+		{"payments", "taken again", func(w *world) { w.refuse(errors.New("the clock is wrong")); w.refuse(nil) }, status.OK,
+			"has never run"},
+		{"payments", "a day with none paid", func(w *world) { w.declined(12, 0); w.declined(8, 1) }, status.Wrong,
+			"none was paid of 20 tried on 2026-03-03"},
+		{"payments", "a day with few tried", func(w *world) { w.declined(19, 0) }, status.OK, "completed"},
+		{"accounts", "refused, and never read", func(w *world) {
+			w.account("acct_a", w.now, "")
+			w.account("acct_b", time.Time{}, "refused")
+		}, status.Wrong, "1 of 2 not verified: acct_b is never read: refused; 2 connected, 1 never read, 1 failed at the last poll"},
+		{"accounts", "failed once", func(w *world) { w.account("acct_a", w.now.Add(-6*time.Hour), "500") }, status.OK,
+			"1 connected, 0 never read, 1 failed at the last poll"},
+		{"accounts", "failed for long", func(w *world) { w.account("acct_a", w.now.Add(-8*time.Hour), "500") }, status.Wrong,
+			"1 of 1 not verified: acct_a is verified through 2026-03-03 04:00 UTC: 500"},
+		{"accounts", "disconnected", func(w *world) { w.left("acct_a", 23*time.Hour) }, status.Wrong,
+			"0 connected, all verified through 2026-03-03 12:00 UTC; 1 disconnected, such as acct_a"},
+		{"accounts", "disconnected long ago", func(w *world) { w.left("acct_a", 25*time.Hour) }, status.OK, "0 connected"},
+		{"webhooks", "the poller covers", func(w *world) { w.polled(3, 61*time.Minute) }, status.Wrong,
+			"no webhook at /hooks/stripe for 61 min, in which the poller found 3 events"},
+		{"webhooks", "two were lost", func(w *world) { w.polled(2, 61*time.Minute) }, status.OK, "no endpoint has"},
+		{"webhooks", "the poller was first", func(w *world) { w.polled(3, 61*time.Minute); w.signed(true, time.Hour) }, status.OK,
+			"no endpoint has"},
+		{"webhooks", "made before serve began", func(w *world) {
+			w.in.Endpoints = &status.Endpoints{Since: w.now}
+			w.polled(3, 61*time.Minute)
+		}, status.OK, "no endpoint has"},
+		{"mail", "into a folder by default", func(w *world) { w.in.Post, w.in.Unsent = "not sent: in ./m", true }, status.Warning,
+			"nothing is late; not sent: in ./m"},
+		{"mail", "through a server", func(w *world) { w.in.Post = "sent through s" }, status.OK, "nothing is late; sent through s"},
+		{"clock", "before the last run's end", func(w *world) {
+			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.EndedDate,
+				Value: store.S(billing.Stamp(w.now.Add(time.Hour)))}), nil))
+		}, status.Wrong, "it is 2026-03-03 12:00 UTC, and the last run ended at 2026-03-03 13:00 UTC"},
 		{"stripe", "not known", func(*world) {}, status.OK, ""},
-		{"stripe", "right", func(w *world) { w.in.Refused = func(context.Context) bool { return false } }, status.OK, "takes the key"},
-		{"stripe", "refused", func(w *world) { w.in.Refused = func(context.Context) bool { return true } }, status.Wrong, "refuses the key"},
+		{"stripe", "right", func(w *world) { w.answers(false, 0) }, status.OK, "answers, and takes the key"},
+		{"stripe", "refused", func(w *world) { w.answers(true, 0) }, status.Wrong, "refuses the key"},
+		{"stripe", "hangs", func(w *world) { w.answers(false, 14*time.Minute) }, status.OK, "takes the key, and did not answer 14 min ago"},
+		{"stripe", "has hung", func(w *world) { w.answers(false, 15*time.Minute) }, status.Wrong, "has not answered for 15 min"},
 		{"store", "right", func(*world) {}, status.OK, "format 4; duesday v1"},
 		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, status.Unknown, "this cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
@@ -141,9 +188,14 @@ func TestLook(t *testing.T) {
 				Value: store.S("pebble:./other")}), nil))
 		}, status.Wrong, "this store is not the live one: it was moved to pebble:./other"},
 		{"serve", "nobody", func(*world) {}, status.Wrong, "none runs, and both jobs are to run daily at 06:10 and 18:10"},
-		{"serve", "somebody", func(w *world) { w.claim("7@host") }, status.OK, "process 7@host"},
+		{"serve", "somebody", func(w *world) { w.claim("7@host") }, status.Unknown,
+			"process 7@host, and no process has looked yet"},
+		{"serve", "this one", func(w *world) { w.claim("7@host"); w.in.Serving = true }, status.OK, "process 7@host"},
 		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "none runs, and no times are set"},
-		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, status.OK, "not known"},
+		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, status.Wrong,
+			"both jobs are to run daily at 06:10 and 18:10, and no process has looked yet"},
+		{"serve", "without claims or times", func(w *world) { w.set("daily", ""); w.in.Engine.Store = w.store.Store }, status.OK,
+			"not known: processes that share this store do not know of each other; no process has looked yet"},
 		{"days", "finished", func(w *world) { w.day(clockTime("02 18:10")) }, status.OK,
 			"all are finished up to 2026-03-03 06:10 UTC; next run at 2026-03-03 18:10 UTC"},
 		{"days", "in time", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 19:59") }, status.OK,
@@ -155,7 +207,8 @@ func TestLook(t *testing.T) {
 			w.now = clockTime("03 21:00")
 			w.run(billing.Payments, clockTime("03 18:10"), clockTime("03 18:11"), true, nil)
 		}, status.Wrong, "1 not finished, 1 too late"},
-		{"days", "never", func(*world) {}, status.Wrong, "2 not finished, 2 too late"},
+		{"days", "never", func(*world) {}, status.Wrong,
+			"no run of payments has completed yet: 2 not finished, 2 too late"},
 		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, status.Wrong,
 			"1 not finished, 1 too late"},
 		{"payments", "never", func(*world) {}, status.OK, "has never run"},
@@ -166,7 +219,7 @@ func TestLook(t *testing.T) {
 		}, status.Wrong, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due, 1 failed"},
 		{"reminders", "broken off", func(w *world) {
 			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[billing.Outcome]int{"sent": 5})
-		}, status.Wrong, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 sent"},
+		}, status.Wrong, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 written to the outbox"},
 		{"waiting", "customers", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"pending": 2})
 		}, status.OK, "2 pending: the customer or the processor has to act"},
@@ -195,8 +248,9 @@ func TestLook(t *testing.T) {
 		{"accounts", "not verified", func(w *world) {
 			w.account("acct_a", w.now.Add(-time.Hour), "")
 			w.account("acct_b", w.now.Add(-25*time.Hour), "Stripe is away")
-		}, status.Wrong, "1 of 2 not verified for a day; acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away"},
-		{"webhooks", "elsewhere", func(*world) {}, status.OK, "not known"},
+		}, status.Wrong,
+			"1 of 2 not verified: acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away; 2 connected, 0 never read"},
+		{"webhooks", "nothing is followed", func(*world) {}, status.OK, ""},
 		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, status.OK, "no endpoint has"},
 		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, status.Wrong,
 			"no good signature at /hooks/stripe for 2 h"},
@@ -205,7 +259,7 @@ func TestLook(t *testing.T) {
 			w.signed(false, time.Minute)
 			w.signed(true, 0)
 		}, status.OK, "no endpoint has"},
-		{"clock", "not known", func(w *world) { w.ahead(0, false) }, status.OK, "the processor's is not known"},
+		{"clock", "not known", func(w *world) { w.ahead(0, false) }, status.OK, ""},
 		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, status.OK, "agrees with the processor's"},
 		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, status.Wrong, "6 min from the processor's"},
 		{"folder", "ours", func(*world) {}, status.OK, "this user's alone"},
@@ -245,7 +299,7 @@ func TestLook_Unreadable(t *testing.T) {
 // and is not asked again before it has. The other parts are looked at.
 func TestLook_Hangs(t *testing.T) {
 	w := newWorld(t)
-	w.claim("another serve")
+	w.in.Serving = true
 	w.day(w.now.Add(-time.Hour))
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := 0, make(chan struct{})

@@ -2,7 +2,9 @@ package status
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +21,13 @@ type Watch struct {
 	Log   *slog.Logger
 	// Tell is called after each look with the checks that have turned wrong and still are, and with
 	// whether all have turned right. nil: nobody is told.
-	Tell func(ctx context.Context, wrong []Check, well bool) error
+	Tell func(ctx context.Context, wrong []Check, well bool) (Letter, error)
+	// Command is called with each letter of Tell. If Tell fails, it is called with the checks of which it was not
+	// told for a day. nil: nothing is.
+	Command func(ctx context.Context, told Letter) error
+
+	seen, kept string    // the states of the last look, and of the last one that was stored
+	keptAt     time.Time // when that was; zero: none was yet
 
 	mu   sync.Mutex
 	last []Check // guarded by mu
@@ -28,6 +36,7 @@ type Watch struct {
 	well     int                  // looks in a row at which none was
 	told     map[string]time.Time // when a check was logged; since it has been wrong
 	untold   string               // the last error of Tell, logged
+	ran      map[string]time.Time // when Command was told of a check
 	lost     <-chan struct{}      // closed when the claim is
 	unclaims func()
 }
@@ -44,8 +53,13 @@ func (w *Watch) Last() []Check {
 
 // Run looks until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	w.runs, w.told = map[string]int{}, map[string]time.Time{}
+	w.runs, w.told, w.ran = map[string]int{}, map[string]time.Time{}, map[string]time.Time{}
 	defer func() {
+		if !w.keptAt.IsZero() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partLimit)
+			defer cancel()
+			_ = w.In.keepLook(ctx, w.By, w.last, true) // else others see that it grows old
+		}
 		if w.unclaims != nil {
 			w.unclaims()
 		}
@@ -101,16 +115,60 @@ func (w *Watch) look(ctx context.Context) {
 	if w.well++; len(Alarms(checks)) > 0 {
 		w.well = 0
 	}
-	if w.Tell == nil {
-		return
+	err := w.keep(ctx, checks)
+	if w.Tell != nil {
+		told, failed := w.Tell(ctx, wrong, w.well > 1)
+		err = errors.Join(err, failed)
+		w.command(ctx, told, failed, wrong)
 	}
-	err := w.Tell(ctx, wrong, w.well > 1)
 	if err == nil {
 		w.untold = ""
 	} else if ctx.Err() == nil && w.untold != err.Error() {
 		w.untold = err.Error()
 		w.Log.Error("the operator cannot be told of what is wrong", "error", err)
 	}
+}
+
+// command runs Command with what was told, or could not be.
+func (w *Watch) command(ctx context.Context, told Letter, failed error, wrong []Check) {
+	now := w.In.Engine.Now()
+	if failed != nil {
+		wrong = slices.DeleteFunc(wrong, func(c Check) bool { return now.Sub(w.ran[c.Name]) < again })
+		if told = letter("", wrong); len(wrong) == 0 {
+			return
+		}
+	}
+	if w.Command == nil || told.Subject == "" {
+		return
+	}
+	for _, name := range told.Checks {
+		w.ran[name] = now
+	}
+	if err := w.Command(ctx, told); err != nil {
+		w.Log.Error("the command for alarms failed", "subject", told.Subject, "error", err)
+	}
+}
+
+// keep stores the look if two in a row have found new states, or the stored one is ten minutes old. Of the
+// processes that know of each other, the one with the claim does.
+func (w *Watch) keep(ctx context.Context, checks []Check) error {
+	was, now := w.seen, w.In.Engine.Now()
+	w.seen = ""
+	for _, c := range checks {
+		w.seen += c.Name + " " + string(c.State) + "\n"
+	}
+	if _, claims := w.In.Engine.Store.(store.Claimer); claims && w.unclaims == nil ||
+		now.Sub(w.keptAt).Abs() < keepEvery && (w.seen == w.kept || w.seen != was) {
+		return nil
+	}
+	err := w.In.keepLook(ctx, w.By, checks, false)
+	if err == nil && w.keptAt.IsZero() {
+		err = w.In.forgetLooks(ctx)
+	}
+	if err == nil {
+		w.kept, w.keptAt = w.seen, now
+	}
+	return err
 }
 
 // note logs a check that has turned.

@@ -17,15 +17,18 @@ import (
 // again; a check that is wrong for one look is not logged.
 func TestWatch_Log(t *testing.T) {
 	w := newWorld(t)
-	w.claim("another serve")
+	w.in.Serving = true
 	w.day(w.now.Add(-time.Hour))
 	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		asked, ticks := 0, make(chan time.Time)
 		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return ticks },
-			Log:  slog.New(slog.NewTextHandler(&log, nil)),
-			Tell: func(context.Context, []status.Check, bool) error { asked++; return errors.New("no mail") }}
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Tell: func(context.Context, []status.Check, bool) (status.Letter, error) {
+				asked++
+				return status.Letter{}, errors.New("no mail")
+			}}
 		go func() { _ = watch.Run(ctx) }()
 		looks := func(n int, want ...string) {
 			t.Helper()
@@ -77,7 +80,7 @@ func TestWatch_Claim(t *testing.T) {
 		w.t = t
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		watch := &status.Watch{In: w.in, By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
+		watch := &status.Watch{In: w.serving(), By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
 			Log: slog.New(slog.DiscardHandler)}
 		go func() { _ = watch.Run(ctx) }()
 		for _, want := range []string{"process another serve", "process this one", "none runs"} {

@@ -151,7 +151,7 @@ func (s *Service) file(ctx context.Context, e *Event, d decision) (Verdict, erro
 	if len(d.writes) > 0 {
 		s.nudge()
 	}
-	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason}, nil
+	return Verdict{Event: e.ID, Status: d.status, Reason: d.reason, Created: e.Created}, nil
 }
 
 // A foreign payment is the merchant's own: of a registered account, and of no purchase here. Stripe

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -29,6 +30,7 @@ type Verdict struct {
 	Status    EventStatus `json:"status"`
 	Reason    string      `json:"reason,omitempty"`
 	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is the stored one
+	Created   time.Time   `json:"-"`                   // when Stripe made it; zero of a duplicate
 }
 
 // Ingest stores an event whose signature has been verified. If it returns nil, the event is

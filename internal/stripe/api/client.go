@@ -92,6 +92,15 @@ func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sen
 // KeyRefused reports whether Stripe refused the key at the last answer: it is revoked, or expired.
 func (c *Client) KeyRefused() bool { return c.sender.refused.Load() }
 
+// Silent returns since when Stripe has not answered a request, or only with errors of its own; zero: it has
+// answered the last one.
+func (c *Client) Silent() (since time.Time) {
+	if ms := c.sender.silent.Load(); ms != 0 {
+		since = time.UnixMilli(ms)
+	}
+	return since
+}
+
 // fill sets the defaults and refuses invalid options.
 func (o *Options) fill() error {
 	if o.Now == nil {

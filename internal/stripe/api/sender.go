@@ -31,9 +31,10 @@ type sender struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	clock        clock.Peer  // Stripe's
-	disconnected sync.Map    // the time.Time of the refusal, by connected account
-	refused      atomic.Bool // by the last answer: the key itself
+	clock        clock.Peer   // Stripe's
+	disconnected sync.Map     // the time.Time of the refusal, by connected account
+	refused      atomic.Bool  // by the last answer: the key itself
+	silent       atomic.Int64 // since when no request has been answered, in Unix milliseconds; 0: the last one was
 }
 
 func (s *sender) Call(method, path, key string, params sdk.ParamsContainer, v sdk.LastResponseSetter) error {
@@ -75,6 +76,11 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		err = do()
 		p.Context = ctx
 		s.clock.Note(x.header, begun, s.now())
+		if x.status != 0 && x.status < http.StatusInternalServerError {
+			s.silent.Store(0)
+		} else {
+			s.silent.CompareAndSwap(0, begun.UnixMilli())
+		}
 		c.tries++
 		if err == nil && x.status/100 == 2 {
 			s.refused.Store(false)

@@ -1,0 +1,143 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// rows returns the stored looks.
+func (w *world) rows() (list []string) {
+	w.t.Helper()
+	for it, err := range w.store.Query(w.t.Context(), store.Query{Table: w.engine.Table, Partition: "ALARMS", Prefix: "LOOK#"}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		list = append(list, it.Str(schema.SK)+" "+it.Str(schema.SeenDate))
+	}
+	return list
+}
+
+// TestWatch_Keeps: a process that serves stores its looks: the first, each that two looks in a row found to be
+// another, and else one in ten minutes. Others tell by it what they cannot see, while it is fresh, its process
+// holds the claim and has not stopped; then the part is unknown, and never ok.
+func TestWatch_Keeps(t *testing.T) {
+	w := newWorld(t)
+	w.day(w.now.Add(-time.Hour))
+	w.account("acct_a", w.now, "")
+	w.answers(false, 0)
+	serving := w.serving()
+	w.in.Stripe = nil
+	serving.Stripe = func(context.Context) (bool, time.Time) { return false, time.Time{} }
+	synctest.Test(t, func(t *testing.T) {
+		w.t = t
+		ctx, stop := context.WithCancel(t.Context())
+		ticks := make(chan time.Time)
+		watch := &status.Watch{In: serving, By: "7@host", After: func() <-chan time.Time { return ticks },
+			Log: slog.New(slog.DiscardHandler)}
+		go func() { _ = watch.Run(ctx) }()
+		looks := func(n int) {
+			for range n {
+				synctest.Wait()
+				w.now = w.now.Add(time.Minute)
+				ticks <- time.Time{}
+			}
+			synctest.Wait()
+		}
+		tells := func(name string, state status.State, found string) {
+			t.Helper()
+			if c := w.check(name); c.State != state || !strings.HasPrefix(c.Text, found) {
+				t.Errorf("%s is %s: %q, want %s: %q", name, c.State, c.Text, state, found)
+			}
+		}
+		looks(0)
+		first := w.rows()
+		tells("serve", status.OK, "process 7@host, which looked 0 s ago")
+		tells("stripe", status.OK, "answers, and takes the key (process 7@host, 0 s ago)")
+		looks(9)
+		if got := w.rows(); !slices.Equal(got, first) {
+			t.Errorf("stored %q after %q", got, first)
+		}
+		looks(1)
+		if got := w.rows(); slices.Equal(got, first) || len(got) != 1 {
+			t.Errorf("stored %q after %q", got, first)
+		}
+		serving.Stripe = func(context.Context) (bool, time.Time) { return true, time.Time{} }
+		looks(1)
+		tells("stripe", status.OK, "answers")
+		looks(1)
+		tells("stripe", status.Wrong, "refuses the key (process 7@host, 0 s ago)")
+		w.now = w.now.Add(26 * time.Minute)
+		tells("serve", status.Unknown, "process 7@host, and nothing has looked since 2026-03-03 12:12 UTC")
+		tells("stripe", status.Unknown, "only a process that serves knows; nothing has looked since 2026-03-03 12:12 UTC")
+		looks(1)
+		stop()
+		synctest.Wait()
+		tells("serve", status.Wrong, "none runs, and both jobs are to run daily at 06:10 and 18:10; nothing has looked since")
+		tells("stripe", status.Unknown, "only a process that serves knows")
+		w.claim("8@host")
+		tells("serve", status.Unknown, "process 8@host, and nothing has looked since")
+	})
+}
+
+// TestWatch_Command: the command is run with each letter to the operator, also without an operator; and where
+// the store cannot take the letter, once a day for each check.
+func TestWatch_Command(t *testing.T) {
+	w := newWorld(t)
+	w.day(w.now.Add(-time.Hour))
+	serving := w.serving()
+	serving.Commands = true
+	var told []string
+	full := false
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ticks := make(chan time.Time)
+		watch := &status.Watch{In: serving, By: "7@host", After: func() <-chan time.Time { return ticks },
+			Log: slog.New(slog.DiscardHandler), Command: func(_ context.Context, l status.Letter) error {
+				told = append(told, l.Subject)
+				return errors.New("it failed")
+			}, Tell: func(ctx context.Context, wrong []status.Check, well bool) (status.Letter, error) {
+				if full {
+					return status.Letter{}, errors.New("no room")
+				}
+				return serving.Mail(ctx, wrong, well)
+			}}
+		go func() { _ = watch.Run(ctx) }()
+		looks := func(n int, want ...string) {
+			t.Helper()
+			for range n {
+				synctest.Wait()
+				ticks <- time.Time{}
+			}
+			synctest.Wait()
+			if !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			told = nil
+		}
+		disk := func(free uint64) { serving.Disk = func(string) (uint64, uint64, error) { return free, 1 << 40, nil } }
+		disk(0)
+		looks(4, "Duesday: wrong: disk")
+		disk(1 << 40)
+		looks(4, "Duesday: all is well again")
+		w.now = w.now.Add(25 * time.Hour)
+		w.day(w.now.Add(-time.Hour))
+		full = true
+		disk(0)
+		looks(4, "Duesday: wrong: disk")
+		w.now = w.now.Add(25 * time.Hour)
+		w.day(w.now.Add(-time.Hour))
+		looks(4, "Duesday: wrong: disk")
+		stop()
+		synctest.Wait()
+	})
+}
