@@ -84,9 +84,6 @@ func TestChargePeriod_Failed(t *testing.T) {
 func TestChargePeriod_PastDue(t *testing.T) {
 	for day, want := range map[string]billing.Status{"2024-02-29": billing.Active, "2024-03-01": billing.PastDue} {
 		w, n := failed(t)
-		p := w.start()
-		_, err := p.Attach(context.Background(), n.Account, billing.Attachment{Method: "pm_card_visa"})
-		mustNot(t, err)
 		w.byTool(n, "PaymentDetails", w.rawOf(w.create(one("2024-05-31", func(x *billing.NewSubscription) {
 			x.ID, x.Email = "s2", ""
 		}))).Get("PaymentDetails"))
