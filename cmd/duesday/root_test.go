@@ -49,7 +49,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"account update 1", "nothing to change"},
 		{"account update 1 --time-zone Mars", "--time-zone"},
 		{"account update 1 --time-zone=", "--time-zone"},
-		{"outbox", "which one? list, replay, send"},
+		{"outbox", "which one? drop, list, release, replay, send"},
 		{"outbox replay", "ID is missing"},
 		{"verify --receipt-months -1", "--receipt-months \"-1\": want 0"},
 		{"verify --retry-days 3,1", "--retry-days \"3,1\": want at most 8 ascending days"},
