@@ -141,3 +141,38 @@ func TestWatch_Command(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestLook_OfOthers: the look of a process that has stopped says nothing about now, and nor does that of a process
+// which was killed, as soon as another one holds the claim.
+func TestLook_OfOthers(t *testing.T) {
+	w := newWorld(t)
+	claims := w.store
+	w.in.Engine.Store = claims.Store // as on DynamoDB: nobody knows who serves
+	synctest.Test(t, func(t *testing.T) {
+		w.t = t
+		serve := func(by string) (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			watch := &status.Watch{In: w.serving(), By: by, After: func() <-chan time.Time { return time.After(time.Hour) },
+				Log: slog.New(slog.DiscardHandler)}
+			go func() { _ = watch.Run(ctx) }()
+			synctest.Wait()
+			return func() { cancel(); synctest.Wait() }
+		}
+		tells := func(found string) {
+			t.Helper()
+			if c := w.check("serve"); !strings.HasPrefix(c.Text, found) {
+				t.Errorf("%+v, want %s", c, found)
+			}
+		}
+		first, second := serve("7@host"), serve("8@other")
+		tells("process ")
+		first()
+		tells("process 8@other, which looked 0 s ago")
+		w.in.Engine.Store = claims
+		w.claim("9@host")
+		tells("process 9@host, and nothing has looked since 2026-03-03 12:00 UTC")
+		w.in.Engine.Store = claims.Store
+		second()
+		tells("both jobs are to run daily at 06:10 and 18:10, and nothing has looked since 2026-03-03 12:00 UTC")
+	})
+}

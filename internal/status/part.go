@@ -102,7 +102,7 @@ func (v *view) accounts(ctx context.Context, c *Check) error {
 	c.value("duesday_accounts_disconnected", float64(gone))
 	c.value("duesday_accounts_verified_timestamp_seconds", seconds(oldest))
 	c.say("%d connected, all verified through %s", connected, at(oldest))
-	if never+failed > 0 {
+	if never+failed > 0 || connected == 0 {
 		c.say("%d connected, %d never read, %d failed at the last poll", connected, never, failed)
 	}
 	if gone > 0 {

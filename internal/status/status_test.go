@@ -148,6 +148,7 @@ func TestLook(t *testing.T) {
 			"has never run"},
 		{"payments", "a day with none paid", func(w *world) { w.declined(12, 0); w.declined(8, 1) }, status.Wrong,
 			"none was paid of 20 tried on 2026-03-03"},
+		{"payments", "a day with some paid", func(w *world) { w.declined(30, 0); w.day(clockTime("03 07:10")) }, status.OK, "completed"},
 		{"payments", "a day with few tried", func(w *world) { w.declined(19, 0) }, status.OK, "completed"},
 		{"accounts", "refused, and never read", func(w *world) {
 			w.account("acct_a", w.now, "")
@@ -158,7 +159,7 @@ func TestLook(t *testing.T) {
 		{"accounts", "failed for long", func(w *world) { w.account("acct_a", w.now.Add(-8*time.Hour), "500") }, status.Wrong,
 			"1 of 1 not verified: acct_a is verified through 2026-03-03 04:00 UTC: 500"},
 		{"accounts", "disconnected", func(w *world) { w.left("acct_a", 23*time.Hour) }, status.Wrong,
-			"0 connected, all verified through 2026-03-03 12:00 UTC; 1 disconnected, such as acct_a"},
+			"0 connected, 0 never read, 0 failed at the last poll; 1 disconnected, such as acct_a"},
 		{"accounts", "disconnected long ago", func(w *world) { w.left("acct_a", 25*time.Hour) }, status.OK, "0 connected"},
 		{"webhooks", "the poller covers", func(w *world) { w.polled(3, 61*time.Minute) }, status.Wrong,
 			"no webhook at /hooks/stripe for 61 min, in which the poller found 3 events"},
