@@ -117,7 +117,9 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 			return nil, err
 		}
 	}
-	s.store, err = p.openStore(ctx, place, s.tables, n)
+	opens := n
+	opens.create = n.create && (p.lasting || !place.Shared()) // a mistyped table must not be a new store
+	s.store, err = p.openStore(ctx, place, s.tables, opens)
 	s.now = p.now
 	switch {
 	case errors.Is(err, store.ErrMissing):

@@ -21,9 +21,11 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -32,6 +34,13 @@ const (
 	serveHooks     = "127.0.0.1:8080"
 	serveAPI       = "127.0.0.1:8081"
 	serveGCPercent = 400 // a fifth of the CPU of a webhook less than at 150
+)
+
+// How often an idle serve looks at a store that is paid for by the request.
+const (
+	sharedDay    = 2 * time.Minute // at the daily times and their records
+	sharedWatch  = 5 * time.Minute
+	sharedQueues = 30 * time.Minute // the watch, at a queue that was well; a drain logs what goes wrong
 )
 
 // The bounds of --poll-every: Stripe lists an event for 30 days.
@@ -205,6 +214,10 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
+	if tells, ok := s.store.(store.Noticer); ok && s.shared {
+		options.Puts = tells.Puts(s.tables.Outbox.Name)
+		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.outbox(nil).On(q).AnyDue(ctx) }
+	}
 	if !o.follows(&p.cfg, t) {
 		return p.runServer(ctx, s, o, followed{}, options)
 	}

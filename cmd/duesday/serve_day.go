@@ -101,6 +101,9 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 func (p *program) day(s *session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
 	jobs := &dailyJobs{p: p, s: s, in: in}
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.log}
+	if s.shared {
+		options.Every = sharedDay
+	}
 	if o.beat != nil {
 		options.Finished = func(ctx context.Context) error {
 			if err := o.beat(ctx); err != nil {

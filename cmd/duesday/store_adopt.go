@@ -129,16 +129,23 @@ type foundKind struct {
 	adoption.Findings
 }
 
-// found returns the kinds of findings of which there are some.
+// shownFindings is how many findings of a kind people get; --json has all.
+const shownFindings = 20
+
+// found returns the kinds of findings of which there are some, in order of their keys.
 func found(r *adoption.Report) []foundKind {
-	return slices.DeleteFunc([]foundKind{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod},
+	all := slices.DeleteFunc([]foundKind{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod},
 		{"in no index", r.NotIndexed}, {"two of one id", r.Duplicates}, {"different addresses", r.Addresses},
 		{"account not in the table", r.Unknown}}, func(f foundKind) bool { return f.Count == 0 })
+	for _, f := range all {
+		slices.SortStableFunc(f.All, func(a, b adoption.Finding) int { return strings.Compare(a.Item, b.Item) })
+	}
+	return all
 }
 
 func viewAdoption(table string, r *adoption.Report) object {
 	findings := views(found(r), func(f foundKind) object {
-		return object{"kind", f.kind, "count", f.Count, "first", views(f.First,
+		return object{"kind", f.kind, "count", f.Count, "first", views(f.All,
 			func(x adoption.Finding) object { return object{"item", x.Item, "reason", x.Reason} })}
 	})
 	return object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
@@ -166,11 +173,11 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 		p.say("")
 		t := p.table("FOUND", "ITEM", "REASON")
 		for _, f := range all {
-			for _, x := range f.First {
+			for _, x := range f.All[:min(f.Count, shownFindings)] {
 				t.row(f.kind, x.Item, x.Reason)
 			}
-			if more := f.Count - len(f.First); more > 0 {
-				t.row(f.kind, fmt.Sprintf("and %d more", more), "")
+			if more := f.Count - shownFindings; more > 0 {
+				t.row(f.kind, fmt.Sprintf("and %d more: --json has all", more), "")
 			}
 		}
 		t.flush()

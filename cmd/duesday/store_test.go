@@ -28,6 +28,16 @@ func TestStore_OnDynamoDB(t *testing.T) {
 	o := c.object(exitFailed, "store", "describe", "--store", at)
 	equal(t, "nothing there", []any{o["ok"], o["meta"], len(o["differences"].([]any))}, []any{false, nil, len(all)})
 
+	// A mistyped name is no new store.
+	for _, line := range [][]string{{"import", c.file("typo.csv", movingBook)},
+		{"account", "create", "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", "--email", "a@example.com"}, {"charging", "off", "--reason", "x"}} {
+		r := c.run(append(line, "--store", at)...)
+		equal(t, line[0], r.code, exitFailed)
+		contains(t, r.errors, "there is no store at dynamodb:", "duesday store create makes a new one")
+		if found, err := dynamotable.Look(t.Context(), dynamotest.Client(t), all[:1]); err != nil || !found[0].Missing {
+			t.Fatalf("%s has made tables: %v", line[0], err)
+		}
+	}
 	out := c.must("store", "create", "--store", at, "--shards", "4")
 	contains(t, out, prefix+"recurring-payments: creating\n", prefix+"recurring-payments: TTL on, attribute TTL\n",
 		prefix+"outbox: active\n", "made dynamodb:", "shards per date", "4")

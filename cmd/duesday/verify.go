@@ -174,9 +174,13 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	if s.post.server == nil {
 		in.Post, in.Unsent = "mail is not sent: it is written to "+s.post.folder, !s.post.named
 	}
+	every := time.Minute
+	if s.shared {
+		every, in.Keep = sharedWatch, sharedQueues
+	}
 	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
 		// A test clock may be fast.
-		After: func() <-chan time.Time { return time.After(max(100*time.Millisecond, c.Real(time.Minute))) }}
+		After: func() <-chan time.Time { return time.After(max(100*time.Millisecond, c.Real(every))) }}
 }
 
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {

@@ -8,6 +8,7 @@
 package day
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type Options struct {
 	Jobs  Jobs
 	Clock *clock.Clock
 	Log   *slog.Logger
+	Every time.Duration // from one look at the settings and the records to the next; 0: 30 seconds
 	// Finished tells a monitor of a finished day, and the last run's record of that; nil: nobody.
 	Finished func(context.Context) error
 }
@@ -84,6 +86,7 @@ type job struct {
 
 // New returns a day that does nothing yet.
 func New(o Options) *Day {
+	o.Every = cmp.Or(o.Every, lookEvery)
 	return &Day{o: o, jobs: [2]*job{{kind: billing.Reminders}, {kind: billing.Payments}}}
 }
 
@@ -105,14 +108,14 @@ func (d *Day) turn(ctx context.Context) time.Duration {
 	var err error
 	if d.times, err = d.o.Jobs.Times(ctx); err != nil {
 		d.problem(ctx, &d.said, "the times of the daily jobs cannot be read: no job runs until they can", err)
-		return lookEvery
+		return d.o.Every
 	}
 	d.said = ""
 	if d.times.None() {
-		return lookEvery
+		return d.o.Every
 	}
 	first, second := d.do(ctx, d.jobs[0]), d.do(ctx, d.jobs[1])
-	return min(first, second, d.finished(ctx), lookEvery)
+	return min(first, second, d.finished(ctx), d.o.Every)
 }
 
 // do runs the job if it is due, and returns how long to wait.
@@ -121,7 +124,7 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 	var err error
 	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err != nil {
 		d.problem(ctx, &j.said, "the records of "+string(j.kind)+" cannot be read", err)
-		return lookEvery
+		return d.o.Every
 	}
 	next := d.times.Next(now)
 	if !j.last.Started.IsZero() && d.times.Next(j.last.Started).After(now) {
@@ -135,7 +138,7 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 		if on, reason, err := d.o.Jobs.Charging(ctx); err == nil && !on {
 			off := fmt.Errorf("charging is off: %s", reason)
 			d.problem(ctx, &j.said, "payments wait until duesday charging on", off)
-			return lookEvery
+			return d.o.Every
 		}
 	}
 	err = d.run(ctx, j)
@@ -198,7 +201,7 @@ func (d *Day) finished(ctx context.Context) time.Duration {
 	reminders, payments := d.jobs[0].last, d.jobs[1].last
 	if d.o.Finished == nil || !payments.Told.IsZero() || !last.After(d.given) || !d.times.LastOfDay(last) ||
 		reminders.Started.Before(last) || payments.Started.Before(last) {
-		return lookEvery
+		return d.o.Every
 	}
 	if d.tell.After(now) {
 		return d.tell.Sub(now)
@@ -209,7 +212,7 @@ func (d *Day) finished(ctx context.Context) time.Duration {
 	err := d.o.Finished(ctx)
 	if err == nil || ctx.Err() != nil {
 		d.tries, d.tell = 0, time.Time{}
-		return lookEvery
+		return d.o.Every
 	}
 	d.tries, d.tell = d.tries+1, now.Add(toldEvery)
 	d.o.Log.Error("the heartbeat of a finished day failed", "error", err, "attempt", d.tries, "attempts", maxTold)

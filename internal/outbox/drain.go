@@ -51,6 +51,17 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	}
 }
 
+// AnyDue reports whether an effect is due. It may miss those of the last seconds: of an empty queue, it
+// costs half of what a drain does on DynamoDB.
+func (o *Outbox) AnyDue(ctx context.Context) (bool, error) {
+	for n, last := 0, lastDue(o.now()); n < shards; n++ {
+		for _, err := range o.rows(ctx, store.Query{Partition: o.queue.shard(n), To: last, Limit: 1, Eventual: true}) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // errLost: another process may drain the queue now.
 var errLost = errors.New("the claim of the queue is lost")
 

@@ -41,6 +41,11 @@ type Options struct {
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
 
+	// Of a store that other machines share and whose reads are paid for: a drain that finds nothing looks ever more
+	// rarely, down to every two minutes. nil: each looks every three seconds.
+	Due  func(context.Context, outbox.Queue) (bool, error) // whether a row is due; it may miss those of the last seconds
+	Puts <-chan struct{}                                   // holds one when this process has put a row into any queue
+
 	PollEvery  time.Duration // 0: it does not poll
 	PollSecret secret.Text   // of pollers elsewhere; none: there are none, and Events and StripeNow are not needed
 	Events     Events
@@ -136,16 +141,21 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	defer finish()
 	stop := make(chan struct{})
 	var running sync.WaitGroup
+	var put []chan<- struct{}
 	if t := s.o.Service; t != nil {
-		events := s.drain("events", "duesday event list --waiting", t.DrainInbox)
-		actions := s.drain("jobs", "duesday job list", t.Deliver)
+		events := s.drain("events", "duesday event list --waiting", outbox.Inbox, t.DrainInbox)
+		actions := s.drain("jobs", "duesday job list", outbox.Actions, t.Deliver)
+		put = append(put, events.put, actions.put)
 		running.Go(func() { wakeAll(stop, t.Wake(), events.wake, actions.wake) })
 		running.Go(func() { events.repeat(draining, stop) })
 		running.Go(func() { actions.repeat(draining, stop) })
 	}
 	if s.o.Mail != nil {
-		running.Go(func() { s.drain("mails", "duesday outbox list", s.o.Mail).repeat(ctx, ctx.Done()) })
+		mails := s.drain("mails", "duesday outbox list", outbox.Mail, s.o.Mail)
+		put = append(put, mails.put)
+		running.Go(func() { mails.repeat(ctx, ctx.Done()) })
 	}
+	running.Go(func() { wakeAll(stop, s.o.Puts, put...) })
 	var daily error
 	if s.o.Day != nil {
 		running.Go(func() { daily = s.o.Day.Run(ctx) })
@@ -195,8 +205,9 @@ func LocalBase(at net.Addr) (string, error) {
 }
 
 const (
-	drainEvery = 3 * time.Second              // for rows now due, and rows of other processes
-	drainGrace = commandLimit + 5*time.Second // for a drain under way once the server is to stop
+	drainEvery  = 3 * time.Second              // for rows now due, and rows of other processes
+	drainRarely = 115 * time.Second            // where Due tells: a row of another process is found within two minutes
+	drainGrace  = commandLimit + 5*time.Second // for a drain under way once the server is to stop
 )
 
 // A drain empties one queue of the outbox again and again.
@@ -204,21 +215,35 @@ type drain struct {
 	name  string // in log messages
 	see   string // the command that lists the queue
 	run   func(context.Context) (outbox.Report, error)
-	wake  chan struct{}
+	due   func(context.Context) (bool, error) // nil: not known
+	wake  chan struct{}                       // at once
+	put   chan struct{}                       // within drainEvery: commits may be many
 	clock *clock.Clock
 	log   *slog.Logger
 }
 
-func (s *Server) drain(name, see string, run func(context.Context) (outbox.Report, error)) *drain {
-	return &drain{name, see, run, make(chan struct{}, 1), s.o.Clock, s.o.Log}
+func (s *Server) drain(name, see string, q outbox.Queue, run func(context.Context) (outbox.Report, error)) *drain {
+	d := &drain{name: name, see: see, run: run, wake: make(chan struct{}, 1), put: make(chan struct{}, 1),
+		clock: s.o.Clock, log: s.o.Log}
+	if s.o.Due != nil {
+		d.due = func(ctx context.Context) (bool, error) { return s.o.Due(ctx, q) }
+	}
+	return d
 }
 
-// repeat runs the drain at once, when it is woken, and every few seconds, until stop. A run
-// under way at stop is finished unless ctx ends.
+// repeat runs the drain at once, when it is woken, and every few seconds, until stop. Where due tells, the
+// waits double while it finds nothing. A run under way at stop is finished unless ctx ends.
 func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 	said := "" // the last error, which is logged once for as long as it stays the same
-	for {
-		r, err := d.run(ctx)
+	for idle, pause := false, drainEvery/2; ; {
+		var r outbox.Report
+		due, err := true, error(nil)
+		if idle {
+			due, err = d.due(ctx)
+		}
+		if due && err == nil {
+			r, err = d.run(ctx)
+		}
 		was := said
 		if said = ""; err != nil {
 			said = err.Error()
@@ -230,13 +255,37 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 			d.log.Warn("some "+d.name+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead,
 				"see", d.see)
 		}
+		if d.due == nil || err != nil || r != (outbox.Report{}) {
+			pause = drainEvery / 2
+		}
+		pause = min(2*pause, drainRarely)
+		if idle = d.wait(stop, pause) && d.due != nil; !idle {
+			pause = drainEvery / 2
+		}
 		select {
 		case <-stop:
 			return
-		case <-d.wake:
-		case <-d.clock.After(drainEvery):
+		default:
 		}
 	}
+}
+
+// wait waits for the next run, or for stop. It reports whether nothing has called for that run.
+func (d *drain) wait(stop <-chan struct{}, pause time.Duration) (tick bool) {
+	soon := d.clock.After(drainEvery)
+	select {
+	case <-stop:
+	case <-d.wake:
+	case <-d.clock.After(pause):
+		return true
+	case <-d.put:
+		select {
+		case <-stop:
+		case <-d.wake:
+		case <-soon:
+		}
+	}
+	return false
 }
 
 // wakeAll passes each wake on to the drains that have not been woken yet, until stop.

@@ -62,6 +62,26 @@ func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Ch
 	}
 }
 
+type keptCheck struct {
+	Check
+	at time.Time
+}
+
+// keep is the look, or what it has found within Keep if that was well.
+func (v *view) keep(look func(context.Context, *Check) error) func(context.Context, *Check) error {
+	return func(ctx context.Context, c *Check) error {
+		if last, ok := v.kept.Load(c.Name); ok && v.now.Sub(last.(keptCheck).at).Abs() < v.Keep {
+			*c = last.(keptCheck).Check
+			return nil
+		}
+		err := look(ctx, c)
+		if v.kept.Delete(c.Name); err == nil && c.State == OK {
+			v.kept.Store(c.Name, keptCheck{*c, v.now})
+		}
+		return err
+	}
+}
+
 // accounts is left out where nothing that Stripe runs is followed.
 func (v *view) accounts(ctx context.Context, c *Check) error {
 	if _, _, err := tracking.Pinned(ctx, v.Engine.Store, v.Engine.Tables); errors.Is(err, store.ErrNotFound) ||

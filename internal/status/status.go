@@ -72,6 +72,9 @@ type Installation struct {
 	Post     string // how mail leaves this process; "": not known
 	Unsent   bool   // mail is written to a folder by default, and not sent
 
+	Keep time.Duration // for so long a queue that was well is not looked at again: it has 17 partitions
+
+	kept    sync.Map // Check by name, of queues
 	hanging sync.Map // the parts whose looks have not ended
 	left    overdue
 }
@@ -104,9 +107,9 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		{"store", false, v.store}, {"serve", false, v.serve}, {"days", false, v.days}, {"due", false, v.due},
 		{"reminders", true, v.lastRun(billing.Reminders)}, {"payments", true, v.lastRun(billing.Payments)},
 		{"waiting", false, v.waiting}, {"charging", false, v.charging},
-		{"mail", true, v.queue(outbox.Mail, "mail", "outbox list")},
-		{"jobs", false, v.queue(outbox.Actions, "jobs", "job list")},
-		{"events", false, v.queue(outbox.Inbox, "events", "event list --waiting")},
+		{"mail", true, v.keep(v.queue(outbox.Mail, "mail", "outbox list"))},
+		{"jobs", false, v.keep(v.queue(outbox.Actions, "jobs", "job list"))},
+		{"events", false, v.keep(v.queue(outbox.Inbox, "events", "event list --waiting"))},
 		{"accounts", false, v.accounts}, {"webhooks", true, v.webhooks}, {"stripe", true, v.stripe}, {"clock", true, v.clock},
 		{"folder", false, v.folder}, {"disk", false, v.disk},
 	}

@@ -39,6 +39,7 @@ type Query struct {
 	Reverse   bool   // descending sort order
 	Limit     int    // at most so many items; 0 for all
 	After     Cursor // resume after the item that gave this cursor, in a query of the same partition
+	Eventual  bool   // may miss commits of the last seconds, where that is cheaper: to look whether there is anything
 }
 
 // A Scan reads a whole table, unordered, in segments read in parallel, for operators' commands.
@@ -119,6 +120,13 @@ func Paged(ctx context.Context, open func() (Pages, error)) iter.Seq2[Item, erro
 			}
 		}
 	}
+}
+
+// A Noticer is a store that tells of what its own process commits. One that others commit to should be one.
+type Noticer interface {
+	// Puts returns the table's channel, the same at each call. It holds one element when a commit has, or
+	// may have, put an item into the table.
+	Puts(table string) <-chan struct{}
 }
 
 // A Claimer is a store whose processes can claim names. Only a store shared by the processes of one

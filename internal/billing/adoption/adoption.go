@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -59,24 +57,18 @@ func (r *Report) NeedsPerson() bool {
 	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
 }
 
-// Findings counts the findings of one kind, and has the first of them in order of their keys.
+// Findings has the findings of one kind, in no order.
 type Findings struct {
 	Count int
-	First []Finding
+	All   []Finding
 }
 
 // A Finding is an item by its key, or an account by its id, and its problem, without any value.
 type Finding struct{ Item, Reason string }
 
-const mostFindings = 20
-
 func (f *Findings) add(item, format string, args ...any) {
 	f.Count++
-	x := Finding{secret.MaskCards(item), secret.MaskCards(fmt.Sprintf(format, args...))}
-	i, _ := slices.BinarySearchFunc(f.First, x, func(a, b Finding) int { return strings.Compare(a.Item, b.Item) })
-	if f.First = slices.Insert(f.First, i, x); len(f.First) > mostFindings {
-		f.First = f.First[:mostFindings]
-	}
+	f.All = append(f.All, Finding{secret.MaskCards(item), secret.MaskCards(fmt.Sprintf(format, args...))})
 }
 
 // Adopt prepares a table filled by other tools from the published model for both jobs. It scans the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
@@ -53,7 +54,14 @@ func (a action) judge(err error, sent bool) (verdict, error) {
 	if r, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		status = r.HTTPStatusCode()
 	}
+	api, unread := errors.AsType[smithy.APIError](err)
+	if unread = unread && api.ErrorCode() == "UnknownError"; !unread { // without a code: the body is empty
+		_, unread = errors.AsType[*smithy.DeserializationError](err)
+	}
 	switch {
+	case status == http.StatusBadRequest && (unread || errors.Is(err, io.ErrUnexpectedEOF)):
+		// Perhaps a throttle's. Whatever it refused, nothing was done, and a refusal comes again.
+		return again, fmt.Errorf("%w: %s: a refusal was cut off: %w", store.ErrThrottled, a, err)
 	case status == http.StatusTooManyRequests:
 		return again, fmt.Errorf("%w: %s", store.ErrThrottled, a)
 	case status == http.StatusRequestEntityTooLarge:
@@ -81,6 +89,11 @@ func (a action) judgeCode(code, message string) (v verdict, err error, known boo
 		return final, fmt.Errorf("%w: DynamoDB has no %s", store.ErrMissing, a.tables), true
 	case "AccessDeniedException":
 		return final, fmt.Errorf("%s is not allowed: %s", a, message), true
+	case "ExpiredTokenException", "ExpiredToken":
+		return final, fmt.Errorf("%s: the AWS credentials have expired: get new ones, and start again", a), true
+	case "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed",
+		"RequestExpired":
+		return final, fmt.Errorf("%s: %s", a, unsigned(code, message)), true
 	case "ValidationException":
 		return final, a.invalid(message), true
 	case "IdempotentParameterMismatchException":
@@ -91,10 +104,26 @@ func (a action) judgeCode(code, message string) (v verdict, err error, known boo
 	return final, nil, false
 }
 
+// unsigned tells why DynamoDB takes no signature, and the next step. AWS takes times of five minutes around its own.
+func unsigned(code, message string) string {
+	m := strings.ToLower(message)
+	switch {
+	case strings.HasPrefix(code, "Request"), strings.Contains(m, "signature expired"),
+		strings.Contains(m, "signature not yet current"):
+		return "this machine's clock differs from that of AWS: set it right, by NTP"
+	case code == "UnrecognizedClientException":
+		return "AWS does not know these credentials: check AWS_ACCESS_KEY_ID, the session token and the region"
+	}
+	return "AWS takes no signature by these credentials: check AWS_SECRET_ACCESS_KEY"
+}
+
 // invalid tells what DynamoDB calls invalid apart by its message, the only place that says it.
 func (a action) invalid(message string) error {
 	m := strings.ToLower(message)
 	switch {
+	case strings.Contains(m, "does not match the schema"), strings.Contains(m, "key element"):
+		return fmt.Errorf("%w: %s: the table has other keys than Duesday's: name another prefix or recurring_table in the "+
+			"store's URL; duesday store describe has the differences", store.ErrInvalid, a)
 	case strings.Contains(m, "does not have the specified index"):
 		return fmt.Errorf("%w: %s: %s", store.ErrMissing, a, message)
 	case strings.Contains(m, "size") && (strings.Contains(m, "exceed") || strings.Contains(m, "larger")):

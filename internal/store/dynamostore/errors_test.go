@@ -26,7 +26,13 @@ func TestErrors(t *testing.T) {
 	}{
 		{failure(bad, "ResourceNotFoundException"), store.ErrMissing, "DynamoDB has no table t"},
 		{failure(bad, "AccessDeniedException"), nil, "dynamodb:%OP% on table t is not allowed"},
-		{failure(bad, "UnrecognizedClientException"), nil, "dynamodb:%OP% on table t"},
+		{failure(bad, "UnrecognizedClientException"), nil, "dynamodb:%OP% on table t: AWS does not know these credentials: check"},
+		{failure(bad, "ExpiredTokenException"), nil, "dynamodb:%OP% on table t: the AWS credentials have expired: get new ones"},
+		{reply{bad, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Signature expired: ` +
+			`20260101T000000Z is now earlier than 20260101T001000Z"}`}, nil, "clock differs from that of AWS: set it right"},
+		{reply{bad, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"The request signature we ` +
+			`calculated does not match"}`}, nil, "check AWS_SECRET_ACCESS_KEY"},
+		{invalid("The provided key element does not match the schema"), store.ErrInvalid, "other keys than Duesday's"},
 		{invalid("One or more parameter values were invalid"), store.ErrInvalid, "invalid"},
 		{invalid("Item size has exceeded the maximum allowed size"), store.ErrTooLarge, "maximum"},
 		{invalid("The table does not have the specified index: x"), store.ErrMissing, "x"},
@@ -62,6 +68,68 @@ func TestErrors(t *testing.T) {
 			told("TransactWriteItems", err)
 		}
 	}
+}
+
+// TestCutAnswers: a refusal that is cut off may be a throttle's, and is asked again.
+func TestCutAnswers(t *testing.T) {
+	whole := `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"Rate exceeded"}`
+	for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			if asked.Add(1)%2 == 1 {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write([]byte(whole[:n]))
+				return
+			}
+			_, _ = w.Write([]byte(`{}`))
+		}))
+		s := openAt(t, server.URL)
+		if _, err := s.Get(t.Context(), "t", keyA); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Get after %q: %v", whole[:n], err)
+		}
+		if err := s.Commit(t.Context(), put); err != nil {
+			t.Errorf("Commit after %q: %v", whole[:n], err)
+		}
+		if asked.Load() != 4 {
+			t.Errorf("%d requests, want 4", asked.Load())
+		}
+		server.Close()
+	}
+}
+
+// TestMistypedRegion: a name without an address is told at once, with the next step.
+func TestMistypedRegion(t *testing.T) {
+	_, err := openAt(t, "http://dynamodb.eu-wset-1.invalid").Get(t.Context(), "t", keyA)
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
+		t.Skip("this machine's resolver does not answer")
+	}
+	if err == nil || !strings.Contains(err.Error(), "there is no DynamoDB at dynamodb.eu-wset-1.invalid: check the region") {
+		t.Errorf("Get = %v", err)
+	}
+}
+
+// TestPuts: a commit that puts into a table is told of; another is not.
+func TestPuts(t *testing.T) {
+	s, _ := scripted(t, done, done, done)
+	told := func(what string, want int) {
+		t.Helper()
+		if n := len(s.Puts("t")); n != want {
+			t.Errorf("%s: told %d times, want %d", what, n, want)
+		}
+	}
+	told("nothing", 0)
+	for range 2 {
+		if err := s.Commit(t.Context(), put); err != nil {
+			t.Fatal(err)
+		}
+		told("a put", 1)
+	}
+	<-s.Puts("t")
+	if err := s.Commit(t.Context(), store.Delete("t", keyA)); err != nil {
+		t.Fatal(err)
+	}
+	told("a deletion", 0)
 }
 
 func TestReadsAreRetried(t *testing.T) {

@@ -3,7 +3,9 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"net"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,6 +75,12 @@ func (s *Store) read(ctx context.Context, a action, call func(context.Context) e
 	_, err := s.pace.retry(ctx, func(ctx context.Context) (verdict, error) {
 		ctx, sent := watch(ctx)
 		v, err := a.judge(call(ctx), sent.Load())
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !s.answered.Load() {
+			return final, fmt.Errorf("there is no DynamoDB at %s: check the region, or the endpoint, in the store's URL", dns.Name)
+		}
+		if v == final {
+			s.answered.Store(true)
+		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			told = err
 		}
@@ -99,7 +107,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 			ScanIndexForward: aws.Bool(!q.Reverse)}
 		key, sortKey := t.PartitionKey, t.SortKey
 		if x == nil {
-			in.ConsistentRead = aws.Bool(true)
+			in.ConsistentRead = aws.Bool(!q.Eventual)
 		} else {
 			in.IndexName, key, sortKey = &x.Name, x.PartitionKey, x.SortKey
 		}
