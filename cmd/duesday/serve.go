@@ -38,9 +38,9 @@ const (
 
 // How often an idle serve looks at a store that is paid for by the request.
 const (
-	sharedDay    = 2 * time.Minute // at the daily times and their records
-	sharedWatch  = 5 * time.Minute
-	sharedQueues = 30 * time.Minute // the watch, at a queue that was well; a drain logs what goes wrong
+	sharedDay    = 2 * time.Minute  // at the daily times and their records
+	sharedWatch  = 10 * time.Minute // a stored look is fresh for 25
+	sharedQueues = time.Hour        // the watch, at a queue that was well; a drain logs what goes wrong
 )
 
 // The bounds of --poll-every: Stripe lists an event for 30 days.
