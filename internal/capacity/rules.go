@@ -116,6 +116,12 @@ func valueBytes(v store.Value) int {
 		return numberBytes(v.Num())
 	case store.KindMap:
 		return 3 + len(v.Map()) + ItemBytes(v.Map())
+	case store.KindSet:
+		n := 0
+		for _, e := range v.Elements() {
+			n += valueBytes(e)
+		}
+		return n
 	case store.KindList:
 		n := 3 + len(v.List())
 		for _, e := range v.List() {
@@ -123,7 +129,7 @@ func valueBytes(v store.Value) int {
 		}
 		return n
 	}
-	return 1 // a boolean
+	return 1 // a boolean or null
 }
 
 // numberBytes counts one byte, one for a sign, and one for every two digits, paired from the decimal

@@ -201,8 +201,12 @@ func sizeValue(v Value, depth int) (int, error) {
 		return (len(v.s)+1)/2 + 1, nil
 	case KindBool:
 		return 1, nil
-	case KindMap, KindList:
-		if depth+1 > MaxDepth {
+	case KindNull:
+		if depth > 0 {
+			return 1, nil
+		}
+	case KindMap, KindList, KindSet:
+		if v.kind != KindSet && depth+1 > MaxDepth {
 			return 0, fmt.Errorf("%w: nested more than %d levels", ErrTooLarge, MaxDepth)
 		}
 		size, err := sizeItem(v.nest.m, depth+1)

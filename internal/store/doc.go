@@ -48,13 +48,10 @@
 // DynamoDB has no other strings, and a client would replace the bytes in silence. Bytes go
 // into a binary value.
 //
-// Unsupported values. Where other programs can write to a table (in DynamoDB), an item may have
-// attributes that a Value cannot represent. NULL reads as absent, also inside maps and lists, and
-// is absent to conditions. An attribute that is or holds a set is left out by Query and Scan, so
-// that one item does not end an iteration. Get of its item, and a lone Check, return ErrFormat and
-// name table, key and attribute, so that no caller puts the item back without it. To conditions the
-// attribute is present and equal to no Value. An update of other attributes keeps it. A caller that
-// copies items must therefore Get each item that it must not lose a part of.
+// Values of other programs. Where other programs can write to a table (in DynamoDB), an attribute may be
+// NULL. It is absent to every read and condition, and an update of other attributes keeps it. A NULL in
+// a map or list, and a set anywhere, are values like others: every engine stores them and compares them.
+// A NULL reads as no value. A set has strings, numbers or binaries alone, at least one, each once, in no order.
 //
 // Unreadable items. If an engine cannot read the stored form of an item, Get and a Commit
 // that needs the item return ErrFormat. A Query or Scan that meets it ends with ErrFormat.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,10 +98,12 @@ const (
 	KindBinary
 	KindMap
 	KindList
+	KindNull // inside maps and lists, by other programs: it reads as absent
+	KindSet  // of strings, numbers or binaries, by other programs
 )
 
-// A Value is one attribute value: a string, a number, a boolean, bytes, a map or a
-// list. Values are immutable once made; the zero Value is none.
+// A Value is one attribute value: a string, a number, a boolean, bytes, a map, a list, a set or a
+// null. Values are immutable once made; the zero Value is none.
 type Value struct {
 	kind Kind
 	bool bool
@@ -131,11 +134,30 @@ func M(m Item) Value { return Value{kind: KindMap, nest: &nested{m: m}} }
 // L returns a list value. It takes over vs: the caller must not change vs afterwards.
 func L(vs ...Value) Value { return Value{kind: KindList, nest: &nested{l: vs}} }
 
+// Null returns the null, which maps and lists of other programs may have.
+func Null() Value { return Value{kind: KindNull} }
+
+// Set returns a set of strings, of numbers or of binaries, or ErrInvalid for another mixture or for none.
+func Set(vs ...Value) (Value, error) {
+	set := slices.Clone(vs)
+	for _, e := range set {
+		if e.kind != set[0].kind || e.kind != KindString && e.kind != KindNumber && e.kind != KindBinary {
+			return Value{}, fmt.Errorf("%w: a set must have strings, numbers or binaries alone", ErrInvalid)
+		}
+	}
+	if len(set) == 0 {
+		return Value{}, fmt.Errorf("%w: a set must not be empty", ErrInvalid)
+	}
+	slices.SortFunc(set, func(a, b Value) int { return strings.Compare(a.s, b.s) })
+	set = slices.CompactFunc(set, Value.Equal)
+	return Value{kind: KindSet, nest: &nested{l: set}}, nil
+}
+
 // Kind tells the type of v.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsZero reports whether v is no value at all.
-func (v Value) IsZero() bool { return v.kind == KindNone }
+// IsZero reports whether v is no value at all, or a null.
+func (v Value) IsZero() bool { return v.kind == KindNone || v.kind == KindNull }
 
 // Str returns the string of a string value, else "".
 func (v Value) Str() string { return v.text(KindString) }
@@ -195,7 +217,15 @@ func (v Value) List() []Value {
 	return v.nest.l
 }
 
-// Equal reports whether v and w are of one kind and equal: numbers by value, maps in any order.
+// Elements returns the elements of a set in an order of their own, else nil. They must not be changed.
+func (v Value) Elements() []Value {
+	if v.kind != KindSet {
+		return nil
+	}
+	return v.nest.l
+}
+
+// Equal reports whether v and w are of one kind and equal: numbers by value, maps and sets in any order.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind || v.bool != w.bool || v.s != w.s {
 		return false
@@ -203,7 +233,7 @@ func (v Value) Equal(w Value) bool {
 	switch v.kind {
 	case KindMap:
 		return v.nest.m.Equal(w.nest.m)
-	case KindList:
+	case KindList, KindSet:
 		return slices.EqualFunc(v.nest.l, w.nest.l, Value.Equal)
 	}
 	return true

@@ -126,8 +126,7 @@ func (c *commit) ours(item attributes) bool {
 }
 
 // conflict returns the error for a failed condition on the item in DynamoDB's answer. If that
-// item meets the condition (another program wrote a set, or a TTL with a fraction), the error
-// names the unreadable attribute or the first condition.
+// item meets the conditions (another program wrote a TTL with a fraction), the error names the first.
 func (c *commit) conflict(i int, item attributes) error {
 	w, t := &c.list[i], c.tables[i]
 	var old store.Item
@@ -142,16 +141,7 @@ func (c *commit) conflict(i int, item attributes) error {
 	}
 	condition := "item exists"
 	if len(w.If) > 0 {
-		// An unsupported value is there all the same.
-		unsupported := func(c store.Condition) bool {
-			name, v := c.Parts()
-			if !v.IsZero() || item[name] == nil {
-				return false
-			}
-			_, err := decode(item[name])
-			return err != nil
-		}
-		condition = w.If[max(slices.IndexFunc(w.If, unsupported), 0)].String()
+		condition = w.If[0].String()
 	}
 	return &store.ConflictError{Write: i, Table: t.Name, Key: w.KeyIn(t), Condition: condition}
 }

@@ -40,6 +40,10 @@ func encode(v store.Value) types.AttributeValue {
 	case store.KindBinary:
 		// The SDK writes a nil slice as no value at all.
 		return &types.AttributeValueMemberB{Value: append([]byte{}, v.Raw()...)}
+	case store.KindNull:
+		return &types.AttributeValueMemberNULL{Value: true}
+	case store.KindSet:
+		return encodeSet(v.Elements())
 	case store.KindMap:
 		return &types.AttributeValueMemberM{Value: encodeItem(v.Map())}
 	case store.KindList:
@@ -52,11 +56,28 @@ func encode(v store.Value) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: v.Str()}
 }
 
-// decodeItem returns the item without its token. An attribute with a set in it is left out too, and
-// the error says so. Iterations and conditions use such an item; Get returns the error and no item.
+func encodeSet(set []store.Value) types.AttributeValue {
+	var texts []string
+	var binaries [][]byte
+	for _, e := range set {
+		texts, binaries = append(texts, e.Str()+e.Num()), append(binaries, append([]byte{}, e.Raw()...))
+	}
+	switch set[0].Kind() {
+	case store.KindNumber:
+		return &types.AttributeValueMemberNS{Value: texts}
+	case store.KindBinary:
+		return &types.AttributeValueMemberBS{Value: binaries}
+	}
+	return &types.AttributeValueMemberSS{Value: texts}
+}
+
+// decodeItem returns the item without its token and its nulls, which read as absent. An attribute of a
+// type unknown to this program is left out too, and the error says so. Iterations and conditions use
+// such an item; Get returns the error and no item.
 func decodeItem(t *store.Table, m attributes) (store.Item, error) {
 	it, err := decodeMap(m)
 	it.Remove(tokenName)
+	it = slices.DeleteFunc(it, func(a store.Attribute) bool { return a.Value.IsZero() })
 	if err != nil {
 		key := t.KeyOf(it)
 		err = fmt.Errorf("table %s, item %s/%s: attribute %w", t.Name, key.PK, key.SK, err)
@@ -64,8 +85,7 @@ func decodeItem(t *store.Table, m attributes) (store.Item, error) {
 	return it, err
 }
 
-// decodeMap returns what can be represented, and the first error of the rest. Nulls are left out of
-// items, maps and lists: they read as absent.
+// decodeMap returns what can be represented, and the first error of the rest.
 func decodeMap(m attributes) (it store.Item, first error) {
 	it = make(store.Item, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -73,14 +93,13 @@ func decodeMap(m attributes) (it store.Item, first error) {
 		switch {
 		case err != nil && first == nil:
 			first = fmt.Errorf("%s: %w", name, err)
-		case err == nil && !v.IsZero():
+		case err == nil:
 			it = append(it, store.Attribute{Name: name, Value: v})
 		}
 	}
 	return it, first
 }
 
-// decode returns the zero Value for null.
 func decode(av types.AttributeValue) (store.Value, error) {
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
@@ -98,25 +117,35 @@ func decode(av types.AttributeValue) (store.Value, error) {
 		}
 		return store.M(m), nil
 	case *types.AttributeValueMemberL:
-		return decodeList(av.Value)
+		l, err := decodeEach(av.Value, decode)
+		return store.L(l...), err
 	case *types.AttributeValueMemberNULL:
-		return store.Value{}, nil
-	case *types.AttributeValueMemberSS, *types.AttributeValueMemberNS, *types.AttributeValueMemberBS:
-		return store.Value{}, fmt.Errorf("%w: a set, which another program must have written", store.ErrFormat)
+		return store.Null(), nil
+	case *types.AttributeValueMemberSS:
+		return decodeSet(av.Value, func(s string) (store.Value, error) { return store.S(s), nil })
+	case *types.AttributeValueMemberNS:
+		return decodeSet(av.Value, store.Number)
+	case *types.AttributeValueMemberBS:
+		return decodeSet(av.Value, func(b []byte) (store.Value, error) { return store.B(b), nil })
 	}
 	return store.Value{}, fmt.Errorf("%w: a value of unknown type %T", store.ErrFormat, av)
 }
 
-func decodeList(l []types.AttributeValue) (store.Value, error) {
-	list := make([]store.Value, 0, len(l))
+func decodeSet[T any](set []T, element func(T) (store.Value, error)) (store.Value, error) {
+	list, err := decodeEach(set, element)
+	if err != nil {
+		return store.Value{}, err
+	}
+	return store.Set(list...)
+}
+
+func decodeEach[T any](l []T, decode func(T) (store.Value, error)) ([]store.Value, error) {
+	list := make([]store.Value, len(l))
 	for i, e := range l {
-		v, err := decode(e)
-		if err != nil {
-			return store.Value{}, fmt.Errorf("element %d: %w", i, err)
-		}
-		if !v.IsZero() {
-			list = append(list, v)
+		var err error
+		if list[i], err = decode(e); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
-	return store.L(list...), nil
+	return list, nil
 }

@@ -31,6 +31,8 @@ const (
 	tagBinary  = 0x09
 	tagMap     = 0x0A // count, names and values
 	tagList    = 0x0B // count, values
+	tagNull    = 0x0C
+	tagSet     = 0x0D // count, values
 	tagSmall   = 0x40 // + 0 to 63
 	tagShort   = 0x80 // + length 0 to 127, bytes
 	maxSmall   = 63
@@ -124,11 +126,18 @@ func (e *encoder) value(v *store.Value) {
 			e.attribute(&m[i])
 		}
 	case store.KindList:
-		l := v.List()
-		e.dst = binary.AppendUvarint(append(e.dst, tagList), uint64(len(l)))
-		for i := range l {
-			e.value(&l[i])
-		}
+		e.list(tagList, v.List())
+	case store.KindSet:
+		e.list(tagSet, v.Elements())
+	case store.KindNull:
+		e.dst = append(e.dst, tagNull)
+	}
+}
+
+func (e *encoder) list(tag byte, l []store.Value) {
+	e.dst = binary.AppendUvarint(append(e.dst, tag), uint64(len(l)))
+	for i := range l {
+		e.value(&l[i])
 	}
 }
 

@@ -180,7 +180,15 @@ func (p *parser) value(depth int) store.Value {
 	case tagMap:
 		return p.mapping(depth + 1)
 	case tagList:
-		return p.list(depth + 1)
+		return store.L(p.list(depth + 1)...)
+	case tagSet:
+		set, err := store.Set(p.list(depth)...)
+		if err != nil {
+			p.fail(errItem)
+		}
+		return set
+	case tagNull:
+		return store.Null()
 	}
 	p.fail(errItem)
 	return store.Value{}
@@ -214,13 +222,13 @@ func (p *parser) mapping(depth int) store.Value {
 	return store.M(m)
 }
 
-func (p *parser) list(depth int) store.Value {
+func (p *parser) list(depth int) []store.Value {
 	n := p.nested(1, depth)
 	l := make([]store.Value, 0, min(n, maxInitial))
 	for len(l) < n && p.err == nil {
 		l = append(l, p.value(depth))
 	}
-	return store.L(l...)
+	return l
 }
 
 // nested reads the number of elements of a map or list at that depth.

@@ -89,14 +89,12 @@ Order
 Text
   Keys, attribute names, strings: Text/writes; Text/reads
   Bytes go into a: Text/writes
-Unsupported values
-  Where other programs can: dynamostore.TestUnsupported_OtherForms
-  NULL reads as absent: dynamostore.TestUnsupported_Null
-  An attribute that is: dynamostore.TestUnsupported_Reads
-  Get of its item: dynamostore.TestUnsupported_Reads
-  To conditions the attribute: dynamostore.TestUnsupported_Conditions
-  An update of other: dynamostore.TestUnsupported_Writes
-  A caller that copies: -
+Values of other programs
+  Where other programs can: dynamostore.TestForeign_OtherForms
+  It is absent to every: dynamostore.TestForeign_Null
+  A NULL in a map: Values/round trip; dynamostore.TestForeign_Sets
+  A NULL reads as no value: dynamostore.TestForeign_Null
+  A set has strings: ItemLimits/sets and nulls
 Unreadable items
   If an engine cannot: pebblestore.TestUnreadable
   A Query or Scan: pebblestore.TestUnreadable

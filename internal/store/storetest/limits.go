@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,6 +64,19 @@ func testItemLimits(t *testing.T, open Opener) {
 				r.refused(store.ErrInvalid, put(item("a", "2", at)), update(key, store.NewItem(at), nil))
 				r.commit(store.Put(plain, store.NewItem(attribute("id", store.S("no expiry here")), at)))
 			}
+		}},
+		scenario{"sets and nulls", func(r *rig) {
+			for _, wrong := range [][]store.Value{nil, {store.Bool(true)}, {store.S("1"), store.Int(1)}, {store.L()}} {
+				if v, err := store.Set(wrong...); !errors.Is(err, store.ErrInvalid) || !v.IsZero() {
+					r.Errorf("a set of %v: %v, %v", wrong, v, err)
+				}
+			}
+			two, _ := store.Set(store.S("b"), store.S("a"), store.S("b"))
+			same, _ := store.Set(store.S("a"), store.S("b"))
+			r.put(item("a", "1", attribute("v", two)))
+			r.commit(check(key, equals("v", same)))
+			null := store.Item{attribute("n", store.Null()), text("pk", "a"), text("sk", "1")}
+			r.refused(store.ErrInvalid, put(null), update(key, null[:1], nil), check(key, equals("n", store.Null())))
 		}},
 		scenario{"malformed items", func(r *rig) {
 			pk, sk := text("pk", "a"), text("sk", "1")

@@ -390,9 +390,11 @@ func showValue(v store.Value) string {
 		return fmt.Sprint(v.Bool())
 	case store.KindMap:
 		return show(append(store.Item{}, v.Map()...)) // an empty one may be nil
-	case store.KindList:
+	case store.KindNull:
+		return "null"
+	case store.KindList, store.KindSet:
 		var parts []string
-		for _, e := range v.List() {
+		for _, e := range append(v.List(), v.Elements()...) {
 			parts = append(parts, showValue(e))
 		}
 		return "[" + strings.Join(parts, " ") + "]"

@@ -70,6 +70,7 @@ func sampleValues() []store.Value {
 	for range store.MaxDepth / 2 {
 		deep = store.L(store.M(store.NewItem(attribute("in", deep))))
 	}
+	set := func(vs ...store.Value) store.Value { v, _ := store.Set(vs...); return v }
 	nines, one := strings.Repeat("9", store.MaxNumberDigits), store.B([]byte{1})
 	return []store.Value{
 		store.S(""), store.S("1"), store.S("true"), store.S("\x00"), store.S("a\x00b"), store.S("Zürich €\U0001F4B6"),
@@ -82,7 +83,9 @@ func sampleValues() []store.Value {
 		store.M(nil), store.M(store.NewItem(number("a", 1), text("b", "2"))),
 		store.M(store.NewItem(text("a", "1"), text("b", "2"))),
 		store.L(), store.L(store.L()), store.L(store.M(nil)), store.L(store.Int(1), store.S("1"), store.Bool(true), one),
-		store.L(store.S("1"), store.Int(1), store.Bool(true), one), deep,
+		store.L(store.S("1"), store.Int(1), store.Bool(true), one), deep, store.L(store.Null()),
+		store.M(store.Item{attribute("n", store.Null()), attribute("s", set(decimal("0.1"), store.Int(-2)))}),
+		set(store.S("1")), set(store.S("b"), store.S("a")), set(store.Int(1)), set(one), store.L(set(store.S("1"))),
 	}
 }
 
