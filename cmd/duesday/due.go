@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"strings"
 
@@ -20,9 +22,7 @@ func (p *program) dueCommand() *cobra.Command {
 			if on.value.IsZero() {
 				rows = dueUntil(ctx, s.engine, kind, until.value)
 			}
-			if kind == billing.Payments { // nobody who is to be cancelled is reminded
-				rows = toBeCharged(ctx, s.engine, rows, &ending)
-			}
+			rows = toBeCharged(ctx, s.engine, rows, &ending)
 			err := p.listDue(kind, rows)
 			if err == nil && ending > 0 {
 				p.say("%s to be cancelled instead: left out", plural(ending, "subscription"))
@@ -115,8 +115,8 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 const dueAhead = 64
 
 // toBeCharged leaves out the rows of subscriptions that will be cancelled instead of charged, and
-// counts them. The others get the SKU and the amount of the period that is charged first. An index
-// has neither: the base items are read.
+// counts them. The others get the SKU and the amount of the period that is charged first, and the reason
+// why the subscription or its account cannot be read. An index has none of them: the base items are read.
 func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
@@ -124,7 +124,10 @@ func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.D
 		flush := func() bool {
 			charged := billing.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
 				s, err := e.Load(ctx, r.Name)
-				switch {
+				_, unread := e.Account(ctx, r.Account)
+				switch illegible, ok := errors.AsType[*billing.IllegibleError](cmp.Or(err, unread)); {
+				case ok:
+					r.Problem = billing.UnreadableReason(illegible)
 				case err != nil: // the row is all that is known
 				case s.WillEnd():
 					return nil, nil

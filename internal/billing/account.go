@@ -49,16 +49,18 @@ func (a *Account) Item() store.Item {
 }
 
 // DecodeAccount reads the item; it leaves out a payment method that is a card number.
-func DecodeAccount(it store.Item) *Account {
-	a := &Account{ID: AccountOf(it.Str(schema.PK)), Raw: it}
-	a.attributes(&codec{stored: it})
+func DecodeAccount(it store.Item) (*Account, error) {
+	a, c := &Account{ID: AccountOf(it.Str(schema.PK)), Raw: it}, codec{stored: it}
+	if a.attributes(&c); c.err != nil {
+		return nil, &IllegibleError{"account " + secret.MaskCards(a.ID) + "'s", UnreadableReason(c.err), nil}
+	}
 	a.TimeZone = cmp.Or(a.TimeZone, "UTC")
 	for _, method := range [...]*string{&a.Method, &a.Fallback} {
 		if secret.HasCardInMethod(*method) { // another tool has written it
 			*method = ""
 		}
 	}
-	return a
+	return a, nil
 }
 
 func (a *Account) attributes(c *codec) {
@@ -66,7 +68,7 @@ func (a *Account) attributes(c *codec) {
 	c.keptStamp(schema.CreatedDate, &a.Created)
 	text(c, schema.Customer, &a.Payer.Customer)
 	text(c, schema.Email, &a.Email)
-	attribute(c, schema.EmailBounced, &a.Bounced, a.Bounced == Bounce{}, readBounce, writeBounce)
+	attribute(c, schema.EmailBounced, &a.Bounced, a.Bounced == Bounce{}, store.KindMap, readBounce, writeBounce)
 	text(c, schema.Fallback, &a.Fallback)
 	a.fanOut(c)
 	text(c, schema.Locale, &a.Locale)
@@ -76,7 +78,7 @@ func (a *Account) attributes(c *codec) {
 	text(c, schema.ProcessorAccount, &a.Payer.At)
 	c.only(schema.SK, AccountSK)
 	textBut(c, schema.TimeZone, &a.TimeZone, "UTC")
-	attribute(c, schema.Version, &a.Version, false, readVersion, store.Int)
+	attribute(c, schema.Version, &a.Version, false, store.KindNumber, readVersion, store.Int)
 }
 
 func readBounce(v store.Value) Bounce {
@@ -92,8 +94,10 @@ func writeBounce(b Bounce) store.Value {
 
 func (a *Account) fanOut(c *codec) {
 	switch v := c.seek(schema.FanOut); {
-	case !c.writing:
+	case !c.writing && (v.IsZero() || v.Kind() == store.KindBool || v.Str() == MixedAddresses):
 		a.Copying, a.Mixed = v.Bool(), v.Str() == MixedAddresses
+	case !c.writing:
+		c.fail(schema.FanOut, "is none that Duesday knows", nil)
 	case a.Copying:
 		c.item.Set(schema.FanOut, store.Bool(true))
 	case a.Mixed:
@@ -110,7 +114,7 @@ func (e *Records) Account(ctx context.Context, id string) (*Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecodeAccount(it), nil
+	return DecodeAccount(it)
 }
 
 // ErrUnchanged is the outcome of a change with nothing to write.
@@ -119,7 +123,7 @@ var ErrUnchanged = errors.New("nothing to change")
 // Accounts yields all accounts. It scans: for operators, not for jobs.
 func (e *Records) Accounts(ctx context.Context) iter.Seq2[*Account, error] {
 	return scanned(e, ctx, func(it store.Item) bool { return it.Str(schema.SK) == AccountSK },
-		func(it store.Item) (*Account, error) { return DecodeAccount(it), nil })
+		DecodeAccount)
 }
 
 // An Attachment has the customer, method, Stripe account and fee with which an account's

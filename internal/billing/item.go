@@ -46,7 +46,7 @@ func (c *codec) keep(a store.Attribute) {
 	if !c.writing || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 		return
 	}
-	if v, _ := WithoutCards(a.Value); !v.IsZero() {
+	if v, _ := WithoutCards(a.Value); v.Kind() != store.KindNone {
 		c.item.Set(a.Name, v)
 	}
 }
@@ -66,21 +66,34 @@ func (c *codec) fail(name, reason string, err error) {
 	}
 }
 
-// attribute reads the attribute if it is there, or writes it unless it is to be left out.
-func attribute[T any](c *codec, name string, p *T, leftOut bool, read func(store.Value) T, write func(T) store.Value) {
+// attribute reads the attribute if it is there, or writes it unless it is to be left out. A value of
+// another kind is unreadable, because what it stands for decides about money.
+func attribute[T any](c *codec, name string, p *T, leftOut bool, kind store.Kind, read func(store.Value) T,
+	write func(T) store.Value) {
 	switch was := c.seek(name); {
 	case c.writing && !leftOut:
 		c.item.Set(name, write(*p))
-	case !c.writing && !was.IsZero():
+	case !c.writing && !was.IsZero() && c.isA(kind, name, was):
 		*p = read(was)
 	}
+}
+
+// isA reports whether the value is of the kind, and a number is whole; KindNone: any. It notes another one.
+func (c *codec) isA(kind store.Kind, name string, v store.Value) bool {
+	_, whole := v.Int64()
+	if kind == store.KindNone || v.Kind() == kind && (whole || kind != store.KindNumber) {
+		return true
+	}
+	c.fail(name, "is not "+map[store.Kind]string{store.KindString: "a string", store.KindNumber: "a whole number",
+		store.KindBool: "a boolean", store.KindMap: "a map", store.KindList: "a list"}[kind], nil)
+	return false
 }
 
 // inner reads or writes a record in a map; nil is none, and absent. what names it in errors.
 func inner[T any](c *codec, name, what string, p **T, attributes func(*T, *codec)) {
 	in := codec{writing: c.writing}
-	if stored := c.seek(name).Map(); !c.writing && stored != nil {
-		*p, in.stored = new(T), stored
+	if stored := c.seek(name); !c.writing && !stored.IsZero() && c.isA(store.KindMap, name, stored) {
+		*p, in.stored = new(T), stored.Map()
 	}
 	if *p == nil {
 		return
@@ -96,12 +109,12 @@ func text[T ~string](c *codec, name string, p *T) { textBut(c, name, p, "") }
 
 // textBut leaves out the empty text and the usual one.
 func textBut[T ~string](c *codec, name string, p *T, usual T) {
-	attribute(c, name, p, *p == "" || *p == usual, readText[T], writeText[T])
+	attribute(c, name, p, *p == "" || *p == usual, store.KindString, readText[T], writeText[T])
 }
 
 // always is text for a text that is written also if it is empty.
 func always[T ~string](c *codec, name string, p *T) {
-	attribute(c, name, p, false, readText[T], writeText[T])
+	attribute(c, name, p, false, store.KindString, readText[T], writeText[T])
 }
 
 func readText[T ~string](v store.Value) T     { return T(v.Str()) }
@@ -109,14 +122,16 @@ func writeText[T ~string](text T) store.Value { return store.S(string(text)) }
 
 // only writes the text and never reads it: the item's key has it, too.
 func (c *codec) only(name, text string) {
-	attribute(c, name, &text, text == "", store.Value.Str, store.S)
+	attribute(c, name, &text, text == "", store.KindString, store.Value.Str, store.S)
 }
 
 // textOrNumber also reads a number, as it would have been written into the text.
-func (c *codec) textOrNumber(name string, p *string) { attribute(c, name, p, false, textOf, store.S) }
+func (c *codec) textOrNumber(name string, p *string) {
+	attribute(c, name, p, false, store.KindNone, textOf, store.S)
+}
 
 func (c *codec) date(name string, p *civil.Date) {
-	attribute(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, v.Str()) },
+	attribute(c, name, p, p.IsZero(), store.KindString, func(v store.Value) civil.Date { return c.parse(name, v.Str()) },
 		func(d civil.Date) store.Value { return store.S(d.String()) })
 }
 
@@ -131,21 +146,25 @@ func (c *codec) parse(name, text string) (d civil.Date) {
 }
 
 func (c *codec) stamp(name string, p *time.Time) {
-	attribute(c, name, p, p.IsZero(), readTime, writeTime)
+	attribute(c, name, p, p.IsZero(), store.KindString, readTime, writeTime)
 }
 
 // instant is stamp for a time that is written also if it is zero.
-func (c *codec) instant(name string, p *time.Time) { attribute(c, name, p, false, readTime, writeTime) }
+func (c *codec) instant(name string, p *time.Time) {
+	attribute(c, name, p, false, store.KindString, readTime, writeTime)
+}
 
 func readTime(v store.Value) time.Time  { return readStamp(v.Str()) }
 func writeTime(t time.Time) store.Value { return store.S(Stamp(t)) }
 
 func (c *codec) count(name string, p *int, usual int) {
-	attribute(c, name, p, *p == usual, readInt, writeInt)
+	attribute(c, name, p, *p == usual, store.KindNumber, readInt, writeInt)
 }
 
 // number is count for a number without a default.
-func (c *codec) number(name string, p *int) { attribute(c, name, p, false, readInt, writeInt) }
+func (c *codec) number(name string, p *int) {
+	attribute(c, name, p, false, store.KindNumber, readInt, writeInt)
+}
 
 func readInt(v store.Value) int {
 	n, _ := v.Int64()
@@ -154,7 +173,9 @@ func readInt(v store.Value) int {
 
 func writeInt(n int) store.Value { return store.Int(int64(n)) }
 
-func (c *codec) flag(name string, p *bool) { attribute(c, name, p, !*p, store.Value.Bool, store.Bool) }
+func (c *codec) flag(name string, p *bool) {
+	attribute(c, name, p, !*p, store.KindBool, store.Value.Bool, store.Bool)
+}
 
 // amount also has Currency, in any place: records with an amount keep no other tools' attributes.
 func (c *codec) amount(name, of string, p *money.Amount) {
@@ -163,8 +184,12 @@ func (c *codec) amount(name, of string, p *money.Amount) {
 		c.item.Set(schema.Currency, store.S(p.Currency().Code()))
 		return
 	}
+	currency := c.stored.Get(schema.Currency)
+	if !currency.IsZero() && !c.isA(store.KindString, schema.Currency, currency) {
+		return
+	}
 	var err error
-	if *p, err = decodeAmount(textOf(c.stored.Get(name)), c.stored.Str(schema.Currency)); err != nil {
+	if *p, err = decodeAmount(textOf(c.stored.Get(name)), currency.Str()); err != nil {
 		c.fail(name, "is no amount in the "+of+"'s currency", err)
 	}
 }

@@ -48,9 +48,11 @@ func TestItem_RoundTrip(t *testing.T) {
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",
 		Bounced: billing.Bounce{Email: "ada@example.com", Code: "550 5.1.1", At: at(3)}}
-	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Mixed")
+	readAccount, err := billing.DecodeAccount(account.Item())
+	same(t, account, readAccount, err, "Raw", "Mixed")
 	account.Copying, account.Mixed = false, true
-	same(t, account, billing.DecodeAccount(account.Item()), nil, "Raw", "Copying")
+	readAccount, err = billing.DecodeAccount(account.Item())
+	same(t, account, readAccount, err, "Raw", "Copying")
 
 	receipt := &billing.Receipt{Name: name, SKU: "new", Email: "ada@example.com", Kind: billing.External, Period: 3, Due: day(1),
 		Processed: at(1), Amount: amount, Charge: "note", Expires: at(2), Recovered: billing.RecoveredDecline}

@@ -89,7 +89,7 @@ func (c *codec) keptStamp(name string, p *time.Time) {
 	if c.writing && p.IsZero() {
 		c.keep(store.Attribute{Name: name, Value: c.seek(name)})
 	} else {
-		c.instant(name, p)
+		attribute(c, name, p, false, store.KindNone, readTime, writeTime)
 	}
 }
 
@@ -103,11 +103,6 @@ func (s *Subscription) readLegacy(t *terms) error {
 		if err := CheckID(f.name, f.id); err != nil {
 			return &IllegibleError{Err: err}
 		}
-	}
-	if !s.Status.Known() {
-		return &IllegibleError{schema.Status,
-			fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
-				Active, Paused, CanceledSub, Completed), nil}
 	}
 	for _, d := range [...]struct {
 		name string
@@ -246,23 +241,27 @@ func WithoutCards(v store.Value) (store.Value, int) {
 			if isCard || isCardName(a.Name) || secret.HasCardNumber(a.Name) {
 				inner, n = store.Value{}, max(n, 1)
 			}
-			if found += n; !inner.IsZero() {
+			if found += n; inner.Kind() != store.KindNone {
 				kept.Set(a.Name, inner)
 			}
 		}
 		if found > 0 {
 			return store.M(kept), found
 		}
-	case store.KindList:
+	case store.KindList, store.KindSet:
 		var kept []store.Value
-		for _, e := range v.List() {
+		for _, e := range append(v.List(), v.Elements()...) {
 			inner, n := WithoutCards(e)
-			if found += n; !inner.IsZero() {
+			if found += n; inner.Kind() != store.KindNone {
 				kept = append(kept, inner)
 			}
 		}
-		if found > 0 {
+		switch {
+		case found > 0 && v.Kind() == store.KindList:
 			return store.L(kept...), found
+		case found > 0:
+			rest, _ := store.Set(kept...) // none is the zero Value
+			return rest, found
 		}
 	}
 	return v, 0

@@ -93,7 +93,7 @@ func (o *OpenPeriod) attributes(c *codec) {
 
 // list reads or writes a list, and leaves out an empty one.
 func list[T any](c *codec, name string, p *[]T, read func(store.Value) T, write func(T) store.Value) {
-	attribute(c, name, p, len(*p) == 0, func(v store.Value) (list []T) {
+	attribute(c, name, p, len(*p) == 0, store.KindList, func(v store.Value) (list []T) {
 		for _, e := range v.List() {
 			list = append(list, read(e))
 		}

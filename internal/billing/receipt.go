@@ -117,7 +117,7 @@ func (r *Receipt) attributes(c *codec, key store.Key) {
 	r.SKU = cmp.Or(r.SKU, r.Name.SKU)
 	text(c, schema.SKU, &r.SKU)
 	text(c, schema.Subscription, &r.ID)
-	attribute(c, schema.TTL, &r.Expires, r.Expires.IsZero(), readExpiry,
+	attribute(c, schema.TTL, &r.Expires, r.Expires.IsZero(), store.KindNone, readExpiry,
 		func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 

@@ -161,12 +161,25 @@ func decodeMeta(it store.Item) (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use Duesday %s, or a newer one",
 			store.ErrFormat, format, FormatVersion, cmp.Or(it.Str(schema.Program), "of a later version"))
 	}
-	return Meta{Installation: it.Str(schema.Installation), Charging: it.Get(schema.Charging).Bool(),
-		Reason: it.Str(schema.Reason), Created: ParseStamp(it.Str(schema.CreatedDate)),
-		Shards: max(1, int(it.Int(schema.Shards))), Moved: it.Str(schema.Moved), Processor: it.Str(schema.Processor),
-		Accepted: it.Str(schema.OtherInstallations), OthersSeen: it.Get(schema.OthersSeen).Bool(), Format: format,
-		RunEnded: ParseStamp(it.Str(schema.EndedDate)), ClockRight: ParseStamp(it.Str(schema.ClockDate)),
-		Summed: ParseStamp(it.Str(schema.SumsDate)), Caused: ParseStamp(it.Str(schema.CausesDate))}, nil
+	m, c := Meta{Shards: 1}, codec{stored: it}
+	c.stamp(schema.CausesDate, &m.Caused)
+	c.flag(schema.Charging, &m.Charging)
+	c.stamp(schema.ClockDate, &m.ClockRight)
+	c.stamp(schema.CreatedDate, &m.Created)
+	c.stamp(schema.EndedDate, &m.RunEnded)
+	c.number(schema.Format, &m.Format)
+	text(&c, schema.Installation, &m.Installation)
+	text(&c, schema.Moved, &m.Moved)
+	text(&c, schema.OtherInstallations, &m.Accepted)
+	c.flag(schema.OthersSeen, &m.OthersSeen)
+	text(&c, schema.Processor, &m.Processor)
+	text(&c, schema.Reason, &m.Reason)
+	c.number(schema.Shards, &m.Shards)
+	c.stamp(schema.SumsDate, &m.Summed)
+	if m.Shards = max(1, m.Shards); c.err != nil { // for every row: nothing is charged
+		return m, fmt.Errorf("%w: item %s %[2]s: %v; correct it where it was written", store.ErrFormat, MetaPK, c.err)
+	}
+	return m, nil
 }
 
 // Accepts reports whether the installation id is the store's own, or accepted by a person.

@@ -76,7 +76,7 @@ func (k *KeyedRequest) attributes(c *codec, key store.Key) {
 	always(c, schema.SKU, &k.SKU)
 	always(c, schema.Subscription, &k.ID)
 	c.date(schema.TakenDate, &k.Taken)
-	attribute(c, schema.TTL, &expires, false, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
+	attribute(c, schema.TTL, &expires, false, store.KindNone, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 
 // Refuses returns an error that names the first difference if the request that is asked for is not

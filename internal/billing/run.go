@@ -63,10 +63,10 @@ func (r *Run) Write(table string) store.Write {
 
 func (r *Run) attributes(c *codec) {
 	c.flag(schema.Accepted, &r.Accepted)
-	attribute(c, schema.Amounts, &r.Amounts, r.Amounts.Len() == 0, c.totals, writeTotals)
+	attribute(c, schema.Amounts, &r.Amounts, r.Amounts.Len() == 0, store.KindMap, c.totals, writeTotals)
 	c.flag(schema.ChargingOff, &r.Off)
 	c.flag(schema.Completed, &r.Completed)
-	attribute(c, schema.Counts, &r.Counts, false, readCounts, func(map[Outcome]int) store.Value { return r.counts() })
+	attribute(c, schema.Counts, &r.Counts, false, store.KindMap, readCounts, func(map[Outcome]int) store.Value { return r.counts() })
 	c.stamp(schema.EndedDate, &r.Ended)
 	c.date(schema.FromDate, &r.From)
 	c.stamp(schema.HeartbeatDate, &r.Told)

@@ -36,14 +36,21 @@ func DecodeSettings(it store.Item) (Settings, error) {
 	s := DefaultSettings()
 	s.raw, s.Version = it, it.Int(schema.Version)
 	var wrong []error
+	data := it.Get(schema.Data)
+	if data.Kind() != store.KindMap {
+		wrong = append(wrong, Invalid("data", "is not a map"))
+	}
 	for _, f := range settings() {
-		wrong = append(wrong, s.Set(f.name, it.Get(schema.Data).Map().Str(f.name)))
+		if v := data.Map().Get(f.name); !v.IsZero() && v.Kind() != store.KindString {
+			wrong = append(wrong, Invalid(f.name, "is not a string"))
+		}
+		wrong = append(wrong, s.Set(f.name, data.Map().Str(f.name)))
 	}
 	if s.Version < 1 {
 		wrong = append(wrong, Invalid("version", "is missing"))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return s, &IllegibleError{Err: fmt.Errorf("the settings in the store: %w", err)}
+		return s, &IllegibleError{Err: fmt.Errorf("the settings in the store (item SETTINGS NOW): %w", err)}
 	}
 	return s, nil
 }

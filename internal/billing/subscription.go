@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -168,7 +169,7 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	var t terms
 	c := codec{stored: it}
 	s.attributes(&c, &t)
-	err := cmp.Or(s.readTerms(&t), c.err)
+	err := cmp.Or(c.err, s.readTerms(&t), s.readStates())
 	if s.read = s.NextPayment; err == nil && s.Ours() {
 		err = s.followDay()
 	} else if err == nil {
@@ -241,20 +242,24 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	if c.writing && s.Requested == RequestNone && s.Status != CanceledSub {
 		s.RequestedAt = time.Time{}
 	}
-	attribute(c, schema.RequestedDate, &s.RequestedAt, s.RequestedAt.IsZero(), readTime, writeTime)
+	c.stamp(schema.RequestedDate, &s.RequestedAt)
 	c.only(schema.SK, t.key.SK)
 	s.sku(c)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
 	c.date(schema.ToldDate, &s.Told)
 	c.date(schema.TrialEnds, &s.TrialEnds)
-	attribute(c, schema.Version, &s.Version, false, readVersion, store.Int)
+	attribute(c, schema.Version, &s.Version, false, store.KindNumber, readVersion, store.Int)
 }
 
 // collection reads no other tool's attribute of that name. An unknown value makes the item unreadable:
 // a subscription must not be charged because its value was damaged.
 func (s *Subscription) collection(c *codec) {
-	attribute(c, schema.CollectionMethod, &s.Collection, s.Collection != ByWire, func(v store.Value) Collection {
+	kind := store.KindNone
+	if s.Ours() {
+		kind = store.KindString
+	}
+	attribute(c, schema.CollectionMethod, &s.Collection, s.Collection != ByWire, kind, func(v store.Value) Collection {
 		if CheckCollection(Collection(v.Str())) == nil || !s.Ours() {
 			return Collection(v.Str())
 		}
@@ -275,19 +280,43 @@ func (s *Subscription) last(c *codec, name string, p *time.Time) {
 
 // next is the partition key of an index.
 func (s *Subscription) next(c *codec, name string, p *civil.Date) {
-	attribute(c, name, p, p.IsZero(), func(v store.Value) civil.Date { return c.parse(name, IndexDate(v.Str())) },
+	attribute(c, name, p, p.IsZero(), store.KindString, func(v store.Value) civil.Date { return c.parse(name, IndexDate(v.Str())) },
 		func(d civil.Date) store.Value { return store.S(placed(d, s.Name, s.Shards)) })
 }
 
 // details keeps the members of other tools, but no card number.
 func (s *Subscription) details(c *codec, t *terms) {
-	inner := codec{stored: c.seek(schema.PaymentDetails).Map(), writing: c.writing}
+	stored := c.seek(schema.PaymentDetails)
+	if !c.writing && !stored.IsZero() && !c.isA(store.KindMap, schema.PaymentDetails, stored) {
+		return
+	}
+	inner := codec{stored: stored.Map(), writing: c.writing}
 	text(&inner, schema.Currency, &t.currency)
 	text(&inner, schema.PaymentMethod, &s.Method)
-	text(&inner, schema.DefaultAddress, &s.Address)
+	if was := inner.stored.Get(schema.DefaultAddress); was.IsZero() || was.Kind() == store.KindString || s.Address != "" {
+		text(&inner, schema.DefaultAddress, &s.Address) // one of another form is other tools'
+	}
 	if c.writing {
 		c.item.Set(schema.PaymentDetails, store.M(inner.written()))
+	} else if inner.err != nil {
+		c.fail(schema.PaymentDetails, "has a member of which "+UnreadableReason(inner.err), nil)
 	}
+}
+
+// readStates returns an error for a state of which it is not known what is to be done about money.
+func (s *Subscription) readStates() error {
+	switch {
+	case !s.Status.Known():
+		return &IllegibleError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
+			Active, Paused, CanceledSub, Completed), nil}
+	case !slices.Contains([]Request{RequestNone, RequestCancel, RequestPause, RequestSkip, RequestManual}, s.Requested):
+		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
+	case s.Open != nil && !slices.Contains([]State{"", Processing, RequiresAction, Failing}, s.Open.State):
+		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
+	case s.Ours() && s.LastCharge != "" && !s.Raw.Has(schema.Period): // the rollback check would stop everybody
+		return &IllegibleError{schema.Period, "is missing, and a period was charged", nil}
+	}
+	return nil
 }
 
 // readTerms reads money and schedule.

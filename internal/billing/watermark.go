@@ -15,6 +15,8 @@ import (
 type Watermark struct {
 	Date    civil.Date
 	lowered time.Time // when a row was last written under its protection, to the hour
+
+	raw store.Item
 }
 
 func watermarkKey(kind Kind) store.Key { return store.Key{PK: RunPK(kind), SK: WatermarkSK} }
@@ -25,8 +27,22 @@ func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) 
 	if err != nil {
 		return nil, IgnoreNotFound(err)
 	}
-	d, err := civil.Parse(it.Str(schema.RunDate))
-	return &Watermark{Date: d, lowered: ParseStamp(it.Str(schema.LoweredDate))}, err
+	f, err := DecodeWatermark(it)
+	if err != nil { // a walk from the oldest date leaves nothing out, and then removes it
+		e.Log.WarnContext(ctx, "the low watermark cannot be read: the run looks at all dates", "job", kind, "reason", err)
+	}
+	return f, nil
+}
+
+// DecodeWatermark reads the item. With an error its date is the oldest one.
+func DecodeWatermark(it store.Item) (*Watermark, error) {
+	f, c := &Watermark{raw: it}, codec{stored: it}
+	c.stamp(schema.LoweredDate, &f.lowered)
+	if c.date(schema.RunDate, &f.Date); f.Date.IsZero() {
+		c.fail(schema.RunDate, "is no date", nil)
+		f.Date = OldestDate()
+	}
+	return f, c.err
 }
 
 // conditions hold while the watermark is as it was read.
@@ -34,7 +50,8 @@ func (f *Watermark) conditions() []store.Condition {
 	if f == nil {
 		return []store.Condition{store.Absent()}
 	}
-	return []store.Condition{is(schema.RunDate, f.Date.String()), is(schema.LoweredDate, Stamp(f.lowered))}
+	return []store.Condition{Unchanged(schema.RunDate, f.raw.Get(schema.RunDate)),
+		Unchanged(schema.LoweredDate, f.raw.Get(schema.LoweredDate))}
 }
 
 // WatermarkWrites returns the writes that let walks find the past ones of these dates (zero: none).

@@ -187,8 +187,11 @@ const made = "MADE"
 func (r *Ring) add(ctx context.Context, k *Key) error {
 	count, err := r.o.Store.Get(ctx, r.o.Table, at(made))
 	unchanged := store.AttributeEquals(schema.Version, count.Get(schema.Version))
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		unchanged, err = store.Absent(), nil
+	case !count.Has(schema.Version): // another tool has removed it
+		unchanged = store.AttributeAbsent(schema.Version)
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (tol
 		}
 		now, condition := e.Now(), store.Absent()
 		if err == nil {
-			condition = store.AttributeEquals(schema.Version, was.Get(schema.Version))
+			condition = billing.Unchanged(schema.Version, was.Get(schema.Version))
 		}
 		var noted store.Item
 		for _, a := range was.Get(schema.Data).Map() {

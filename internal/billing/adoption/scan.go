@@ -31,14 +31,15 @@ type scan struct {
 
 // A scannedAccount is the summary of one account.
 type scannedAccount struct {
-	id      string
-	account *billing.Account // its item; nil: none
-	method  string           // from the options
-	email   string           // of the youngest subscription, or of a receipt
-	from    source           // of email
-	mixed   bool             // subscriptions have different addresses
-	created time.Time
-	bare    []string // sort keys of subscriptions to be charged, but without a method
+	id         string
+	account    *billing.Account // its item; nil: none
+	method     string           // from the options
+	email      string           // of the youngest subscription, or of a receipt
+	from       source           // of email
+	mixed      bool             // subscriptions have different addresses
+	created    time.Time
+	unreadable bool     // its item; it stays as it is
+	bare       []string // sort keys of subscriptions to be charged, but without a method
 }
 
 // A source is the item of an address. The order of sources does not depend on the scan's.
@@ -129,7 +130,11 @@ func (v *scan) add(it store.Item) {
 	v.report.CardsLeft += cardsIn(it)
 	switch {
 	case key.SK == billing.AccountSK:
-		s.account = billing.DecodeAccount(it)
+		var err error
+		if s.account, err = billing.DecodeAccount(it); err != nil {
+			v.report.Unreadable.add(label(key), "%s", billing.UnreadableReason(err))
+			s.unreadable = true
+		}
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
 		v.addReceipt(s, key, it)
 	case strings.HasPrefix(key.SK, billing.PerPrefix), strings.HasPrefix(key.SK, billing.KeyPrefix):
@@ -240,14 +245,14 @@ func (v *scan) sum(s *scannedAccount) {
 	if s.mixed {
 		r.Addresses.add(s.id, "its subscriptions have different addresses; account update sets one for all")
 	}
-	if s.method == "" && (s.account == nil || s.account.Method == "") {
+	if s.method == "" && !s.unreadable && (s.account == nil || s.account.Method == "") {
 		for _, sk := range s.bare {
 			r.WithoutMethod.add(label(store.Key{PK: billing.AccountPK(s.id), SK: sk}),
 				"neither the subscription nor the account has a payment method")
 		}
 	}
 	switch {
-	case billing.CheckID("account", s.id) != nil: // the items under it are unreadable
+	case billing.CheckID("account", s.id) != nil, s.unreadable: // or the items under it are
 		return
 	case s.account == nil:
 		r.AccountsMade++

@@ -47,7 +47,8 @@ func (a *auditor) add(it store.Item) {
 			}
 		}
 	case key.SK == billing.AccountSK:
-		a.addAccount(billing.DecodeAccount(it))
+		a.accounts[a.hash(billing.AccountOf(key.PK))] = account{mixed: true} // an unreadable one is there
+		gather(a, "account", it, billing.DecodeAccount, a.addAccount)
 	case strings.HasPrefix(key.SK, billing.RecPrefix):
 		gather(a, "receipt", it, billing.DecodeReceipt, a.addReceipt)
 	case billing.IsReversal(it):
@@ -58,6 +59,8 @@ func (a *auditor) add(it store.Item) {
 		gather(a, "request", it, billing.DecodeKeyed, a.addKeyed)
 	case strings.HasPrefix(key.PK, billing.RunPK("")) && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
+	case strings.HasPrefix(key.PK, billing.RunPK("")):
+		gather(a, "low watermark", it, billing.DecodeWatermark, func(*billing.Watermark) {})
 	}
 }
 

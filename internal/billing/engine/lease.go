@@ -41,7 +41,8 @@ func (e *Engine) acquire(ctx context.Context, kind billing.Kind, partition, owne
 			taken = true
 			return nil
 		default:
-			was = l.conditions(it.Str(schema.Owner), it.Str(schema.Until))
+			was = []store.Condition{billing.Unchanged(schema.Owner, it.Get(schema.Owner)),
+				billing.Unchanged(schema.Until, it.Get(schema.Until))}
 		}
 		return l.write(ctx, was)
 	})

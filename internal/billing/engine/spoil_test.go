@@ -264,7 +264,7 @@ func spoiltSubscriptions() []spoiling {
 		{"a reminder after the payment", "reminded too late", func(h *hand) {
 			h.set("a1", schema.NextReminderDate, "2034-03-24")
 		}},
-		{"a status that is none", "unknown status", func(h *hand) { h.set("a1", schema.Status, "activ") }},
+		{"a status that is none", "unreadable subscription", func(h *hand) { h.set("a1", schema.Status, "activ") }},
 		{"paused behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "paused") }},
 		{"canceled behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "canceled") }},
 		{"past due, and its last period was paid", "past due by nobody", func(h *hand) {
@@ -321,7 +321,7 @@ func spoiltSubscriptions() []spoiling {
 			it.Set(schema.SKU, store.S("tin"))
 			h.commit(store.Put(h.tables.RecurringPayments.Name, it))
 		}},
-		{"a request that is none", "unknown request", func(h *hand) { h.set("a9", schema.Requested, "stop") }},
+		{"a request that is none", "unreadable subscription", func(h *hand) { h.set("a9", schema.Requested, "stop") }},
 	}
 }
 
@@ -332,7 +332,7 @@ func spoiltPeriods() []spoiling {
 			h.open("a9", schema.Ref, h.chargeOf(h.t, "a7", 0))
 		}},
 		{"another period open", "open period out of step", func(h *hand) { h.open("a9", schema.Period, 3) }},
-		{"a state that is none", "unknown state of an open period", func(h *hand) { h.open("a9", schema.State, "lost") }},
+		{"a state that is none", "unreadable subscription", func(h *hand) { h.open("a9", schema.State, "lost") }},
 		{"a receipt gone", "charge without a receipt", func(h *hand) { h.drop("a1", "REC#") }},
 		{"a receipt of less", "amounts differ", func(h *hand) { h.first("a1", "REC#", schema.ProcessedAmount, "1.00") }},
 		{"a receipt of another charge", "receipt without a charge", func(h *hand) {

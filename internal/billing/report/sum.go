@@ -243,7 +243,12 @@ func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes 
 		} else if err != nil {
 			return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
 		}
-		amounts := it.Get(schema.Amounts).Map().Clone()
+		v := it.Get(schema.Amounts)
+		if v.Kind() != store.KindMap && !v.IsZero() && !anew {
+			e.Log.WarnContext(ctx, missed, "error", schema.Amounts+" is no map")
+			continue
+		}
+		amounts := v.Map().Clone()
 		for _, s := range changed[key] {
 			now := s.Amount
 			if v := amounts.Get(string(s.Kind)); !v.IsZero() {
