@@ -273,7 +273,7 @@ func (s *Subscription) collection(c *codec) {
 
 // last is the sort key of an index. Without it the item would not be in the index.
 func (s *Subscription) last(c *codec, name string, p *time.Time) {
-	if c.keptStamp(name, p); c.writing && !c.item.Has(name) {
+	if c.keptStamp(name, p); c.writing && c.item.Str(name) == "" {
 		c.item.Set(name, store.S(Stamp(s.Created)))
 	}
 }
@@ -305,7 +305,13 @@ func (s *Subscription) details(c *codec, t *terms) {
 
 // readStates returns an error for a state of which it is not known what is to be done about money.
 func (s *Subscription) readStates() error {
+	next := s.Period
+	if s.NextOpen() != nil {
+		next++
+	}
 	switch {
+	case s.AnchorPeriod > next:
+		return &IllegibleError{schema.AnchorPeriod, "is after the period to be paid next", nil}
 	case !s.Status.Known():
 		return &IllegibleError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}
@@ -313,6 +319,8 @@ func (s *Subscription) readStates() error {
 		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
 	case s.Open != nil && !slices.Contains([]State{"", Processing, RequiresAction, Failing}, s.Open.State):
 		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
+	case s.Ours() && s.Period > 0 && !s.Over() && !s.Raw.Has(schema.Anchor): // its dates would begin anew
+		return &IllegibleError{schema.Anchor, "is missing", nil}
 	case s.Ours() && s.LastCharge != "" && !s.Raw.Has(schema.Period): // the rollback check would stop everybody
 		return &IllegibleError{schema.Period, "is missing, and a period was charged", nil}
 	}
