@@ -304,8 +304,8 @@ func spoiltSubscriptions() []spoiling {
 		{"an anchor ten years later, not yet paid", "looked at too early", func(h *hand) {
 			h.set("a8", schema.Anchor, "2034-04-30")
 		}},
-		{"its anchor gone", "schedule does not hold", func(h *hand) { h.set("a1", schema.Anchor, nil) }},
-		{"an anchor of a later period", "schedule does not hold", func(h *hand) { h.set("a1", schema.AnchorPeriod, 7) }},
+		{"its anchor gone", "unreadable subscription", func(h *hand) { h.set("a1", schema.Anchor, nil) }},
+		{"an anchor of a later period", "unreadable subscription", func(h *hand) { h.set("a1", schema.AnchorPeriod, 7) }},
 		{"a period too many", "period skipped", func(h *hand) { h.set("a1", schema.Period, 3) }},
 		{"a period too few", "receipt of a period to come", func(h *hand) { h.set("a1", schema.Period, 1) }},
 		{"all installments paid, and active", "paid off and active", func(h *hand) { h.set("a7", schema.Installments, 2) }},
