@@ -61,7 +61,7 @@ func (d *sdk) sorts(pk, prefix string) (sorts []string) {
 
 // The attributes that Duesday reads, by the kind of their item, and one that it does not know.
 var readAttributes = map[string]string{
-	"SUB": "AgendaDate Anchor AnchorPeriod CancelAtEnd CardTold Collect CreatedDate DueBefore Email Installments Interval Kept " +
+	"SUB": "AgendaDate Anchor AnchorPeriod CancelAtEnd CardTold Collect CollectionMethod CreatedDate DueBefore Email Installments Interval Kept " +
 		"LastCharge LastPaymentDate LastReminderDate Manual MethodDate NextPaymentDate NextReminderDate Open Paid Parked PausedDate " +
 		"PaymentAmount PaymentDay PaymentDetails Pending Period ReminderDays Requested RequestedDate SKU Status TTL Tags TimeZone " +
 		"TrialEnds Version",
