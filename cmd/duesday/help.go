@@ -29,7 +29,7 @@ func (p *program) groups(root *cobra.Command) {
 		group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
 			p.subscriptionCharge(), p.subscriptionLeaf("show", need{read: true}, p.showSubscription),
 			p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
-			p.subscriptionAction("skip", (*engine.Engine).SkipParked)),
+			p.subscriptionSkip()),
 		group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand())
 	add("tracking", "Tracking of Stripe:", p.serveCommand(),

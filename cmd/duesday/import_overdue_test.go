@@ -97,3 +97,21 @@ func TestImport_OverdueCharge(t *testing.T) {
 	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "paid", "parked"), []any{10, 1})
 	c.must("verify", "--json")
 }
+
+// TestSubscription_SkipUntil: what an import of old dates has left overdue is skipped to a day, by one
+// command that may be repeated.
+func TestSubscription_SkipUntil(t *testing.T) {
+	c := newCLI(t)
+	c.file("book.csv", overdueBook)
+	c.must("import", "book.csv", "--overdue", "charge")
+	o := c.object(exitDone, "subscription", "skip", "1/1", "--until", today)
+	equal(t, "skipped", members(o, "status", "period", "due_date", "paid_periods"), []any{"active", 87, "2026-03-31", 0})
+	equal(t, "again", c.object(exitDone, "subscription", "skip", "1/1", "--until", today)["changed"], map[string]any{})
+	equal(t, "records", len(c.list("period", "list", "1/1", "--ending", "skipped")), 87)
+	equal(t, "the day itself", c.object(exitDone, "subscription", "skip", "2/1", "--until", today)["due_date"], today)
+	equal(t, "and it", c.object(exitDone, "subscription", "skip", "2/1", "--until", "2026-03-16")["due_date"], "2026-04-15")
+	r := c.run("subscription", "skip", "5/1", "--until", "2026-03-17")
+	equal(t, "ahead", r.code, exitUsage)
+	contains(t, r.errors, "until: must be 2026-03-16 or earlier")
+	c.must("verify")
+}

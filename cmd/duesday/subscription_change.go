@@ -233,6 +233,19 @@ func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subsc
 	return object{"written_off", views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
 }
 
+func (p *program) subscriptionSkip() *cobra.Command {
+	until := dateFlag()
+	c := p.subscriptionAction("skip",
+		func(e *engine.Engine, ctx context.Context, n billing.Name) (*billing.Subscription, error) {
+			if until.value.IsZero() {
+				return e.SkipParked(ctx, n)
+			}
+			return e.SkipUntil(ctx, n, until.value)
+		})
+	c.Flags().Var(&until, "until", "skip every period due before this day, also of an active subscription")
+	return c
+}
+
 func (p *program) sayResults(results []engine.Result) {
 	for _, r := range results {
 		reason := ""

@@ -43,7 +43,10 @@ func TestItem_RoundTrip(t *testing.T) {
 			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
 			FallbackCard: "Visa ending in 4242"}}
 	read, err := billing.DecodeSubscription(subscription.Item())
-	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone")
+	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "SkipUntil")
+	subscription.Requested, subscription.SkipUntil, subscription.Manual = billing.RequestSkip, day(11), nil
+	read, err = billing.DecodeSubscription(subscription.Item())
+	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "Manual")
 
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
 		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",

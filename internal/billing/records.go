@@ -107,6 +107,7 @@ type Meta struct {
 // may mean other things. Since 2 the settings may be an item, and since 3 a past period may be open.
 // Since 4 a subscription may be paid by wire, so nothing is charged for it: an older build would charge it.
 // And one that ends with its period may owe overdue ones, which an older build would drop.
+// Periods may also wait to be skipped (SkipUntil), which an older build would charge.
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
@@ -114,6 +115,7 @@ const FormatVersion = 4
 const (
 	PastFormat = 3
 	WireFormat = 4
+	SkipFormat = 4
 )
 
 // NeedFormat returns ErrState for a shared store of a lower format, on which older builds may work.

@@ -98,6 +98,7 @@ type Subscription struct {
 	LastCharge   string // reference of the last settled charge
 	Requested    Request
 	RequestedAt  time.Time      // when it was; of a canceled one: of that, or of its end; zero: none, or by an older Duesday
+	SkipUntil    civil.Date     // with RequestSkip: the periods due before it are skipped; zero: the open one only
 	Manual       *ManualRequest // with RequestManual
 	CancelAtEnd  bool
 	CancelDate   civil.Date // business day of the request to cancel, now or at the end; zero: none, or by an older Duesday
@@ -245,6 +246,10 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.stamp(schema.RequestedDate, &s.RequestedAt)
 	c.only(schema.SK, t.key.SK)
 	s.sku(c)
+	if s.Requested != RequestSkip {
+		s.SkipUntil = civil.Date{}
+	}
+	c.date(schema.SkipUntil, &s.SkipUntil)
 	text(c, schema.Status, &s.Status)
 	textBut(c, schema.TimeZone, &s.TimeZone, "UTC")
 	c.date(schema.ToldDate, &s.Told)

@@ -137,6 +137,12 @@ func (s *Subscription) Ending() bool {
 	return s.Requested != RequestNone || (s.Open != nil && s.Open.State == Failing)
 }
 
+// Unfinished reports whether a request that needs several commits has begun, with no period open: the
+// next step goes on with it before anything is charged.
+func (s *Subscription) Unfinished() bool {
+	return s.Open == nil && (s.Requested == RequestCancel || s.Requested == RequestSkip)
+}
+
 // WillEnd reports whether the next payment run cancels the subscription, with nothing to collect.
 func (s *Subscription) WillEnd() bool {
 	return s.Requested == RequestCancel || s.AtEnd() && s.Open == nil && s.Collect == 0 && s.Status == Active

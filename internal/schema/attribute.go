@@ -140,6 +140,7 @@ const (
 
 	RequestedDate = "RequestedDate" // of a subscription: when Requested was; of a canceled one: when that was, or when it ended
 	CausesDate    = "CausesDate"    // of META: since when the cause of each status is stored
+	SkipUntil     = "SkipUntil"     // of a subscription with Requested: the periods due before this day are skipped
 
 	Manual = "Manual" // of a subscription: the manual payment to be recorded once the open intent is cancelled
 	Note   = "Note"   // of a manual payment: the person's reference
@@ -207,5 +208,6 @@ func Names() []string {
 		TrackedAttached, TrackedFetched,
 		CancelDate,
 		CollectionMethod, PayBy, ToldDate, "pay_by",
+		SkipUntil,
 	}
 }

@@ -122,6 +122,8 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 	switch {
 	case s.Requested == billing.RequestCancel:
 		return e.cancel(s, today)
+	case s.Requested == billing.RequestSkip && !s.SkipUntil.IsZero():
+		return e.moveOn(s, today)
 	case s.PaidOff() && !s.Over():
 		if s.Status == billing.ParkedState { // the next period waits for nobody any more
 			others = []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}

@@ -94,6 +94,13 @@ func requests() []request {
 			c.w.pass(32 * 24 * time.Hour)
 			c.w.cancelCollecting(p, c.name, func(err error) { c.refused(p, err) })
 		}},
+		{"skip until tomorrow", func(c *crash, p *process) {
+			c.skip(p, c.w.today().AddDays(1))
+		}},
+		{"skip until, twice", func(c *crash, p *process) {
+			c.skip(p, c.w.today())
+			c.skip(p, c.w.today())
+		}},
 		{"pause, resume", func(c *crash, p *process) {
 			_, err := p.Pause(ctx, c.name)
 			c.refused(p, err)
@@ -194,6 +201,22 @@ func (c *crash) String() string {
 func (c *crash) refused(p *process, err error) {
 	if err != nil && !errors.Is(err, billing.ErrState) && !p.faults.struck() && len(c.outcome.script) == 0 {
 		c.w.violate("request refused: %v", err)
+	}
+}
+
+// skip skips the periods due before the day. Once that is done, no due date before it is left.
+func (c *crash) skip(p *process, day civil.Date) {
+	before := c.w.sub(c.name)
+	s, err := p.SkipUntil(context.Background(), c.name, day)
+	c.refused(p, err)
+	if err != nil {
+		return
+	}
+	if due, err := s.Due(); s.Status == billing.Active && (err != nil || due.Before(day) || s.Unfinished()) {
+		c.w.violate("skipped until %s, and due on %s: %s", day, due, c.w.describe(c.name))
+	}
+	if s.Period > before.Period {
+		c.w.happened(moveSkipped)
 	}
 }
 
@@ -533,6 +556,9 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 			but = append(but, moveCollected)
 		}
 		g.moves.wantEach(t, but...)
+		if !g.begin(1).past && g.moves.count[moveSkipped] == 0 {
+			t.Error("no request has skipped a period")
+		}
 	}
 	if g.cases.Load() < int64(least) && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())

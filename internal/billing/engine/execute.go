@@ -240,7 +240,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 			return x, fmt.Errorf("subscription %s: %w", s.Name, err)
 		}
 		x.due, x.paidOff, x.cancelAtEnd, x.marked = !due.After(today), s.PaidOff(), s.AtEnd(), s.Collect > 0
-		x.cancelling, x.byWire = s.Requested == billing.RequestCancel, s.Collection == billing.ByWire
+		x.unfinished, x.byWire = s.Unfinished(), s.Collection == billing.ByWire
 		x.overload = w.paid >= e.cfg.CatchUp || x.due && !s.Ours() && s.Arrears(e.cfg.CatchUp, today)
 		return x, nil
 	}
@@ -300,6 +300,9 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 		}
 		if s.Requested == billing.RequestCancel {
 			return step{again: true}, e.Put(ctx, s, e.cancel(s, t.today)...)
+		}
+		if s.Unfinished() {
+			return step{again: true}, e.Put(ctx, s, e.moveOn(s, t.today)...)
 		}
 		var parked []store.Write
 		if s.Status == billing.ParkedState { // its period is not charged, and waits for nobody any more

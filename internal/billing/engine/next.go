@@ -47,7 +47,7 @@ type situation struct {
 	byWire  bool // the customer is asked to pay the period, and nothing is charged; with none open, the next one
 
 	// With no period open.
-	cancelling  bool // its cancellation has begun, and more overdue periods are to be voided
+	unfinished  bool // its cancellation or skip has begun, and more overdue periods are to be recorded
 	marked      bool // a past period is to be collected
 	due         bool // the due date of the next period has come
 	paidOff     bool // all installments are paid
@@ -98,7 +98,7 @@ const (
 	// With no period open. A run's look at the subscription ends with each but doOpen.
 	doReportParked // report the wait for a person; with a period open, too
 	doRealign      // move the row to its due date
-	doLapse        // cancel the subscription: its last period has ended, or its overdue ones are void
+	doLapse        // cancel the subscription after its last period, or record more overdue periods as void or skipped
 	doParkOverload // park: too many periods are due at once
 	doParkAltered  // park: another tool may have taken the payment; with a period open, too
 	doOpen         // OPEN and BIND
@@ -151,7 +151,7 @@ func next(x situation) action {
 // nextClosed decides where no period is open. The dry run decides by it, too.
 func nextClosed(x situation) action {
 	switch {
-	case x.cancelling:
+	case x.unfinished:
 		return doLapse
 	case x.trigger.finishes():
 		return doNothing

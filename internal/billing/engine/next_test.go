@@ -45,7 +45,7 @@ func eachClosed(do func(situation)) {
 	for _, by := range triggers {
 		for _, status := range statuses {
 			x := situation{trigger: by, status: status}
-			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.cancelling,
+			vary([]*bool{&x.due, &x.paidOff, &x.cancelAtEnd, &x.charged, &x.overload, &x.altered, &x.marked, &x.unfinished,
 				&x.byWire}, func() { do(x) })
 		}
 	}
@@ -159,7 +159,7 @@ func TestNext_Promise(t *testing.T) {
 			if x.byWire != (a == doAskToPay) {
 				t.Fatalf("%v: %+v", a, x)
 			}
-			if x.marked || x.cancelling {
+			if x.marked || x.unfinished {
 				t.Fatalf("opened beside a past one: %+v", x)
 			}
 			if x.trigger == byRun && (x.overload || x.altered) || x.trigger == byPerson && x.charged {

@@ -196,6 +196,12 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 // then brings the period to its end. A skip is of the period at the first read.
 func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
+	return e.requestUntil(ctx, n, r, civil.Date{}, closed, from...)
+}
+
+// requestUntil is request. A skip with a day is of all periods due before it.
+func (e *Engine) requestUntil(ctx context.Context, n billing.Name, r billing.Request, until civil.Date, closed decision,
+	from ...billing.Status) (*billing.Subscription, error) {
 	period := -1
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if period < 0 {
@@ -205,7 +211,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 			s.CancelDate = today
 		}
 		switch {
-		case r == billing.RequestSkip && s.Period != period:
+		case r == billing.RequestSkip && until.IsZero() && s.Period != period:
 			return nil, passed(s, period)
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
@@ -213,6 +219,11 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, refusal(s, " is being cancelled")
+		}
+		if err := skips(s, until, today); err != nil {
+			return nil, err
+		}
+		switch {
 		case s.Open == nil:
 			return closed(s, today)
 		case s.Requested == billing.RequestManual:
@@ -329,17 +340,22 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 	return writes
 }
 
-// voidBefore records the periods due before the day as void, in memory, as many as one commit takes.
+// voidBefore records the periods due before the day as void, or as skipped if that is requested, in
+// memory, as many as one commit takes.
 // It returns the due date of the first one that is left.
 func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	reason func(due civil.Date) string) (writes []store.Write, due civil.Date, err error) {
+	ending := billing.EndVoid
+	if s.Requested == billing.RequestSkip {
+		ending = billing.EndSkipped
+	}
 	for most := store.MaxWrites - 10; ; s.Period++ {
 		s.TakeEffect()
 		due, err = s.Schedule().Due(s.Period)
 		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {
 			return writes, due, err
 		}
-		writes = append(writes, e.ended(s, billing.EndVoid, reason(due), nil).Write(e.Table))
+		writes = append(writes, e.ended(s, ending, reason(due), nil).Write(e.Table))
 	}
 }
 
@@ -360,9 +376,51 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 		return nil, err
 	}
 	return e.request(ctx, n, billing.RequestSkip, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
-		skipped := e.ended(s, billing.EndSkipped, "skipped by a person", nil)
+		skipped := e.ended(s, billing.EndSkipped, skippedByPerson, nil)
 		return append([]store.Write{skipped.Write(e.Table)}, e.pass(s, today, false, e.Now())...), nil
 	}, billing.ParkedState)
+}
+
+// skippedByPerson is the reason of a period skipped on request.
+const skippedByPerson = "skipped by a person"
+
+// SkipUntil ends every period that is due before the day without a charge, each with its record; the
+// day is tomorrow at the latest. A live intent is cancelled first; if the money was taken before, that
+// receipt stands. Cut off, the next run goes on with it, and so does calling it again. With nothing
+// due before the day it changes nothing.
+func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) (*billing.Subscription, error) {
+	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.checkRollbackOf(ctx, n.Account, true)); err != nil {
+		return nil, err
+	}
+	s, err := e.requestUntil(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		s.Requested, s.RequestedAt = billing.RequestSkip, cmp.Or(s.RequestedAt, e.Now())
+		return e.moveOn(s, today), nil
+	}, billing.Active, billing.ParkedState)
+	if errors.Is(err, billing.ErrUnchanged) {
+		err = nil
+	}
+	return s, err
+}
+
+// skips notes the day of SkipUntil, unless it is zero. It returns ErrUnchanged if nothing is due before.
+func skips(s *billing.Subscription, until, today civil.Date) error {
+	if until.IsZero() {
+		return nil
+	}
+	due, err := s.Due()
+	switch {
+	case err != nil:
+		return err
+	case until.After(today.AddDays(1)):
+		return billing.Invalid("until", fmt.Sprintf("must be %s or earlier, because only periods that are due can be skipped",
+			today.AddDays(1)))
+	case s.Altered() != "":
+		return refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
+	case !due.Before(until):
+		return billing.ErrUnchanged
+	}
+	s.SkipUntil = until
+	return nil
 }
 
 func (e *Engine) collectNow(ctx context.Context, n billing.Name,

@@ -28,7 +28,7 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
 func goesOn(s *billing.Subscription, today civil.Date) bool {
-	return s.Requested == billing.RequestCancel || s.Status == billing.Active && !s.NextPayment.After(today)
+	return s.Requested == billing.RequestCancel || s.Unfinished() || s.Status == billing.Active && !s.NextPayment.After(today)
 }
 
 // bookCharge books the success of the period's intent, in memory, and returns the other writes.
@@ -68,14 +68,27 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil
 	return append(others, e.closePast(s, today, rec.Kind == billing.Charged || rec.Period == s.Period-1)...)
 }
 
-// pass moves the subscription on to its next period, in memory: it closes the open period, carries
-// out the request and sets the next dates. It returns the other writes: the record of the next period
-// if that is parked as well, or the notice of a cancellation.
+// pass moves the subscription on to its next period, in memory: it closes the open period, and then
+// moves on. It returns the other writes.
 func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []store.Write) {
 	s.Open = nil
 	s.Period++
 	if paid {
 		s.NotePayment(at)
+		if s.Status == billing.PastDue && s.Requested == billing.RequestNone { // by a charge to be adopted: somebody had made it active
+			s.Status = billing.Active
+		}
+	}
+	return e.moveOn(s, today)
+}
+
+// moveOn carries out the request, in memory and with no period open, and sets the next dates. If there
+// are more periods to skip than one commit takes, the request stays, and the next step goes on with it.
+// It returns the other writes: records of skipped periods, that of the next period if it is parked as
+// well, or the notice of a cancellation.
+func (e *Engine) moveOn(s *billing.Subscription, today civil.Date) (others []store.Write) {
+	if s.Requested == billing.RequestSkip {
+		others, _, _ = e.voidBefore(s, s.SkipUntil, func(civil.Date) string { return skippedByPerson })
 	}
 	s.TakeEffect()
 	due, err := s.Schedule().Due(s.Period)
@@ -84,16 +97,17 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 		return e.cancel(s, today)
 	case err != nil || s.PaidOff():
 		s.Status, s.Collect = billing.Completed, 0
+	case s.Requested == billing.RequestSkip && due.Before(s.SkipUntil):
+		s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
+		return others
 	case s.Requested == billing.RequestPause:
 		s.Pause(today)
-	case paid && s.Status == billing.PastDue: // by a charge to be adopted: somebody had made it active
-		s.Status = billing.Active
 	case s.Status == billing.ParkedState && (due.After(today) || s.AtEnd()):
 		s.Status, s.Parked = billing.Active, ""
 	case s.Status == billing.ParkedState:
 		record := e.ended(s, billing.EndParked, s.Parked, nil)
 		record.Due = due
-		others = []store.Write{record.Write(e.Table)}
+		others = append(others, record.Write(e.Table))
 	}
 	s.Requested, s.Manual = billing.RequestNone, nil
 	s.Reschedule(due, e.agendaDay(s, today))
@@ -113,7 +127,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	case billing.RequestPause:
 		ending, reason, outcome = billing.EndVoid, "the subscription was paused", OutcomeSkipped
 	case billing.RequestSkip:
-		ending, reason, outcome = billing.EndSkipped, "skipped by a person", OutcomeSkipped
+		ending, reason, outcome = billing.EndSkipped, skippedByPerson, OutcomeSkipped
 	case billing.RequestManual:
 		ending, reason, outcome = billing.EndVoid, "a manual payment of which another tool has removed the record", OutcomeSkipped
 	}
@@ -139,7 +153,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
-	return step{result: r, again: s.Requested == billing.RequestCancel}, e.Put(ctx, s, others...)
+	return step{result: r, again: s.Unfinished()}, e.Put(ctx, s, others...)
 }
 
 // failure returns why the open period fails. A missing authentication is noted as an attempt.

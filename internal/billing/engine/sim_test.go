@@ -210,7 +210,9 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case 11:
 		_, _, err = p.ChargeParked(ctx, n)
 	case 12:
-		_, err = p.SkipParked(ctx, n)
+		if _, err = p.SkipParked(ctx, n); rng.IntN(2) == 0 {
+			_, err = p.SkipUntil(ctx, n, s.w.today().AddDays(rng.IntN(2)))
+		}
 	case 14, 15, 16:
 		err = s.chargePeriod(p, n, rng)
 	case 13:

@@ -152,6 +152,7 @@ const (
 	movePlan       = "plan changed"
 	moveAsked      = "asked to pay by wire"
 	moveUnpaid     = "not paid by wire"
+	moveSkipped    = "periods skipped"
 	sampleHasMoves = 20 // cases, from which on a sample has them
 )
 
