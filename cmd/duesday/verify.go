@@ -65,10 +65,9 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 	}
 	corrected := 0
 	if repair && len(a.Corrections) > 0 {
-		if err := report.Correct(ctx, s.engine.Records, a.Corrections); err != nil {
+		if corrected, err = report.Correct(ctx, s.engine.Records, a.Corrections); err != nil {
 			return err
 		}
-		corrected = len(a.Corrections)
 		if a, err = audited(); err != nil {
 			return err
 		}

@@ -15,12 +15,15 @@ func (a *auditor) compareEarly() {
 	for k, kept := range a.early {
 		got, at := a.sums[k], time.Unix(k.at, 0).UTC()
 		manual := k.kind == report.Outside || k.kind == report.Recovered
-		if got == kept || !at.Before(made) || k.at >= a.sumsFrom().Unix() || manual && a.sumsFrom().After(made) {
+		waits := a.waits[k]
+		if got == kept || got.minor == kept.minor+waits.minor && !got.over || !at.Before(made) || k.at >= a.sumsFrom().Unix() || manual && a.sumsFrom().After(made) {
 			continue
 		}
-		a.result.Corrections = append(a.result.Corrections, report.SumAt(k.kind, at, money.New(got-kept, k.currency)))
+		if sum := report.SumAt(k.kind, at, money.New(got.minor, k.currency)); waits == (total{}) && !got.over {
+			a.result.Corrections = append(a.result.Corrections, report.Correction{Sum: sum, Was: a.earlyItems[sum.Key()]})
+		}
 		a.problem(sumDiffers, billing.Name{}, 0, "%s of the 15 minutes from %s UTC, before the store was made: the store keeps "+
-			"%s, and its records add up to %s", k.kind, at.Format("2006-01-02 15:04"), money.New(kept, k.currency),
-			money.New(got, k.currency))
+			"%s, and its records add up to %s", k.kind, at.Format("2006-01-02 15:04"), money.New(kept.minor, k.currency),
+			money.New(got.minor, k.currency))
 	}
 }

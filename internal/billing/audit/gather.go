@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -38,12 +37,16 @@ func (a *auditor) add(it store.Item) {
 		for _, s := range list {
 			if s.At.Before(a.Opened.Created) {
 				a.early.add(s)
+				a.earlyItems[key] = it
 			}
+		}
+		if at := report.TimeOf(it); at.After(a.latest) {
+			a.latest = at
 		}
 		if err != nil {
 			a.unreadable("sums", key, err)
 			for _, s := range list {
-				a.result.Corrections = append(a.result.Corrections, report.SumAt(s.Kind, s.At, money.New(0, s.Amount.Currency())))
+				a.result.Corrections = append(a.result.Corrections, report.Correction{Sum: s, Was: it}) // those that can be read stay
 			}
 		}
 	case key.SK == billing.AccountSK:

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // This file adds up the receipts, the failed periods and the refunds, and compares that with the sums
@@ -24,26 +25,40 @@ type sumKey struct {
 
 const sumDiffers = "sum differs"
 
-// sums are amounts in minor units.
-type sums map[sumKey]int64
+// A total is an amount in minor units, or over: more than an amount holds.
+type total struct {
+	minor int64
+	over  bool
+}
+
+type sums map[sumKey]total
 
 func (s sums) add(list ...report.Sum) {
 	for _, x := range list {
-		s[sumKey{x.At.Unix(), x.Kind, x.Amount.Currency()}] += x.Amount.Minor()
+		k := sumKey{x.At.Unix(), x.Kind, x.Amount.Currency()}
+		sum, err := money.New(s[k].minor, k.currency).Add(x.Amount)
+		s[k] = total{sum.Minor(), s[k].over || err != nil}
 	}
+}
+
+// A reading is the sums of the store at one time, those that wait to be added among them.
+type reading struct {
+	all, waiting sums
+	items        map[store.Key]store.Item
 }
 
 // readSums reads the sums of the store, and those that wait to be added. Between the two reads a drain
 // may add some: reading the store's sums first misses them, and last has them twice.
-func (a *auditor) readSums(ctx context.Context, storeFirst bool) (sums, error) {
-	now := sums{}
+func (a *auditor) readSums(ctx context.Context, storeFirst bool) (reading, error) {
+	now := reading{sums{}, sums{}, map[store.Key]store.Item{}}
 	stored := func() error {
-		for it, err := range report.Items(ctx, a.Records, a.oldestSum(), a.now.AddDate(0, 1, 0)) {
+		for it, err := range report.Items(ctx, a.Records, a.oldestSum(), a.until) {
 			if err != nil {
 				return err
 			}
 			list, _ := report.Decode(it) // of an illegible one gather tells
-			now.add(list...)
+			now.all.add(list...)
+			now.items[billing.KeyOf(it)] = it
 		}
 		return nil
 	}
@@ -53,7 +68,8 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (sums, error) {
 				return err
 			}
 			if list, err := report.Parse(row.Sums); err == nil {
-				now.add(list...)
+				now.all.add(list...)
+				now.waiting.add(list...)
 			}
 		}
 		return nil
@@ -64,28 +80,43 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (sums, error) {
 	return now, cmp.Or(stored(), waiting())
 }
 
-// compareSums compares the sums of each quarter that has all records; least are those read before.
-func (a *auditor) compareSums(ctx context.Context, least sums) error {
-	most, err := a.readSums(ctx, false)
+// compareSums compares the sums of each quarter that has all records; before are those read before. A
+// difference has a correction if neither the item nor what waits for it has changed meanwhile.
+func (a *auditor) compareSums(ctx context.Context, before reading) error {
+	after, err := a.readSums(ctx, false)
 	if err != nil || a.Opened.Summed.IsZero() {
 		return err
 	}
+	a.waits = after.waiting
 	from := a.sumsFrom().Unix()
 	all := maps.Clone(a.sums)
-	maps.Copy(all, most)
+	maps.Copy(all, after.all)
 	for k := range all {
-		got, low, high := a.sums[k], least[k], most[k]
-		if k.at < from || min(low, high) <= got && got <= max(low, high) {
+		got, low, high := a.sums[k], before.all[k], after.all[k]
+		over := got.over || low.over || high.over
+		if k.at < from || !over && min(low.minor, high.minor) <= got.minor && got.minor <= max(low.minor, high.minor) {
 			continue
 		}
 		at, c := time.Unix(k.at, 0).UTC(), k.currency
-		if low == high {
-			a.result.Corrections = append(a.result.Corrections, report.SumAt(k.kind, at, money.New(got-high, c)))
+		if over {
+			a.problem("sum too large", billing.Name{}, 0, "%s of the 15 minutes from %s UTC: no amount of %s can hold it", k.kind,
+				at.Format("2006-01-02 15:04"), c.Code())
+			continue
+		}
+		key, waits := report.SumAt(k.kind, at, money.New(0, c)).Key(), after.waiting[k]
+		if before.items[key].Equal(after.items[key]) && before.waiting[k] == waits {
+			a.correct(k, got.minor-waits.minor, after.items[key])
 		}
 		a.problem(sumDiffers, billing.Name{}, 0, "%s of the 15 minutes from %s UTC: the store keeps %s, and its records add "+
-			"up to %s", k.kind, at.Format("2006-01-02 15:04"), money.New(high, c), money.New(got, c))
+			"up to %s", k.kind, at.Format("2006-01-02 15:04"), money.New(high.minor, c), money.New(got.minor, c))
 	}
 	return nil
+}
+
+// correct notes the value that the sum should have in the item as it was read.
+func (a *auditor) correct(k sumKey, minor int64, was store.Item) {
+	a.result.Corrections = append(a.result.Corrections, report.Correction{Was: was,
+		Sum: report.SumAt(k.kind, time.Unix(k.at, 0), money.New(minor, k.currency))})
 }
 
 // sumsMargin is for the clocks of a processor and of other processes, when sums begin to be kept.

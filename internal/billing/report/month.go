@@ -132,7 +132,7 @@ func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, la
 	for _, it := range items {
 		some, err := Decode(it)
 		if add(some, nil); err != nil {
-			m.gaps[monthOf(civil.Today(timeOf(it), m.zone))] = "a sum of it cannot be read: verify names it"
+			m.gaps[monthOf(civil.Today(TimeOf(it), m.zone))] = "a sum of it cannot be read: verify names it"
 		}
 	}
 	return list, late, nil

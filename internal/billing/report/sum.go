@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -149,15 +148,16 @@ func Parse(text string) (list []Sum, err error) {
 	return list, nil
 }
 
-func (s Sum) key() store.Key {
+// Key is the key of the item that has the sum.
+func (s Sum) Key() store.Key {
 	return store.Key{PK: prefix + s.At.Format(monthLayout), SK: s.At.Format(quarterLayout) + "#" + s.Amount.Currency().Code()}
 }
 
 // IsSum reports whether the key is of an item with sums.
 func IsSum(k store.Key) bool { return strings.HasPrefix(k.PK, prefix) }
 
-// timeOf returns the quarter of such an item; of an illegible one, its month's beginning, if any.
-func timeOf(it store.Item) time.Time {
+// TimeOf returns the quarter of such an item; of an illegible one, its month's beginning, if any.
+func TimeOf(it store.Item) time.Time {
 	at, _, _ := strings.Cut(it.Str(schema.SK), "#")
 	t, err := time.Parse(quarterLayout, at)
 	if err != nil {
@@ -197,39 +197,80 @@ func Tally(e *billing.Records) outbox.Tally {
 			}
 			all = append(all, list...)
 		}
-		return add(ctx, e, all, false)
+		return add(ctx, e, all)
 	}
 }
 
 const missed = "a sum of money cannot be read, and is missing in reports: verify --repair-sums mends it"
 
-// Correct adds corrections, which an audit has found, to the sums. An illegible one is written anew.
-// After an error some may have been added: another audit tells.
-func Correct(ctx context.Context, e *billing.Records, all []Sum) error {
-	for part := range slices.Chunk(all, store.MaxWrites/2) {
-		err := store.Retry(ctx, "correcting the sums", func() error {
-			writes, err := add(ctx, e, part, true)
-			if err == nil {
-				err = e.Store.Commit(ctx, writes...)
-			}
-			if errors.Is(err, store.ErrUnknown) { // again, it might be added twice
-				err = fmt.Errorf("correcting the sums: %v", err)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// A Correction is the value that a sum of the store must have, and the item as the audit read it.
+type Correction struct {
+	Sum
+	Was store.Item // nil: it was absent
 }
 
-// add returns the writes that add the sums to those of the store. anew replaces illegible ones.
-func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes []store.Write, err error) {
+// Correct sets the sums to the values of the corrections, and returns how many have them. It leaves
+// an item that has changed since the audit: another audit tells. Calling it again changes nothing.
+func Correct(ctx context.Context, e *billing.Records, all []Correction) (done int, err error) {
+	amounts := map[store.Key]store.Item{}
+	for _, c := range all {
+		key := c.Key()
+		if amounts[key] == nil {
+			amounts[key] = c.Was.Get(schema.Amounts).Map().Clone()
+		}
+		it := amounts[key]
+		it.Set(string(c.Kind), store.S(c.Amount.Decimal()))
+		amounts[key] = it
+	}
+	for _, c := range all {
+		key := c.Key()
+		want := store.M(amounts[key])
+		err := store.Retry(ctx, "correcting the sums", func() error {
+			now, err := e.Store.Get(ctx, e.Table, key)
+			switch is := now.Get(schema.Amounts); {
+			case billing.IgnoreNotFound(err) != nil:
+				return err
+			case is.Equal(want):
+				done++
+				return nil
+			case !now.Equal(c.Was):
+				return nil
+			}
+			return e.Store.Commit(ctx, put(e, key, now, want), fence(e))
+		})
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// put returns the write that gives the item, as it was read, other amounts.
+func put(e *billing.Records, key store.Key, was store.Item, amounts store.Value) store.Write {
+	it, still := was.Clone(), []store.Condition{billing.Unchanged(schema.Version, was.Get(schema.Version)),
+		billing.Unchanged(schema.Amounts, was.Get(schema.Amounts))}
+	if len(was) == 0 {
+		it, still = billing.ItemAt(key), []store.Condition{store.Absent()}
+	}
+	it.Set(schema.Amounts, amounts)
+	it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
+	return store.Put(e.Table, it, still...)
+}
+
+// fence holds while the store has not been moved.
+func fence(e *billing.Records) store.Write {
+	return store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved))
+}
+
+// tooLarge stands for a sum that no amount can hold. It cannot be read, so reports and audits name it.
+const tooLarge = "too large"
+
+// add returns the writes that add the sums to those of the store.
+func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Write, err error) {
 	changed := map[store.Key][]Sum{}
 	var keys []store.Key
 	for _, s := range all {
-		key := s.key()
+		key := s.Key()
 		if changed[key] == nil {
 			keys = append(keys, key)
 		}
@@ -237,10 +278,7 @@ func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes 
 	}
 	for _, key := range keys {
 		it, err := e.Store.Get(ctx, e.Table, key)
-		still := billing.Unchanged(schema.Version, it.Get(schema.Version))
-		if errors.Is(err, store.ErrNotFound) {
-			it, still = billing.ItemAt(key), store.Absent()
-		} else if err != nil {
+		if billing.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
 		}
 		v := it.Get(schema.Amounts)
@@ -250,27 +288,26 @@ func add(ctx context.Context, e *billing.Records, all []Sum, anew bool) (writes 
 		}
 		amounts := v.Map().Clone()
 		for _, s := range changed[key] {
-			now := s.Amount
+			text := s.Amount.Decimal()
 			if v := amounts.Get(string(s.Kind)); !v.IsZero() {
-				was, err := money.Parse(v.Str(), now.Currency())
+				was, err := money.Parse(v.Str(), s.Amount.Currency())
 				if err == nil {
-					was, err = was.Add(now)
+					was, err = was.Add(s.Amount)
+					text = was.Decimal()
 				}
-				if err == nil {
-					now = was
-				} else if !anew {
+				if err != nil {
 					e.Log.WarnContext(ctx, missed, "error", err)
-					continue
+					text = v.Str()
+				}
+				if errors.Is(err, money.ErrOverflow) {
+					text = tooLarge
 				}
 			}
-			amounts.Set(string(s.Kind), store.S(now.Decimal()))
+			amounts.Set(string(s.Kind), store.S(text))
 		}
-		it = it.Clone()
-		it.Set(schema.Amounts, store.M(amounts))
-		it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
-		writes = append(writes, store.Put(e.Table, it, still))
+		writes = append(writes, put(e, key, it, store.M(amounts)))
 	}
-	return append(writes, store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved))), nil
+	return append(writes, fence(e)), nil
 }
 
 // Items yields the items with sums of the months, in UTC, from one time to another.
