@@ -241,11 +241,11 @@ func TestAdoptReports(t *testing.T) {
 		"unknown":    {r.Unknown, "nobody: "},
 	} {
 		want := strings.Split(f.want, "|")
-		if f.Count != len(want) || len(f.First) != len(want) {
+		if f.Count != len(want) || len(f.All) != len(want) {
 			t.Errorf("%s: %+v, want %q", name, f.Findings, want)
 			continue
 		}
-		for i, x := range f.First {
+		for i, x := range f.All {
 			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || secret.HasCardNumber(line) ||
 				strings.Contains(line, "$12") {
 				t.Errorf("%s: %q, want %q", name, line, want[i])

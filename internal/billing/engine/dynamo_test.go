@@ -183,7 +183,7 @@ func sampleCrash(rng *rand.Rand, seed uint64) *crash {
 	}
 	crashAt := func(point int) { c.past, c.first = false, []fault{{point, true}} }
 	const keyed = "receipt with a key, twice"
-	switch seed / 2 % 6 {
+	switch seed / 2 % 7 {
 	case 0: // it is collected, and nothing else is asked for
 		named("pays")
 		c.past, c.request = true, nil
@@ -206,6 +206,9 @@ func sampleCrash(rng *rand.Rand, seed uint64) *crash {
 		named("soft decline")
 		ask("plan")
 		c.past = false
+	case 6:
+		named("by wire, never pays")
+		c.past, c.request = false, nil
 	}
 	return c
 }

@@ -282,7 +282,7 @@ func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Wri
 			return nil, fmt.Errorf("adding to the sums %s/%s: %w", key.PK, key.SK, err)
 		}
 		v := it.Get(schema.Amounts)
-		if v.Kind() != store.KindMap && !v.IsZero() && !anew {
+		if v.Kind() != store.KindMap && !v.IsZero() {
 			e.Log.WarnContext(ctx, missed, "error", schema.Amounts+" is no map")
 			continue
 		}
