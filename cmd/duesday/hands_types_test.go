@@ -88,7 +88,7 @@ func TestOtherHands_EveryType(t *testing.T) {
 	}
 	n, share := 0, soaktest.Cases(t, 12, 4, 1)
 	for _, kind := range slices.Sorted(maps.Keys(readAttributes)) {
-		for _, name := range strings.Fields(readAttributes[kind]) {
+		for name := range strings.FieldsSeq(readAttributes[kind]) {
 			for _, typ := range slices.Sorted(maps.Keys(everyType)) {
 				n++
 				switch {
