@@ -155,7 +155,8 @@ func TestReconcile(t *testing.T) {
 	contains(t, r.errors, "went back in time", "reconcile")
 	equal(t, "audit", c.object(exitFailed, "verify")["ok"], false)
 	contains(t, c.run("verify").out, "THE AUDIT FOUND 1 PROBLEM.", "1/1")
-	equal(t, "reconcile", c.object(exitDone, "reconcile"), map[string]any{"adopted": 1, "charging": false})
+	equal(t, "reconcile", members(c.object(exitPerson, "reconcile"), "adopted", "charging", "held"), []any{1, false, 1})
+	equal(t, "drop", c.object(exitDone, "outbox", "drop")["dropped"], 1)
 	contains(t, c.must("reconcile"), "0 charges adopted",
 		"charging is still off: duesday charging on --store pebble:./restored")
 	c.must("charging", "on")

@@ -21,7 +21,9 @@ func (p *program) outboxCommand() *cobra.Command {
 	send := leaf("send", func(ctx context.Context, _ []string) error {
 		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
 	})
-	return group("outbox", list, replay, send)
+	release := p.storeLeaf("release", need{}, p.decideHeld(outbox.Release))
+	drop := p.storeLeaf("drop", need{}, p.decideHeld(outbox.Drop))
+	return group("outbox", list, replay, send, release, drop)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.
@@ -58,8 +60,9 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 			p.say("%s: %d due, %d later, %d given up", q.name, q.Due, q.Later, q.Dead)
 		}
 	}
-	if dead == 0 && !p.cfg.JSON {
-		return nil
+	held, err := p.listHeld(ctx, s)
+	if err != nil || dead == 0 && !p.cfg.JSON {
+		return err
 	}
 	p.say("")
 	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), &listWriter{out: p.stdout, name: "dead_letters"}
@@ -83,11 +86,27 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		}
 	}
 	if p.cfg.JSON {
-		return list.end(counts)
+		return list.end(append(counts, "held?", held))
 	}
 	t.flush()
 	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
 	return nil
+}
+
+// listHeld shows the held mail, and returns its number.
+func (p *program) listHeld(ctx context.Context, s *session) (held int, err error) {
+	t := p.table("HELD", "KIND", "TO")
+	for e, err := range s.outbox(nil).On(outbox.Held).Waiting(ctx) {
+		if err != nil {
+			return held, err
+		}
+		held++
+		t.row(e.ID, e.Kind, e.Data[outbox.DataEmail])
+	}
+	if p.sayHeld(held); held > 0 && !p.cfg.JSON {
+		t.flush()
+	}
+	return held, nil
 }
 
 func (p *program) replay(ctx context.Context, s *session, id string) error {

@@ -94,11 +94,14 @@ func (p *program) storeRestore() *cobra.Command {
 			p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
 				"was moved elsewhere.")
 			p.say("API keys that were revoked since are valid again: %s", p.hint("key list"))
+			if r.Held > 0 {
+				p.say("%s that waited in the backup held: reconcile tells, by the replaced store, whether they were sent.", plural(r.Held, "mail"))
+			}
 			p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
 				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 		}
 		return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
-			"installation", r.Installation, "aside?", r.Aside, // the store that was there before
+			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was there before
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
 	})

@@ -106,25 +106,6 @@ func (p *program) verdict(a *audit.Report) string {
 	return p.painted(p.screen, errorColour, "THE AUDIT FOUND "+strings.ToUpper(plural(len(a.Problems), "problem"))+".")
 }
 
-func (p *program) reconcileCommand() *cobra.Command {
-	return p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
-		n, err := s.engine.Reconcile(ctx)
-		p.deliver(ctx, s)
-		if err != nil {
-			return err
-		}
-		meta, err := s.engine.Meta(ctx)
-		if err != nil {
-			return err
-		}
-		p.say("%s adopted", plural(n, "charge"))
-		if !meta.Charging {
-			p.say("charging is still off: %s", p.hint("charging on"))
-		}
-		return p.json(object{"adopted", n, "charging", meta.Charging})
-	})
-}
-
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
 	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })

@@ -23,6 +23,7 @@ const (
 	copiedFrom    = "CopiedFrom"
 	RestoredDate  = "RestoredDate"
 	RestoredFrom  = "RestoredFrom"
+	RestoredAside = "RestoredAside" // the folder of the replaced store; absent: there was none
 
 	copying  = "copying"
 	canceled = "canceled"

@@ -99,6 +99,8 @@ type Meta struct {
 	Format       int       // FormatVersion of the Duesday that made it or migrated it last
 	RunEnded     time.Time // of the last payment run; zero: none, or an older Duesday has recorded it
 	Summed       time.Time // since when the sums have been kept; Created: since it was made; zero: an older Duesday's
+	Restored     time.Time // when a backup was put back; zero: never
+	Aside        string    // the folder of the store that it has replaced; "": there was none
 	Caused       time.Time // since when the cause of each status is stored; Created: since it was made; zero: not yet
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
@@ -176,6 +178,8 @@ func decodeMeta(it store.Item) (Meta, error) {
 	c.flag(schema.OthersSeen, &m.OthersSeen)
 	text(&c, schema.Processor, &m.Processor)
 	text(&c, schema.Reason, &m.Reason)
+	text(&c, RestoredAside, &m.Aside)
+	c.stamp(RestoredDate, &m.Restored)
 	c.number(schema.Shards, &m.Shards)
 	c.stamp(schema.SumsDate, &m.Summed)
 	if m.Shards = max(1, m.Shards); c.err != nil { // for every row: nothing is charged
@@ -273,7 +277,8 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 // at every date since the store was made: rows due in the copy may be older than the walks of the
 // lost time. Restored switches charging off, since requests and charges of the lost time are not in
 // the copy. Reconcile finds the charges; only a person can repeat the requests and switch it on.
-func (e *Records) Restored(ctx context.Context, made time.Time, from string) error {
+// aside is where the store is now that the copy has replaced; "": there was none.
+func (e *Records) Restored(ctx context.Context, made time.Time, from, aside string) error {
 	oldest := civil.Earlier(civil.Of(e.Opened.Created), civil.Of(made))
 	if err := e.LowerWatermarks(ctx, oldest, oldest); err != nil {
 		return err
@@ -281,6 +286,9 @@ func (e *Records) Restored(ctx context.Context, made time.Time, from string) err
 	set := store.NewItem(
 		store.Attribute{Name: RestoredDate, Value: store.S(Stamp(e.Now()))},
 		store.Attribute{Name: RestoredFrom, Value: store.S(from)})
+	if aside != "" {
+		set.Set(RestoredAside, store.S(aside))
+	}
 	if e.Opened.Moved == "" {
 		set.Set(schema.Charging, store.Bool(false))
 		reason := "put back to how it stood at " + Stamp(made) + ": duesday reconcile adopts what was charged since"

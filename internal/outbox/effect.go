@@ -25,6 +25,7 @@ type Queue string
 const (
 	Mail    Queue = "OUT" // mail to customers
 	Actions Queue = "ACT" // actions of purchases in other systems: fulfil, unsubscribe
+	Held    Queue = "HLD" // mail that waits for a decision; see Decide
 	Inbox   Queue = "INB" // events that cannot be applied at once, for Duesday's own worker
 )
 

@@ -50,7 +50,14 @@ func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Ch
 		if q == outbox.Mail && v.Post != "" {
 			c.say("%s; %s", c.Text, v.Post)
 		}
+		var held outbox.Backlog
+		if q == outbox.Mail && err == nil {
+			held, err = o.On(outbox.Held).Backlog(ctx, 64)
+		}
 		switch {
+		case held.Due+held.Later > 0:
+			c.wrong("send or delete them: "+v.Hint("outbox release")+", or "+v.Hint("outbox drop"),
+				"mails are held: a lost store may have sent them")
 		case b.Dead > 0:
 			c.wrong("see why: "+v.Hint(see), "%d given up", b.Dead)
 		case late > lateRow:

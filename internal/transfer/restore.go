@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -20,6 +19,7 @@ type Restored struct {
 	Manifest
 	Aside string // the new path of the replaced store; "" if there was none
 	Meta  billing.Meta
+	Held  int // mails that waited in the backup, and may have been sent since
 }
 
 // ErrExists: there is a store at the place already.
@@ -56,6 +56,10 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 		return nil, err
 	}
 	r, temp := &Restored{Manifest: *m}, filepath.Join(staging, "store")
+	aside := ""
+	if is, _ := isReplaceable(dir); is && replace {
+		aside = dir + ".before-restore-" + f.Now().UTC().Format("20060102T150405.000Z")
+	}
 	if err = os.Mkdir(temp, 0o700); err == nil {
 		err = f.copyBackup(ctx, from, temp)
 	}
@@ -63,10 +67,10 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 		err = f.whole(ctx, from, temp)
 	}
 	if err == nil {
-		err = f.ready(ctx, r, from, temp)
+		err = f.ready(ctx, r, from, temp, aside)
 	}
 	if err == nil {
-		err = r.swap(temp, dir, f.Now(), replace)
+		err = r.swap(temp, dir, aside)
 	}
 	return r, errors.Join(err, os.RemoveAll(staging), unlock())
 }
@@ -150,7 +154,7 @@ func copyFile(from, to string) error {
 }
 
 // ready opens the copy, and makes it a restored store.
-func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err error) {
+func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string) (err error) {
 	s, err := pebblestore.Open(dir, f.options())
 	if err != nil {
 		return fmt.Errorf("the backup does not open: %w", err)
@@ -167,7 +171,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir string) (err 
 	if err != nil {
 		return err
 	}
-	if err := e.Restored(ctx, r.Made, from); err != nil {
+	if r.Held, err = e.Restored(ctx, r.Made, from, aside); err != nil {
 		return err
 	}
 	r.Meta, err = e.Meta(ctx)
@@ -186,26 +190,24 @@ func (f Folders) whole(ctx context.Context, from, temp string) error {
 
 // swap moves the store at dir aside, and the new folder to dir. Killed in between it leaves no store
 // at dir, and makes none be made there: see pebblestore.Restoring.
-func (r *Restored) swap(temp, dir string, now time.Time, replace bool) error {
+func (r *Restored) swap(temp, dir, aside string) error {
 	is, err := isReplaceable(dir)
 	switch {
 	case err != nil:
 		return err
-	case is && !replace: // somebody has made it meanwhile
+	case is && aside == "": // somebody has made it meanwhile
 		return fmt.Errorf("%w at %s", ErrExists, dir)
 	}
-	aside := ""
 	if is {
-		aside = dir + ".before-restore-" + now.UTC().Format("20060102T150405.000Z")
 		err = os.Rename(dir, aside)
-	} else if err = os.Remove(dir); errors.Is(err, fs.ErrNotExist) {
+	} else if err, aside = os.Remove(dir), ""; errors.Is(err, fs.ErrNotExist) {
 		err = nil // nor is there an empty folder
 	}
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(temp, dir); err != nil {
-		if aside != "" {
+		if is {
 			err = errors.Join(err, os.Rename(aside, dir))
 		}
 		return err

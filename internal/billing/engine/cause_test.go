@@ -7,6 +7,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -205,5 +206,40 @@ func TestReconcile_PastDue(t *testing.T) {
 	mustNot(t, err)
 	if adopted != 1 || s.Status != billing.Active || !r.OK {
 		t.Errorf("adopted %d, it is %s; problems %+v", adopted, s.Status, r.Problems)
+	}
+}
+
+// TestReconcile_Killed: killed at any point and asked again, reconcile adopts each charge once. Its mail is
+// held once, no drain delivers it, and the sums do not wait for it.
+func TestReconcile_Killed(t *testing.T) {
+	for point := 1; ; point++ {
+		w := newWorld("2024-01-31T09:00", planted{})
+		w.create(one("2024-01-31"))
+		w.create(one("2024-01-31", of("a2"), method("pm_sandbox_flaky")))
+		backup := w.spy.mem.Snapshot()
+		w.start().run(civil.Date{})
+		w.goTo(date("2024-02-01"))
+		w.start().run(civil.Date{})
+		w.spy.Store, w.spy.mem = backup, backup
+		p := w.start(fault{point, true})
+		_, err := p.Reconcile(t.Context())
+		died := p.faults.struck()
+		if !died {
+			mustNot(t, err)
+		}
+		_, err = w.start().Reconcile(t.Context())
+		mustNot(t, err)
+		wantSums(t, w, map[string]string{"2024-01-31 collected": "12.99 USD", "2024-02-01 collected": "12.99 USD"})
+		o := outbox.New(backup, w.tables.Outbox, w.now, nil, nil)
+		mail, err := o.Backlog(t.Context(), 0)
+		mustNot(t, err)
+		held, err := o.On(outbox.Held).Backlog(t.Context(), 0)
+		mustNot(t, err)
+		if mail.Due+mail.Later != 0 || held.Due != 2 {
+			t.Errorf("point %d: mail %+v, held %+v, want 2 held", point, mail, held)
+		}
+		if !died {
+			break
+		}
 	}
 }

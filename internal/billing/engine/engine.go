@@ -75,6 +75,7 @@ type Engine struct {
 	ticker func(time.Duration) *time.Ticker
 	locks  *keyedLocks
 	day    civil.Date // of the requests of people; zero: the clock's
+	hold   bool       // mail is held: it may have been delivered before
 }
 
 // On returns the engine for people's requests on a business day, as of a run; zero is the clock's.

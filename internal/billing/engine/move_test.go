@@ -291,7 +291,7 @@ func TestRestored(t *testing.T) {
 		}
 	}
 	w.pass(60 * 24 * time.Hour)
-	if err := p.Restored(t.Context(), w.now(), "backup"); err != nil {
+	if _, err := p.Restored(t.Context(), w.now(), "backup", ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []billing.Kind{billing.Payments, billing.Reminders} {

@@ -26,6 +26,9 @@ func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []store.Write {
 	if s.Email == "" {
 		return nil
 	}
+	if e.hold {
+		f.Queue = outbox.Held
+	}
 	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
 }
 

@@ -5,17 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // Reconcile adopts the successful charges unknown to the store, oldest first. Each settles its
 // period like a late reply. Earlier periods without a charge at the processor are void. A tried
-// unknown intent is cancelled first if it may still succeed. Reconcile returns the number of
-// adopted charges, and an error with the others and the connected accounts refusing us.
+// unknown intent is cancelled first if it may still succeed. The mail of what is adopted is held, since
+// the lost store may have sent it. Reconcile returns the number of adopted charges, and an error with the
+// others and the connected accounts refusing us.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
+	holding := *e
+	holding.hold = true
+	return holding.reconcile(ctx)
+}
+
+func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	places, err := e.allPlaces(ctx)
 	if err != nil {
 		return 0, err
@@ -46,6 +55,34 @@ func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 		}
 	}
 	return adopted, errors.Join(failed...)
+}
+
+// Restored is billing.Records.Restored. It holds the mail that waited in the copy: the store may have
+// sent it since. It returns how many mails are held.
+func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside string) (int, error) {
+	o := outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil)
+	count, err := o.Decide(ctx, func(f outbox.Effect) (outbox.Fate, error) {
+		if f.Kind == outbox.KindOperator {
+			return outbox.Keep, nil
+		}
+		return outbox.Hold, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return count[outbox.Hold], e.Records.Restored(ctx, made, from, aside)
+}
+
+// Reminded notes a reminder that the lost store has sent, so that it is not sent again.
+func (e *Engine) Reminded(ctx context.Context, lost *billing.Subscription) error {
+	return e.reload(ctx, lost.Name, func(s *billing.Subscription) error {
+		if s.Period != lost.Period || s.NextReminder.IsZero() || !lost.NextReminder.IsZero() ||
+			!lost.LastReminder.After(s.LastReminder) {
+			return nil
+		}
+		s.LastReminder, s.NextReminder, s.CardTold = lost.LastReminder, civil.Date{}, lost.CardTold
+		return e.Put(ctx, s)
+	})
 }
 
 // finish cancels an unknown intent unless its money was taken.

@@ -105,7 +105,7 @@ func (e *Engine) withSums(writes []store.Write, sums []report.Sum, id ...string)
 		return writes
 	}
 	for i := range writes {
-		if w := &writes[i]; w.Op == store.OpPut && w.Table == e.Tables.Outbox.Name {
+		if w := &writes[i]; w.Op == store.OpPut && w.Table == e.Tables.Outbox.Name && !outbox.IsHeld(w) {
 			outbox.SetSums(w, text)
 			return writes
 		}

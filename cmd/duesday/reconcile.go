@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/replaced"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/store/storeurl"
+)
+
+func (p *program) reconcileCommand() *cobra.Command {
+	var old string
+	c := p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
+		return p.reconcile(ctx, s, old)
+	})
+	c.Flags().StringVar(&old, "old", "", "`STORE` that a restore has replaced, such as pebble:DIR (default: the one that "+
+		"store restore has kept)")
+	return c
+}
+
+// changed is a change of the lost time, for people and programs.
+type changed struct{ of, what, redo string }
+
+func (p *program) reconcile(ctx context.Context, s *session, old string) error {
+	n, failed := s.engine.Reconcile(ctx)
+	meta, err := s.engine.Meta(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	given := old != ""
+	if meta.Aside != "" {
+		old = cmp.Or(old, "pebble:"+meta.Aside)
+	}
+	var changes []changed
+	var sent, released int
+	if old != "" {
+		changes, sent, released, err = p.compareOld(ctx, s, old)
+		if err != nil && given {
+			return errors.Join(failed, fmt.Errorf("--old %s: %w", old, err))
+		}
+		if err != nil {
+			p.warn("the store that was replaced cannot be read, and mail stays held: %v; give --old STORE if it is elsewhere", err)
+		}
+	}
+	p.deliver(ctx, s)
+	held, err := heldMail(ctx, s)
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	p.say("%s adopted", plural(n, "charge"))
+	p.fields("  mails that were sent before, and are not sent again", positive(sent), "  mails not sent before", positive(released))
+	p.sayHeld(held)
+	section(p, "Changed by people since the backup; do again what still holds:", []string{"OF", "CHANGE", "COMMAND"}, changes,
+		func(c changed) []any { return []any{c.of, c.what, c.redo} })
+	if len(changes) > 0 || held > 0 {
+		p.code = exitPerson
+	}
+	if !meta.Charging {
+		p.say("charging is still off: %s", p.hint("charging on"))
+	}
+	return p.json(object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
+		"changed", views(changes, func(c changed) object { return object{"of", c.of, "change", c.what, "command", c.redo} })})
+}
+
+// compareOld decides about held mail by the store that a restore has replaced. It returns what people
+// changed, and how many mails were sent before or are to be sent.
+func (p *program) compareOld(ctx context.Context, s *session, url string) (all []changed, sent, released int, err error) {
+	place, err := storeurl.Parse(url)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	tables, err := tablesAt(place)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	kept, err := p.openStore(ctx, place, tables, need{read: true})
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	c, err := replaced.Open(ctx, s.engine.Records, billing.NewRecords(kept, tables, p.now, nil))
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	count, err := s.outbox(nil).On(outbox.Held).Decide(ctx,
+		func(f outbox.Effect) (outbox.Fate, error) { return c.Fate(ctx, f) })
+	if err == nil {
+		err = c.Changes(ctx, func(x replaced.Change) {
+			of := cmp.Or(x.Name.Account, "the store")
+			if x.Name.ID != "" {
+				of += "/" + x.Name.ID
+			}
+			if x.Redo != "" {
+				x.Redo = p.hint(x.Redo)
+			}
+			all = append(all, changed{of, x.What, x.Redo})
+		}, func(old *billing.Subscription) error { return s.engine.Reminded(ctx, old) })
+	}
+	return all, count[outbox.Drop], count[outbox.Release], err
+}
+
+// heldMail returns how many mails wait for a decision.
+func heldMail(ctx context.Context, s *session) (int, error) {
+	b, err := s.outbox(nil).On(outbox.Held).Backlog(ctx, 0)
+	return b.Due + b.Later, err
+}
+
+func (p *program) sayHeld(held int) {
+	if held > 0 {
+		p.say("%s held, because the lost store may have sent them. Look at them: %s; then send or delete them:\n  %s\n  %s",
+			plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
+	}
+}
+
+// decideHeld releases or drops all held mail.
+func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, []string) error {
+	return func(ctx context.Context, s *session, _ []string) error {
+		count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
+		if err != nil {
+			return err
+		}
+		if fate == outbox.Drop {
+			p.say("%s deleted unsent", plural(count[fate], "held mail"))
+			return p.json(object{"dropped", count[fate]})
+		}
+		p.say("%s released: %s, or a running duesday serve, sends them", plural(count[fate], "held mail"), p.hint("outbox send"))
+		return p.json(object{"released", count[fate]})
+	}
+}
