@@ -160,8 +160,10 @@ func TestServe_RevokedStripeKey(t *testing.T) {
 	if err := c.fake.Restore(c.key); err != nil {
 		t.Fatal(err)
 	}
-	status, _ = order()
+	status, text = order()
 	equal(t, "with a valid key", status, http.StatusOK) // the purchase is there since the first request
+	id := decode(t, text).(map[string]any)["purchase"].(map[string]any)["id"].(string)
+	contains(t, c.must("purchase", "show", id), "asked for: legacy, with the API key "+apiKey[:13])
 	status, _ = get(v.Base + "/readyz")
 	equal(t, "readyz", status, http.StatusOK)
 }

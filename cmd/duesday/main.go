@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime"
@@ -32,7 +33,11 @@ func main() {
 		// At its default the collector was a sixth of the CPU of a payment run.
 		debug.SetGCPercent(150)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	context.AfterFunc(ctx, func() { // the first signal asks, a later one ends the process
 		time.AfterFunc(time.Second, stop) // not at once: timeout(1) and some supervisors send the first one twice
 	})
@@ -43,6 +48,8 @@ func main() {
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram(env, stdin, stdout, stderr, time.Now)
 	p.name = calledAs()
+	log.SetFlags(0)
+	log.SetOutput(stray{p})
 	p.umask = fmt.Sprintf("umask %03o; ", syscall.Umask(0o077)) // Pebble's files, too, are the user's alone
 	return p.run(ctx, args)
 }

@@ -37,10 +37,11 @@ type program struct {
 	stderr io.Writer
 	now    func() time.Time
 
-	clock   *clock.Clock // a test clock, whose Now is now once a store is open; nil: none
-	follows bool         // the clock was taken from the processor's, and is compared with it
-	lasting bool         // the process stays: a short one leaves it the folder
-	cache   int64        // bytes of the store's cache; 0: the setting's
+	clock    *clock.Clock                 // a test clock, whose Now is now once a store is open; nil: none
+	logClock *atomic.Pointer[clock.Clock] // a test clock that lines of the log show beside the machine's; nil: none
+	follows  bool                         // the clock was taken from the processor's, and is compared with it
+	lasting  bool                         // the process stays: a short one leaves it the folder
+	cache    int64                        // bytes of the store's cache; 0: the setting's
 
 	flag    func(name string) string // the text of a global flag
 	asJSON  bool                     // --json
@@ -54,7 +55,7 @@ type program struct {
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
 	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), screen: stdout, stderr: stderr,
-		now: now, command: "duesday", name: "duesday"}
+		now: now, command: "duesday", name: "duesday", logClock: new(atomic.Pointer[clock.Clock])}
 }
 
 // need describes the store and processor of a command.
@@ -211,6 +212,7 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 	s, err := place.Open(ctx, o)
 	if clocked, ok := s.(interface{ Clock() *clock.Clock }); ok && clocked.Clock().Test() {
 		p.clock, p.now = clocked.Clock(), clocked.Clock().Now
+		p.logClock.Store(p.clock)
 		if p.cfg.Live() {
 			return nil, errors.Join(usagef("the processes of %s live by a test clock, and the processor is live", p.cfg.Store),
 				s.Close())
@@ -266,30 +268,55 @@ func tablesAt(place storeurl.Place) (schema.Tables, error) {
 // logger writes messages of the level and above to standard error, without secrets. A message about a
 // request has its id.
 func (p *program) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: p.cfg.LogLevel}
+	options := &slog.HandlerOptions{Level: p.cfg.LogLevel, ReplaceAttr: inSeconds}
 	var h slog.Handler = slog.NewTextHandler(p.stderr, options)
 	if p.cfg.LogJSON {
 		h = slog.NewJSONHandler(p.stderr, options)
 	}
-	return slog.New(requestLog{secret.Handler(h)})
+	return slog.New(requestLog{secret.Handler(h), p.logClock})
 }
 
-// A requestLog adds the id of the request in the context.
-type requestLog struct{ slog.Handler }
+// inSeconds has durations as numbers of seconds, in both forms of the log.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
+// A stray takes what libraries write to Go's standard logger.
+type stray struct{ *program }
+
+func (s stray) Write(text []byte) (int, error) {
+	s.logger().Warn(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+// A requestLog adds the id of the request in the context, and the time of a test clock beside the machine's.
+type requestLog struct {
+	slog.Handler
+	clock *atomic.Pointer[clock.Clock]
+}
 
 func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
 	if id := httpapi.RequestID(ctx); id != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String("request", id))
 	}
+	if c := l.clock.Load(); c != nil {
+		r = r.Clone()
+		r.AddAttrs(slog.Time("test_clock", c.Now()))
+	}
 	return l.Handler.Handle(ctx, r)
 }
 
 func (l requestLog) WithAttrs(as []slog.Attr) slog.Handler {
-	return requestLog{l.Handler.WithAttrs(as)}
+	return requestLog{l.Handler.WithAttrs(as), l.clock}
 }
 
-func (l requestLog) WithGroup(name string) slog.Handler { return requestLog{l.Handler.WithGroup(name)} }
+func (l requestLog) WithGroup(name string) slog.Handler {
+	return requestLog{l.Handler.WithGroup(name), l.clock}
+}
 
 func policy(c *config.Config) engine.Config {
 	return engine.Config{Settings: c.Settings(), CardURL: c.CardURL, NoLinks: noPages(c)}

@@ -83,15 +83,15 @@ func (p *program) fail(err error, command string) int {
 	if _, wrong := errors.AsType[*field.Error](err); !usage && !wrong {
 		return exitFailed
 	}
-	if !p.cfg.JSON {
+	if !p.cfg.JSON && !p.cfg.LogJSON {
 		fmt.Fprintf(p.stderr, "see %s --help\n", command)
 	}
 	return exitUsage
 }
 
-// problem writes a line to standard error, or with --json an object of the key.
+// problem writes a line to standard error, or with --json or a log in JSON an object of the key.
 func (p *program) problem(key, colour, message string) {
-	if !p.cfg.JSON {
+	if !p.cfg.JSON && !p.cfg.LogJSON {
 		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), secret.Visible(message))
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/outbox"
@@ -70,12 +71,18 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := leaf("serve", func(ctx context.Context, _ []string) error { return p.serve(ctx, &o) })
+	c := leaf("serve", func(ctx context.Context, _ []string) error {
+		err := p.serve(ctx, &o)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped while it was starting
+			return nil
+		}
+		return err
+	})
 	f := c.Flags()
 	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
 	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")
 	f.StringVar(&o.heartbeat, "heartbeat", "",
-		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine")
+		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
 	f.StringVar(&o.clock, "clock", "",
 		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for that of Stripe's fake; not live")
 	f.StringVar(&o.hooks, "listen", serveHooks,
@@ -151,6 +158,15 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return usagef("%s and %[1]s%s are for poll --to: unset them for serve, and create its keys with %s", config.EnvAPIKey,
 			config.InFile, p.hint("key create NAME --scope charge"))
 	}
+	if o.beat == nil && t.Heartbeat.Given() {
+		if err := t.Heartbeat.Read(); err != nil {
+			return &usageError{err}
+		}
+		if o.beat, err = day.Heartbeat(t.Heartbeat.Reveal()); err != nil {
+			return usagef("%s: %w", config.EnvHeartbeat, err)
+		}
+	}
+	p.cfg.JSON = p.cfg.JSON || p.cfg.LogJSON // every line of both streams
 	follows := o.follows(&p.cfg, &t)
 	if follows {
 		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {

@@ -83,7 +83,8 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 		return nil, err
 	}
 	if c.Test() {
-		p.warn("this is a test: all of serve lives by the clock %s; it is %s there", c, stamp(c.Now()))
+		p.warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s by this machine", c,
+			stamp(c.Now()), stamp(p.machine()()))
 	}
 	if at.None() {
 		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, "+

@@ -15,6 +15,7 @@ const (
 	EnvConnectSecrets = "DUESDAY_STRIPE_CONNECT_SECRETS"
 	EnvAPIKey         = "DUESDAY_API_KEY"
 	EnvPollSecret     = "DUESDAY_POLL_SECRET"
+	EnvHeartbeat      = "DUESDAY_HEARTBEAT" // of serve
 )
 
 // The least characters of secrets: fewer can be guessed.
@@ -32,6 +33,8 @@ type Tracking struct {
 	Connect Secrets // of the endpoint for events of connected accounts
 	APIKey  Secret  // for /v1
 	Poll    Secret  // signs what pollers elsewhere post
+
+	Heartbeat Secret // URL of a monitor, whose path is its secret
 }
 
 // Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
@@ -44,7 +47,8 @@ type Secrets struct {
 // variable, and repeat no secret.
 func NewTracking(c Config, env func(string) string) (t Tracking, err error) {
 	t = Tracking{Processor: "stripe", APIKey: newSecret(env, EnvAPIKey), Poll: newSecret(env, EnvPollSecret),
-		Webhook: Secrets{Secret: newSecret(env, EnvWebhookSecrets)}, Connect: Secrets{Secret: newSecret(env, EnvConnectSecrets)}}
+		Heartbeat: newSecret(env, EnvHeartbeat),
+		Webhook:   Secrets{Secret: newSecret(env, EnvWebhookSecrets)}, Connect: Secrets{Secret: newSecret(env, EnvConnectSecrets)}}
 	if c.UsesStripe() {
 		t.Processor = c.Processor
 	}
@@ -54,7 +58,7 @@ func NewTracking(c Config, env func(string) string) (t Tracking, err error) {
 	if !c.Stripe.Key.IsZero() { // it has been read from its file
 		t.Stripe.Key = c.Stripe.Key
 	}
-	return t, cmp.Or(t.Webhook.check(), t.Connect.check(), t.APIKey.check(), t.Poll.check(), t.checkSecrets())
+	return t, cmp.Or(t.Webhook.check(), t.Connect.check(), t.APIKey.check(), t.Poll.check(), t.Heartbeat.check(), t.checkSecrets())
 }
 
 // Read reads the secrets that lie in files. Its errors are as NewTracking's.

@@ -74,7 +74,13 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error)
 	if !errors.Is(err, key.ErrRefused) { // the store does not answer
 		return nil, err
 	}
-	s.warn(r, codeKey, "httpapi: refused a request without a valid API key", "code", codeKey, "error", shown(err.Error()))
+	kind := codeKey + ": " + err.Error()
+	if e, ok := errors.AsType[*key.Refusal](err); ok {
+		if kind = codeKey + ": " + e.Why; e.Known { // else strangers would choose the kinds
+			kind += ": " + e.ID
+		}
+	}
+	s.warn(r, kind, "httpapi: refused a request without a valid API key", "code", codeKey, "error", shown(err.Error()))
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return nil, refusal
 }

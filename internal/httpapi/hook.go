@@ -104,6 +104,6 @@ func (s *server) refuse(r *http.Request, err error) error {
 	if errors.Is(err, tracking.ErrBody) {
 		f.Text = tracking.ErrBody.Error()
 	}
-	s.warn(r, routeOf(r)+" "+f.Code, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
+	s.warn(r, routeOf(r)+" "+f.Code+" "+f.Text, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
 	return err
 }

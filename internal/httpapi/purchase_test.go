@@ -22,7 +22,7 @@ func TestCreatePurchase(t *testing.T) {
 		return do(t, authorized(t, "POST", server.URL+"/v1/purchases", orderBody, "Idempotency-Key", "order 1"))
 	}
 	a := create()
-	want := tracking.Order{Merchant: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR",
+	want := tracking.Order{By: apiKeyID, Merchant: account, Kind: tracking.Legacy, Key: "order 1", Amount: 1299, Currency: "EUR",
 		Description: "A book"}
 	if w.order != want {
 		t.Errorf("got the order %+v, want %+v", w.order, want)

@@ -112,7 +112,7 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request, k *key.K
 	if order.Key != "" && order.Key != keys[0] {
 		return field.Wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
 	}
-	order.Key = keys[0]
+	order.Key, order.By = keys[0], k.ID
 	if order.Merchant = cmp.Or(order.Merchant, k.Merchant); !k.Sees(order.Merchant) {
 		return errMerchant
 	}

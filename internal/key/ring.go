@@ -75,7 +75,7 @@ func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
 		why = "it does not exist"
 	case err != nil:
 		return nil, err
-	case !same(hash(parts[2]), c.key.hash):
+	case c.refuses(parts[2]):
 		why = "its secret is wrong"
 	case !c.key.Revoked.IsZero():
 		why = "it is revoked"
@@ -85,8 +85,20 @@ func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
 		r.note(ctx, c, now)
 		return c.key, nil
 	}
-	return nil, fmt.Errorf("%w: %s: %s", ErrRefused, parts[1], why)
+	return nil, &Refusal{parts[1], why, !c.refuses(parts[2])}
 }
+
+// refuses reports whether the secret is not the key's, as of a key that does not exist.
+func (c *cached) refuses(secret string) bool { return c == nil || !same(hash(secret), c.key.hash) }
+
+// A Refusal is an ErrRefused with its reason.
+type Refusal struct {
+	ID, Why string
+	Known   bool // the caller has the key's secret
+}
+
+func (e *Refusal) Error() string { return ErrRefused.Error() + ": " + e.ID + ": " + e.Why }
+func (e *Refusal) Unwrap() error { return ErrRefused }
 
 // hash is that of a secret. It has 256 random bits, so one round is enough.
 func hash(secret string) string {

@@ -109,7 +109,11 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 	now := s.now()
 	p = &Purchase{ID: purchaseID(s.salt, o.Merchant, o.Key), Merchant: o.Merchant, StripeAccount: at, Kind: o.Kind,
 		Created: now, Order: o, Customer: o.Customer, order: stored, keyHash: hash}
-	p.History = remember(nil, Change{At: now, What: "asked for: " + string(o.Kind)})
+	asked := "asked for: " + string(o.Kind)
+	if o.By != "" {
+		asked += ", with the API key " + o.By
+	}
+	p.History = remember(nil, Change{At: now, What: asked})
 	row = s.pending(pendingPurchase, p.ID, recoverAfter)
 	err = s.commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row)
 	if !store.Retryable(err) {

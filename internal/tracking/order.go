@@ -29,6 +29,7 @@ const (
 type Order struct {
 	Tag Tag    `json:"-"` // filled in by CreatePurchase
 	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
+	By  string `json:"-"` // id of the API key that asks for it, for the timeline; "": a command
 
 	Merchant string `json:"account"` // UUID of the seller
 	Kind     Kind   `json:"kind"`

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/duesday/duesday/internal/clock"
+)
+
+// TestLogger: what libraries log has no secrets, durations are seconds, and a test clock is shown beside the
+// machine's.
+func TestLogger(t *testing.T) {
+	var log strings.Builder
+	p := newProgram(func(string) string { return "" }, nil, nil, &log, time.Now)
+	p.cfg.LogLevel, p.cfg.LogJSON = slog.LevelWarn, true
+	p.logClock.Store(clock.Machine(func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }))
+	if _, err := (stray{p}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
+		t.Fatal(err)
+	}
+	p.logger().With("a", 1).Warn("took", "took", 1500*time.Millisecond)
+	p.warn("a warning")
+	p.fail(errors.New("an error"), "duesday")
+	p.fail(usagef("an error"), "duesday")
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	equal(t, "lines", len(lines), 5)
+	for i, line := range lines {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if i < 2 && (v["test_clock"] != "2031-01-01T00:00:00Z" || v["time"] == nil) {
+			t.Errorf("the clocks of %s", line)
+		}
+		if i == 1 {
+			equal(t, "seconds", v["took"], 1.5)
+		}
+	}
+	contains(t, lines[0], "Unsolicited response", "WARN")
+	if strings.Contains(log.String(), "hidden") {
+		t.Errorf("a secret is in the log: %s", log.String())
+	}
+}
+
+// TestServe_StoppedWhileStarting: that is no failure.
+func TestServe_StoppedWhileStarting(t *testing.T) {
+	c := newCLI(t)
+	c.must("store", "create")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	p := newProgram(c.getenv(nil), strings.NewReader(""), &out, &errs, c.clock.Now)
+	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api="}); code != exitDone {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+// TestServe_HeartbeatVariable: the URL comes from the environment, or from a file, and no error repeats it.
+func TestServe_HeartbeatVariable(t *testing.T) {
+	c := newCLI(t)
+	for _, x := range []struct{ value, file, want string }{
+		{"ftp://hc.example/hidden", "", "DUESDAY_HEARTBEAT: want an https address"},
+		{"", c.file("beat", "ftp://hc.example/hidden"), "DUESDAY_HEARTBEAT: want an https address"},
+		{"", "none", "DUESDAY_HEARTBEAT_FILE: "},
+		{"https://hc.example/hidden", "none", "DUESDAY_HEARTBEAT and DUESDAY_HEARTBEAT_FILE are both set"},
+		{"https://hc.example/hidden", "", "there is no store"}, // a valid one
+	} {
+		c.env["DUESDAY_HEARTBEAT"], c.env["DUESDAY_HEARTBEAT_FILE"] = x.value, x.file
+		r := c.run("serve", "--listen=", "--api=")
+		if r.code == exitDone || strings.Contains(r.errors, "hidden") {
+			t.Errorf("%+v: exit %d: %s", x, r.code, r.errors)
+		}
+		contains(t, r.errors, x.want)
+	}
+}
