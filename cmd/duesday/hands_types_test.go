@@ -155,7 +155,7 @@ func TestOtherHands_EveryType(t *testing.T) {
 			!means[x.name+" "+x.typ]:
 			t.Errorf("%+v: not named by verify", x)
 		}
-		if x.name == "Tags" {
+		if x.name == "Tags" && x.typ != "NULL" { // a write of the whole item drops a null
 			was, _ := theirs.set("ACC#"+x.account, theirs.sorts("ACC#"+x.account, x.kind)[0], "Tags", nil)
 			if !reflect.DeepEqual(was, everyType[x.typ]) {
 				t.Errorf("%+v: it is now %T %+[2]v", x, was)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -317,33 +316,20 @@ func TestStoreAdopt_OnDynamoDB(t *testing.T) {
 		[]any{true, 51, 1})
 	equal(t, "receipts", c.list("receipt", "list", "123", "--store", at)[0].(map[string]any)["kind"], "imported")
 
-	ran := func(job string, whole map[string]int) (left []string) {
+	ran := func(job string, code int, whole map[string]int) {
 		r := c.run("run", job, "--store", at, "--json")
-		equal(t, job, r.code, exitFailed)
-		contains(t, r.errors, fmt.Sprintf("item ACC#%d/SUB#1#SKU#999: attribute tags: ", withSet))
-		left = []string{fmt.Sprintf("ACC#%d}", withSet)}
-		// DynamoDB compares a map with the nulls in it: the row is dealt with, or named.
-		if strings.Contains(r.errors, fmt.Sprintf("subscription %d/1: ", withInnerNull)) {
-			left = append(left, fmt.Sprintf("ACC#%d}", withInnerNull))
-		}
+		equal(t, job, r.code, code) // a set, or a null in a map, that another tool wrote stops nothing
 		o := decode(t, r.out).(map[string]any)
 		for name, n := range whole {
-			if name == "written" || name == "paid" {
-				n -= len(left)
-			}
 			equal(t, job+" "+name, o[name], n)
 		}
-		return left
 	}
-	ran("reminders", map[string]int{"written": 46, "failed": 0})
+	ran("reminders", exitDone, map[string]int{"written": 46, "failed": 0})
 	c.clock.Set(time.Date(2023, 6, 28, 9, 0, 0, 0, time.UTC))
-	left := ran("payments", map[string]int{"paid": 45 + 5*3, "parked": 5, "pending": 1, "retry": 0, "failed": 0})
+	ran("payments", exitPerson, map[string]int{"paid": 45 + 5*3, "parked": 5, "pending": 1, "retry": 0, "failed": 0})
 	equal(t, "audit after it", members(c.object(exitDone, "verify", "--store", at), "ok", "charges", "parked"),
-		[]any{true, 60 - len(left), 6})
+		[]any{true, 60, 6})
 	for _, it := range d.all() {
-		if slices.ContainsFunc(left, func(pk string) bool { return strings.Contains(it, "PK: "+pk) }) {
-			continue
-		}
 		if secret.HasCardNumber(it) || strings.Contains(it, "default-card") {
 			t.Errorf("a card number is left: %.60s", secret.MaskCards(it))
 		}

@@ -211,7 +211,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		_, _, err = p.ChargeParked(ctx, n)
 	case 12:
 		if _, err = p.SkipParked(ctx, n); rng.IntN(2) == 0 {
-			_, err = p.SkipUntil(ctx, n, s.w.today().AddDays(rng.IntN(2)))
+			_, err = p.SkipUntil(ctx, n, s.w.today().AddDays(-rng.IntN(2))) // today, or where it has not begun yet
 		}
 	case 14, 15, 16:
 		err = s.chargePeriod(p, n, rng)

@@ -119,7 +119,11 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change), reminded fu
 		case key == billing.SettingsKey:
 			err = c.settings(ctx, it, each)
 		case key.SK == billing.AccountSK:
-			err = c.account(ctx, billing.DecodeAccount(it), each)
+			if old, wrong := billing.DecodeAccount(it); wrong != nil {
+				each(Change{billing.Name{Account: strings.TrimPrefix(key.PK, "ACC#")}, "it cannot be read in the store that was replaced", ""})
+			} else {
+				err = c.account(ctx, old, each)
+			}
 		case isSub:
 			if old, wrong := billing.DecodeSubscription(it); wrong != nil {
 				each(Change{n, "it cannot be read in the store that was replaced", ""})
