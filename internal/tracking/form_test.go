@@ -58,13 +58,12 @@ func twinOf(e stripefake.Event) string {
 }
 
 // A past is a Finder that answers with an object as it was at any time between the newest event
-// that has come and the end, as the dice say. A payment's link to its invoice is made at the last moment: when the
-// invoice payment's own event is. The other links are those of the end. It is safe for concurrent use.
+// that has come and the end, as the dice say. Its links are those of the end. It is safe for
+// concurrent use.
 type past struct {
 	tracking.Finder
 	objects map[string][]moment // by id, oldest first
 	changes map[string]int      // by event, of either form
-	linked  map[string]int      // by payment: the change that made its link
 
 	mu   sync.Mutex
 	now  int        // the newest change that has come
@@ -74,7 +73,7 @@ type past struct {
 // past returns the Finder of the tape's objects.
 func (tp *tape) past(t testing.TB, seed uint64) *past {
 	t.Helper()
-	p := &past{Finder: tp.finder, objects: map[string][]moment{}, changes: map[string]int{}, linked: map[string]int{},
+	p := &past{Finder: tp.finder, objects: map[string][]moment{}, changes: map[string]int{},
 		dice: rand.New(rand.NewPCG(seed, 6))}
 	for i, e := range tp.events[stripefake.NewestVersion] {
 		p.changes[e.ID] = i
@@ -83,9 +82,6 @@ func (tp *tape) past(t testing.TB, seed uint64) *past {
 			t.Fatal(err)
 		}
 		p.objects[told.Object.ID] = append(p.objects[told.Object.ID], moment{i, told.Object})
-		if told.Object.Kind == tracking.KindInvoicePayment {
-			p.linked[told.Object.Payment] = i
-		}
 	}
 	for _, e := range tp.thin {
 		p.changes[e.ID] = p.changes[twinOf(e)]
@@ -121,9 +117,6 @@ func (p *past) at(id string, o tracking.Object, err error) (tracking.Object, err
 	}
 	o.Status, o.Failed, o.Code, o.Refunded = then.Status, then.Failed, then.Code, then.Refunded
 	o.Refunds, o.Schedule = then.Refunds, cmp.Or(then.Schedule, o.Schedule)
-	if o.Kind == tracking.KindPayment && when < p.linked[o.ID] {
-		o.Invoice, o.Subscription, o.Tag, o.Attached = "", "", then.Tag, false
-	}
 	return o, nil
 }
 
