@@ -124,7 +124,10 @@ func TestWatch_Command(t *testing.T) {
 			}
 			told = nil
 		}
-		disk := func(free uint64) { serving.Disk = func(string) (uint64, uint64, error) { return free, 1 << 40, nil } }
+		disk := func(free uint64) {
+			synctest.Wait() // no look is under way
+			serving.Disk = func(string) (uint64, uint64, error) { return free, 1 << 40, nil }
+		}
 		disk(0)
 		looks(4, "Duesday: wrong: disk")
 		disk(1 << 40)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,8 +304,9 @@ func TestLook_Hangs(t *testing.T) {
 	w.in.Serving = true
 	w.day(w.now.Add(-time.Hour))
 	synctest.Test(t, func(t *testing.T) {
-		asked, answer := 0, make(chan struct{})
-		w.in.Disk = func(string) (uint64, uint64, error) { asked++; <-answer; return 50 << 30, 100 << 30, nil }
+		var asked atomic.Int32
+		answer := make(chan struct{})
+		w.in.Disk = func(string) (uint64, uint64, error) { asked.Add(1); <-answer; return 50 << 30, 100 << 30, nil }
 		begun := time.Now()
 		for range 3 {
 			all := w.in.Look(t.Context())
@@ -313,8 +315,8 @@ func TestLook_Hangs(t *testing.T) {
 				t.Errorf("%+v", all)
 			}
 		}
-		if took := time.Since(begun); asked != 1 || took != 10*time.Second {
-			t.Errorf("asked %d times in %s", asked, took)
+		if took := time.Since(begun); asked.Load() != 1 || took != 10*time.Second {
+			t.Errorf("asked %d times in %s", asked.Load(), took)
 		}
 		close(answer)
 		synctest.Wait()
