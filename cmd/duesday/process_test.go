@@ -45,8 +45,18 @@ func mustRun(t *testing.T, c *exec.Cmd) {
 }
 
 // killed runs the command, kills it with SIGKILL once it is time, and reports whether that hit it.
-// It asks every other millisecond.
 func killed(t *testing.T, c *exec.Cmd, itIsTime func() bool) bool {
+	t.Helper()
+	hit, err := strike(t, c, itIsTime)
+	if err != nil {
+		t.Fatalf("%v: %v", c.Args[1:], err)
+	}
+	return hit
+}
+
+// strike is killed for a command that may fail: it returns the error of one that was not hit. It
+// asks every other millisecond.
+func strike(t *testing.T, c *exec.Cmd, itIsTime func() bool) (hit bool, err error) {
 	t.Helper()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -68,16 +78,13 @@ func killed(t *testing.T, c *exec.Cmd, itIsTime func() bool) bool {
 			}
 		}
 	})
-	err := c.Wait()
+	err = c.Wait()
 	close(ended)
 	watching.Wait()
 	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return true
+		return true, nil
 	}
-	if err != nil {
-		t.Fatalf("%v: %v", c.Args[1:], err)
-	}
-	return false
+	return false, err
 }
 
 // after reports whether so much time has passed since the call of after.

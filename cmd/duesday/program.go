@@ -26,6 +26,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/transfer"
 )
 
 // A program is one invocation: its streams, its clock and its flags.
@@ -124,7 +125,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	s.now = p.now
 	switch {
 	case errors.Is(err, store.ErrMissing):
-		return nil, &missingStore{p.cfg.Store}
+		return nil, p.missing()
 	case errors.Is(err, storeurl.ErrURL):
 		return nil, &usageError{err}
 	case err != nil:
@@ -152,7 +153,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
 		return nil, errors.Join(err, s.close())
 	case errors.Is(err, store.ErrMissing): // on DynamoDB the first read shows that a table is missing
-		return nil, errors.Join(&missingStore{p.cfg.Store}, s.close())
+		return nil, errors.Join(p.missing(), s.close())
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.close())
 	}
@@ -330,9 +331,22 @@ func (s *session) close() error {
 }
 
 // missingStore adds a way out to store.ErrMissing.
-type missingStore struct{ url string }
+type missingStore struct {
+	url string
+	// A restore to the place was interrupted: its folder, and the command that repeats it.
+	half, again string
+}
+
+func (p *program) missing() error {
+	dir := folderOf(p.cfg.Store)
+	return &missingStore{p.cfg.Store, transfer.Interrupted(dir), p.hint("store restore") + " --from FOLDER"}
+}
 
 func (e *missingStore) Error() string {
+	if e.half != "" {
+		return fmt.Sprintf("there is no store at %s: a restore to it is running or was interrupted; repeat it: %s; or "+
+			"remove %s if you do not need it", e.url, e.again, e.half)
+	}
 	ways := "duesday store create makes a new one"
 	if strings.HasPrefix(e.url, "dynamodb:") {
 		ways += "; duesday store adopt makes one of a table that other tools have filled"

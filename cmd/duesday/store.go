@@ -219,7 +219,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
-		return &missingStore{p.cfg.Store}
+		return p.missing()
 	}
 	if err != nil {
 		return err

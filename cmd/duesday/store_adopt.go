@@ -64,7 +64,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 			return err
 		})
 		if errors.Is(err, store.ErrMissing) {
-			err = &missingStore{p.cfg.Store}
+			err = p.missing()
 		}
 	} else {
 		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {

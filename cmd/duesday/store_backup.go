@@ -29,7 +29,7 @@ func (p *program) storeBackup() *cobra.Command {
 		m, err := transfer.Backup(limited, p.folders(), dir, to)
 		switch {
 		case errors.Is(err, store.ErrMissing):
-			return &missingStore{p.cfg.Store}
+			return p.missing()
 		case err != nil:
 			return err
 		}

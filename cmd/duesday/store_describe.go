@@ -152,7 +152,7 @@ func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *bi
 		return err
 	})
 	if errors.Is(err, store.ErrMissing) {
-		err = &missingStore{p.cfg.Store}
+		err = p.missing()
 	}
 	return m, err
 }

@@ -65,6 +65,11 @@ func TestOlderStores(t *testing.T) {
 // unpack writes the files of the archive into the current folder.
 func unpack(t *testing.T, archive string) {
 	t.Helper()
+	unpackTo(t, archive, ".")
+}
+
+func unpackTo(t *testing.T, archive, folder string) {
+	t.Helper()
 	f, err := os.Open(archive)
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +87,11 @@ func unpack(t *testing.T, archive string) {
 		case err != nil:
 			t.Fatal(err)
 		case h.FileInfo().IsDir():
-			err = os.MkdirAll(h.Name, 0o700)
+			err = os.MkdirAll(filepath.Join(folder, h.Name), 0o700)
 		default:
 			var content []byte
 			if content, err = io.ReadAll(files); err == nil {
-				err = os.WriteFile(h.Name, content, 0o600)
+				err = os.WriteFile(filepath.Join(folder, h.Name), content, 0o600)
 			}
 		}
 		if err != nil {

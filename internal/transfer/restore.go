@@ -75,6 +75,16 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	return r, errors.Join(err, os.RemoveAll(staging), unlock())
 }
 
+// Interrupted returns the folder in which a restore to the folder dir is running or was interrupted;
+// "" if there is none.
+func Interrupted(dir string) string {
+	half := filepath.Clean(dir) + pebblestore.Restoring
+	if _, err := os.Stat(half); err != nil || dir == "" {
+		return ""
+	}
+	return half
+}
+
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside.
 func (f Folders) claimTarget(from, dir string, replace bool) (release func() error, err error) {
 	is, err := isReplaceable(dir)
