@@ -230,8 +230,10 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
-	if tells, ok := s.store.(store.Noticer); ok && s.shared {
+	if tells, ok := s.store.(store.Noticer); ok {
 		options.Puts = tells.Puts(s.tables.Outbox.Name)
+	}
+	if s.shared {
 		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.outbox(nil).On(q).AnyDue(ctx) }
 	}
 	if !o.follows(&p.cfg, t) {

@@ -76,7 +76,43 @@ func TestDrain_Rests(t *testing.T) {
 	})
 }
 
-// TestDrain_Ticks: where looks cost nothing, a drain runs every three seconds.
+// TestDrain_Told: where every row that is put is told of and looks cost nothing, a drain runs at once, also right
+// after another run, and every ten seconds for rows that become due. Commits without end do not make it run without end.
+func TestDrain_Told(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, puts, stop := new(queue), make(chan struct{}, 1), make(chan struct{})
+		s := &Server{o: Options{Puts: puts, Clock: clock.Machine(time.Now), Log: slog.New(slog.DiscardHandler)}}
+		d := s.drain("rows", "", outbox.Actions, q.drain)
+		go wakeAll(stop, puts, d.put)
+		go d.repeat(t.Context(), stop)
+		defer synctest.Wait()
+		defer close(stop)
+		runs := func(what string, within time.Duration, least, most int64) {
+			t.Helper()
+			was := q.runs.Load()
+			time.Sleep(within)
+			if synctest.Wait(); q.runs.Load()-was < least || q.runs.Load()-was > most {
+				t.Errorf("%s: %d runs within %s", what, q.runs.Load()-was, within)
+			}
+		}
+		runs("idle", time.Hour, 360, 361)
+		time.Sleep(drainTold / 2)
+		for _, what := range []string{"the first row", "the next row"} {
+			puts <- struct{}{}
+			runs(what, drainNow, 1, 1)
+		}
+		storm := time.AfterFunc(0, func() {
+			for range 1000 {
+				puts <- struct{}{}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		defer storm.Stop()
+		runs("rows without end", time.Second, 19, 21)
+	})
+}
+
+// TestDrain_Ticks: where nothing tells of rows and looks cost nothing, a drain runs every three seconds.
 func TestDrain_Ticks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, stop := new(queue), make(chan struct{})

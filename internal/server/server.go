@@ -41,10 +41,14 @@ type Options struct {
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
 
-	// Of a store that other machines share and whose reads are paid for: a drain that finds nothing looks ever more
-	// rarely, down to every two minutes. nil: each looks every three seconds.
-	Due  func(context.Context, outbox.Queue) (bool, error) // whether a row is due; it may miss those of the last seconds
-	Puts <-chan struct{}                                   // holds one when this process has put a row into any queue
+	// Puts holds an element when this process, or another one that shares the store's folder, has put a row into any
+	// queue. nil: the drains look every three seconds.
+	Puts <-chan struct{}
+
+	// Due reports whether a row is due, and may miss the rows of the last seconds. It is for a store that other
+	// machines share and whose reads are paid for: a drain without work looks ever more rarely, down to every two
+	// minutes. nil: looks cost nothing.
+	Due func(context.Context, outbox.Queue) (bool, error)
 
 	PollEvery  time.Duration // 0: it does not poll
 	PollSecret secret.Text   // of pollers elsewhere; none: there are none, and Events and StripeNow are not needed
@@ -152,6 +156,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	}
 	if s.o.Mail != nil {
 		mails := s.drain("mails", "duesday outbox list", outbox.Mail, s.o.Mail)
+		mails.gap = drainEvery // a run connects to the mail server
 		put = append(put, mails.put)
 		running.Go(func() { mails.repeat(ctx, ctx.Done()) })
 	}
@@ -206,6 +211,8 @@ func LocalBase(at net.Addr) (string, error) {
 
 const (
 	drainEvery  = 3 * time.Second              // for rows now due, and rows of other processes
+	drainNow    = 50 * time.Millisecond        // from one run to the next while rows are put without end
+	drainTold   = 10 * time.Second             // where Puts tells of all rows: for those that become due
 	drainRarely = 115 * time.Second            // where Due tells: a row of another process is found within two minutes
 	drainGrace  = commandLimit + 5*time.Second // for a drain under way once the server is to stop
 )
@@ -217,25 +224,31 @@ type drain struct {
 	run   func(context.Context) (outbox.Report, error)
 	due   func(context.Context) (bool, error) // nil: not known
 	wake  chan struct{}                       // at once
-	put   chan struct{}                       // within drainEvery: commits may be many
+	put   chan struct{}                       // at once, or gap after the last run: commits may be many
+	gap   time.Duration
+	tick  time.Duration // the shortest wait without a wake or a put
 	clock *clock.Clock
 	log   *slog.Logger
 }
 
 func (s *Server) drain(name, see string, q outbox.Queue, run func(context.Context) (outbox.Report, error)) *drain {
 	d := &drain{name: name, see: see, run: run, wake: make(chan struct{}, 1), put: make(chan struct{}, 1),
-		clock: s.o.Clock, log: s.o.Log}
-	if s.o.Due != nil {
+		gap: drainNow, tick: drainEvery, clock: s.o.Clock, log: s.o.Log}
+	switch {
+	case s.o.Due != nil:
+		d.gap = drainEvery
 		d.due = func(ctx context.Context) (bool, error) { return s.o.Due(ctx, q) }
+	case s.o.Puts != nil:
+		d.tick = drainTold
 	}
 	return d
 }
 
-// repeat runs the drain at once, when it is woken, and every few seconds, until stop. Where due tells, the
-// waits double while it finds nothing. A run under way at stop is finished unless ctx ends.
+// repeat runs the drain at once, when it is woken, when a row was put, and every tick, until stop. Where due
+// tells, the waits double while it finds nothing. A run under way at stop is finished unless ctx ends.
 func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 	said := "" // the last error, which is logged once for as long as it stays the same
-	for idle, pause := false, drainEvery/2; ; {
+	for idle, pause := false, d.tick/2; ; {
 		var r outbox.Report
 		due, err := true, error(nil)
 		if idle {
@@ -256,11 +269,11 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 				"see", d.see)
 		}
 		if d.due == nil || err != nil || r != (outbox.Report{}) {
-			pause = drainEvery / 2
+			pause = d.tick / 2
 		}
 		pause = min(2*pause, drainRarely)
 		if idle = d.wait(stop, pause) && d.due != nil; !idle {
-			pause = drainEvery / 2
+			pause = d.tick / 2
 		}
 		select {
 		case <-stop:
@@ -272,7 +285,7 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 
 // wait waits for the next run, or for stop. It reports whether nothing has called for that run.
 func (d *drain) wait(stop <-chan struct{}, pause time.Duration) (tick bool) {
-	soon := d.clock.After(drainEvery)
+	soon := d.clock.After(d.gap)
 	select {
 	case <-stop:
 	case <-d.wake:

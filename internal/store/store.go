@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -122,11 +123,64 @@ func Paged(ctx context.Context, open func() (Pages, error)) iter.Seq2[Item, erro
 	}
 }
 
-// A Noticer is a store that tells of what its own process commits. One that others commit to should be one.
+// A Noticer is a store that reports which tables its own process has put items into. It may also report the puts
+// of other processes.
 type Noticer interface {
-	// Puts returns the table's channel, the same at each call. It holds one element when a commit has, or
-	// may have, put an item into the table.
+	// Puts returns the table's channel, the same one at each call. From the first call on, the channel holds one
+	// element when a commit has, or may have, put an item into the table.
 	Puts(table string) <-chan struct{}
+}
+
+// Notices holds the channels of a Noticer. The zero value is ready, and is safe for concurrent use.
+type Notices struct {
+	mu     sync.Mutex
+	tables map[string]chan struct{} // guarded by mu
+}
+
+// Puts implements Noticer.
+func (n *Notices) Puts(table string) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c, ok := n.tables[table]
+	if !ok {
+		if n.tables == nil {
+			n.tables = map[string]chan struct{}{}
+		}
+		c = make(chan struct{}, 1)
+		n.tables[table] = c
+	}
+	return c
+}
+
+// Note signals the tables that the writes put items into, unless err says that nothing was written.
+func (n *Notices) Note(err error, writes ...Write) {
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range writes {
+		if writes[i].Op == OpPut {
+			signal(n.tables[writes[i].Table])
+		}
+	}
+}
+
+// NoteAll signals every table: other processes may have put items into each.
+func (n *Notices) NoteAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.tables {
+		signal(c)
+	}
+}
+
+// signal fills the channel, unless it is full, or nil because nobody has asked for it.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // A Claimer is a store whose processes can claim names. Only a store shared by the processes of one

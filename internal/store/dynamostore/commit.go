@@ -57,9 +57,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		c.token = nil
 		err = c.send(ctx)
 	}
-	if err == nil || errors.Is(err, store.ErrUnknown) {
-		s.notice(writes)
-	}
+	s.Note(err, writes...)
 	if errors.Is(err, store.ErrUnknown) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "whether a write was done is unknown",
 			slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))

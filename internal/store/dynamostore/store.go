@@ -38,6 +38,7 @@ type Options struct {
 
 // A Store is a store.Store in DynamoDB.
 type Store struct {
+	store.Notices
 	schema store.Schema
 	client *dynamodb.Client
 	now    func() time.Time
@@ -45,7 +46,6 @@ type Store struct {
 	log    *slog.Logger
 	usage  usage
 	clock  clock.Peer // DynamoDB's, by the answers to Get
-	puts   sync.Map   // the channels of Puts, by table
 
 	answered atomic.Bool // DynamoDB has: a name that cannot be resolved is not a mistyped one
 
@@ -96,27 +96,6 @@ func (s *Store) leave() { s.gate.RUnlock() }
 
 // ClockAhead returns how far DynamoDB's clock was ahead of ours at its last answer to Get, or zero.
 func (s *Store) ClockAhead() (ahead time.Duration, at time.Time) { return s.clock.Ahead() }
-
-// Puts implements store.Noticer.
-func (s *Store) Puts(table string) <-chan struct{} { return s.putsOf(table) }
-
-func (s *Store) putsOf(table string) chan struct{} {
-	c, _ := s.puts.LoadOrStore(table, make(chan struct{}, 1))
-	return c.(chan struct{})
-}
-
-// notice tells of what a commit has, or may have, put.
-func (s *Store) notice(writes []store.Write) {
-	for i := range writes {
-		if writes[i].Op != store.OpPut {
-			continue
-		}
-		select {
-		case s.putsOf(writes[i].Table) <- struct{}{}:
-		default:
-		}
-	}
-}
 
 // Close implements store.Store.
 func (s *Store) Close() error {

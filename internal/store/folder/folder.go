@@ -55,12 +55,13 @@ type Options struct {
 
 // A Store is the store in a folder, held by this process or another, safe for concurrent use.
 type Store struct {
-	dir      string
-	o        Options
-	schema   store.Schema
-	clock    atomic.Pointer[clock.Clock]
-	election *election.Election[shared]
-	begun    bool // the clock is chosen; only an election looks at it or changes it
+	store.Notices // of every process while this one holds the folder, else of this one
+	dir           string
+	o             Options
+	schema        store.Schema
+	clock         atomic.Pointer[clock.Clock]
+	election      *election.Election[shared]
+	begun         bool // the clock is chosen; only an election looks at it or changes it
 
 	held   atomic.Pointer[pebblestore.Store] // of this process, last
 	expiry atomic.Pointer[func(context.Context, store.Store) bool]
@@ -135,7 +136,7 @@ func (s *Store) take() (*session, error) {
 		return nil, errors.Join(rerr, err)
 	}
 	s.o.Logger.Warn("the folder of the store cannot be written: it is opened for reading", "error", err)
-	return &session{Shared: &holding{Store: held, dir: s.dir}, End: held.Close}, nil
+	return &session{Shared: &holding{Store: held, notices: &s.Notices, dir: s.dir}, End: held.Close}, nil
 }
 
 func (s *Store) hold() (*session, error) {
@@ -157,7 +158,7 @@ func (s *Store) hold() (*session, error) {
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	own := holding{Store: held, dir: s.dir, ended: make(chan struct{})}
+	own := holding{Store: held, notices: &s.Notices, dir: s.dir, ended: make(chan struct{})}
 	x := &session{Shared: &own}
 	stop := serve(l, &own, s.linkOptions(), func() {
 		if err := s.election.End(x); err != nil {
@@ -171,6 +172,7 @@ func (s *Store) hold() (*session, error) {
 		return errors.Join(stop(), held.Close())
 	}
 	s.begun, s.o.Create = true, false // from now on it is there
+	s.NoteAll()                       // what others have committed until now
 	return x, nil
 }
 
@@ -178,9 +180,17 @@ func (s *Store) hold() (*session, error) {
 type holding struct {
 	*pebblestore.Store
 	store.Claims
-	dir    string
-	ended  chan struct{} // closed when another process may hold the folder
-	copies sync.RWMutex  // read-locked by each; the end waits for them
+	notices *store.Notices
+	dir     string
+	ended   chan struct{} // closed when another process may hold the folder
+	copies  sync.RWMutex  // read-locked by each; the end waits for them
+}
+
+// Commit implements store.Store for every process of the folder, and signals what each puts.
+func (h *holding) Commit(ctx context.Context, writes ...store.Write) error {
+	err := h.Store.Commit(ctx, writes...)
+	h.notices.Note(err, writes...)
+	return err
 }
 
 // Claim implements store.Claimer.
@@ -282,7 +292,13 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (it store.
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
-	return s.do(ctx, func(now shared) error { return now.Commit(ctx, writes...) })
+	return s.do(ctx, func(now shared) error {
+		err := now.Commit(ctx, writes...)
+		if _, holds := now.(*holding); !holds {
+			s.Note(err, writes...)
+		}
+		return err
+	})
 }
 
 // Query implements store.Store.
