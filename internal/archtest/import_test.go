@@ -27,7 +27,7 @@ var layers = map[string][]string{
 	"internal/billing/report": {"billing", "civil", "money", "outbox", "schema", "store"},
 	"internal/book":           {"billing", "civil", "money", "schema", "secret"},
 	"internal/capacity":       {"store"},
-	"internal/capacity/estimate": {"billing", "billing/engine", "capacity", "civil", "money", "outbox", "sandbox",
+	"internal/capacity/estimate": {"billing", "billing/engine", "billing/report", "capacity", "civil", "money", "outbox", "sandbox",
 		"schema", "store", "store/memstore"}, // memstore: units are counted over it
 	"internal/civil":          {},
 	"internal/clock":          {},

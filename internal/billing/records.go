@@ -110,6 +110,7 @@ type Meta struct {
 // Since 4 a subscription may be paid by wire, so nothing is charged for it: an older build would charge it.
 // And one that ends with its period may owe overdue ones, which an older build would drop.
 // Periods may also wait to be skipped (SkipUntil), which an older build would charge.
+// And a claimed row of the outbox keeps its place, from where an older build would deliver it again.
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a

@@ -1,9 +1,14 @@
 package capacity_test
 
 import (
+	"context"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/capacity"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -66,3 +71,67 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 	}
 	write("delete", store.Delete(l.table.Name, key(1)))
 }
+
+// TestMailIsClaimedForWhatIsCounted drains mail from DynamoDB Local and from a Meter, with the claims that every
+// process on DynamoDB makes: a mail costs its claim and its deletion, and one that says what it adds to sums is
+// claimed by the transaction that adds it, of which Local counts no update and twice what is documented for the rest.
+func TestMailIsClaimedForWhatIsCounted(t *testing.T) {
+	l := newLocal(t, schema.New("").Outbox)
+	engine, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: []store.Table{l.table},
+		Client: dynamotest.Client(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	meter := newMeter(t, capacity.Options{Tables: []store.Table{l.table}, TokenBytes: capacity.TokenBytes})
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	sums := store.Key{PK: "SUM#2026-01", SK: "a"}
+	const mails = 5
+	for _, text := range []string{"", "collected 12.99 USD 2026-01-01T00:00"} {
+		for i := range mails {
+			e := outbox.Effect{ID: "mail " + strconv.Itoa(i), Kind: outbox.KindReceipt, Due: now, Created: now, Sums: text,
+				Data: map[string]string{outbox.DataEmail: "ada@example.com"}}
+			for _, s := range []store.Store{engine, meter} {
+				if err := s.Commit(t.Context(), outbox.Write(l.table.Name, e)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_, before := engine.Consumed()
+		counted := meter.Usage()
+		for _, s := range []store.Store{engine, meter} {
+			r, err := outbox.New(s, l.table, func() time.Time { return now }, taken{}, nil).Claiming(time.Minute).
+				Counting(func(context.Context, []string) ([]store.Write, error) {
+					it := store.NewItem()
+					l.table.SetKey(&it, sums)
+					return []store.Write{store.Put(l.table.Name, it)}, nil
+				}).Drain(t.Context(), 1)
+			if err != nil || r.Delivered != mails {
+				t.Fatal(r, err)
+			}
+		}
+		_, after := engine.Consumed()
+		var single, transactions float64
+		for line, c := range meter.Usage().Since(counted) {
+			if line.Transaction {
+				transactions += c.Units.Write
+			} else {
+				single += c.Units.Write
+			}
+		}
+		want := map[bool][2]float64{true: {2 * mails, 0}, false: {mails, 2*mails + 2}}[text == ""]
+		if got := [2]float64{single, transactions}; got != want || transactions == 0 && after-before != single {
+			t.Errorf("%d mails that add %q to sums: the meter counts %v write units, by themselves and in transactions, want %v; "+
+				"Local has consumed %g", mails, text, got, want, after-before)
+		}
+	}
+}
+
+// taken is an outbox.Deliverer that takes every mail.
+type taken struct{}
+
+func (taken) Deliver(context.Context, outbox.Effect) error { return nil }

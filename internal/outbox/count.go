@@ -113,19 +113,12 @@ func (o *Outbox) add(ctx context.Context, rows []store.Item) (counted []store.It
 	sums := make([]string, len(rows))
 	for i, it := range rows {
 		sums[i] = it.Str(schema.Sums)
-		key, still := o.table.KeyOf(it), store.AttributeEquals(schema.Sums, it.Get(schema.Sums))
 		if it.Str(schema.Kind) == KindSum {
-			writes = append(writes, store.Delete(o.table.Name, key, still))
+			writes = append(writes, store.Delete(o.table.Name, o.table.KeyOf(it),
+				store.AttributeEquals(schema.Sums, it.Get(schema.Sums))))
 			continue
 		}
-		it = it.Clone()
-		it.Remove(schema.Sums)
-		if e, err := decode(it); o.lease > 0 && err == nil {
-			o.table.SetKey(&it, o.queue.keyOf(e.ID, o.now().Add(o.lease)))
-			writes = append(writes, store.Delete(o.table.Name, key, still), store.Put(o.table.Name, it))
-		} else {
-			writes = append(writes, store.Update(o.table.Name, key, nil, []string{schema.Sums}, still))
-		}
+		writes = append(writes, o.claim(&it, schema.Sums))
 		counted = append(counted, it)
 	}
 	added, err := o.tally(ctx, sums)

@@ -50,10 +50,10 @@ func (o Outbox) On(q Queue) *Outbox {
 	return &o
 }
 
-// Claiming returns the outbox with a claim before each delivery: one process puts the effect
-// off for the lease and delivers it, and the others pass it over. Without claims, processes
-// that drain the table at the same time deliver the same effects. A claim costs a commit, and
-// an effect whose process has died waits until its lease is over.
+// Claiming returns the outbox with a claim before each delivery: one process marks the effect for the lease
+// and delivers it, and the others pass it over. Without claims, processes that drain the table at the same
+// time deliver the same effects. A claim costs a commit, and an effect whose process has died waits until its
+// lease is over.
 func (o Outbox) Claiming(lease time.Duration) *Outbox {
 	o.lease = lease
 	return &o
@@ -78,7 +78,7 @@ func (o *Outbox) Backlog(ctx context.Context, most int) (b Backlog, err error) {
 			if it.Str(schema.Kind) == KindSum {
 				continue
 			}
-			if o.table.KeyOf(it).SK <= lastDue(now) {
+			if o.table.KeyOf(it).SK <= lastDue(now) && !o.isClaimed(it) {
 				b.Due++
 			} else {
 				b.Later++
@@ -132,14 +132,15 @@ func (o *Outbox) settle(ctx context.Context, count *int, writes ...store.Write) 
 	return nil
 }
 
-// moved returns the writes that move a row, as it is, to another key.
+// moved returns the writes that move a row to another key, without its claim. They hold while the claim is as read.
 func (o *Outbox) moved(it store.Item, to store.Key) []store.Write {
-	from := o.table.KeyOf(it)
+	from, same := o.table.KeyOf(it), sameClaim(it)
+	it.Remove(schema.Until)
 	o.table.SetKey(&it, to)
 	if from == to { // two writes on one key are not allowed, and one is enough
-		return []store.Write{store.Put(o.table.Name, it)}
+		return []store.Write{store.Put(o.table.Name, it, same)}
 	}
-	return []store.Write{store.Delete(o.table.Name, from), store.Put(o.table.Name, it)}
+	return []store.Write{store.Delete(o.table.Name, from, same), store.Put(o.table.Name, it)}
 }
 
 // bury moves the row to the dead letters, with every attribute: a later version may read it.

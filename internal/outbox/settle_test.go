@@ -2,7 +2,9 @@ package outbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,5 +108,44 @@ func TestDead_KeepsReadableData(t *testing.T) {
 	if got := dead(t, o); len(got) != 1 || got[0].Data["b"] != "text" || got[0].Data["d"] != "more" ||
 		len(got[0].Data) != 2 {
 		t.Errorf("the dead letters are %+v, want one with b and d", got)
+	}
+}
+
+// TestClaiming_OldClaimSettlesNothing: a delivery that fails, or is unwanted, or is given up after its claim has
+// run out leaves the row to the drain that has claimed it since.
+func TestClaiming_OldClaimSettlesNothing(t *testing.T) {
+	for name, late := range map[string]error{"delivered": nil, "failed": errors.New("not now"), "given up": outbox.ErrPermanent} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{t: start}
+			s := open(t, c)
+			put(t, s, effect("x"))
+			delivering, settled := make(chan struct{}), make(chan struct{})
+			var both sync.WaitGroup
+			now := outbox.New(s, table, c.now, deliverFunc(func(context.Context, outbox.Effect) error {
+				close(delivering)
+				<-settled
+				return errors.New("later")
+			}), nil).Claiming(time.Minute)
+			old := outbox.New(s, table, c.now, deliverFunc(func(context.Context, outbox.Effect) error {
+				c.move(time.Minute)
+				both.Go(func() {
+					if r, err := now.Drain(t.Context(), 1); err != nil || r != (outbox.Report{Failed: 1}) {
+						t.Errorf("the present claim: %+v, %v", r, err)
+					}
+				})
+				<-delivering
+				return late
+			}), nil).Claiming(time.Minute)
+			_ = drain(t, old)
+			wantPending(t, old, 0, 1, 0)
+			close(settled)
+			both.Wait()
+			wantPending(t, old, 0, 1, 0)
+			for e, err := range old.Waiting(t.Context()) {
+				if err != nil || e.Tries != 1 || e.Error != "later" {
+					t.Errorf("it has become %+v, %v", e, err)
+				}
+			}
+		})
 	}
 }

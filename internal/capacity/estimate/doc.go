@@ -3,5 +3,5 @@
 //
 // It runs the engine over a store in memory and counts read and write units by the rules of
 // package capacity. The figures do not depend on the machine: the same book always gives the
-// same. It asks nothing of AWS and knows no prices.
+// same. It asks nothing of AWS, and knows the on-demand prices of one region.
 package estimate

@@ -105,7 +105,16 @@ func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
 		float64(o.Subscriptions), paid.Write, c.Reminder.Units.Write, day.Write)
 	p.sum("read units of a month", p.Month.Read, "%v × (%v paid + %v reminder) + 30 days × %v",
 		float64(o.Subscriptions), paid.Read, c.Reminder.Units.Read, day.Read)
+	p.sum("dollars a month, on demand", (p.Month.Write*writeDollars+p.Month.Read*readDollars)/1e6,
+		"%v write units × %v + %v read units × %v, a million; us-east-1, 2026, without storage", p.Month.Write,
+		strconv.FormatFloat(writeDollars, 'f', -1, 64), p.Month.Read, strconv.FormatFloat(readDollars, 'f', -1, 64))
 }
+
+// The on-demand prices of a million units in us-east-1, in dollars.
+const (
+	writeDollars = 0.625
+	readDollars  = 0.125
+)
 
 // dates finds the busiest partition of one date. A throttled write of an index row rejects
 // the write of its item, so the index partition is the limit, however many units the table has.

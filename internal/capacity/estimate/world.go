@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -40,6 +41,7 @@ const (
 	itemLease        = "lease"
 	itemRun          = "run"
 	itemPeriod       = "period"
+	itemSums         = "sums"
 )
 
 // kindOfItem names the item, or the partition of a query, at the key.
@@ -54,7 +56,7 @@ func (w *world) kindOfItem(table string, k store.Key) string {
 	}
 	return cmp.Or(
 		map[string]string{"SUB": itemSubscription, "REC": itemReceipt, "ACC": itemAccount, "PER": itemPeriod}[bySort],
-		map[string]string{"RUN": itemRun, "LEASE": itemLease}[byPartition], strings.ToLower(bySort), "due dates")
+		map[string]string{"RUN": itemRun, "LEASE": itemLease, "SUM": itemSums}[byPartition], strings.ToLower(bySort), "due dates")
 }
 
 // firstDay is when the world begins: any day does.
@@ -83,7 +85,8 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.StillWanted)
+	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.StillWanted).
+		Counting(report.Tally(w.engine.Records)).Claiming(time.Hour)
 	return w, nil
 }
 
