@@ -16,6 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
@@ -143,6 +145,13 @@ func (p *program) installation(s *session) *status.Installation {
 	in := &status.Installation{Engine: s.engine, Version: buildVersion().number, Hint: p.hint, Disk: status.Disk}
 	if place, err := p.place(); err == nil { // it was opened
 		in.Folder = place.Folder
+	}
+	if d, ok := s.store.(*dynamostore.Store); ok {
+		in.Tables = func(ctx context.Context) (wrong, weak, unknown []string, err error) {
+			found, err := dynamotable.Describe(ctx, d.Client(), s.tables.All())
+			wrong, weak, unknown = dynamotable.Lacks(found)
+			return wrong, weak, unknown, err
+		}
 	}
 	return in
 }

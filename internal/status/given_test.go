@@ -18,6 +18,11 @@ import (
 
 func parseDate(begun time.Time) (civil.Date, error) { return civil.Parse(begun.Format(time.DateOnly)) }
 
+// tell sets what is said of the tables.
+func (w *world) tell(wrong, weak, unknown []string, err error) {
+	w.in.Tables = func(context.Context) ([]string, []string, []string, error) { return wrong, weak, unknown, err }
+}
+
 // A broken store answers nothing.
 type broken struct{ store.Store }
 

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -279,6 +281,26 @@ func (v *view) folder(_ context.Context, c *Check) error {
 	c.say("this user's alone")
 	if err := socket.CheckFolder(v.Folder, socket.Group); err != nil {
 		c.mark(Warning, "take that right away, as shown", "%v", err)
+	}
+	return nil
+}
+
+// tables is left out where the store has no tables in a database. What is weak is the operator's choice, and a warning.
+func (v *view) tables(ctx context.Context, c *Check) error {
+	if v.Tables == nil {
+		return nil
+	}
+	wrong, weak, unknown, err := v.Tables(ctx)
+	allow, found := "allow this process what "+v.Hint("schema iam runtime")+" lists", strings.Join(slices.Concat(wrong, unknown, weak), "; ")
+	switch c.say("they have what they need"); {
+	case err != nil:
+		c.mark(Unknown, allow, "%s", secret.Clean(err.Error()))
+	case len(wrong) > 0:
+		c.wrong("see "+v.Hint("store describe")+"; "+v.Hint("store create")+" makes what is missing", "%s", found)
+	case len(unknown) > 0:
+		c.mark(Unknown, allow, "%s", found)
+	case len(weak) > 0:
+		c.mark(Warning, "switch it on: "+v.Hint("store create --point-in-time-recovery --deletion-protection"), "%s", found)
 	}
 	return nil
 }

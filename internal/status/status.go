@@ -58,6 +58,9 @@ type Installation struct {
 	Hint    func(command string) string                        // a command line as a person has to type it
 	Folder  string                                             // of the store; "": it is not on this machine
 	Disk    func(folder string) (free, size uint64, err error) // bytes
+	// Tables returns what the store's tables in a database lack, in sentences: what they need, what protects their data,
+	// and what cannot be asked. nil: there are none.
+	Tables func(context.Context) (wrong, weak, unknown []string, err error)
 
 	// Of a process that serves.
 	Serving   bool
@@ -111,7 +114,7 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		{"jobs", false, v.keep(v.queue(outbox.Actions, "jobs", "job list"))},
 		{"events", false, v.keep(v.queue(outbox.Inbox, "events", "event list --waiting"))},
 		{"accounts", false, v.accounts}, {"webhooks", true, v.webhooks}, {"stripe", true, v.stripe}, {"clock", true, v.clock},
-		{"folder", false, v.folder}, {"disk", false, v.disk},
+		{"folder", false, v.folder}, {"disk", false, v.disk}, {"tables", false, v.keep(v.tables)},
 	}
 	var found []Check
 	for _, look := range looks {

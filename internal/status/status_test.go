@@ -131,6 +131,14 @@ func TestLook(t *testing.T) {
 		state       status.State
 		found       string
 	}{
+		{"tables", "of a folder", func(*world) {}, "", ""},
+		{"tables", "whole", func(w *world) { w.tell(nil, nil, nil, nil) }, status.OK, "they have what they need"},
+		{"tables", "unprotected", func(w *world) { w.tell(nil, []string{"protection is off"}, nil, nil) }, status.Warning, "protection is off"},
+		{"tables", "not to be asked", func(w *world) { w.tell(nil, []string{"off"}, []string{"recovery?"}, nil) }, status.Unknown,
+			"recovery?; off"},
+		{"tables", "without an index", func(w *world) { w.tell([]string{"no index"}, []string{"off"}, []string{"recovery?"}, nil) },
+			status.Wrong, "no index; recovery?; off"},
+		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "the disk is gone"},
 		{"due", "yesterday, and nothing ever ran", func(w *world) { w.owed("02"); w.owed("03") }, status.Wrong,
 			"1 due before today; no run has completed yet"},
 		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "none is overdue, and 1 due today"},

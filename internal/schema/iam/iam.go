@@ -18,7 +18,7 @@ import (
 // The policies by name.
 const (
 	Seed     = "seed"     // the published one, over the tables with -stripe-payments- in their names
-	Runtime  = "runtime"  // run, and the commands about one account: no scan, nothing about a table itself
+	Runtime  = "runtime"  // run, serve, status and the commands about one account: no scan, of a table itself its settings
 	Operator = "operator" // runtime, and commands that read a whole table: import, export, verify, adopt, copy
 	// store create, describe, drop: of items the store's own one, and whether there are others
 	Administration = "administration"
@@ -109,7 +109,7 @@ func New(name string, o Options) (Policy, error) {
 	case Runtime:
 		p.Statement = o.runtime()
 	case Operator:
-		p.Statement = o.runtime("Scan", "DescribeTable", "DescribeTimeToLive")
+		p.Statement = o.runtime("Scan")
 	case Administration:
 		p.Statement = o.administration()
 	default:
@@ -149,7 +149,7 @@ func (o Options) runtime(more ...string) (list []Statement) {
 		table   int // in All
 	}{
 		{"RecurringPayments", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"}, 0},
-		{"Outbox", []string{"GetItem", "Query", "PutItem", "DeleteItem"}, 1},
+		{"Outbox", []string{"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}, 1},
 		{"Events", []string{"GetItem", "PutItem", "UpdateItem"}, 2},
 		{"Purchases", []string{"GetItem", "PutItem", "UpdateItem", "ConditionCheckItem"}, 3},
 		{"Subscriptions", record, 4},
@@ -166,7 +166,15 @@ func (o Options) runtime(more ...string) (list []Statement) {
 			list = append(list, allow(x.sid+"Indexes", []string{"Query"}, indexes...))
 		}
 	}
-	return list
+	return append(list, allow("TableSettings", []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"},
+		o.tableARNs()...)) // for status
+}
+
+func (o Options) tableARNs() (arns []string) {
+	for _, table := range o.tables().All() {
+		arns = append(arns, o.table(table.Name))
+	}
+	return arns
 }
 
 // administration reads and makes one item, which describes the store: its shards per date are
@@ -174,15 +182,11 @@ func (o Options) runtime(more ...string) (list []Statement) {
 // condition on keys cannot limit a scan.
 func (o Options) administration() []Statement {
 	t := o.tables()
-	var tables []string
-	for _, table := range t.All() {
-		tables = append(tables, o.table(table.Name))
-	}
 	meta := allow("StoreItself", []string{"GetItem", "PutItem"}, o.table(t.RecurringPayments.Name))
 	meta.Condition = map[string]map[string]list{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": {"META", "SETTINGS"}}}
 	return []Statement{
 		allow("Tables", []string{"CreateTable", "DescribeTable", "UpdateTable", "DeleteTable",
-			"UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups"}, tables...),
+			"UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups"}, o.tableARNs()...),
 		meta,
 		allow("StoreEmpty", []string{"Scan"}, o.table(t.RecurringPayments.Name)),
 	}

@@ -94,6 +94,9 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.gate.RUnlock() }
 
+// Client returns the client of the store, for requests about its tables.
+func (s *Store) Client() *dynamodb.Client { return s.client }
+
 // ClockAhead returns how far DynamoDB's clock was ahead of ours at its last answer to Get, or zero.
 func (s *Store) ClockAhead() (ahead time.Duration, at time.Time) { return s.clock.Ahead() }
 

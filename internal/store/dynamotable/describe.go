@@ -32,7 +32,7 @@ type Description struct {
 	ReadUnits, WriteUnits int64 // of the table, when it is provisioned
 
 	TTLStatus           string // ENABLED, ENABLING, DISABLED, DISABLING
-	PointInTimeRecovery string // ENABLED, DISABLED, or "" where the endpoint does not tell
+	PointInTimeRecovery string // ENABLED, DISABLED, UNKNOWN where the caller may not ask, "" where the endpoint has none
 	DeletionProtection  bool
 
 	Differences []Difference // from the declaration
@@ -142,12 +142,14 @@ func keysOf(schema []types.KeySchemaElement) (partition, sort string) {
 	return partition, sort
 }
 
-// recovery returns the state of point-in-time recovery, or "" where the endpoint does not
-// tell, because it knows no such thing or because the caller may not know.
+// recovery returns Description.PointInTimeRecovery.
 func recovery(ctx context.Context, client *dynamodb.Client, name string) (string, error) {
 	out, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &name}, patient)
-	if code(err) == unknownOperation || code(err) == accessDenied {
+	switch code(err) {
+	case unknownOperation:
 		return "", nil
+	case accessDenied:
+		return recoveryUnknown, nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("describing the backups of table %s: %w", name, err)
@@ -163,6 +165,52 @@ const (
 	unknownOperation = "UnknownOperationException"
 	accessDenied     = "AccessDeniedException"
 )
+
+const recoveryUnknown = "UNKNOWN"
+
+// Lacks returns what the tables lack, each in a sentence. A missing or unusable index hides payments that are due, other
+// keys break every request, and without the TTL expired items stay and are paid for: these are wrong. Point-in-time
+// recovery and deletion protection are the operator's choice, which no request needs: without them the data is weak.
+// What the caller may not ask is unknown.
+func Lacks(found []Description) (wrong, weak, unknown []string) {
+	usable := []string{string(types.TableStatusActive), string(types.TableStatusUpdating)} // of an index, too
+	unprotected, unrecoverable := 0, 0
+	for i := range found {
+		d, others := &found[i], map[string]bool{} // others: the parts that other tools have added
+		for _, x := range d.Differences {
+			if others[x.Part] = x.Harmless; !x.Harmless {
+				wrong = append(wrong, x.String())
+			}
+		}
+		if d.Missing {
+			continue
+		}
+		if !slices.Contains(usable, d.Status) {
+			wrong = append(wrong, fmt.Sprintf("table %s is %s", d.Table.Name, d.Status))
+		}
+		for _, x := range d.Table.Indexes {
+			if status := d.IndexStatus[x.Name]; !slices.Contains(usable, status) && !others["index "+x.Name] {
+				wrong = append(wrong, fmt.Sprintf("table %s: index %s is %s", d.Table.Name, x.Name, status))
+			}
+		}
+		switch d.PointInTimeRecovery {
+		case recoveryUnknown:
+			unknown = []string{"point-in-time recovery may not be asked for"}
+		case string(types.PointInTimeRecoveryStatusDisabled):
+			unrecoverable++
+		}
+		if !d.DeletionProtection {
+			unprotected++
+		}
+	}
+	if unrecoverable > 0 {
+		weak = append(weak, fmt.Sprintf("point-in-time recovery is off for %d of %d tables", unrecoverable, len(found)))
+	}
+	if unprotected > 0 {
+		weak = append(weak, fmt.Sprintf("deletion protection is off for %d of %d tables", unprotected, len(found)))
+	}
+	return wrong, weak, unknown
+}
 
 func code(err error) string {
 	if e, ok := errors.AsType[interface {
