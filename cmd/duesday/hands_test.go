@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -162,4 +166,51 @@ func TestOtherHands_LookFirst(t *testing.T) {
 	contains(t, r.errors, "duesday store create makes a new one")
 	c.must("store", "create", "--store", at)
 	equal(t, "again", strings.Contains(c.must("import", book, "--store", at), "shards"), false)
+}
+
+// TestOtherHands_BothKeys: another tool copies a subscription to the other form of its key. On both engines each run
+// charges one of them and names the other, status and due tell, and verify has one problem.
+func TestOtherHands_BothKeys(t *testing.T) {
+	for _, engine := range []string{"pebble", "dynamodb"} {
+		t.Run(engine, func(t *testing.T) {
+			c := newCLI(t)
+			at, tables := config.DefaultStore, schema.New(schema.DefaultPrefix)
+			if engine == "dynamodb" {
+				var prefix string
+				at, prefix = onDynamo(t)
+				tables = schema.New(prefix)
+				c.must("store", "create", "--store", at)
+			}
+			c.env["DUESDAY_STORE"] = at
+			c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method\n"+
+				"1,a@example.com,7,gold,5.00,USD,15,pm_card_visa\n2,b@example.com,7,gold,5.00,USD,15,pm_card_visa\n"))
+			p := newProgram(c.getenv([]string{"--store", at}), nil, nil, nil, c.clock.Now)
+			p.cfg = config.Config{Store: at}
+			name := billing.Name{Account: "1", ID: "7", SKU: "gold"}
+			if err := p.with(t.Context(), need{read: true, settings: true}, func(s *session) error {
+				it, err := s.store.Get(t.Context(), tables.RecurringPayments.Name, name.Key())
+				if err != nil {
+					return err
+				}
+				tables.RecurringPayments.SetKey(&it, name.TextKey())
+				return s.store.Commit(t.Context(), store.Put(tables.RecurringPayments.Name, it))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			contains(t, c.run("store", "adopt", "--dry-run").out, "another subscription of this id")
+			for n := range 3 {
+				r := c.run("run", "payments")
+				equal(t, "run", r.code, exitPerson)
+				contains(t, r.out, "1/SUB#7#SKUgold", "SK is the second key of the subscription under SUB#7#SKU#gold")
+				contains(t, c.run("due", "payments", "--until", "2026-03-15").out, "SUB#7#SKUgold")
+				contains(t, c.run("status").out, "1 unreadable")
+				audit := c.object(exitFailed, "verify")
+				problems := audit["problems"].([]any)
+				equal(t, "problems", len(problems), 1)
+				contains(t, fmt.Sprint(problems[0]), "two subscriptions of one id", "SUB#7#SKU#gold is charged, and SUB#7#SKUgold is not")
+				equal(t, "charges of two", audit["charges"], 2*float64(n+1))
+				c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
+			}
+		})
+	}
 }

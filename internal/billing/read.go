@@ -45,7 +45,11 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 				yield(DueRow{}, err)
 				return
 			}
-			n, illegible := RowName(it)
+			n, illegible, err := e.FindRow(ctx, it)
+			if err != nil {
+				yield(DueRow{}, err)
+				return
+			}
 			row := DueRow{Name: n, SKU: secret.MaskCards(cmp.Or(it.Str(schema.SKU), n.SKU)),
 				Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
 				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
@@ -64,6 +68,19 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 			}
 		}
 	}
+}
+
+// FindRow returns RowName, and names the second of two items of one subscription: other tools may write it under both
+// forms of key. Such a twin is illegible, because every command and every charge means the item under Duesday's form.
+func (e *Records) FindRow(ctx context.Context, row store.Item) (n Name, illegible, err error) {
+	n, illegible = RowName(row)
+	if k := KeyOf(row); illegible == nil && k == n.TextKey() {
+		if _, err = e.Store.Get(ctx, e.Table, n.Key()); err == nil {
+			illegible = &IllegibleError{schema.SK, "is the second key of the subscription under " + secret.MaskCards(n.Key().SK), nil}
+			n = Name{Account: n.Account, ID: secret.MaskCards(k.SK)}
+		}
+	}
+	return n, illegible, IgnoreNotFound(err)
 }
 
 // Indexed yields the rows of an index on the date, shard by shard.

@@ -103,9 +103,15 @@ func (a *auditor) addAccount(acc *billing.Account) {
 func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "UTC"))) | 1 }
 
 func (a *auditor) addSubscription(s *billing.Subscription) {
-	a.result.Subscriptions++
 	k := a.sub(s.Name)
-	if k.next >= 0 {
+	if same := a.find(s.Name); same != nil && a.texts[same.sku] == s.Name.SKU {
+		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools have written it under two keys: %s is charged, and "+
+			"%s is not; delete one of them", s.Name.Key().SK, s.Name.TextKey().SK)
+		if s.Key() != s.Name.Key() {
+			return
+		}
+		k, same.rows = same, [indexes]uint32{} // an SKU such as !9 sorts before #, so the twin came first
+	} else if a.result.Subscriptions++; k.next >= 0 {
 		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
 			"commands find one of them alone", a.texts[k.sku], s.Name.SKU)
 		twin := &audited{name: k.name}

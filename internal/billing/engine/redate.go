@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,8 +23,8 @@ func (e *Engine) redate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			n, err := billing.RowName(it)
-			if err == nil {
+			n, illegible, err := e.FindRow(ctx, it)
+			if err = cmp.Or(err, illegible); err == nil {
 				err = e.reload(ctx, n, func(s *billing.Subscription) error { return e.redateOne(ctx, s) })
 			}
 			if _, bad := errors.AsType[*billing.IllegibleError](err); err != nil && !bad {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -552,6 +553,53 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	if len(a.Problems) != 1 || a.Problems[0].Kind != "two subscriptions of one id" || a.Receipts != 4 || a.Charges != 4 ||
 		!strings.Contains(a.Problems[0].Detail, "888") || !strings.Contains(a.Problems[0].Detail, "999") {
 		t.Errorf("verify: %+v", a)
+	}
+}
+
+// TestVerify_BothKeysOfOneSubscription: of a subscription that other tools have written under both forms of its key, one
+// item is charged, the other is named by every run, by due, by adoption and, as the one problem, by verify.
+func TestVerify_BothKeysOfOneSubscription(t *testing.T) {
+	for _, x := range []struct {
+		name, sku string
+		more      []store.Item
+	}{{"one SKU", "999", nil}, {"two SKUs", "999", []store.Item{foreign("1", "1", "SK", "SUB#1#SKU#888", "SKU", "888")}}, {"the twin first", "!9", nil}} {
+		t.Run(x.name, func(t *testing.T) {
+			w, more := newWorld("2023-06-28T09:00", planted{}), x.more
+			w.write(append(more, foreign("1", "1", "SK", "SUB#1#SKU#"+x.sku), foreign("1", "1", "SK", "SUB#1#SKU"+x.sku, "PaymentAmount",
+				"99.99"))...)
+			if r := w.adopt(t, map[string]string{"1": "pm_card_visa"}); r.Duplicates.Count != 1+len(more) {
+				t.Errorf("adoption: %+v", r.Duplicates)
+			}
+			for range 40 {
+				named := map[string]int{}
+				rep, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 2, Each: func(r engine.Result) {
+					if r.Outcome == engine.OutcomeUnreadable {
+						named[r.Name.String()+": "+r.Reason]++
+					}
+				}})
+				mustNot(t, err)
+				if len(named) != 1 || named["1/SUB#1#SKU"+x.sku+": SK is the second key of the subscription under SUB#1#SKU#"+x.sku] != 1 ||
+					rep.Counts[engine.OutcomeUnreadable] != 1 || !rep.NeedsPerson() {
+					t.Fatalf("on %s the run names %v: %+v", w.today(), named, rep.Counts)
+				}
+				w.tomorrow()
+			}
+			rows := 0
+			for row, err := range w.start().GetDuePaymentsByDate(t.Context(), date("2023-06-28")) {
+				if mustNot(t, err); row.Problem != "SK is the second key of the subscription under SUB#1#SKU#"+x.sku {
+					t.Errorf("row %+v", row)
+				}
+				rows++
+			}
+			a, err := w.start().Verify(t.Context())
+			mustNot(t, err)
+			both := slices.DeleteFunc(a.Problems, func(p audit.Problem) bool { return strings.Contains(p.Detail, "two SKUs") })
+			if rows != 1 || len(both) != 1 || both[0].Kind != "two subscriptions of one id" ||
+				!strings.Contains(both[0].Detail, "SUB#1#SKU#"+x.sku+" is charged, and SUB#1#SKU"+x.sku+" is not") ||
+				a.Charges != 2+2*len(more) || a.Receipts != a.Charges || a.Subscriptions != 1+len(more) {
+				t.Errorf("%d rows, verify: %+v", rows, a)
+			}
+		})
 	}
 }
 

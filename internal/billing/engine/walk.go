@@ -183,7 +183,10 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 		if err != nil {
 			return err
 		}
-		n, wrong := billing.RowName(it)
+		n, wrong, err := w.j.e.FindRow(ctx, it)
+		if err != nil {
+			return err
+		}
 		if !l.held() {
 			break
 		}
