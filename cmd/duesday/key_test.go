@@ -118,6 +118,33 @@ func TestSession_AskStripe(t *testing.T) {
 	equal(t, "restored", refused(), false)
 }
 
+// TestKey_RevokedOnDynamoDB: a key that another process revokes stops within five seconds, in which a request may
+// still be answered, and also for a serve that is idle: keys are read on requests.
+func TestKey_RevokedOnDynamoDB(t *testing.T) {
+	c := newServeCLI(t)
+	at, _ := onDynamo(t)
+	c.env["DUESDAY_STORE"] = at
+	var ahead atomic.Int64
+	v, _ := c.serveBy(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, "--no-poll", "--on-fulfil", "true")
+	for range 2 {
+		made := c.object(exitDone, "key", "create", "shop", "--scope", "read")
+		ask := func(want int) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.APIBase+"/v1/accounts", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+made["key"].(string))
+			status, text, _ := c.send(r)
+			equal(t, "status of "+text, status, want)
+		}
+		ask(http.StatusOK)
+		c.must("key", "revoke", "shop")
+		ahead.Add(int64(5 * time.Second))
+		ask(http.StatusUnauthorized)
+	}
+}
+
 // TestServe_RevokedStripeKey: an order gets a certain answer, and /readyz tells.
 func TestServe_RevokedStripeKey(t *testing.T) {
 	c := newServeCLI(t)

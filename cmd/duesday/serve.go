@@ -41,7 +41,7 @@ const (
 const (
 	sharedDay    = 2 * time.Minute  // at the daily times and their records
 	sharedWatch  = 10 * time.Minute // a stored look is fresh for 25
-	sharedQueues = time.Hour        // the watch, at a queue that was well; a drain logs what goes wrong
+	sharedQueues = time.Hour        // the watch, at a queue or tables without an alarm; a drain logs what goes wrong
 )
 
 // The bounds of --poll-every: Stripe lists an event for 30 days.

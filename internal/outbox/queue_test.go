@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 	"testing"
 	"time"
 
@@ -122,5 +123,62 @@ func TestClaiming_KeepsTheEffect(t *testing.T) {
 		if err != nil || got.Kind != "k" || got.Data["x"] != "y" || got.Tries != 1 {
 			t.Errorf("it has become %+v, %v", got, err)
 		}
+	}
+}
+
+// TestAnyDue: a row that is due is seen in whichever shard it is. One that is due later, a dead letter and a row of
+// another queue are not.
+func TestAnyDue(t *testing.T) {
+	at := time.Unix(1000, 0)
+	now := func() time.Time { return at }
+	table := schema.New("").Outbox
+	s, err := memstore.Open([]store.Table{table}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyDue := func(want bool, what string) {
+		t.Helper()
+		if got, err := New(s, table, now, nil, nil).AnyDue(t.Context()); err != nil || got != want {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	put := func(e Effect) {
+		t.Helper()
+		e.Kind, e.Created = "k", at
+		if err := s.Commit(t.Context(), Write(table.Name, e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anyDue(false, "an empty queue")
+	put(Effect{ID: "job", Queue: Actions, Due: at})
+	put(Effect{ID: "later", Due: at.Add(time.Minute)})
+	dead := Write(table.Name, Effect{ID: "dead", Kind: "k", Created: at, Due: at})
+	table.SetKey(&dead.Item, store.Key{PK: Mail.dead(), SK: stamp(at) + "#dead"})
+	if err := s.Commit(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	anyDue(false, "another queue's, a later row and a dead letter")
+	at = at.Add(time.Minute)
+	anyDue(true, "the later row, by then")
+	if err := s.Commit(t.Context(), store.Delete(table.Name, Mail.keyOf("later", at))); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := 0; len(seen) < shards; i++ {
+		id := strconv.Itoa(i)
+		key := Mail.keyOf(id, at)
+		if seen[key.PK] {
+			continue
+		}
+		seen[key.PK] = true
+		put(Effect{ID: id, Due: at})
+		anyDue(true, key.PK)
+		if err := s.Commit(t.Context(), store.Delete(table.Name, key)); err != nil {
+			t.Fatal(err)
+		}
+		anyDue(false, key.PK+" when it is delivered")
+	}
+	if _, err := New(broken{s, Mail.shard(3)}, table, now, nil, nil).AnyDue(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("a shard that cannot be read: %v", err)
 	}
 }

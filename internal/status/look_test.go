@@ -179,3 +179,35 @@ func TestLook_OfOthers(t *testing.T) {
 		tells("both jobs are to run daily at 06:10 and 18:10, and nothing has looked since 2026-03-03 12:00 UTC")
 	})
 }
+
+// TestLook_TablesRarely: tables without an alarm are looked at again after Keep, also with a warning; with an alarm at
+// each look.
+func TestLook_TablesRarely(t *testing.T) {
+	w := newWorld(t)
+	looks, found := 0, [3][]string{}
+	w.in.Keep = time.Hour
+	w.in.Tables = func(context.Context) (wrong, weak, unknown []string, err error) {
+		looks++
+		return found[0], found[1], found[2], nil
+	}
+	for _, x := range []struct {
+		what  string
+		found [3][]string
+		looks int // in two hours, of one in ten minutes
+		state status.State
+	}{{"well", [3][]string{}, 2, status.OK}, {"unprotected", [3][]string{nil, {"off"}, nil}, 2, status.Warning},
+		{"not known", [3][]string{nil, nil, {"recovery?"}}, 12, status.Unknown},
+		{"without an index", [3][]string{{"no index"}, nil, nil}, 12, status.Wrong}} {
+		w.now = w.now.Add(time.Hour)
+		looks, found = 0, x.found
+		for range 12 {
+			if c := w.check("tables"); c.State != x.state {
+				t.Errorf("%s: %+v", x.what, c)
+			}
+			w.now = w.now.Add(10 * time.Minute)
+		}
+		if looks != x.looks {
+			t.Errorf("%s: %d looks in two hours, want %d", x.what, looks, x.looks)
+		}
+	}
+}

@@ -76,7 +76,7 @@ type keptCheck struct {
 	at time.Time
 }
 
-// keep is the look, or what it has found within Keep if that was well.
+// keep is the look, or what it has found within Keep if that was no alarm.
 func (v *view) keep(look func(context.Context, *Check) error) func(context.Context, *Check) error {
 	return func(ctx context.Context, c *Check) error {
 		if last, ok := v.kept.Load(c.Name); ok && v.now.Sub(last.(keptCheck).at).Abs() < v.Keep {
@@ -84,7 +84,7 @@ func (v *view) keep(look func(context.Context, *Check) error) func(context.Conte
 			return nil
 		}
 		err := look(ctx, c)
-		if v.kept.Delete(c.Name); err == nil && c.State == OK {
+		if v.kept.Delete(c.Name); err == nil && c.State.rank() <= Warning.rank() {
 			v.kept.Store(c.Name, keptCheck{*c, v.now})
 		}
 		return err

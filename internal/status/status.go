@@ -75,9 +75,9 @@ type Installation struct {
 	Post     string // how mail leaves this process; "": not known
 	Unsent   bool   // mail is written to a folder by default, and not sent
 
-	Keep time.Duration // for so long a queue that was well is not looked at again: it has 17 partitions
+	Keep time.Duration // for so long a queue or a table without an alarm is not looked at again: each takes many requests
 
-	kept    sync.Map // Check by name, of queues
+	kept    sync.Map // Check by name, of queues and tables
 	hanging sync.Map // the parts whose looks have not ended
 	left    overdue
 }
