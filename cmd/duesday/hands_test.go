@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -213,4 +214,33 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOtherHands_PaidOnce: a period that was perhaps paid twice is named by runs, status and verify until a
+// person has answered.
+func TestOtherHands_PaidOnce(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa")
+	c.must("run", "payments")
+	moved, err := civil.Parse("2026-04-20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubt := billing.Doubt{Name: billing.Name{Account: "1", ID: "1", SKU: "news"}, Moved: moved, Created: c.clock.Now()}
+	c.commit(doubt.Write("duesday-recurring-payments"))
+	v := c.object(exitPerson, "run", "payments")
+	equal(t, "run", v["perhaps_paid_twice"], []any{map[string]any{"account": "1", "subscription": "1", "period": 0.0,
+		"moved_to": "2026-04-20"}})
+	contains(t, c.run("run", "payments").errors, "1/1 period 0 was perhaps paid twice", "subscription update 1/1 --paid-once")
+	r := c.run("verify")
+	equal(t, "verify", r.code, exitFailed)
+	contains(t, r.out, "perhaps paid twice")
+	contains(t, c.run("status").out, "periods perhaps paid twice: 1, the first 1/1 period 0")
+	for _, args := range []string{"1/1 --paid-once --amount 5", "--paid-once", "--where sku=news --paid-once"} {
+		equal(t, args, c.run(append([]string{"subscription", "update"}, strings.Fields(args)...)...).code, exitUsage)
+	}
+	contains(t, c.must("subscription", "update", "1/1", "--paid-once"), "answered for 1 period")
+	contains(t, c.run("subscription", "update", "1/1", "--paid-once").errors, "no period is named as perhaps paid twice")
+	c.must("verify")
+	c.must("run", "payments")
 }

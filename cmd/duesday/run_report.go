@@ -27,6 +27,11 @@ func viewReport(r *engine.Report) object {
 			"refunds_and_disputes?", r.Reversals, // recorded, or changed
 			"orphans_cancelled?", r.Orphans)
 	}
+	if len(r.Doubts) > 0 {
+		v = append(v, "perhaps_paid_twice", views(r.Doubts, func(d *billing.Doubt) object {
+			return object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to", d.Moved}
+		}))
+	}
 	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
 		"dry_run?", r.DryRun, "charging_off?", r.Off)
 }
@@ -53,6 +58,10 @@ func (p *program) sayReport(r *engine.Report) {
 		t.row("  unreadable", n, "written by another tool; correct the item there")
 	}
 	t.flush()
+	for _, d := range r.Doubts {
+		p.warn("%s period %d was perhaps paid twice: another tool moved NextPaymentDate to %s during the charge; look whether it "+
+			"took the payment, then say %s", d.Name, d.Period, d.Moved, p.hint("subscription update "+d.Name.String()+" --paid-once"))
+	}
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging
 		if n > 0 {
 			p.say("also: %s %s", plural(n, noun), what)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +21,7 @@ type updateFlags struct {
 	sku, amount, method, address string
 	collection                   string
 	day, reminderDays            int
-	early, notify, yes           bool
+	early, notify, yes, paidOnce bool
 	where                        []string
 	from                         valueFlag[civil.Date]
 	on                           businessDay
@@ -42,6 +43,8 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&u.collection, "collection", "", collectionHelp+", from the next period that is not open")
 	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
 	f.StringVar(&u.address, "address", "", "`TEXT` of the postal address")
+	f.BoolVar(&u.paidOnce, "paid-once", false,
+		"answer that no period named as perhaps paid twice was, or that the money went back")
 	u.on.flags(f, asOfRun)
 }
 
@@ -76,7 +79,14 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var u updateFlags
+	var others int // flags of this command beside --paid-once
 	c := leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
+		if u.paidOnce && others > 0 {
+			return usagef("--paid-once stands alone")
+		}
+		if u.paidOnce {
+			return p.answerDoubts(ctx, args[0])
+		}
 		change, err := u.change(p)
 		if err != nil {
 			return err
@@ -115,12 +125,36 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	u.add(c.Flags())
 	one, none := c.Args, want()
 	c.Args = func(cmd *cobra.Command, args []string) error {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Changed && f.Name != "paid-once" {
+				others++
+			}
+		})
 		if u.set.Changed("where") {
 			return none(cmd, args)
 		}
 		return one(cmd, args)
 	}
 	return c
+}
+
+// answerDoubts ends what is said of the subscription's periods that were perhaps paid twice.
+func (p *program) answerDoubts(ctx context.Context, name string) error {
+	n, err := parseName(name)
+	if err != nil {
+		return err
+	}
+	return p.with(ctx, need{}, func(s *session) error {
+		answered, err := s.engine.AnswerDoubts(ctx, n)
+		if err == nil && answered == 0 {
+			err = fmt.Errorf("subscription %s: no period is named as perhaps paid twice: %w", n, billing.ErrState)
+		}
+		if err != nil {
+			return err
+		}
+		p.say("subscription %s: answered for %s", n, plural(answered, "period"))
+		return p.json(object{"answered", answered})
+	})
 }
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
@@ -210,15 +211,36 @@ func readVersion(v store.Value) int64 {
 	return n
 }
 
-// write returns the put of the subscription, if it is still as it was read.
+// write returns the write of the subscription, if it is still as it was read. Other tools write without
+// a version: an attribute of theirs is changed only if it is as it was read; and an intent is bound only if all
+// that the model publishes is. The time of the last payment is ours, and a date that was seen to be moved may
+// be moved again: so the record of an end lands however often another tool writes.
 func (s *Subscription) write(table string) store.Write {
 	was := asRead(s.Raw)
 	if s.Over() && s.Open == nil { // another tool may have left it on the agenda
 		s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	}
 	s.Version++
-	return store.Put(table, s.Item(), was...)
+	raw := s.Raw
+	if s.stored != nil {
+		raw = s.stored
+	}
+	w := store.Rewrite(table, raw, s.Item())
+	set, remove := w.Differences()
+	bind := s.Open != nil && s.Open.Ref != raw.Get(schema.OpenPeriod).Map().Str(schema.Ref)
+	for _, name := range published {
+		ours := name == schema.LastPaymentDate || name == schema.NextPaymentDate && s.shifted
+		if bind || !ours && (set.Has(name) || slices.Contains(remove, name)) {
+			was = append(was, Unchanged(name, raw.Get(name)))
+		}
+	}
+	w.If = was
+	return w
 }
+
+// published are the attributes of a subscription in the published model, beside its key.
+var published = [...]string{schema.CreatedDate, schema.Email, schema.LastPaymentDate, schema.LastReminderDate,
+	schema.NextPaymentDate, schema.NextReminderDate, schema.PaymentAmount, schema.PaymentDay, schema.PaymentDetails, schema.SKU}
 
 // Create returns the put of a new subscription.
 func (s *Subscription) Create(table string) store.Write {
@@ -278,5 +300,5 @@ func (a *Account) UnchangedCheck(table string) store.Write {
 // changes the account's set of subscriptions has it: their ids stay unique.
 func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
-	return store.Put(table, a.Item(), a.Unchanged())
+	return store.Rewrite(table, a.Raw, a.Item(), a.Unchanged())
 }

@@ -34,7 +34,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		Address: "here", Interval: civil.Interval{N: 2, Unit: civil.Month}, Anchor: day(1), AnchorPeriod: 1,
 		DueBefore: day(9), TrialEnds: day(10),
 		TimeZone: "Europe/Berlin", ReminderDays: 3, Created: at(2), LastPayment: at(3), LastReminder: at(4),
-		NextPayment:  day(2),
+		NextPayment: day(2), AlteredTo: day(13),
 		NextReminder: day(3), Status: billing.PastDue, Period: 2, Installments: 12, Paid: 1, Kept: "0:6", LastCharge: "pi_1",
 		Requested: billing.RequestManual, RequestedAt: at(7),
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", PausedOn: day(4), Parked: "why", Version: 7,

@@ -171,18 +171,40 @@ func (s *Subscription) followDay() error {
 // Altered tells of a NextPaymentDate that another tool has moved past the day of the period to be paid
 // next, or returns "". That tool may have taken the payment.
 func (s *Subscription) Altered() string {
-	if s.NextPayment == s.agenda || s.agenda.IsZero() || s.Status != Active {
+	moved := s.AlteredTo
+	if s.Shifted() {
+		moved = s.NextPayment
+	}
+	if moved.IsZero() || s.Status != Active {
 		return ""
 	}
+	return fmt.Sprintf("changed by another tool: NextPaymentDate %s is past %s, the day of period %d", moved, s.day(), s.Period)
+}
+
+// Shifted reports whether another tool has moved NextPaymentDate past that day since Duesday wrote it last.
+func (s *Subscription) Shifted() bool {
+	day := s.day()
+	return s.NextPayment != s.agenda && !s.agenda.IsZero() && !day.IsZero() && s.NextPayment.After(day)
+}
+
+// day is that of the period to be paid next: its due date, or its retry day.
+func (s *Subscription) day() civil.Date {
 	day, err := s.Due()
+	if err != nil {
+		return civil.Date{}
+	}
 	if o := s.NextOpen(); o != nil {
 		day = civil.Later(civil.Later(day, o.Retry), o.PayBy)
 	}
-	if err != nil || !s.NextPayment.After(day) {
-		return ""
-	}
-	return fmt.Sprintf("changed by another tool: NextPaymentDate %s is past %s, the day of period %d", s.NextPayment, day,
-		s.Period)
+	return day
+}
+
+// KeepAltered leaves the subscription on the day to which another tool has moved it, which is no day before
+// today, and remembers which day Duesday would have set.
+func (s *Subscription) KeepAltered(to, today civil.Date) {
+	own := s.NextPayment
+	s.NextPayment = civil.Later(to, today)
+	s.agenda, s.read = own, s.NextPayment
 }
 
 // Advance puts an open period on the day's agenda. One moved by another tool stays, to be parked.

@@ -80,7 +80,7 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 		}
 	}
 	if err == nil {
-		s.Raw = w.Item
+		s.Raw, s.stored = w.Item, nil
 	}
 	return err
 }
@@ -111,6 +111,7 @@ type Meta struct {
 // And one that ends with its period may owe overdue ones, which an older build would drop.
 // Periods may also wait to be skipped (SkipUntil), which an older build would charge.
 // And a claimed row of the outbox keeps its place, from where an older build would deliver it again.
+// And an open one may have been moved by another tool (AlteredDate), which an older build would not name when it is paid.
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a

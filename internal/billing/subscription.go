@@ -117,6 +117,13 @@ type Subscription struct {
 
 	agenda civil.Date // NextPayment as Duesday wrote it; zero: not noted
 	read   civil.Date // NextPayment as it was read
+
+	shifted bool // another tool had moved NextPayment when it was read
+
+	// AlteredTo is NextPayment as another tool has set it, past the day of the open period; zero: none has.
+	AlteredTo civil.Date
+
+	stored store.Item // as read, where Raw was changed since; else nil
 }
 
 // Key is the key of the item: as it was read, or of a new one.
@@ -179,6 +186,9 @@ func DecodeSubscription(it store.Item) (*Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscription %s: %w", name, err)
 	}
+	if s.shifted = s.Shifted(); s.shifted && s.NextOpen() != nil {
+		s.AlteredTo = s.NextPayment
+	}
 	return s, nil
 }
 
@@ -188,6 +198,9 @@ func (s *Subscription) Item() store.Item {
 		day: strconv.Itoa(s.PaymentDay)}
 	if s.Interval != Monthly {
 		t.interval = s.Interval.String()
+	}
+	if s.NextOpen() == nil {
+		s.AlteredTo = civil.Date{}
 	}
 	if s.agenda.IsZero() || s.NextPayment != s.read {
 		s.agenda, s.read = s.NextPayment, s.NextPayment
@@ -209,6 +222,7 @@ type terms struct {
 
 func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.AgendaDate, &s.agenda)
+	c.date(schema.AlteredDate, &s.AlteredTo)
 	c.date(schema.Anchor, &s.Anchor)
 	c.count(schema.AnchorPeriod, &s.AnchorPeriod, 0)
 	c.flag(schema.CancelAtEnd, &s.CancelAtEnd)

@@ -173,6 +173,9 @@ func (s *Subscription) MethodGiven() time.Time { return readStamp(s.Raw.Str(sche
 // SetMethod sets the subscription's own method, given at that time.
 func (s *Subscription) SetMethod(method string, at time.Time) {
 	s.Method = method
+	if s.stored == nil {
+		s.stored = s.Raw
+	}
 	s.Raw = s.Raw.Clone()
 	s.Raw.Set(schema.MethodDate, store.S(Stamp(at)))
 }

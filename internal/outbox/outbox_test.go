@@ -291,6 +291,43 @@ func TestDrain_PoisonStopsNoOther(t *testing.T) {
 	}
 }
 
+// TestDrain_EveryType: whatever type of value another tool writes into whatever attribute of a row, the row is
+// delivered or put aside, and no other one waits for it.
+func TestDrain_EveryType(t *testing.T) {
+	tags, err := store.Set(store.S("vip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := []store.Value{store.S("theirs"), store.Int(42), store.B([]byte{1}), store.Bool(true), tags, store.L(store.S("a")),
+		store.M(store.NewItem(store.Attribute{Name: "a", Value: store.Int(1)})), {}}
+	failed := outbox.Write(table.Name, effect("failed")).Item
+	for _, name := range []string{schema.Data, schema.Kind, schema.CreatedDate, schema.Tries, schema.LastError, schema.Sums, schema.DeadDate,
+		"TTL", "Tags"} {
+		for i, v := range values {
+			c := &clock{t: start}
+			s := open(t, c)
+			to := &receiver{}
+			o := outbox.New(s, table, c.now, to, nil)
+			put(t, s, effect("good"))
+			row := failed.Clone()
+			if row.Set(name, v); v.IsZero() {
+				row.Remove(name)
+			}
+			if err := s.Commit(t.Context(), store.Put(table.Name, row)); err != nil {
+				if name == "TTL" {
+					continue
+				}
+				t.Fatal(err)
+			}
+			got := drain(t, o)
+			expired := name == "TTL" && i == 1
+			if got.Delivered+got.Dead != 2 && !expired || got.Failed > 0 || got.Delivered == 0 {
+				t.Errorf("%s = %v: %+v", name, v, got)
+			}
+		}
+	}
+}
+
 func TestDrain_CancelledLeavesTheEffectAsItWas(t *testing.T) {
 	c := &clock{t: start}
 	s := open(t, c)

@@ -32,6 +32,7 @@ const (
 const (
 	Accepted     = "Accepted" // of a run: it ended by a fast clock, as a person has said
 	Account      = "Account"
+	AlteredDate  = "AlteredDate"  // NextPaymentDate as another tool wrote it while a period was open
 	AgendaDate   = "AgendaDate"   // NextPaymentDate as Duesday wrote it: another one shows another tool's write
 	Anchor       = "Anchor"       // first due date, from which the schedule is computed
 	AnchorPeriod = "AnchorPeriod" // the period due on Anchor
@@ -208,6 +209,6 @@ func Names() []string {
 		TrackedAttached, TrackedFetched,
 		CancelDate,
 		CollectionMethod, PayBy, ToldDate, "pay_by",
-		SkipUntil,
+		SkipUntil, AlteredDate,
 	}
 }

@@ -190,7 +190,8 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
 		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
-		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil),
+		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil,
+			AlteredDate),
 		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}

@@ -321,6 +321,17 @@ func (r *Runs) mark(kind billing.Kind, c *Check) {
 
 // waiting is of the last completed payment run: a look at every subscription would be a scan.
 func (v *view) waiting(ctx context.Context, c *Check) error {
+	doubts, err := billing.Gather(v.Engine.Doubts(ctx))
+	if err != nil {
+		return err
+	}
+	if len(doubts) > 0 {
+		d := doubts[0]
+		c.wrong("look whether the tool took the payment, then say "+v.Hint("subscription update "+d.Account+"/"+d.ID+" --paid-once"),
+			"periods perhaps paid twice: %d, the first %s period %d; another tool moved its date during the charge", len(doubts),
+			d.Name, d.Period)
+		return nil
+	}
 	runs, err := v.Engine.LatestRunsOf(ctx, billing.Payments, lookBack)
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@
 // Absence. An update or delete of an absent item is a conflict: it never inserts silently
 // and never succeeds silently.
 //
+// Rewriting. Where other programs can write to a table (in DynamoDB), Rewrite leaves every attribute alone
+// that its item has as it was read.
+//
 // Expiry. An item expires at the second in its TTL attribute (a number of Unix seconds). From then
 // on Get, base Query and Scan never return it and it is absent to every condition, however late the
 // engine deletes it. An index Query may still yield it. A TTL that is zero, negative or no number

@@ -17,6 +17,7 @@ type Write struct {
 	Table  string
 	Key    Key      // update, delete, check; for a put it is taken from the item
 	Item   Item     // put: the whole item, its key attributes included
+	Was    Item     // put: the item as it was read, of Rewrite
 	Set    Item     // update: attributes to set; no key attribute of the table
 	Remove []string // update: attributes to remove; no key attribute of the table
 	If     []Condition
@@ -25,6 +26,27 @@ type Write struct {
 // Put replaces the whole item, or inserts it, if the conditions hold.
 func Put(table string, it Item, conditions ...Condition) Write {
 	return Write{Op: OpPut, Table: table, Item: it, If: conditions}
+}
+
+// Rewrite is Put of an item that was read. Where other programs can write, it changes only the attributes
+// that differ from was, so that what they have written into others stays; an absent item is a conflict.
+func Rewrite(table string, was, it Item, conditions ...Condition) Write {
+	return Write{Op: OpPut, Table: table, Item: it, Was: was, If: conditions}
+}
+
+// Differences returns what a write of Rewrite changes.
+func (w *Write) Differences() (set Item, remove []string) {
+	for _, a := range w.Item {
+		if !w.Was.Get(a.Name).Equal(a.Value) {
+			set = append(set, a)
+		}
+	}
+	for _, a := range w.Was {
+		if !w.Item.Has(a.Name) {
+			remove = append(remove, a.Name)
+		}
+	}
+	return set, remove
 }
 
 // Update changes an existing item if the conditions hold; an absent or expired one is a conflict.

@@ -49,6 +49,11 @@ func (a *auditor) add(it store.Item) {
 				a.result.Corrections = append(a.result.Corrections, report.Correction{Sum: s, Was: it}) // those that can be read stay
 			}
 		}
+	case key.PK == billing.DoubtPK:
+		gather(a, "doubt", it, billing.DecodeDoubt, func(d *billing.Doubt) {
+			a.problem("perhaps paid twice", d.Name, d.Period, "another tool moved NextPaymentDate to %s during the charge; look "+
+				"whether it took the payment, then say duesday subscription update %s/%s --paid-once", d.Moved, d.Account, d.ID)
+		})
 	case key.SK == billing.AccountSK:
 		a.accounts[a.hash(billing.AccountOf(key.PK))] = account{mixed: true} // an unreadable one is there
 		gather(a, "account", it, billing.DecodeAccount, a.addAccount)

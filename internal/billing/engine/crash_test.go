@@ -160,6 +160,70 @@ var anotherTool = request{"unreadable amount, for a run", func(c *crash, p *proc
 	c.w.byTool(c.name, schema.PaymentAmount, amount)
 }}
 
+// movingTool takes the payment itself, between crash and recovery: it moves NextPaymentDate to the next
+// period's day. What was not confirmed then is never charged unasked; what was is settled and named.
+var movingTool = request{"moved date, until a person answers", func(c *crash, p *process) {
+	ctx, to := context.Background(), "2024-02-29"
+	was := c.w.sub(c.name)
+	if due, _ := was.Due(); was.Status != billing.Active || was.Collecting() || due != c.due || c.past {
+		return
+	}
+	c.w.byTool(c.name, schema.NextPaymentDate, store.S(to))
+	before, took := c.w.tried(was.Period)
+	for c.w.today().Before(date(to)) {
+		c.w.tomorrow()
+	}
+	for range 3 {
+		rep, err := p.RunPayments(ctx, engine.RunOptions{Workers: 1})
+		if c.refused(p, err); err == nil && len(rep.Doubts) > 0 {
+			c.w.happened(moveDoubted)
+		}
+	}
+	s := c.w.sub(c.name)
+	doubts, err := billing.Gather(c.w.start().Doubts(ctx))
+	after, paid := c.w.tried(was.Period)
+	switch {
+	case err != nil:
+		c.w.violate("doubts: %v", err)
+	case p.faults.struck():
+	case !took && after != before:
+		c.w.violate("charged although another tool has moved the date: %s", c.w.describe(c.name))
+	case paid && was.Open != nil && len(doubts) != 1:
+		c.w.violate("another tool moved the date, and the charge is not named: %v, %s", doubts, c.w.describe(c.name))
+	case !paid && s.Period == was.Period && s.Status != billing.ParkedState:
+		c.w.violate("another tool moved the date: %s", c.w.describe(c.name))
+	}
+	for day := range 40 { // a person
+		p = c.w.start()
+		p.run(civil.Date{})
+		_, err := p.AnswerDoubts(ctx, c.name)
+		if err == nil && c.w.sub(c.name).Status == billing.ParkedState {
+			_, err = p.SkipParked(ctx, c.name)
+		}
+		if s := c.w.sub(c.name); err == nil && s.Status != billing.ParkedState && s.Open == nil {
+			return
+		}
+		c.customer(p, day+1) // a bank decides first
+		c.w.tomorrow()
+	}
+}}
+
+// tried counts the attempts of the period at the processor, and reports whether one has succeeded.
+func (w *world) tried(period int) (n int, paid bool) {
+	type attempt struct {
+		ref    string
+		number int
+	}
+	seen := map[attempt]bool{}
+	for _, e := range w.ledger() {
+		if e.Tag.Period == period && e.Attempt > 0 {
+			seen[attempt{e.Ref, e.Attempt}] = true
+			paid = paid || e.State == billing.Succeeded
+		}
+	}
+	return len(seen), paid
+}
+
 // A crash is one case of the programme: a first life that is cut at a point, a request,
 // a second life that may be cut as well, and then peace until all is settled.
 type crash struct {
@@ -470,7 +534,7 @@ func (g *programme) play(c *crash) {
 	if c.request != nil && c.during.point > 0 && !c.during.crash {
 		g.lost.Add(1)
 	}
-	if c.request != nil && c.request.name == anotherTool.name {
+	if c.request != nil && (c.request.name == anotherTool.name || c.request.name == movingTool.name) {
 		g.tools.Add(1)
 	}
 	violations := c.play()
@@ -548,7 +612,7 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 	}
 	g.end()
 	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
-		"another tool spoils), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
+		"another tool changes), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
 		g.bad.Load())
 	if g.soak.Whole() {
 		var but []string
@@ -558,6 +622,9 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 		g.moves.wantEach(t, but...)
 		if !g.begin(1).past && g.moves.count[moveSkipped] == 0 {
 			t.Error("no request has skipped a period")
+		}
+		if !g.begin(1).past && g.moves.count[moveDoubted] == 0 {
+			t.Error("no charge was perhaps made twice")
 		}
 	}
 	if g.cases.Load() < int64(least) && g.soak.Whole() {
@@ -599,7 +666,7 @@ func (g *programme) crashAt(point int, delay time.Duration, share func(int) bool
 			g.put(after(func(c *crash) { c.second = fault{second, false} }))
 		}
 	}
-	for i, r := range append(requests(), anotherTool) {
+	for i, r := range append(requests(), anotherTool, movingTool) {
 		if delays[(point+i)%3] != delay && !share(8) { // each request after one of the delays at least
 			continue
 		}

@@ -186,6 +186,11 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 				return step{}, err
 			}
 		}
+		if a == doConfirm || a == doMakePage {
+			if err := t.unmoved(ctx); err != nil {
+				return step{}, err
+			}
+		}
 		switch a {
 		case doLookUp:
 			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)
@@ -229,8 +234,29 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	}
 }
 
+// unmoved reads the row once more, right before money may move. If the subscription has changed or its date
+// was moved, it returns store.ErrConflict, or for a person's request ErrState.
+func (t *turn) unmoved(ctx context.Context) error {
+	now, err := t.e.Load(ctx, t.s.Name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.ErrConflict
+	case err != nil:
+		return err
+	case now.NextPayment != t.s.NextPayment && t.w.trigger == byPerson:
+		return fmt.Errorf("subscription %s: another tool has just moved NextPaymentDate to %s, and may have taken the payment; "+
+			"nothing was charged: look at it, then ask again: %w", now.Name, now.NextPayment, billing.ErrState)
+	case now.NextPayment != t.s.NextPayment || now.Version != t.s.Version:
+		return store.ErrConflict
+	}
+	return nil
+}
+
 // situation returns the inputs of the first decision.
 func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, bound bool) (x situation, err error) {
+	if w.trigger == byPerson && !s.Shifted() {
+		s.AlteredTo = civil.Date{} // the person knows of the move
+	}
 	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0,
 		altered: s.Altered() != ""}
 	o := s.Open

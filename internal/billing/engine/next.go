@@ -198,7 +198,7 @@ func nextByWire(x situation) action {
 func nextUnasked(x situation) action {
 	switch {
 	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
-		return doParkAltered
+		return doLookUp // it may have been paid
 	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
 		return doNothing // the walk has met a stale row
 	case x.bound:
@@ -214,6 +214,8 @@ func nextAnswered(x situation) action {
 		return doNothing // the decline is recorded
 	case x.state == billing.Succeeded && x.matches:
 		return doSettle
+	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
+		return doParkAltered
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
 	case !x.matches && (x.state == billing.Succeeded || !x.ending()):

@@ -75,7 +75,7 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 		return nil
 	case o.ByWire():
 		o.PayBy = civil.Earlier(o.PayBy, e.payBy(s, o.Due, today))
-		today = o.PayBy
+		today = civil.Later(o.PayBy, today)
 	case o != nil:
 		for _, d := range [...]*civil.Date{&o.First, &o.Asked} {
 			if d.After(today) {

@@ -32,18 +32,19 @@ type Report struct {
 	Elapsed time.Duration
 	DryRun  bool
 
-	Cards     int            // card updates
-	KeepOwn   []billing.Name // subscriptions of their accounts that keep a method of their own
-	Reversals int            // refunds and disputes recorded or changed
-	Orphans   int            // cancelled unbound payment intents
-	Missed    []error        // failed maintenance, left for the next run
+	Cards     int              // card updates
+	KeepOwn   []billing.Name   // subscriptions of their accounts that keep a method of their own
+	Reversals int              // refunds and disputes recorded or changed
+	Orphans   int              // cancelled unbound payment intents
+	Missed    []error          // failed maintenance, left for the next run
+	Doubts    []*billing.Doubt // periods perhaps paid twice, until a person has answered
 }
 
 // NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
 // that has failed, is parked or unreadable, or waits since the last run ended. A wait from
 // before that, which only the customer or the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
-	return r.Off || r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
+	return r.Off || len(r.Doubts)+r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
 
 // Err returns the error with which a recorded run ended: ErrChargingOff if that was the reason.
@@ -117,6 +118,15 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		return e.collect(ctx, n, work{day: o.Date, refused: j.refused, charging: j.charging,
 			since: cmp.Or(meta.RunEnded, e.Opened.Created)}, j.add)
 	})
+	if report != nil {
+		for d, wrong := range e.Doubts(ctx) {
+			if wrong != nil {
+				err = errors.Join(err, j.missed(ctx, "naming the periods perhaps paid twice", wrong))
+			} else {
+				report.Doubts = append(report.Doubts, d)
+			}
+		}
+	}
 	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || report.Off || ctx.Err() != nil ||
 		errors.Is(err, store.ErrClosed) {
 		return report, err

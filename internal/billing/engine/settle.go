@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -17,13 +18,32 @@ import (
 func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent,
 	today civil.Date) (step, error) {
 	o := s.Open
-	r := resultOf(s, OutcomePaid, "")
+	r, moved := resultOf(s, OutcomePaid, ""), s.AlteredTo
 	var others []store.Write
 	if s.Manual != nil {
 		r.Reason, others = overpaid, []store.Write{store.Put(e.Table, e.manualReceipt(s, billing.Overpayment).Item(), store.Absent())}
 	}
 	others = append(others, e.bookCharge(s, in, o.Period, s.SKUOf(o), o.Due, today)...)
+	others = append(others, e.doubt(s, moved, r, today)...)
 	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+}
+
+// doubt keeps the date to which another tool has moved the row while the period was open, zero: none has,
+// in memory. That tool may have taken the payment as well: the result and the returned write name it.
+func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) []store.Write {
+	if moved.IsZero() {
+		return nil
+	}
+	if !s.NextPayment.IsZero() { // it goes on
+		s.KeepAltered(moved, e.agendaDay(s, today))
+	}
+	what := "perhaps paid twice"
+	if r.Outcome != OutcomePaid {
+		what = cmp.Or(r.Reason, string(r.Outcome)) + "; perhaps paid all the same"
+	}
+	r.Reason = fmt.Sprintf("%s: another tool moved NextPaymentDate to %s meanwhile", what, moved)
+	d := billing.Doubt{Name: s.Name, Period: r.Period, Moved: moved, Created: e.Now()}
+	return []store.Write{d.Write(e.Table)}
 }
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
@@ -148,8 +168,12 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 			s.Status = billing.PastDue
 		}
 	}
-	r := resultOf(s, outcome, reason)
+	r, moved := resultOf(s, outcome, reason), s.AlteredTo
+	if ending != billing.EndFailed { // a person has ended it, and knows
+		moved = civil.Date{}
+	}
 	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
+	others = append(others, e.doubt(s, moved, r, today)...)
 	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}

@@ -375,9 +375,13 @@ func (s *simulation) play() []string {
 	return w.audit()
 }
 
-// persons end every parked period.
+// persons end every parked period, and answer for each that was perhaps paid twice.
 func (s *simulation) persons(p *process) {
 	for _, n := range s.names {
+		doubts, err := p.AnswerDoubts(context.Background(), n)
+		if s.did["perhaps paid twice"] += doubts; err != nil || doubts > 0 && s.did["moved date"] == 0 {
+			s.w.violate("%s: perhaps paid twice: %d, %v", n, doubts, err)
+		}
 		for s.w.sub(n).Status == billing.ParkedState {
 			before := s.w.sub(n)
 			s.did["parked"]++

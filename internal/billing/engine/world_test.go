@@ -147,6 +147,7 @@ const (
 	moveCollected  = "past period paid"
 	moveLive       = "manual payment against a live intent"
 	moveOverpaid   = "overpayment recorded"
+	moveDoubted    = "perhaps paid twice"
 	moveRepeated   = "key repeated"
 	moveFallback   = "fallback tried"
 	movePlan       = "plan changed"

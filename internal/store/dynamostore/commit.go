@@ -40,7 +40,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		return err
 	}
 	defer s.leave()
-	c := &commit{Store: s, list: writes, now: s.now().Unix()}
+	c := &commit{Store: s, list: rewritten(s.schema, writes), now: s.now().Unix()}
 	for i := range writes {
 		c.tables = append(c.tables, s.schema[writes[i].Table])
 	}
@@ -63,6 +63,21 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 			slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 	}
 	return err
+}
+
+// rewritten returns the writes with those of store.Rewrite as updates.
+func rewritten(schema store.Schema, writes []store.Write) []store.Write {
+	list := slices.Clone(writes)
+	for i := range list {
+		w := &list[i]
+		if w.Op != store.OpPut || w.Was == nil {
+			continue
+		}
+		if set, remove := w.Differences(); len(set)+len(remove) <= store.MaxUpdateAttributes {
+			*w = store.Update(w.Table, w.KeyIn(schema[w.Table]), set, remove, w.If...)
+		}
+	}
+	return list
 }
 
 func (c *commit) send(ctx context.Context) error {

@@ -153,6 +153,26 @@ func TestForeign_Sets(t *testing.T) {
 	})
 }
 
+// TestForeign_Rewrite: what another program has written since the item was read stays.
+func TestForeign_Rewrite(t *testing.T) {
+	onLegacy(t, func(l legacy) {
+		for _, others := range [][]store.Write{nil, {otherItem()}} {
+			was := itemAt("1", number("n", 7), attribute("gone", store.S("x")), attribute("same", store.S("y")))
+			l.commit(store.Put("t", was))
+			l.put("1", `"n":{"N":"7"},"gone":{"S":"x"},"same":{"S":"theirs"},"tags":{"SS":["vip"]},"null":{"NULL":true}`)
+			now := itemAt("1", number("n", 8), attribute("new", store.S("z")), attribute("same", store.S("y")))
+			l.commit(append(others, store.Rewrite("t", was, now, store.AttributeEquals("n", store.Int(7))))...)
+			l.get("1", itemAt("1", number("n", 8), attribute("new", store.S("z")), attribute("same", store.S("theirs")),
+				attribute("tags", setOf(store.S("vip")))), nil)
+			l.commit(store.Delete("t", at("1")))
+			err := l.s.Commit(l.Context(), append(others, store.Rewrite("t", was, now))...)
+			if !errors.Is(err, store.ErrConflict) {
+				l.Fatalf("an item that is gone: %v", err)
+			}
+		}
+	})
+}
+
 // TestForeign_OtherForms: values that another program writes in another form are the same.
 func TestForeign_OtherForms(t *testing.T) {
 	onLegacy(t, func(l legacy) {

@@ -68,6 +68,8 @@ Isolation
 Absence
   An update or delete: Update/an absent item is a conflict;
       Delete/an absent item is a conflict; Update/a deleted item is a conflict
+Rewriting
+  Where other programs can: dynamostore.TestForeign_Rewrite
 Expiry
   An item expires at: Expiry/at the second, not before
   From then on Get: Expiry/hidden from query and scan; ExpiredWrites/absent to writes;

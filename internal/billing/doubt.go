@@ -1,0 +1,65 @@
+package billing
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// DoubtPK is the partition of the periods that were perhaps paid twice: found without a scan.
+const DoubtPK = "DOUBTS"
+
+// A Doubt is a period that was settled, or that failed, while another tool moved NextPaymentDate: that tool
+// may have taken its payment, too. It stands until a person has answered.
+type Doubt struct {
+	Name
+	Period  int
+	Moved   civil.Date // NextPaymentDate as the other tool wrote it
+	Created time.Time
+}
+
+// Write returns the put of the item.
+func (d *Doubt) Write(table string) store.Write {
+	return store.Put(table, ItemAt(store.Key{PK: DoubtPK, SK: d.Account + "#" + PeriodKey(d.Name, d.Period).SK},
+		store.Attribute{Name: schema.AlteredDate, Value: store.S(d.Moved.String())},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(d.Created))}))
+}
+
+// DecodeDoubt reads the item. Its key names the period, so that another tool's attributes cannot hide it.
+func DecodeDoubt(it store.Item) (*Doubt, error) {
+	account, rest, _ := strings.Cut(it.Str(schema.SK), "#"+PerPrefix)
+	at := max(strings.LastIndex(rest, "#"), 0)
+	name, ok := NameOf(store.Key{PK: AccountPK(account), SK: SubPrefix + rest[:at]})
+	period, err := strconv.Atoi(strings.TrimPrefix(rest[at:], "#"))
+	if !ok || err != nil {
+		return nil, &IllegibleError{schema.SK, "is not that of a period", nil}
+	}
+	moved, _ := civil.Parse(it.Str(schema.AlteredDate))
+	return &Doubt{Name: name, Period: period, Moved: moved, Created: ParseStamp(it.Str(schema.CreatedDate))}, nil
+}
+
+// Doubts yields all of them, and an ItemError for one that cannot be read.
+func (e *Records) Doubts(ctx context.Context) iter.Seq2[*Doubt, error] {
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: DoubtPK}, DecodeDoubt)
+}
+
+// AnswerDoubts ends the doubts about the subscription's periods, and returns how many there were.
+func (e *Records) AnswerDoubts(ctx context.Context, n Name) (answered int, err error) {
+	q := store.Query{Table: e.Table, Partition: DoubtPK, Prefix: n.Account + "#" + PerPrefix + n.ID + "#SKU#"}
+	for it, err := range e.Store.Query(ctx, q) {
+		if err == nil {
+			err = e.Store.Commit(ctx, store.Delete(e.Table, KeyOf(it)))
+		}
+		if err != nil && !store.Retryable(err) {
+			return answered, err
+		}
+		answered++
+	}
+	return answered, nil
+}
