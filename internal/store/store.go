@@ -132,50 +132,32 @@ type Noticer interface {
 }
 
 // Notices holds the channels of a Noticer. The zero value is ready, and is safe for concurrent use.
-type Notices struct {
-	mu     sync.Mutex
-	tables map[string]chan struct{} // guarded by mu
-}
+type Notices struct{ tables sync.Map }
 
 // Puts implements Noticer.
 func (n *Notices) Puts(table string) <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c, ok := n.tables[table]
-	if !ok {
-		if n.tables == nil {
-			n.tables = map[string]chan struct{}{}
-		}
-		c = make(chan struct{}, 1)
-		n.tables[table] = c
-	}
-	return c
+	c, _ := n.tables.LoadOrStore(table, make(chan struct{}, 1))
+	return c.(chan struct{})
 }
 
 // Note signals the tables that the writes put items into, unless err says that nothing was written.
 func (n *Notices) Note(err error, writes ...Write) {
-	if err != nil && !errors.Is(err, ErrUnknown) {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	for i := range writes {
-		if writes[i].Op == OpPut {
-			signal(n.tables[writes[i].Table])
+		if c, asked := n.tables.Load(writes[i].Table); asked && writes[i].Op == OpPut && (err == nil || errors.Is(err, ErrUnknown)) {
+			signal(c.(chan struct{}))
 		}
 	}
 }
 
 // NoteAll signals every table: other processes may have put items into each.
 func (n *Notices) NoteAll() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, c := range n.tables {
-		signal(c)
-	}
+	n.tables.Range(func(_, c any) bool {
+		signal(c.(chan struct{}))
+		return true
+	})
 }
 
-// signal fills the channel, unless it is full, or nil because nobody has asked for it.
+// signal fills the channel unless it is full.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
