@@ -82,7 +82,7 @@ const (
 	Subscription = "Subscription"
 	TimeZone     = "TimeZone"
 	Tries        = "Tries"
-	Until        = "Until" // of a lease
+	Until        = "Until" // of a lease, or of the claim of a row in the outbox
 	Version      = "Version"
 	LoweredDate  = "LoweredDate"
 	Amount       = "Amount"

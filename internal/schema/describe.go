@@ -105,10 +105,10 @@ func describeOutbox(t store.Table) Description {
 	const created, buried = "2023-06-21T14:15:39.247Z", "2023-05-21T14:15:39.247Z"
 	data := sample("account", "123", "email", "s@s.com", "subscription", "123", "sku", "999", "amount", "12.99",
 		"currency", "USD", "amount_text", "12.99 USD", "period", "1", "due_date", "2023-06-28")
-	names := []string{Kind, Data, CreatedDate, Tries, LastError, Sums}
+	names := []string{Kind, Data, CreatedDate, Tries, LastError, Sums, Until}
 	return Description{Table: t,
 		Attributes: slices.Concat(typed("S", Kind), typed("M", Data), typed("S", CreatedDate), typed("N", Tries),
-			typed("S", LastError, DeadDate, Sums)),
+			typed("S", LastError, DeadDate, Sums, Until)),
 		Facets: []Facet{
 			facet("Effects", "Shard", "Due#EffectId", names, PK, "OUT#00",
 				SK, created+"#reminder/SAMPLE/123/123/999/1/2023-06-28", Kind, "reminder", Data, data, CreatedDate, created),
