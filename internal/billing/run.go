@@ -34,6 +34,7 @@ type Run struct {
 	Settings  string // that it kept to
 	Rows      int    // subscriptions looked at
 	Waits     int    // pending periods that wait since this run
+	Declined  int    // periods declined for the first time: retries are not among them
 	Counts    map[Outcome]int
 	Amounts   money.Totals // taken
 	Told      time.Time    // when a monitor was told of the finished day; zero: not
@@ -67,6 +68,7 @@ func (r *Run) attributes(c *codec) {
 	c.flag(schema.ChargingOff, &r.Off)
 	c.flag(schema.Completed, &r.Completed)
 	attribute(c, schema.Counts, &r.Counts, false, store.KindMap, readCounts, func(map[Outcome]int) store.Value { return r.counts() })
+	c.count(schema.Declined, &r.Declined, 0)
 	c.stamp(schema.EndedDate, &r.Ended)
 	c.date(schema.FromDate, &r.From)
 	c.stamp(schema.HeartbeatDate, &r.Told)

@@ -115,6 +115,7 @@ const (
 	SeenDate      = "SeenDate"
 	HeartbeatDate = "HeartbeatDate" // when a monitor was told of the day that it finished
 	Waits         = "Waits"         // pending periods that wait since it
+	Declined      = "Declined"      // periods that it saw declined for the first time
 
 	Pending   = "Pending"   // of a subscription: its plan from a later period on
 	TrialEnds = "TrialEnds" // of a subscription: the first due date, after a free trial
@@ -210,5 +211,6 @@ func Names() []string {
 		CancelDate,
 		CollectionMethod, PayBy, ToldDate, "pay_by",
 		SkipUntil, AlteredDate,
+		Declined,
 	}
 }

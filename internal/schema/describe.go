@@ -188,7 +188,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After, Manual),
 		typed("S", Locale, CardTold, AgendaDate, DueBefore, ClockDate), typed("M", EmailBounced),
 		typed("M", Amounts), typed("BOOL", ChargingOff), typed("S", Process, SeenDate, HeartbeatDate), typed("N", Rows),
-		typed("N", Waits, Collect, Generation), typed("S", CollectUntil),
+		typed("N", Waits, Declined, Collect, Generation), typed("S", CollectUntil),
 		typed("M", Pending), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil,
 			AlteredDate),
@@ -235,7 +235,7 @@ func storeFacets() []Facet {
 	return []Facet{
 		facet("Runs", "Job", "Date#Started",
 			[]string{RunDate, FromDate, StartedDate, EndedDate, Completed, Counts, Accepted, Settings, Amounts, ChargingOff,
-				Process, Reason, Rows, SeenDate, HeartbeatDate, Waits},
+				Process, Reason, Rows, SeenDate, HeartbeatDate, Waits, Declined},
 			PK, "RUN#payments", SK, "2023-05-28#2023-05-28T14:15:30.000Z-ABCDEF", RunDate, "2023-05-28",
 			FromDate, "2023-05-27", StartedDate, "2023-05-28T14:15:30.000Z", EndedDate, "2023-05-28T14:15:40.000Z",
 			Completed, true, Counts, sample("due", 1, "paid", 1), Amounts, sample("USD", "12.99"), Rows, 1,

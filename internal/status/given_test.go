@@ -59,6 +59,14 @@ func (w *world) set(name, text string) {
 	}
 }
 
+// retime takes the times of the jobs away, and sets them so long before now.
+func (w *world) retime(ago time.Duration) {
+	w.set("daily", "")
+	w.now = w.now.Add(-ago)
+	w.set("daily", "06:10")
+	w.now = w.now.Add(ago)
+}
+
 func (w *world) charging(reason string) {
 	if err := w.engine.SetCharging(w.t.Context(), false, reason); err != nil {
 		w.t.Fatal(err)
@@ -133,6 +141,8 @@ func (w *world) refuse(err error) {
 
 // declined records a run that was declined so often; each has its own hour.
 func (w *world) declined(n, hour int) {
+	w.first = n
+	defer func() { w.first = 0 }()
 	at := clockTime("03 06:10").Add(time.Duration(hour) * time.Hour)
 	w.run(billing.Payments, at, at, true, map[billing.Outcome]int{"retry": n - 1, "failed": 1})
 }

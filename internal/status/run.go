@@ -100,8 +100,17 @@ func (v *view) days(ctx context.Context, c *Check) error {
 			finished = r.Started
 		}
 	}
-	if finished.Before(v.meta.Created) {
-		finished = v.meta.Created
+	since := v.meta.Created // when days began to be scheduled
+	for change, err := range v.Engine.SettingsHistory(ctx) {
+		if err != nil {
+			return err
+		}
+		if change.Name == "daily" && change.Before == "" {
+			since = change.At
+		}
+	}
+	if finished.Before(since) {
+		finished = since
 	}
 	open, late := 0, 0
 	last := v.times.Last(v.now)
@@ -118,7 +127,7 @@ func (v *view) days(ctx context.Context, c *Check) error {
 	if open > 0 || never != "" {
 		c.say("%s%d not finished yet", never, open)
 	}
-	if late > 0 || never != "" && v.now.Sub(v.meta.Created) > firstRun {
+	if late > 0 || never != "" && v.now.Sub(since) > firstRun {
 		c.wrong("see why: "+v.Hint("run list")+"; and "+v.Hint("run payments")+" goes on", "%s%d not finished, %d too late",
 			never, open, late)
 	}
@@ -139,7 +148,7 @@ func (v *view) due(ctx context.Context, c *Check) error {
 			return err
 		}
 		left = overdue{from: from, today: today, run: run.ID, counted: v.now.Truncate(recount)}
-		if was := v.left; was.from == from && was.today == today && was.run == run.ID && (was.before == 0 || was.counted.Equal(left.counted)) {
+		if was := v.left; was.from == from && was.today == today && was.run == run.ID && was.counted.Equal(left.counted) {
 			left = was
 		} else if err := v.count(ctx, &left); err != nil {
 			return err
@@ -171,7 +180,7 @@ type overdue struct {
 
 const (
 	recount   = time.Hour
-	firstRun  = time.Hour // in which a new store's jobs have to complete, if times are set
+	firstRun  = time.Hour // in which the jobs must complete for the first time, once times are set
 	mostCount = 10_000
 )
 
@@ -250,14 +259,15 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 	}
 }
 
-// noneOf is how many payments of a day, at least, have to be declined for it to be wrong that none was paid.
+// noneOf is how many payments of a day must have been declined at least, for the first time, for it to be wrong that
+// none was paid. That none of a day's retries is paid is usual.
 const noneOf = 20
 
-// declinedOf returns how many payments were declined and paid on the latest business day of the runs.
+// declinedOf returns how many payments were declined for the first time, and paid, on the latest business day of the runs.
 func declinedOf(runs []*engine.Report) (declined, paid int) {
 	for _, r := range runs {
 		if r.Date == runs[0].Date {
-			declined += r.Counts[engine.OutcomeRetry] + r.Counts[engine.OutcomeFailed]
+			declined += r.Declined
 			paid += r.Counts[engine.OutcomePaid]
 		}
 	}

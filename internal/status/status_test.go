@@ -32,6 +32,7 @@ type world struct {
 	store  shared
 	engine *engine.Engine
 	in     *status.Installation
+	first  int // declined for the first time, by the runs to come
 }
 
 func clockTime(text string) time.Time {
@@ -78,7 +79,7 @@ func (w *world) commit(writes ...store.Write) {
 func (w *world) run(kind billing.Kind, begun, ended time.Time, completed bool, counts map[billing.Outcome]int) {
 	w.t.Helper()
 	r := &billing.Run{Kind: kind, ID: begun.Format(time.DateOnly) + "#" + billing.Stamp(begun) + "-ABCDEF", Started: begun,
-		Seen: begun, Ended: ended, Completed: completed, Counts: counts}
+		Seen: begun, Ended: ended, Completed: completed, Counts: counts, Declined: w.first}
 	var err error
 	if r.Date, err = parseDate(begun); err != nil {
 		w.t.Fatal(err)
@@ -145,6 +146,12 @@ func TestLook(t *testing.T) {
 		{"due", "after yesterday's run", func(w *world) { w.owed("02"); w.day(clockTime("02 06:10")) }, status.OK, "none is overdue"},
 		{"due", "after an older run", func(w *world) { w.owed("02"); w.day(clockTime("01 06:10")) }, status.Wrong,
 			"1 due before today; the last completed run began 2026-03-01 06:10 UTC"},
+		{"due", "since the last look", func(w *world) { w.check("due"); w.owed("02"); w.now = w.now.Add(time.Hour) }, status.Wrong,
+			"1 due before today; no run has completed yet"},
+		{"days", "times set a minute ago", func(w *world) { w.retime(time.Minute) }, status.OK,
+			"no run of payments has completed yet: 0 not finished yet"},
+		{"days", "times set an hour ago", func(w *world) { w.retime(61 * time.Minute) }, status.Wrong,
+			"no run of payments has completed yet: 0 not finished, 0 too late"},
 		{"days", "never, of a new store", func(w *world) { w.now = clockTime("01 00:59") }, status.OK,
 			"no run of payments has completed yet"},
 		{"payments", "refused", func(w *world) {
@@ -158,6 +165,9 @@ func TestLook(t *testing.T) {
 		{"payments", "a day with none paid", func(w *world) { w.declined(12, 0); w.declined(8, 1) }, status.Wrong,
 			"none was paid of 20 tried on 2026-03-03"},
 		{"payments", "a day with some paid", func(w *world) { w.declined(30, 0); w.day(clockTime("03 07:10")) }, status.OK, "completed"},
+		{"payments", "a day of retries", func(w *world) {
+			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"retry": 90, "failed": 30})
+		}, status.OK, "completed"},
 		{"payments", "a day with few tried", func(w *world) { w.declined(19, 0) }, status.OK, "completed"},
 		{"accounts", "refused, and never read", func(w *world) {
 			w.account("acct_a", w.now, "")

@@ -39,6 +39,7 @@ type Result struct {
 	Due     civil.Date
 	Reason  string
 	Retry   civil.Date // the next attempt's day, of OutcomeRetry
+	First   bool       // the period was declined on this day for the first time
 	New     bool       // made since the last run that has ended; else it repeats a wait of which that one has told
 }
 

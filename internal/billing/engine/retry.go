@@ -115,7 +115,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Attempt++
 		s.NextPayment = o.Retry
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
-		r.Retry = o.Retry
+		r.Retry, r.First = o.Retry, o.First == t.today
 		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
 	}
 	s.NextPayment = e.waitDay(s, t.today)

@@ -224,7 +224,9 @@ func (j *job) add(r Result) {
 	case r.Outcome == OutcomeFailed: // with a new method it is collected by the next run
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
-	j.report.Counts[r.Outcome]++
+	if j.report.Counts[r.Outcome]++; r.First {
+		j.report.Declined++
+	}
 	if r.New && (r.Outcome == OutcomePending || r.Outcome == OutcomePaid && r.Reason != "") {
 		j.report.Waits++ // one that was paid twice waits for a person
 	}

@@ -172,6 +172,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	if ending != billing.EndFailed { // a person has ended it, and knows
 		moved = civil.Date{}
 	}
+	r.First = outcome == OutcomeFailed && o.First == today
 	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
 	others = append(others, e.doubt(s, moved, r, today)...)
 	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
