@@ -204,15 +204,18 @@ func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
 	}
 }
 
-const askTimeout = 5 * time.Second
+const (
+	askTimeout = 5 * time.Second
+	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
+)
 
 // askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it has. If so, or
-// if its last answer is an hour old, it is asked once more: nobody else may ask, as a server that is not ready
+// if its last answer is five minutes old, it is asked once more: nobody else may ask, as a server that is not ready
 // gets no orders.
 func (s *session) askStripe(ctx context.Context) (refused bool, silent time.Time) {
 	client := s.stripe.Load()
 	_, last := client.ClockAhead()
-	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > time.Hour {
+	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > askEvery {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		_, _, _ = client.Own(ctx) // the client notes what the answer says

@@ -66,6 +66,9 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (tol
 			if state = calmed; !well || was.Str(schema.State) != alarmed {
 				return nil
 			}
+			if well, err := in.wellEverywhere(ctx); !well { // as far as other processes know
+				return err
+			}
 		}
 		version := was.Int(schema.Version) + 1
 		it := billing.ItemAt(alarmKey, store.Attribute{Name: schema.Version, Value: store.Int(version)},

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,15 +75,31 @@ func (in *Installation) looks(ctx context.Context) (list []look, err error) {
 	return list, nil
 }
 
-// forgetLooks deletes the looks of processes that have not looked for a day.
-func (in *Installation) forgetLooks(ctx context.Context) error {
+// forgetLooks deletes the looks that are as old. Those of processes that serve come again.
+func (in *Installation) forgetLooks(ctx context.Context, age time.Duration) error {
 	list, err := in.looks(ctx)
 	for _, l := range list {
-		if err == nil && in.Engine.Now().Sub(l.at) > goneLook {
+		if err == nil && in.Engine.Now().Sub(l.at).Abs() >= age {
 			err = in.Engine.Store.Commit(ctx, store.Delete(in.Engine.Table, store.Key{PK: alarmKey.PK, SK: lookPrefix + l.by}))
 		}
 	}
 	return err
+}
+
+// fresh removes the looks that say nothing about now.
+func fresh(all []look, now time.Time) []look {
+	return slices.DeleteFunc(all, func(l look) bool { return l.over || now.Sub(l.at).Abs() > freshLook })
+}
+
+// wellEverywhere reports whether no fresh look has found anything wrong or unknown.
+func (in *Installation) wellEverywhere(ctx context.Context) (bool, error) {
+	all, err := in.looks(ctx)
+	for _, l := range fresh(all, in.Engine.Now()) {
+		if len(Alarms(slices.Collect(maps.Values(l.checks)))) > 0 {
+			return false, err
+		}
+	}
+	return err == nil, err
 }
 
 // others returns what the stored looks say. The holder is the process that serves; it is not known of a store
@@ -96,9 +113,10 @@ func (v *view) others(ctx context.Context, holder string, known bool) (*served, 
 	if len(all) > 0 {
 		s.since = "nothing has looked since " + at(all[0].at)
 	}
-	s.fresh = slices.DeleteFunc(all, func(l look) bool {
-		return l.over || v.now.Sub(l.at).Abs() > freshLook || known && l.by != holder
-	})
+	s.fresh = fresh(all, v.now)
+	if known && !slices.ContainsFunc(s.fresh, func(l look) bool { return l.by == holder }) {
+		s.fresh = nil // of killed processes
+	}
 	_, _, err = tracking.Pinned(ctx, v.Engine.Store, v.Engine.Tables)
 	s.follows = err == nil && (len(all) > 0 || !v.times.None())
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
@@ -117,6 +135,9 @@ func (v *view) told(c Check) Check {
 		if t := l.checks[c.Name]; t.Text != "" && (c.Text == "" || t.State.rank() > c.State.rank()) {
 			c.mark(t.State, t.Next, "%s (process %s, %s ago)", t.Text, l.by, v.ago(l.at))
 		}
+	}
+	if c.Text == "" && c.Name == "stripe" && v.served.follows {
+		c.mark(Unknown, "start one with Stripe's key: "+v.Hint("serve"), "no process that serves follows Stripe")
 	}
 	return c
 }

@@ -99,6 +99,7 @@ func TestWatch_Command(t *testing.T) {
 	var told []string
 	full := false
 	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
 		ctx, stop := context.WithCancel(t.Context())
 		ticks := make(chan time.Time)
 		watch := &status.Watch{In: serving, By: "7@host", After: func() <-chan time.Time { return ticks },
@@ -106,6 +107,9 @@ func TestWatch_Command(t *testing.T) {
 				told = append(told, l.Subject)
 				return errors.New("it failed")
 			}, Tell: func(ctx context.Context, wrong []status.Check, well bool) (status.Letter, error) {
+				if full && wrong != nil {
+					<-hangs // it ignores its context
+				}
 				if full {
 					return status.Letter{}, errors.New("no room")
 				}
@@ -140,8 +144,70 @@ func TestWatch_Command(t *testing.T) {
 		w.now = w.now.Add(25 * time.Hour)
 		w.day(w.now.Add(-time.Hour))
 		looks(4, "Duesday: wrong: disk")
+		close(hangs)
 		stop()
 		synctest.Wait()
+	})
+}
+
+// TestWatch_Beside: of two processes that serve one folder, one of which follows Stripe, each is heard: what that
+// one finds is told by the others, and that all is well is not mailed before it is well there, too. If none follows
+// Stripe that should, that is unknown. The looks of killed processes are forgotten by the next one that serves.
+func TestWatch_Beside(t *testing.T) {
+	w := newWorld(t)
+	w.day(w.now.Add(-time.Hour))
+	w.account("acct_a", w.now, "")
+	w.set("operator", "ops@example.com")
+	synctest.Test(t, func(t *testing.T) {
+		w.t = t
+		serve := func(by string, in *status.Installation) func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			watch := &status.Watch{In: in, By: by, After: func() <-chan time.Time { return time.After(time.Minute) },
+				Log: slog.New(slog.DiscardHandler), Tell: in.Mail}
+			go func() { _ = watch.Run(ctx) }()
+			synctest.Wait()
+			return func() { cancel(); synctest.Wait() }
+		}
+		pass := func(minutes int) {
+			for range minutes {
+				w.now = w.now.Add(time.Minute)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+			}
+		}
+		stripe := func(state status.State, found string) {
+			t.Helper()
+			if c := w.check("stripe"); c.State != state || !strings.HasPrefix(c.Text, found) {
+				t.Errorf("%+v, want %s: %s", c, state, found)
+			}
+		}
+		first := serve("7@host", w.serving())
+		defer first()
+		stripe(status.Unknown, "no process that serves follows Stripe")
+		refused := true
+		in := w.serving()
+		in.Stripe = func(context.Context) (bool, time.Time) { return refused, time.Time{} }
+		second := serve("8@host", in)
+		pass(3)
+		stripe(status.Wrong, "refuses the key (process 8@host")
+		if got, want := w.subjects(), []string{"Duesday: wrong: stripe"}; !slices.Equal(got, want) {
+			t.Errorf("mailed %q, want %q", got, want)
+		}
+		refused = false
+		pass(3)
+		stripe(status.OK, "answers, and takes the key (process 8@host")
+		if got := w.subjects(); len(got) != 2 || got[1] != "Duesday: all is well again" {
+			t.Errorf("mailed %q", got)
+		}
+		second()
+		stripe(status.Unknown, "no process that serves follows Stripe")
+		w.commit(store.Put(w.engine.Table, store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("ALARMS")},
+			store.Attribute{Name: schema.SK, Value: store.S("LOOK#killed")})))
+		first()
+		defer serve("9@host", w.serving())()
+		if got := w.rows(); len(got) != 1 || !strings.HasPrefix(got[0], "LOOK#9@host") {
+			t.Errorf("there are %q", got)
+		}
 	})
 }
 

@@ -279,7 +279,9 @@ func (v *view) folder(_ context.Context, c *Check) error {
 		return nil
 	}
 	c.say("this user's alone")
-	if err := socket.CheckFolder(v.Folder, socket.Group); err != nil {
+	if errors.Is(syscall.Access(v.Folder, 2), syscall.EROFS) {
+		c.wrong("mount its disk for writing: see the system's log", "%s is read-only", v.Folder)
+	} else if err := socket.CheckFolder(v.Folder, socket.Group); err != nil {
 		c.mark(Warning, "take that right away, as shown", "%v", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -78,7 +79,7 @@ type Installation struct {
 	Keep time.Duration // for so long a queue or a table without an alarm is not looked at again: each takes many requests
 
 	kept    sync.Map // Check by name, of queues and tables
-	hanging sync.Map // the parts whose looks have not ended
+	hanging sync.Map // the names of work that has not ended: of parts, and of a Watch
 	left    overdue
 }
 
@@ -137,32 +138,45 @@ func (in *Installation) Look(ctx context.Context) []Check {
 	return found
 }
 
-// part looks at one part. A look that hangs is left behind, and the part is not looked at again before it ends.
+// part looks at one part.
 func (v *view) part(ctx context.Context, name string, do func(context.Context, *Check) error) Check {
+	c := &Check{Name: name, State: OK}
+	err := v.within(ctx, name, func(ctx context.Context) error { return do(ctx, c) })
+	if err == nil {
+		return *c
+	}
+	unknown := Check{Name: name} // the look may still write to the other one
+	unknown.mark(Unknown, "look at the store: "+v.Hint("store describe"), "%v", errHangs)
+	if !errors.Is(err, errHangs) {
+		unknown.Text = "this cannot be read: " + secret.Clean(err.Error())
+	}
+	return unknown
+}
+
+var errHangs = fmt.Errorf("no answer within %s", span(partLimit)) // returned for work that takes longer than partLimit
+
+// within does the work, for at most partLimit. Work that hangs is left behind, and work of the same name is not
+// begun again before it ends.
+func (in *Installation) within(ctx context.Context, name string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, partLimit)
 	defer cancel()
-	unknown := Check{Name: name}
-	unknown.mark(Unknown, "look at the store: "+v.Hint("store describe"), "no answer within %s", span(partLimit))
-	if _, hangs := v.hanging.LoadOrStore(name, true); hangs {
-		return unknown
+	if _, hangs := in.hanging.LoadOrStore(name, true); hangs {
+		return errHangs
 	}
-	done := make(chan Check, 1)
+	done := make(chan error, 1)
 	go func() {
-		c := Check{Name: name, State: OK}
-		if err := do(ctx, &c); err != nil && ctx.Err() == nil {
-			c = unknown
-			c.Text = "this cannot be read: " + secret.Clean(err.Error())
-		} else if err != nil {
-			c = unknown
-		}
-		v.hanging.Delete(name)
-		done <- c
+		err := do(ctx)
+		in.hanging.Delete(name)
+		done <- err
 	}()
 	select {
-	case c := <-done:
-		return c
+	case err := <-done:
+		if err != nil && ctx.Err() != nil {
+			return errHangs
+		}
+		return err
 	case <-ctx.Done():
-		return unknown
+		return errHangs
 	}
 }
 

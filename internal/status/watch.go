@@ -90,7 +90,8 @@ func (w *Watch) claim(ctx context.Context) {
 		}
 	}
 	if lost, release, err := claims.Claim(ctx, ClaimName, w.By); err == nil {
-		w.lost, w.unclaims = lost, release
+		w.lost, w.unclaims, w.keptAt = lost, release, time.Time{}
+		_ = w.In.within(ctx, "older looks", func(ctx context.Context) error { return w.In.forgetLooks(ctx, 0) }) // else they grow old
 	}
 }
 
@@ -117,7 +118,16 @@ func (w *Watch) look(ctx context.Context) {
 	}
 	err := w.keep(ctx, checks)
 	if w.Tell != nil {
-		told, failed := w.Tell(ctx, wrong, w.well > 1)
+		all, well, letters := slices.Clone(wrong), w.well > 1, make(chan Letter, 1)
+		failed := w.In.within(ctx, "the letter", func(ctx context.Context) error {
+			told, err := w.Tell(ctx, all, well)
+			letters <- told
+			return err
+		})
+		told := Letter{}
+		if failed == nil {
+			told = <-letters
+		}
 		err = errors.Join(err, failed)
 		w.command(ctx, told, failed, wrong)
 	}
@@ -138,7 +148,7 @@ func (w *Watch) command(ctx context.Context, told Letter, failed error, wrong []
 			return
 		}
 	}
-	if w.Command == nil || told.Subject == "" {
+	if w.Command == nil || told.Subject == "" || ctx.Err() != nil {
 		return
 	}
 	for _, name := range told.Checks {
@@ -149,22 +159,24 @@ func (w *Watch) command(ctx context.Context, told Letter, failed error, wrong []
 	}
 }
 
-// keep stores the look if two in a row have found new states, or the stored one is ten minutes old. Of the
-// processes that know of each other, the one with the claim does.
+// keep stores the look if two in a row have found new states, or the stored one is ten minutes old.
 func (w *Watch) keep(ctx context.Context, checks []Check) error {
 	was, now := w.seen, w.In.Engine.Now()
 	w.seen = ""
 	for _, c := range checks {
 		w.seen += c.Name + " " + string(c.State) + "\n"
 	}
-	if _, claims := w.In.Engine.Store.(store.Claimer); claims && w.unclaims == nil ||
-		now.Sub(w.keptAt).Abs() < keepEvery && (w.seen == w.kept || w.seen != was) {
+	if now.Sub(w.keptAt).Abs() < keepEvery && (w.seen == w.kept || w.seen != was) {
 		return nil
 	}
-	err := w.In.keepLook(ctx, w.By, checks, false)
-	if err == nil && w.keptAt.IsZero() {
-		err = w.In.forgetLooks(ctx)
-	}
+	err := w.In.within(ctx, "the stored look", func(ctx context.Context) error {
+		if w.keptAt.IsZero() {
+			if err := w.In.forgetLooks(ctx, goneLook); err != nil {
+				return err
+			}
+		}
+		return w.In.keepLook(ctx, w.By, checks, false)
+	})
 	if err == nil {
 		w.kept, w.keptAt = w.seen, now
 	}
