@@ -87,10 +87,13 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestSession_AskStripe: a look at the checks asks Stripe about a key that it has refused.
+// TestSession_AskStripe: a look at the checks asks Stripe about a key that it has refused, or of which it has not said
+// anything for minutes.
 func TestSession_AskStripe(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
-	client, err := api.New(api.Options{Key: secret.New(c.key), Base: c.base})
+	var later atomic.Int64
+	client, err := api.New(api.Options{Key: secret.New(c.key), Base: c.base,
+		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +119,12 @@ func TestSession_AskStripe(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "restored", refused(), false)
+	if err := c.fake.Revoke(c.key); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "a moment after an answer", refused(), false)
+	later.Store(int64(askEvery + time.Second))
+	equal(t, "minutes after an answer", refused(), true)
 }
 
 // TestKey_RevokedOnDynamoDB: a key that another process revokes stops within five seconds, in which a request may

@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,9 +26,11 @@ import (
 type served struct {
 	*cli
 	serveView
-	log  *locked
-	stop func()
-	key  string // of scope read
+	log    *locked
+	stop   func()
+	kill   func() error
+	signal func(os.Signal) error
+	key    string // of scope read
 }
 
 // A locked buffer is written by a process.
@@ -77,7 +82,14 @@ func (c *cli) serveBinary(args ...string) *served {
 			c.t.Errorf("serve: %v: %s", err, s.log)
 		}
 	})
-	c.t.Cleanup(s.stop)
+	s.signal = p.Process.Signal
+	s.kill = func() error {
+		err := p.Process.Kill()
+		_ = p.Wait() // it was killed
+		s.stop = func() {}
+		return err
+	}
+	c.t.Cleanup(func() { s.stop() })
 	return s
 }
 
@@ -107,35 +119,99 @@ func (s *served) status() result {
 	return result{p.run(s.t.Context(), []string{"status"}), out.String(), errors.String()}
 }
 
-// A fault is what is broken, and what tells of it.
+// A fault is what is broken: a row of the page about it.
 type fault struct {
-	name   string
+	name   string // the row's
 	breaks func()
-	found  string // by duesday status, which exits 3; then the check's metric is 0
-	check  string
-	ready  int    // of /readyz
 	metric string // more of /metrics; "": nothing
 	mends  func() // nil: time does
 	quiet  bool   // the operator was told of this check today
 }
 
+// A faultRow says what tells of a fault.
+type faultRow struct {
+	check, says string
+	ready       int
+}
+
+type faultRows map[string]faultRow
+
+var faultLine = regexp.MustCompile("(?m)^\\| (.*?)( \\(503\\))? \\| `([a-z]+)` \\| (.*) \\| .* \\|$")
+
+// readFaults returns the rows of the page, by their faults. It is called before newCLI, which leaves the folder.
+func readFaults(t *testing.T) faultRows {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "### Which check reports which fault\n")
+	text, _, _ = strings.Cut(text, "\n#")
+	rows := faultRows{}
+	for _, m := range faultLine.FindAllStringSubmatch(text, -1) {
+		ready := http.StatusOK
+		if m[2] != "" {
+			ready = http.StatusServiceUnavailable
+		}
+		rows[m[1]] = faultRow{m[3], m[4], ready}
+	}
+	return rows
+}
+
+// of returns the row of the fault.
+func (rows faultRows) of(t *testing.T, name string) faultRow {
+	t.Helper()
+	row, ok := rows[name]
+	if !ok {
+		t.Fatalf("the page has no row about: %s", name)
+	}
+	return row
+}
+
+// in reports whether the text of status is as the row says.
+func (r faultRow) in(text string) bool {
+	words := strings.Split(r.says, "…")
+	for i := range words {
+		words[i] = regexp.QuoteMeta(words[i])
+	}
+	return regexp.MustCompile(`(?m)^` + r.check + ` +(WRONG|unknown) .*` + strings.Join(words, ".*")).MatchString(text)
+}
+
+// TestFaults_ArePlayed: each row of the page is a case of a test in this file.
+func TestFaults_ArePlayed(t *testing.T) {
+	source, err := os.ReadFile("status_fault_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := readFaults(t)
+	for name := range rows {
+		if !strings.Contains(string(source), strconv.Quote(name)) {
+			t.Errorf("no test plays: %s", name)
+		}
+	}
+	if len(rows) != 14 {
+		t.Errorf("the page has %d faults, and these tests play 14", len(rows))
+	}
+}
+
 // tells breaks and mends, and wants everything to tell, and to be well again.
-func (s *served) tells(post *sink, x fault) {
+func (s *served) tells(post *sink, rows faultRows, x fault) {
 	s.t.Helper()
+	row := rows.of(s.t, x.name)
 	x.breaks()
 	var mail, last string
 	s.until(x.name, func() bool {
 		r := s.status()
 		_, metrics := s.get("/metrics")
 		mail += strings.Join(post.got(), "")
-		told := "something is wrong\" check=" + x.check
+		told := "something is wrong\" check=" + row.check
 		last = fmt.Sprintf("exit %d: %s%s", r.code, r.out, mail)
-		return r.code == exitPerson && strings.Contains(r.out, x.found) && !strings.Contains(r.out, "All is well") &&
-			strings.Contains(metrics, "duesday_check_ok{check=\""+x.check+"\"} 0\n") && strings.Contains(metrics, x.metric) &&
-			strings.Contains(s.log.String(), told) && (x.quiet || strings.Contains(mail, x.check+" is wrong: "))
+		return r.code == exitPerson && row.in(r.out) && !strings.Contains(r.out, "All is well") &&
+			strings.Contains(metrics, "duesday_check_ok{check=\""+row.check+"\"} 0\n") && strings.Contains(metrics, x.metric) &&
+			strings.Contains(s.log.String(), told) && (x.quiet || strings.Contains(mail, row.check+" is wrong: "))
 	}, &last)
-	if ready, _ := s.get("/readyz"); ready != x.ready {
-		s.t.Errorf("%s: /readyz %d, want %d", x.name, ready, x.ready)
+	if ready, text := s.get("/readyz"); ready != row.ready || ready != http.StatusOK && !strings.Contains(text, `"code":"unready"`) {
+		s.t.Errorf("%s: /readyz %d %s, want %d", x.name, ready, text, row.ready)
 	}
 	if x.mends == nil {
 		return
@@ -176,8 +252,9 @@ func TestStatus_FaultsOfStripe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits half a minute for an hour of its clock")
 	}
+	rows := readFaults(t)
 	c := newServeCLI(t)
-	var hangs atomic.Bool
+	var hangs, refuses atomic.Bool
 	base, err := url.Parse(c.base)
 	if err != nil {
 		t.Fatal(err)
@@ -187,24 +264,30 @@ func TestStatus_FaultsOfStripe(t *testing.T) {
 		if hangs.Load() {
 			panic(http.ErrAbortHandler) // no answer; api's tests have one that hangs
 		}
+		if refuses.Load() && r.URL.Path != "/v1/account" && r.Header.Get("Stripe-Account") != "" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"error":{"type":"invalid_request_error","message":"The key lacks a permission"}}`)
+			return
+		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
 	c.env["DUESDAY_STRIPE_API_BASE"] = front.URL
-	delete(c.env, "DUESDAY_API_KEY") // or /metrics would need it
+	delete(c.env, "DUESDAY_PROCESSOR") // it only follows Stripe
 	begin := time.Now().UTC()
 	c.clock.Set(begin)
 	c.must("store", "create")
 	post := withOperator(c.cli)
 	s := c.serveBinary("--clock", begin.Format(time.RFC3339)+",10m/s", "--poll-every", "1s", "--on-fulfil", "true")
 	c.to.Store(&s.Base)
-	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	for _, x := range []fault{
-		{"Stripe refuses the key", func() { c.do(c.fake.Revoke(c.key)) }, "refuses the key", "stripe",
-			http.StatusServiceUnavailable, "", func() { c.do(c.fake.Restore(c.key)) }, false},
-		{"Stripe does not answer", func() { hangs.Store(true) }, "has not answered for ", "stripe", http.StatusOK, "",
-			func() { hangs.Store(false) }, true},
-		{"webhooks do not come, and the poller covers", func() {
+		{"Stripe refuses a merchant's account, which was never read", func() {
+			refuses.Store(true)
+			c.must("connect", "add", "--account", shopAccount, "acct_shop")
+		}, "duesday_accounts_failed 1\n", func() { refuses.Store(false) }, false},
+		{"Stripe refuses the key", func() { c.do(c.fake.Revoke(c.key)) }, "", func() { c.do(c.fake.Restore(c.key)) }, false},
+		{"Stripe does not answer", func() { hangs.Store(true) }, "", func() { hangs.Store(false) }, true},
+		{"webhooks stop, and the poller covers for them", func() {
 			c.to.Store(nil)
 			c.clock.Set(begin.Add(50 * time.Minute)) // of the fake: after serve has begun
 			for i := range 3 {
@@ -212,17 +295,54 @@ func TestStatus_FaultsOfStripe(t *testing.T) {
 					"--email", "ann@example.com",
 					"--currency", "EUR", "--payment-method", "pm_card_visa")
 			}
-		}, "no webhook at /hooks/stripe/connect for ", "webhooks", http.StatusOK,
-			`duesday_events_total{endpoint="/hooks/stripe/connect",source="poll"}`, func() {
-				c.to.Store(&s.Base)
-				c.clock.Set(time.Now()) // by which the fake signs
-				c.askAt("acct_shop", "POST", "/v1/payment_intents", "amount=500&currency=eur")
-				c.flush()
-			}, false},
-		{"a merchant is disconnected", func() { c.do(c.fake.Disconnect("acct_shop")) }, "1 disconnected, such as acct_shop", "accounts",
-			http.StatusOK, "duesday_accounts_disconnected 1\n", nil, true}, // a day later it is no alarm
+		}, `duesday_events_total{endpoint="/hooks/stripe/connect",source="poll"}`, func() {
+			c.to.Store(&s.Base)
+			c.clock.Set(time.Now()) // by which the fake signs
+			c.askAt("acct_shop", "POST", "/v1/payment_intents", "amount=500&currency=eur")
+			c.flush()
+		}, false},
+		{"a merchant disconnects", func() { c.do(c.fake.Disconnect("acct_shop")) }, "duesday_accounts_disconnected 1\n", nil,
+			true}, // a day later it is no alarm
 	} {
-		s.tells(post, x)
+		s.tells(post, rows, x)
+	}
+	s.stop()
+	maps.DeleteFunc(c.env, func(name, _ string) bool { return strings.HasPrefix(name, "DUESDAY_STRIPE_") })
+	s = c.serveBinary("--clock", begin.AddDate(0, 0, 2).Format(time.RFC3339)+",10m/s")
+	row, last := rows.of(t, "`serve` runs without Stripe's key in a store that follows Stripe"), ""
+	s.until("not followed", func() bool { last = s.status().out; return row.in(last) }, &last)
+}
+
+// TestServe_StoreDoesNotAnswer: while the process that holds the folder stands still, another one tells so by its
+// command, its log and /readyz. What needs the folder ends, and names that process.
+func TestServe_StoreDoesNotAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for time limits")
+	}
+	rows := readFaults(t)
+	c := newCLI(t)
+	c.must("store", "create")
+	c.env["PATH"] = os.Getenv("PATH")
+	c.file("alarm.sh", "#!/bin/sh\ncat >> alarms\n")
+	c.do(os.Chmod("alarm.sh", 0o700))
+	holder := c.serveBinary("--clock", today+"T10:30:00Z,10m/s")
+	s := c.serveBinary("--on-alarm", "./alarm.sh")
+	c.do(holder.signal(syscall.SIGSTOP))
+	defer func() { c.do(holder.signal(syscall.SIGCONT)) }()
+	row, last := rows.of(t, "the store does not answer"), ""
+	s.until("told", func() bool {
+		b, _ := os.ReadFile("alarms") // not there at first
+		ready, text := s.get("/readyz")
+		last = fmt.Sprint(string(b), ready, text, s.log)
+		return ready == row.ready && strings.Contains(text, `"code":"unready"`) &&
+			strings.Contains(string(b), row.check+" is unknown: "+strings.TrimSuffix(row.says, "…")) &&
+			strings.Contains(s.log.String(), "something is unknown\" check="+row.check)
+	}, &last)
+	r := s.status()
+	equal(t, "exit code", r.code, exitFailed)
+	contains(t, r.errors, "it does not answer: resume it, or stop it")
+	if code, _ := s.get("/metrics"); code == http.StatusOK {
+		t.Error("/metrics answers, though no key can be read")
 	}
 }
 
@@ -236,6 +356,7 @@ func (c *cli) do(err error) {
 // TestServe_AlarmsWithoutMail: while the mail server is down, the operator's command tells that a day's payments
 // were all declined and that mail does not leave, and the heartbeat is withheld.
 func TestServe_AlarmsWithoutMail(t *testing.T) {
+	rows := readFaults(t)
 	c := newCLI(t)
 	c.must("store", "create")
 	post := withOperator(c)
@@ -255,12 +376,15 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	s := c.serveBinary("--clock", today+"T10:30:00Z,10m/s", "--daily", "06:10", "--heartbeat", monitor.URL, "--on-alarm",
 		"./alarm.sh --now")
 	var told string
+	declined := rows.of(t, "at least 20 payments of a day are declined, and none is paid")
+	down := rows.of(t, "the mail server does not answer")
 	s.until("told", func() bool {
 		b, _ := os.ReadFile("alarms") // not there at first
 		told = string(b)
+		out := s.status().out
 		return strings.Contains(told, "payments is wrong: none was paid of 25 tried on "+today) &&
 			strings.Contains(told, "mail is wrong: the oldest row waits for ") &&
-			strings.Contains(told, "DUESDAY_ALARM_CHECKS=mail\n")
+			strings.Contains(told, "DUESDAY_ALARM_CHECKS=mail\n") && declined.in(out) && down.in(out)
 	}, &told)
 	_, metrics := s.get("/metrics")
 	contains(t, metrics, "duesday_payments_total{outcome=\"failed\"} 25\n", "duesday_payment_minor_units_total{currency=\"USD\",outcome=\"failed\"} 32475\n",
@@ -268,7 +392,11 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	if strings.Contains(told, "hidden") || beats.Load() > 0 || len(post.got()) > 0 {
 		t.Errorf("%d heartbeats; %s", beats.Load(), told)
 	}
-	s.stop()
+	c.do(s.kill())
+	out := c.run("status").out
+	if row := rows.of(t, "`serve` is killed"); !row.in(out) {
+		t.Error(out)
+	}
 	r := c.run("serve", "--on-alarm", "./none")
 	equal(t, "no program", r.code, exitUsage)
 	contains(t, r.errors, `--on-alarm "./none": the first word must be a program`)
@@ -277,32 +405,40 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 // TestStatus_Unserved: where no serve has looked yet, status tells what it can see by itself: a payment that was
 // due yesterday, a first day without any run, and runs that are refused because the clock went back.
 func TestStatus_Unserved(t *testing.T) {
+	rows := readFaults(t)
 	c := newCLI(t)
-	wants := func(texts ...string) {
+	wants := func(fault string, texts ...string) {
 		t.Helper()
 		r := c.run("status")
 		equal(t, "exit code of "+r.out, r.code, exitPerson)
 		contains(t, r.out, texts...)
+		if !rows.of(t, fault).in(r.out) {
+			t.Errorf("%s: %s", fault, r.out)
+		}
 	}
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
-	wants("1 due before today; no run has completed yet", "due: charge them: duesday run payments")
+	wants("a payment was due yesterday, and nothing ever ran", "due: charge them: duesday run payments")
 	c.must("settings", "set", "daily=06:10")
-	wants("no run of payments has completed yet", "none runs, and both jobs are to run daily at 06:10; no process has looked yet")
+	if out := c.run("status").out; strings.Contains(out, "days       WRONG") {
+		t.Errorf("a moment after the times were set: %s", out)
+	}
+	c.clock.Set(c.clock.Now().Add(61 * time.Minute))
+	wants("job times are set, and no job ever ran", "no run of payments has completed yet", "none runs, and both jobs are to run daily at 06:10; no process has looked yet")
 	c.must("run", "payments")
 	c.must("settings", "set", "daily=")
-	contains(t, c.must("status"), "All is well.", "completed 2026-03-16 10:30 UTC: 1 due, 1 paid")
+	contains(t, c.must("status"), "All is well.", "completed 2026-03-16 11:31 UTC: 1 due, 1 paid")
 	c.clock.Set(c.clock.Now().Add(-time.Hour))
 	equal(t, "refused", c.run("run", "payments").code, exitFailed)
-	wants("it is 2026-03-16 09:30 UTC, and the last run ended at 2026-03-16 10:30 UTC")
+	wants("the clock is before the last run's end", "it is 2026-03-16 10:31 UTC, and the last run ended at 2026-03-16 11:31 UTC")
 	c.must("settings", "set", "daily=06:10")
 	s := c.serveBinary("--clock", "2026-03-16T09:00:00Z,10m/s")
 	var last string
+	row := rows.of(t, "each run is refused, such as for a wrong clock")
 	s.until("refused", func() bool {
 		r := s.status()
 		last = r.out
-		return r.code == exitPerson && strings.Contains(r.out, "refused since 2026-03-16 09:") &&
-			strings.Contains(r.out, ": the clock is wrong: it is ")
+		return r.code == exitPerson && row.in(r.out)
 	}, &last)
 	s.stop()
 }

@@ -79,7 +79,7 @@ func NewMeters() *Meters {
 	count := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	return &Meters{
+	m := &Meters{
 		payments: count("duesday_payments_total", "Periods that payment runs of this process dealt with.", "outcome"),
 		amounts: count("duesday_payment_minor_units_total", "Their amounts, in the currency's smallest unit.",
 			"outcome", "currency"),
@@ -90,6 +90,10 @@ func NewMeters() *Meters {
 				21600, 86400}}, []string{"source"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "duesday_http_open_connections", Help: "Open connections."}),
 	}
+	for _, o := range engine.Outcomes() {
+		m.payments.WithLabelValues(string(o)) // a rate needs a value before the first
+	}
+	return m
 }
 
 // Payment counts the result of a period.
