@@ -180,9 +180,12 @@ func TestAPI_Health(t *testing.T) {
 		{"GET", "/readyz", errors.New("private"), 503}, {"POST", "/readyz", nil, 405},
 	} {
 		ready = tt.ready
-		if a := do(t, request(t, tt.method, server+tt.path, "")); a.status != tt.status ||
-			strings.Contains(a.text, "private") {
+		a := do(t, request(t, tt.method, server+tt.path, ""))
+		if a.status != tt.status || strings.Contains(a.text, "private") {
 			t.Errorf("%s %s: got %d %s, want %d", tt.method, tt.path, a.status, a.text, tt.status)
+		}
+		if a.status == 503 && (a.code != "unready" || a.err != "not ready" || a.header.Get("Retry-After") == "") {
+			t.Errorf("%s is not the form of an error: %s %v", tt.path, a.text, a.header)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/stripe/event"
 )
 
 // lines are a log.
@@ -83,5 +85,47 @@ func TestRefusals_ByReason(t *testing.T) {
 			t.Errorf("%d lines, want 5 of unknown keys, 5 of a revoked one and 1 of another", len(log))
 		}
 		<-time.After(time.Minute)
+	})
+}
+
+// TestRefusals_OfWebhooks: unsigned events of any number and form do not hide forged or stale ones. Nothing that
+// callers choose makes another reason.
+func TestRefusals_OfWebhooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := make(lines, 1000)
+		now := time.Now()
+		secrets := []secret.Text{secret.New("whsec_ours")}
+		h := New(Options{Now: func() time.Time { return now }, Hooks: []Hook{{Path: "/hooks/stripe", Secrets: secrets}},
+			Verify: event.Verify, Log: slog.New(slog.NewTextHandler(log, nil))})
+		forged := event.Sign([]byte("{}"), secret.New("whsec_other"), now)
+		stale := event.Sign([]byte("{}"), secrets[0], now.Add(-time.Hour))
+		for i := range 50 {
+			for _, signature := range []string{"", strings.Repeat("t=1,", i+2) + "v1=", fmt.Sprintf("a%d", i), forged, stale} {
+				r := httptest.NewRequest("POST", "/hooks/stripe", strings.NewReader("{}"))
+				if signature != "" {
+					r.Header.Set("Stripe-Signature", signature)
+				}
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+		counts := map[string]int{}
+		for len(log) > 0 {
+			text := <-log
+			for _, reason := range []string{"there is no Stripe-Signature", "must have one time t", "cannot be read", "not made with a secret",
+				"too old"} {
+				if strings.Contains(text, reason) {
+					counts[reason]++
+				}
+			}
+			counts["all"]++
+		}
+		if counts["all"] != 25 || len(counts) != 6 {
+			t.Errorf("%v, want 5 lines of each reason", counts)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if len(log) != 5 {
+			t.Errorf("%d lines say how many more, want 5", len(log))
+		}
 	})
 }
