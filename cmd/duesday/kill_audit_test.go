@@ -22,7 +22,7 @@ func (k *killedStore) settle() {
 	if err := k.fake.SetFaults(stripefake.Faults{}); err != nil {
 		k.t.Fatal(err)
 	}
-	for range 16 {
+	for range 16 { // banks decide no more
 		k.whole(k.command("run", "payments"), exitPerson)
 		k.ahead.Add(int64(24 * time.Hour))
 	}
@@ -34,7 +34,7 @@ func (k *killedStore) settle() {
 func (k *killedStore) audit(node, days string) {
 	k.t.Helper()
 	k.whole(k.command("export", "subscriptions", "--all", "--format", "jsonl", "--out", k.path("subscriptions.jsonl")))
-	for _, kind := range []string{"receipts", "periods"} {
+	for _, kind := range []string{"receipts", "periods", "refunds"} {
 		k.whole(k.command("export", kind, "--format", "jsonl", "--out", k.path(kind+".jsonl")))
 	}
 	ledger, err := os.Create(k.path("ledger.jsonl"))
@@ -104,6 +104,10 @@ var planted = map[string]struct {
 			s["status"] = "canceled"
 		}
 	}, "is canceled, and nobody asked for it"},
+	"a dispute that the store does not know": {func(f auditFiles) {
+		f["ledger"] = append(f["ledger"], map[string]any{"type": "dispute", "id": "du_other", "charge": "ch_other", "amount": 1.0,
+			"currency": "usd", "status": "lost"})
+	}, "du_other"},
 	"a paid period that ended": {func(f auditFiles) {
 		r := f["receipts"][f.receipt()]
 		f["periods"] = append(f["periods"], map[string]any{"account": r["account"], "subscription": r["subscription"],
@@ -116,7 +120,7 @@ func (k *killedStore) plant(node string) {
 	k.t.Helper()
 	for what, p := range planted {
 		dir, files := k.t.TempDir(), auditFiles{}
-		for _, name := range []string{"orders", "ledger", "subscriptions", "receipts", "periods"} {
+		for _, name := range []string{"orders", "ledger", "subscriptions", "receipts", "periods", "refunds"} {
 			text, err := os.Open(k.path(name + ".jsonl"))
 			if err != nil {
 				k.t.Fatal(err)
@@ -130,7 +134,7 @@ func (k *killedStore) plant(node string) {
 			text.Close()
 		}
 		p.plant(files)
-		for _, name := range []string{"orders", "ledger", "subscriptions", "receipts", "periods"} {
+		for _, name := range []string{"orders", "ledger", "subscriptions", "receipts", "periods", "refunds"} {
 			var text bytes.Buffer
 			for _, line := range files[name] {
 				if err := json.NewEncoder(&text).Encode(line); err != nil {

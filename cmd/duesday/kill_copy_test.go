@@ -49,7 +49,7 @@ func (k *killedStore) restorable(to string) {
 		k.restored(to, into)
 	}
 	for _, half := range []string{to, to + ".unfinished", to + ".unfinished/store"} {
-		if k.has(half) && !k.has(half+"/"+"BACKUP.json") {
+		if k.has(half) && !k.has(half+"/BACKUP.json") {
 			c := k.commandOn(into, "store", "restore", "--from", k.path(half))
 			out, err := c.Output()
 			if err == nil || c.ProcessState.ExitCode() != exitFailed || !strings.Contains(fmt.Sprint(c.Stderr), "no finished backup") || k.has(into) {
@@ -117,6 +117,9 @@ func (k *killedStore) killRaise() {
 		k.t.Fatal(archives, err)
 	}
 	at := k.path(k.fresh("older"))
+	if err := os.Mkdir(at, 0o700); err != nil {
+		k.t.Fatal(err)
+	}
 	unpackTo(k.t, archives[k.random.IntN(len(archives))], at)
 	verify := func() *exec.Cmd {
 		c := process(k.t, []string{"DUESDAY_CLOCK=2026-11-23T10:00:00Z"}, "verify", "--store", "pebble:"+filepath.Join(at, "store"),

@@ -6,6 +6,7 @@
 //   subscriptions.jsonl  duesday export subscriptions --all
 //   receipts.jsonl       duesday export receipts
 //   periods.jsonl        duesday export periods
+//   refunds.jsonl        duesday export refunds
 //
 // TODAY is the last day on which a period may be due. Without DAYS, a charge may be under way: its
 // period is then the next one, or one that did not end paid. With DAYS, no charge is under way, and an
@@ -15,12 +16,12 @@ import { readFileSync } from 'node:fs'
 
 const [folder, today, settled] = process.argv.slice(2)
 const read = name => readFileSync(`${folder}/${name}.jsonl`, 'utf8').split('\n').filter(Boolean).map(line => JSON.parse(line))
-const [orders, ledger, subscriptions, receipts, periods] =
-  ['orders', 'ledger', 'subscriptions', 'receipts', 'periods'].map(read)
+const [orders, ledger, subscriptions, receipts, periods, refunds] =
+  ['orders', 'ledger', 'subscriptions', 'receipts', 'periods', 'refunds'].map(read)
 
 let problems = 0
 const problem = text => { problems++; console.log('PROBLEM', text) }
-const counts = { due: 0, paid: 0, failed: 0, void: 0, skipped: 0, parked: 0, open: 0, past_due: 0, paused: 0, under_way: 0 }
+const counts = { due: 0, paid: 0, failed: 0, void: 0, skipped: 0, parked: 0, open: 0, past_due: 0, paused: 0, under_way: 0, disputes: 0 }
 
 const nameOf = x => `${x.account}/${x.subscription}`
 const grouped = (list, key) => Map.groupBy ? Map.groupBy(list, key) : list.reduce((m, x) =>
@@ -75,6 +76,16 @@ for (const c of charges) {
   if (c.amount !== minor(order.amount, order.currency) || c.currency !== order.currency)
     problem(`${periodKey(c)} was charged ${c.amount} ${c.currency}, ordered were ${order.amount} ${order.currency}`)
   if (c.day < due(order, c.period)) problem(`${periodKey(c)} was charged on ${c.day}, it is due on ${due(order, c.period)}`)
+}
+
+// A lost dispute takes the money; so does one that is appealed, until the appeal is won.
+const verdict = { won: 'failed', lost: 'succeeded', appeal_needs_response: 'succeeded', appeal_under_review: 'succeeded' }
+for (const e of settled ? ledger.filter(e => e.type === 'dispute') : []) {
+  const stored = refunds.find(r => [r.id, r.refund].includes(e.id)), want = verdict[e.status] ?? 'pending'
+  if (!stored) problem(`dispute ${e.id} of ${e.payment_intent} is not in the store`)
+  else if (minor(stored.amount, stored.currency) !== e.amount || stored.state !== want)
+    problem(`dispute ${e.id} is ${e.status} of ${e.amount}, the store has ${stored.state} of ${stored.amount} ${stored.currency}`)
+  else counts.disputes++
 }
 
 for (const [key, list] of receiptsOf) {
