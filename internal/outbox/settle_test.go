@@ -149,3 +149,36 @@ func TestClaiming_OldClaimSettlesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestClaiming_OneClaimHolds: of two drains that have read a row before either claims it, the later one delivers nothing.
+// A delivery that fails gives its claim back with the row.
+func TestClaiming_OneClaimHolds(t *testing.T) {
+	c := &clock{t: start}
+	s, to := open(t, c), &receiver{}
+	put(t, s, effect("x"))
+	died := storetest.NewFaulty(s)
+	died.Hook = storetest.CrashAt(1, storetest.After)
+	later := storetest.NewFaulty(s)
+	later.Hook = func(op storetest.Operation, now storetest.Phase) error {
+		if op.Commit == 1 && now == storetest.Before {
+			if _, err := outbox.New(died, table, c.now, to, nil).Claiming(time.Minute).Drain(t.Context(), 1); !errors.Is(err, storetest.ErrCrash) {
+				t.Errorf("the first claim: %v", err)
+			}
+		}
+		return nil
+	}
+	if r := drain(t, outbox.New(later, table, c.now, to, nil).Claiming(time.Minute)); r != (outbox.Report{}) || len(to.all) > 0 {
+		t.Errorf("report %+v, %d deliveries; want none", r, len(to.all))
+	}
+	c.move(time.Minute)
+	to.fail = func(outbox.Effect) error { return errors.New("not now") }
+	o := outbox.New(s, table, c.now, to, nil).Claiming(time.Hour)
+	if r := drain(t, o); r != (outbox.Report{Failed: 1}) {
+		t.Errorf("report %+v, want one failure", r)
+	}
+	c.move(5 * time.Second) // the first retry
+	to.fail = nil
+	if r := drain(t, o); r != (outbox.Report{Delivered: 1}) {
+		t.Errorf("report %+v, want the retry to be delivered", r)
+	}
+}
