@@ -202,7 +202,11 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 		method := pick(rng, "pm_card_visa", "pm_card_visa", "pm_sandbox_flaky", "pm_card_visa_chargeDeclined")
 		_, err = p.UpdateSubscription(ctx, n, billing.Change{Method: &method})
 	case 10:
-		_, err = p.CreateReceipt(ctx, n, engine.ManualPayment{Note: "cash"})
+		_, err = p.CreateReceipt(ctx, n, s.cash(rng))
+		if wrong, is := errors.AsType[*billing.FieldError](err); is && wrong.Field == "amount" {
+			err = nil
+			s.did["part payment, refused"]++
+		}
 		if wrong, is := errors.AsType[*billing.FieldError](err); is && wrong.Field == "period" { // two are due
 			err = nil
 			s.did["manual, of which period"]++
@@ -218,6 +222,14 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case 13:
 		_, err = p.SetEmail(ctx, n.Account, fmt.Sprintf("new%d@example.com", rng.IntN(5)))
 	case 20:
+		if rng.IntN(3) == 0 { // whoever has a failing method of one subscription is charged by it from now on
+			_, err = p.Attach(ctx, n.Account, billing.Attachment{Method: pick(rng, "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined")})
+			if _, same := errors.AsType[*billing.FieldError](err); same { // it is the account's fallback
+				err = nil
+			}
+			s.did["method of the account"]++
+			break
+		}
 		fallback := pick(rng, "", "pm_card_visa", "pm_card_visa", "pm_card_visa_chargeDeclined", "pm_sandbox_processing")
 		_, err = p.Attach(ctx, n.Account, billing.Attachment{Fallback: &fallback})
 		if _, same := errors.AsType[*billing.FieldError](err); same { // it is the account's first one
@@ -247,6 +259,19 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case !p.faults.struck() && !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted):
 		s.w.violate("request %d on %s: %v", what, n, err)
 	}
+}
+
+// cash is a manual payment: of what is owed, less, or more.
+func (s *simulation) cash(rng *rand.Rand) engine.ManualPayment {
+	m := engine.ManualPayment{Note: "cash"}
+	switch rng.IntN(4) {
+	case 0:
+		m.Amount = usd(1)
+	case 1:
+		m.Amount, m.Overpaid = usd(20000), true
+		s.did["overpaid"]++
+	}
+	return m
 }
 
 // chargePeriod has one of the latest periods charged, mostly one that did not end paid.
