@@ -222,7 +222,8 @@ func (k *killedStore) kill(kind string, c *exec.Cmd) bool {
 }
 
 // refused are the reasons for which a request may be refused.
-var refused = []string{"not possible now", "lives by another clock", "exists already", "a part cannot be recorded"}
+var refused = []string{"not possible now", "lives by another clock", "exists already", "a part cannot be recorded",
+	"answer was lost"} // of an idle connection that the fake has just closed
 
 // accept holds the end of a command that was not killed: it is done, needs a person, or was a request
 // that does not fit the state of the store. It returns what the command said.

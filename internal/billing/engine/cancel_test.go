@@ -236,7 +236,7 @@ func TestCancelAtEnd_Arrears(t *testing.T) {
 			w.cancelCollecting(w.start(), n, func(err error) { mustNot(t, err) })
 		}, billing.CanceledSub, 2, nil},
 		{"declined", "pm_card_visa_chargeDeclinedLostCard", func(w *world, _ billing.Name) { w.until("2024-04-02") },
-			billing.PastDue, 0, []string{"0 failed: declined: lost_card"}},
+			billing.CanceledSub, 0, []string{"0 failed: declined: lost_card", "1 " + cancelled}},
 		{"parked, and skipped after the end", "", func(w *world, n billing.Name) {
 			w.until("2024-04-02")
 			for range 2 {

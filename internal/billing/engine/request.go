@@ -273,6 +273,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 			case s.Status != billing.Paused && s.Status != billing.PastDue:
 				return nil, wrongStatus(s)
 			}
+			s.CancelAtEnd, s.CancelDate = false, civil.Date{}
 			return e.reactivate(s, today)
 		})
 		if err != nil || (s.Status != billing.Paused && s.Status != billing.PastDue) {

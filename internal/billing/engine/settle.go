@@ -158,15 +158,17 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	given := false // another method, too late for this period
 	var others []store.Write
 	if ending == billing.EndFailed {
-		p.CollectUntil = e.collectUntil(today)
-		others = e.failed(s, o, p.CollectUntil)
 		method, _, err := e.methodOf(ctx, s)
 		if err != nil {
 			return step{}, err
 		}
 		if given = !o.Tried(method); !given {
-			s.Status = billing.PastDue
+			e.stop(s)
 		}
+		if s.Requested == billing.RequestNone {
+			p.CollectUntil = e.collectUntil(today)
+		}
+		others = e.failed(s, o, p.CollectUntil)
 	}
 	r, moved := resultOf(s, outcome, reason), s.AlteredTo
 	if ending != billing.EndFailed { // a person has ended it, and knows
@@ -179,6 +181,16 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
 	return step{result: r, again: s.Unfinished()}, e.Put(ctx, s, others...)
+}
+
+// stop has nothing more charged after a failed period, in memory: the subscription is past_due, or it ends at
+// once if it was to end with its period.
+func (e *Engine) stop(s *billing.Subscription) {
+	if s.CancelAtEnd {
+		s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
+	} else {
+		s.Status = billing.PastDue
+	}
 }
 
 // failure returns why the open period fails. A missing authentication is noted as an attempt.

@@ -34,8 +34,8 @@ func awaitsPayment(o *billing.OpenPeriod) string {
 }
 
 // payBy returns the day on which a period by wire ends unpaid. A period that is asked for late has its
-// time all the same. It ends when the following one would be due, if that is sooner: periods must not
-// pile up behind each other.
+// time all the same, which is at most the time between its due date and the following one: periods must
+// not pile up behind each other.
 func (e *Engine) payBy(s *billing.Subscription, due, today civil.Date) civil.Date {
 	days := e.cfg.PayDays
 	if next, err := s.Schedule().Due(s.Period + 1); err == nil {
@@ -61,7 +61,7 @@ func (t *turn) endUnpaid(ctx context.Context) (step, error) {
 		}
 	}
 	if failed == mostUnpaid {
-		s.Status = billing.PastDue
+		e.stop(s)
 	}
 	p := e.ended(s, billing.EndFailed, "not paid before "+o.PayBy.String(), o)
 	r := resultOf(s, OutcomeFailed, p.Reason)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -84,7 +85,9 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 	}
 	list, err := files.List(dir)
 	for _, name := range list { // the creation of a store makes the marker first
-		if slices.Contains([]string{".sst", ".log", ".blob"}, filepath.Ext(name)) {
+		ext := filepath.Ext(name)
+		number := strings.TrimSuffix(name, ext) // of a file of Pebble's; another program's log may lie there, too
+		if slices.Contains([]string{".sst", ".log", ".blob"}, ext) && strings.Trim(number, "0123456789") == "" && number != "" {
 			return false, &damagedError{dir, fmt.Errorf("%s is there, and the marker of the manifest is not", name)}
 		}
 	}

@@ -47,6 +47,15 @@ func TestMarkerGone(t *testing.T) {
 	if is, err := IsStore(dir); is || !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("IsStore: %t, %v", is, err)
 	}
+	other := t.TempDir()
+	for _, name := range []string{"serve.log", ".log", "7 of 9.sst"} {
+		if err := os.WriteFile(filepath.Join(other, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, err := IsStore(other); is || err != nil {
+		t.Errorf("another program's log: %t, %v", is, err)
+	}
 	if now := files(t, dir); now != had {
 		t.Errorf("the folder was changed:\n%s\nnow\n%s", had, now)
 	}
