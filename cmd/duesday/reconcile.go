@@ -50,8 +50,8 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	}
 	p.deliver(ctx, s)
 	held, err := heldMail(ctx, s)
-	if err = errors.Join(failed, err); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(failed, err)
 	}
 	p.say("%s adopted", plural(n, "charge"))
 	p.fields("  mails that were sent before, and are not sent again", positive(sent), "  mails not sent before", positive(released))
@@ -60,6 +60,9 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		func(c changed) []any { return []any{c.of, c.what, c.redo} })
 	if len(changes) > 0 || held > 0 {
 		p.code = exitPerson
+	}
+	if failed != nil { // some of the changes may be what it lacks
+		return failed
 	}
 	if !meta.Charging {
 		p.say("charging is still off: %s", p.hint("charging on"))
@@ -96,8 +99,13 @@ func (p *program) compareOld(ctx context.Context, s *session, url string) (all [
 			if x.Name.ID != "" {
 				of += "/" + x.Name.ID
 			}
-			if x.Redo != "" {
+			switch {
+			case x.Redo != "":
 				x.Redo = p.hint(x.Redo)
+			case x.Name.ID != "":
+				x.Redo = p.name + " subscription show " + of + " --store " + quoted(url)
+			case x.Name.Account != "":
+				x.Redo = p.name + " account show " + of + " --store " + quoted(url)
 			}
 			all = append(all, changed{of, x.What, x.Redo})
 		}, func(old *billing.Subscription) error { return s.engine.Reminded(ctx, old) })

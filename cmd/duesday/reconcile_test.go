@@ -3,9 +3,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/duesday/duesday/internal/secret"
 )
 
 // mailed returns how many mails are in the folder.
@@ -61,7 +67,7 @@ func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	equal(t, "reconcile", r.code, exitPerson)
 	contains(t, r.out, "2 charges adopted", "not sent again  3", "duesday subscription cancel 2/1", "duesday subscription pause 4/1",
 		"duesday subscription update 3/1 --amount 20.00", "duesday account update 1 --email new@example.com",
-		"duesday account create 9 --email z@example.com", "duesday settings show --history")
+		"duesday account create 9 --email z@example.com")
 	if strings.Contains(r.out, "5/1") {
 		t.Errorf("5/1 was cancelled before the backup:\n%s", r.out)
 	}
@@ -117,4 +123,98 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 			contains(t, r.out, "duesday subscription cancel 2/1")
 		})
 	}
+}
+
+// TestReconcile_NamesEveryFlag: each flag that changes a subscription or an account is named, with a command
+// that has it. A flag that is new has to be added here.
+func TestReconcile_NamesEveryFlag(t *testing.T) {
+	flags := map[string]string{"amount": "13.00", "payment-day": "20", "payment-method": "pm_card_mastercard", "collection": "manual",
+		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de",
+		"customer": "", "fallback": "pm_card_visa", "connected": "", "fee": ""}
+	asks := []string{"from", "notify", "where", "yes", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
+	c := newCLI(t)
+	c.clock.Set(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC))
+	var cases [][]string
+	rows := header
+	for _, command := range []string{"subscription update", "account update", "account attach"} {
+		found, _, err := (&program{}).root().Find(strings.Fields(command))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			value, known := flags[f.Name]
+			if !known && !slices.Contains(asks, f.Name) {
+				t.Errorf("%s --%s: is a change of it named?", command, f.Name)
+			}
+			if value != "" {
+				id := strconv.Itoa(len(cases) + 1)
+				rows += id + ",a@example.com,1,news,12.99,USD,15,pm_card_visa\n"
+				if name := id; strings.HasPrefix(command, "subscription") {
+					id = name + "/1"
+				}
+				cases = append(cases, append(strings.Fields(command), id, "--"+f.Name, value))
+			}
+		})
+	}
+	c.must("import", c.file("book.csv", rows))
+	c.must("store", "backup", "--to", "backup")
+	for _, change := range cases {
+		c.must(change...)
+	}
+	c.must("store", "restore", "--from", "backup", "--replace")
+	r := c.run("reconcile")
+	equal(t, "reconcile", r.code, exitPerson)
+	for _, change := range cases {
+		if change[4] == "pm_card_mastercard" || change[4] == "pm_card_visa" {
+			change = change[:4] // the token is masked
+		}
+		if change[2] == "1 Road" {
+			change[2] = "'1 Road'"
+		}
+		contains(t, r.out, strings.Join(change[:4], " "))
+	}
+}
+
+// TestReconcile_NamesWhatWasCreated: the list comes although a charge cannot be adopted, and its command
+// creates the subscription so that the next reconcile adopts the charge.
+func TestReconcile_NamesWhatWasCreated(t *testing.T) {
+	c := newCLI(t)
+	c.clock.Set(time.Date(2026, 3, 15, 9, 0, 0, 0, time.UTC))
+	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,20,pm_card_visa\n"))
+	c.must("store", "backup", "--to", "backup")
+	c.must("account", "create", "9", "--email", "z@example.com")
+	for _, id := range []string{"9/1", "9/2"} {
+		c.must("subscription", "create", id, "--sku", "z", "--amount", "5", "--currency", "USD", "--payment-day", "15",
+			"--payment-method", "pm_card_visa")
+	}
+	c.must("subscription", "pause", "9/2")
+	c.must("settings", "set", "retry-days=2,4", "merchant-name=Ada's Gym")
+	c.must("run", "payments")
+	c.must("store", "restore", "--from", "backup", "--replace")
+	r := c.run("reconcile")
+	equal(t, "reconcile", r.code, exitFailed)
+	contains(t, r.errors, "subscription 9/1 with SKU z is not in the store")
+	contains(t, r.out, "duesday account create 9 --email z@example.com", "duesday subscription show 9/1 --store pebble:",
+		"duesday subscription create 9/1 --sku z --amount 5.00 --currency USD --payment-day 15 --next-payment-date 2026-03-15",
+		"duesday settings set retry-days=2,4 'merchant-name=Ada'\\''s Gym'")
+	c.must("settings", "set", "retry-days=2,4", "merchant-name=Ada's Gym")
+	for line := range strings.Lines(r.out) {
+		if _, command, ok := strings.Cut(strings.TrimSpace(line), "duesday subscription show"); ok {
+			c.must(append([]string{"subscription", "show"}, strings.Fields(command)...)...)
+		}
+		if _, command, ok := strings.Cut(line, "duesday account create"); ok {
+			c.must(append([]string{"account", "create"}, strings.Fields(command)...)...)
+		}
+	}
+	for line := range strings.Lines(r.out) {
+		if _, command, ok := strings.Cut(line, "duesday subscription create"); ok {
+			command = strings.ReplaceAll(command, secret.MaskMethod("pm_card_visa"), "pm_card_visa")
+			c.must(append([]string{"subscription", "create"}, strings.Fields(command)...)...)
+		}
+	}
+	r = c.run("reconcile")
+	equal(t, "again", r.code, exitPerson)
+	contains(t, r.out, "1 charge adopted", "subscription pause 9/2")
+	c.must("subscription", "pause", "9/2")
+	equal(t, "when all is done again", len(c.object(exitDone, "reconcile")["changed"].([]any)), 0)
 }

@@ -7,10 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -117,7 +120,7 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change), reminded fu
 		n, isSub := billing.NameOf(key)
 		switch {
 		case key == billing.SettingsKey:
-			err = c.settings(ctx, it, each)
+			err = c.settings(ctx, each)
 		case key.SK == billing.AccountSK:
 			if old, wrong := billing.DecodeAccount(it); wrong != nil {
 				each(Change{billing.Name{Account: strings.TrimPrefix(key.PK, "ACC#")}, "it cannot be read in the store that was replaced", ""})
@@ -142,12 +145,26 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change), reminded fu
 	return nil
 }
 
-func (c *Comparison) settings(ctx context.Context, it store.Item, each func(Change)) error {
-	now, err := c.now.Store.Get(ctx, c.now.Table, billing.SettingsKey)
-	if err == nil && !now.Get(schema.Data).Equal(it.Get(schema.Data)) {
-		each(Change{billing.Name{}, "the settings were changed", "settings show --history"})
+func (c *Comparison) settings(ctx context.Context, each func(Change)) error {
+	old, err := c.old.Settings(ctx)
+	if err != nil {
+		each(Change{billing.Name{}, "the settings cannot be read in the store that was replaced", ""})
+		return nil
 	}
-	return billing.IgnoreNotFound(err)
+	now, err := c.now.Settings(ctx)
+	if errors.As(err, new(*billing.IllegibleError)) {
+		err = nil // what is wrong has its default
+	}
+	var what, set []string
+	for _, name := range billing.SettingNames() {
+		if text := old.Text(name); now.Text(name) != text {
+			what, set = append(what, name), append(set, quote(name+"="+text))
+		}
+	}
+	if len(what) > 0 {
+		each(Change{billing.Name{}, "settings: " + strings.Join(what, ", "), "settings set " + strings.Join(set, " ")})
+	}
+	return err
 }
 
 // A redo gathers what was changed and the flags that change it again.
@@ -178,14 +195,14 @@ func quote(text string) string {
 
 func (c *Comparison) account(ctx context.Context, old *billing.Account, each func(Change)) error {
 	n := billing.Name{Account: old.ID}
+	var r, card redo
+	command := "account update "
 	now, err := c.now.Account(ctx, old.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		each(Change{n, "it was created", "account create " + old.ID + " --email " + quote(old.Email)})
-		return nil
+		r.what, command, now = []string{"it was created"}, "account create ", &billing.Account{TimeZone: "UTC", Raw: old.Raw}
 	} else if err != nil {
-		return err
+		return ignoreUnreadable(err)
 	}
-	var r, card redo
 	r.note(now.Email != old.Email, "address", "email", old.Email)
 	r.note(now.TimeZone != old.TimeZone, "time zone", "time-zone", old.TimeZone)
 	r.note(now.Locale != old.Locale, "language", "locale", old.Locale)
@@ -193,16 +210,56 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 	card.note(now.Fallback != old.Fallback, "fallback", "fallback", cmp.Or(secret.MaskMethod(old.Fallback), "none"))
 	card.note(now.Payer.Customer != old.Payer.Customer, "customer", "customer", old.Payer.Customer)
 	card.note(now.Payer.At != old.Payer.At, "Stripe account", "connected", old.Payer.At)
-	r.tell(n, "account update "+old.ID, each)
+	card.note(now.Payer.Fee != old.Payer.Fee, "fee", "fee", fmt.Sprintf("%d.%02d", old.Payer.Fee/100, old.Payer.Fee%100))
+	r.tell(n, command+old.ID, each)
 	card.tell(n, "account attach "+old.ID, each)
+	c.others(n, old.Raw, now.Raw, accountFlags, each)
 	return nil
+}
+
+// What is compared by name, or changed by runs alone. A difference of any other attribute is told by its
+// name: a person or another tool has made it. Values are not told: they may be secret.
+var (
+	accountFlags = []string{schema.Email, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
+		schema.ProcessorAccount, schema.ApplicationFee,
+		schema.CreatedDate, schema.EmailBounced, schema.FanOut, schema.MethodDate, schema.Version}
+	subscriptionFlags = []string{schema.SKU, schema.PaymentAmount, schema.Pending, schema.PaymentDay, schema.PaymentMethod,
+		schema.CollectionMethod, schema.ReminderDays, schema.DefaultAddress, schema.Status, schema.Requested, schema.CancelAtEnd,
+		schema.SkipUntil, schema.Manual, schema.Collect, schema.Email, schema.TimeZone, // copies of the account's
+		schema.AgendaDate, schema.AlteredDate, schema.AnchorPeriod, schema.CancelDate, schema.CardTold, schema.CreatedDate,
+		schema.DueBefore, schema.Kept, schema.LastCharge, schema.LastPaymentDate, schema.LastReminderDate, schema.NextPaymentDate,
+		schema.NextReminderDate, schema.OpenPeriod, schema.Paid, schema.Parked, schema.PausedDate, schema.Period,
+		schema.RequestedDate, schema.ToldDate, schema.Version}
+)
+
+func (c *Comparison) others(n billing.Name, old, now store.Item, but []string, each func(Change)) {
+	old, now = flat(old), flat(now)
+	for _, a := range slices.Concat(old, now) {
+		if !slices.Contains(but, a.Name) && !old.Get(a.Name).Equal(now.Get(a.Name)) {
+			each(Change{n, "attribute " + secret.MaskCards(a.Name) + " was changed", ""})
+			but = append(slices.Clone(but), a.Name)
+		}
+	}
+}
+
+// flat returns the item with the members of its PaymentDetails.
+func flat(it store.Item) store.Item {
+	it = it.Clone()
+	details := it.Get(schema.PaymentDetails).Map()
+	for it.Remove(schema.PaymentDetails); len(details) > 0; details = details[1:] {
+		it.Set(details[0].Name, details[0].Value)
+	}
+	return it
 }
 
 func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription, each func(Change)) error {
 	n, name := old.Name, old.Account+"/"+old.ID
 	now, err := c.now.Subscription(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
-		each(Change{n, "it was created, and is " + string(old.Status), "subscription show " + name})
+		each(Change{n, "it was created, and is " + string(old.Status), ""})
+		if !old.Over() && old.AnchorPeriod == 0 { // the dates of its first periods are known
+			each(Change{n, "to create it again", creation(old)})
+		}
 		return nil
 	} else if err != nil {
 		return ignoreUnreadable(err)
@@ -222,6 +279,16 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 		tell("it was cancelled at the end of its period", "cancel "+name+" --at-period-end")
 	case now.CancelAtEnd && !old.CancelAtEnd:
 		tell("its cancellation was taken back", "resume "+name)
+	case old.Requested == billing.RequestSkip && old.Period == now.Period && old.SkipUntil.IsZero():
+		tell(fmt.Sprintf("period %d was to be skipped", old.Period), "skip "+name)
+	case old.Requested == billing.RequestSkip && old.SkipUntil != now.SkipUntil:
+		tell("it was to be skipped until "+old.SkipUntil.String(), "skip "+name+" --until "+old.SkipUntil.String())
+	}
+	if m := old.Manual; m != nil && now.Manual == nil && m.Period >= now.Period {
+		each(Change{n, fmt.Sprintf("period %d was paid outside, %s", m.Period, m.Amount), redoReceipt(n, m.Period, m.Amount, m.Processed, m.Note)})
+	}
+	if old.Collect > 0 && now.Collect != old.Collect {
+		tell(fmt.Sprintf("period %d was to be collected", old.Collect-1), fmt.Sprintf("charge %s --period %d", name, old.Collect-1))
 	}
 	plan, was := billing.Plan{SKU: old.SKU, Amount: old.Amount}, billing.Plan{SKU: now.SKU, Amount: now.Amount}
 	if old.Pending != nil {
@@ -236,10 +303,42 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	r.note(was.From != plan.From && !plan.From.IsZero(), "from", "from", plan.From.String())
 	r.note(now.PaymentDay != old.PaymentDay, "payment day", "payment-day", strconv.Itoa(old.PaymentDay))
 	r.note(now.Method != old.Method, "payment method", "payment-method", secret.MaskMethod(old.Method))
+	r.note(now.Collection != old.Collection, "collection", "collection", string(old.Collection))
 	r.note(now.ReminderDays != old.ReminderDays, "reminder days", "reminder-days", strconv.Itoa(old.ReminderDays))
 	r.note(now.Address != old.Address, "postal address", "address", old.Address)
 	r.tell(n, "subscription update "+name, each)
+	but := subscriptionFlags
+	if now.PaymentDay != old.PaymentDay {
+		but = append(slices.Clone(but), schema.Anchor)
+	}
+	c.others(n, old.Raw, now.Raw, but, each)
 	return nil
+}
+
+// creation is the command that makes the subscription again, with its first due date.
+func creation(s *billing.Subscription) string {
+	var r redo
+	r.note(true, "", "sku", s.Name.SKU)
+	r.note(true, "", "amount", s.Amount.Decimal())
+	r.note(true, "", "currency", s.Amount.Currency().Code())
+	r.note(true, "", "payment-day", strconv.Itoa(s.PaymentDay))
+	r.note(true, "", "next-payment-date", s.Anchor.String())
+	r.note(s.Interval != billing.Monthly, "", "interval", s.Interval.String())
+	r.note(s.Method != "", "", "payment-method", secret.MaskMethod(s.Method))
+	r.note(s.Collection == billing.ByWire, "", "collection", string(s.Collection))
+	r.note(s.ReminderDays != billing.DefaultReminderDays, "", "reminder-days", strconv.Itoa(s.ReminderDays))
+	r.note(s.Installments > 0, "", "installments", strconv.Itoa(s.Installments))
+	r.note(s.Address != "", "", "address", s.Address)
+	return "subscription create " + s.Account + "/" + s.ID + " " + strings.Join(r.flags, " ")
+}
+
+func redoReceipt(n billing.Name, period int, amount money.Amount, at time.Time, note string) string {
+	redo := fmt.Sprintf("receipt create %s/%s --period %d --amount %s --date %s", n.Account, n.ID, period, amount.Decimal(),
+		at.Format("2006-01-02"))
+	if note != "" {
+		redo += " --note " + quote(note)
+	}
+	return redo
 }
 
 // receipt tells of a manual payment that the restored store does not have.
@@ -254,12 +353,8 @@ func (c *Comparison) receipt(ctx context.Context, it store.Item, each func(Chang
 	}
 	kept, err := c.now.ReceiptsOf(ctx, r.Name, r.Period)
 	if err == nil && len(kept) == 0 {
-		redo := fmt.Sprintf("receipt create %s/%s --period %d --amount %s --date %s", r.Account, r.ID, r.Period, r.Amount.Decimal(),
-			r.Processed.Format("2006-01-02"))
-		if r.Charge != "" {
-			redo += " --note " + quote(r.Charge)
-		}
-		each(Change{r.Name, fmt.Sprintf("period %d was paid outside, %s", r.Period, r.Amount), redo})
+		each(Change{r.Name, fmt.Sprintf("period %d was paid outside, %s", r.Period, r.Amount),
+			redoReceipt(r.Name, r.Period, r.Amount, r.Processed, r.Charge)})
 	}
 	return err
 }
