@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -160,19 +161,24 @@ func TestWatch_Beside(t *testing.T) {
 	w.set("operator", "ops@example.com")
 	synctest.Test(t, func(t *testing.T) {
 		w.t = t
+		ticks := map[string]chan time.Time{} // of the processes that serve
 		serve := func(by string, in *status.Installation) func() {
 			ctx, cancel := context.WithCancel(t.Context())
-			watch := &status.Watch{In: in, By: by, After: func() <-chan time.Time { return time.After(time.Minute) },
+			tick := make(chan time.Time)
+			ticks[by] = tick
+			watch := &status.Watch{In: in, By: by, After: func() <-chan time.Time { return tick },
 				Log: slog.New(slog.DiscardHandler), Tell: in.Mail}
 			go func() { _ = watch.Run(ctx) }()
 			synctest.Wait()
-			return func() { cancel(); synctest.Wait() }
+			return func() { cancel(); synctest.Wait(); delete(ticks, by) }
 		}
 		pass := func(minutes int) {
 			for range minutes {
 				w.now = w.now.Add(time.Minute)
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				for _, by := range slices.Sorted(maps.Keys(ticks)) {
+					ticks[by] <- time.Time{}
+					synctest.Wait()
+				}
 			}
 		}
 		stripe := func(state status.State, found string) {
