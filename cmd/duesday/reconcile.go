@@ -48,6 +48,9 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 			p.warn("the store that was replaced cannot be read, and mail stays held: %v; give --old STORE if it is elsewhere", err)
 		}
 	}
+	if failed == nil {
+		failed = s.engine.Reconciled(ctx)
+	}
 	p.deliver(ctx, s)
 	held, err := heldMail(ctx, s)
 	if err != nil {

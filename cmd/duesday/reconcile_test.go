@@ -63,7 +63,11 @@ func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	c := lostTime(t)
 	contains(t, c.must("store", "restore", "--from", "backup", "--replace"), "1 mail that waited in the backup held")
 	contains(t, c.run("status").out, "mails are held")
-	r := c.run("reconcile")
+	r := c.run("run", "reminders")
+	equal(t, "reminders before reconcile", r.code, exitFailed)
+	contains(t, r.errors, "before duesday reconcile")
+	c.must("run", "reminders", "--dry-run")
+	r = c.run("reconcile")
 	equal(t, "reconcile", r.code, exitPerson)
 	contains(t, r.out, "2 charges adopted", "not sent again  3", "duesday subscription cancel 2/1", "duesday subscription pause 4/1",
 		"duesday subscription update 3/1 --amount 20.00", "duesday account update 1 --email new@example.com",
@@ -72,6 +76,7 @@ func TestReconcile_WithTheReplacedStore(t *testing.T) {
 		t.Errorf("5/1 was cancelled before the backup:\n%s", r.out)
 	}
 	equal(t, "again", c.run("reconcile").code, exitPerson)
+	equal(t, "reminders after reconcile", c.run("run", "reminders").code, exitDone) // charging is still off
 	c.must("settings", "set", "sender=")
 	c.must("charging", "on")
 	c.run("run", "reminders")

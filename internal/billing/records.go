@@ -275,6 +275,14 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 	return err
 }
 
+const putBack = "put back to how it stood at "
+
+// Unreconciled reports whether the store was put back, and neither reconciled nor switched on since: it does
+// not know what was mailed.
+func (m *Meta) Unreconciled() bool {
+	return !m.Charging && !m.Restored.IsZero() && strings.HasPrefix(m.Reason, putBack)
+}
+
 // Restored records the restoration of the store from a copy made at that time. The next runs look
 // at every date since the store was made: rows due in the copy may be older than the walks of the
 // lost time. Restored switches charging off, since requests and charges of the lost time are not in
@@ -293,7 +301,7 @@ func (e *Records) Restored(ctx context.Context, made time.Time, from, aside stri
 	}
 	if e.Opened.Moved == "" {
 		set.Set(schema.Charging, store.Bool(false))
-		reason := "put back to how it stood at " + Stamp(made) + ": duesday reconcile adopts what was charged since"
+		reason := putBack + Stamp(made) + ": duesday reconcile adopts what was charged since"
 		set.Set(schema.Reason, store.S(reason))
 	}
 	return e.Store.Commit(ctx, store.Update(e.Table, MetaKey, set, nil))

@@ -85,6 +85,15 @@ func (e *Engine) Reminded(ctx context.Context, lost *billing.Subscription) error
 	})
 }
 
+// Reconciled lets reminders go out again, when the replaced store was asked which it has sent.
+func (e *Engine) Reconciled(ctx context.Context) error {
+	meta, err := e.Meta(ctx)
+	if err != nil || !meta.Unreconciled() {
+		return err
+	}
+	return e.SetCharging(ctx, false, "it was put back and is reconciled: duesday charging on")
+}
+
 // finish cancels an unknown intent unless its money was taken.
 func (e *Engine) finish(ctx context.Context, in billing.Intent) (billing.Intent, error) {
 	if in.State == billing.Succeeded {

@@ -134,6 +134,9 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
 }
 
+// ErrUnreconciled: the replaced store may have sent the reminders.
+var ErrUnreconciled = fmt.Errorf("no reminder is sent in a store that was put back, before duesday reconcile: %w", billing.ErrState)
+
 // RunReminders is the daily reminder job. It returns a BusyError as RunPayments does.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
 	j, err := e.newJob(ctx, billing.Reminders, schema.ReminderIndex, o)
@@ -142,6 +145,9 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 	}
 	e = j.e
 	if !o.DryRun {
+		if meta, err := e.Meta(ctx); err != nil || meta.Unreconciled() {
+			return nil, cmp.Or(err, ErrUnreconciled)
+		}
 		end, err := j.begin(ctx)
 		if err != nil {
 			return nil, err
