@@ -99,7 +99,7 @@ func (a *auditor) compareSums(ctx context.Context, before reading) error {
 		}
 		at, c := time.Unix(k.at, 0).UTC(), k.currency
 		if over {
-			a.problem("sum too large", billing.Name{}, 0, "%s of the 15 minutes from %s UTC: no amount of %s can hold it", k.kind,
+			a.problem("sum too large", billing.Name{}, 0, "%s of the 15 minutes from %s UTC: "+report.TooLarge, k.kind,
 				at.Format("2006-01-02 15:04"), c.Code())
 			continue
 		}

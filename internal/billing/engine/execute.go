@@ -135,7 +135,8 @@ func (e *Engine) waitsSince(ctx context.Context, s *billing.Subscription, since 
 	if n := len(o.Attempts); n > 0 {
 		began = o.Attempts[n-1].At
 	}
-	return began.After(since) || s.RequestedAt.After(since) || o.Asked.After(billing.TodayIn(s.TimeZone, since))
+	asked := o.Asked.After(billing.TodayIn(s.TimeZone, since)) && !o.Asked.After(billing.TodayIn(s.TimeZone, e.Now())) // a run by a date ahead
+	return asked || began.After(since) || s.RequestedAt.After(since)
 }
 
 // count counts a charged period. A past one is none of those that a run catches up with.

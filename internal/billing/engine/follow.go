@@ -90,7 +90,7 @@ func (e *Engine) reportOf(r *billing.Run, busy *BusyError, known bool) *Report {
 	switch {
 	case busy != nil && busy.ID == r.ID: // it may be ended, with its maintenance under way
 		report.State = RunRunning
-	case r.Completed:
+	case r.Completed, !r.Ended.IsZero() && report.Err() == nil: // one by a date ahead decides nothing for later runs
 		report.State = RunCompleted
 	case !r.Ended.IsZero():
 		report.State = RunEnded

@@ -16,7 +16,7 @@ func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, er
 	q.Expect = func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) (err error) {
 		today := s.Today(civil.Date{}, e.Now())
 		failed := e.foresee(ctx, s, today, today.AddDays(days-1), func(day civil.Date, r *Result) {
-			if r.Outcome == OutcomeSkipped && err == nil {
+			if (r.Outcome == OutcomeSkipped || r.Outcome == OutcomeAsked) && err == nil {
 				err = note(day, r.Amount)
 			}
 		})
@@ -40,7 +40,7 @@ func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 
 // foresee reports the results of the runs from today to the last day, if every charge succeeds, with
 // the day of each. It changes s, and nothing else. A period to be opened or tried again is reported
-// as skipped; one parked, or to be parked, as parked.
+// as skipped, or as asked if it is paid by wire; one parked, or to be parked, as parked.
 func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, last civil.Date,
 	report func(civil.Date, *Result)) error {
 	method := ""
@@ -92,7 +92,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			}
 		case doAskToPay:
 			s.TakeEffect()
-			report(day, resultOf(s, OutcomeSkipped, "the customer would be asked to pay"))
+			report(day, resultOf(s, OutcomeAsked, "the customer would be asked to pay"))
 		case doEndUnpaid, doAwaitPayment:
 			report(day, foreseeByWire(s, a))
 			s.Open = nil

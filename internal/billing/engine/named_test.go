@@ -87,3 +87,52 @@ func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
 		w.report(t)
 	}
 }
+
+// TestRun_Ahead: a run by a date ahead that leaves nothing has completed, and decides nothing for later runs. The
+// wait that it has told of is new in no run before that day.
+func TestRun_Ahead(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2024-02-05", func(n *billing.NewSubscription) { n.ID = "1" }))
+	w.create(one("2024-02-05", method("pm_card_authenticationRequired"), func(n *billing.NewSubscription) { n.ID = "2" }))
+	run := func(day civil.Date) (r *engine.Report, isNew bool) {
+		t.Helper()
+		r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Date: day, Workers: 1, Each: func(r engine.Result) {
+			isNew = isNew || r.Outcome == engine.OutcomePending && r.New
+		}})
+		mustNot(t, err)
+		return r, isNew
+	}
+	r, isNew := run(date("2024-02-05"))
+	recorded, err := w.start().FindRun(t.Context(), billing.Payments, r.ID)
+	mustNot(t, err)
+	if !isNew || recorded.State != engine.RunCompleted || recorded.Completed || r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("ahead: new %v, %s, completed %v, %v", isNew, recorded.State, recorded.Completed, r.Counts)
+	}
+	if last, err := w.start().LastDailyRun(t.Context(), billing.Payments); err != nil || !last.Started.IsZero() {
+		t.Errorf("it is a daily run: %+v, %v", last, err)
+	}
+	for range 3 {
+		if r, isNew := run(civil.Date{}); isNew || r.NeedsPerson() || r.Counts[engine.OutcomePending] != 1 {
+			t.Errorf("today: new %v, %v", isNew, r.Counts)
+		}
+	}
+}
+
+// TestRun_MarksTheNewOnce: a clock that is a little behind the last run makes nothing new that the run has told of.
+func TestRun_MarksTheNewOnce(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	w.create(one("2023-09-28"))
+	begun := w.clock.Load()
+	for i, want := range []bool{true, false, false, false} {
+		w.ticks = i == 0
+		w.clock.Store(begun)
+		isNew := false
+		_, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+			isNew = isNew || r.Outcome == engine.OutcomeParked && r.New
+		}})
+		mustNot(t, err)
+		if isNew != want {
+			t.Errorf("run %d: new %v", i, isNew)
+		}
+	}
+}

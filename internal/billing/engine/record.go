@@ -116,7 +116,7 @@ func (j *job) record(ctx context.Context, failed error) error {
 	case failed != nil:
 		r.Reason = secret.MaskCards(failed.Error())
 	}
-	end := append(e.RunEnd(ctx, &r.Run), j.now())
+	end := append(e.RunEnd(ctx, &r.Run, j.told), j.now())
 	if err := e.Store.Commit(ctx, end...); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return fmt.Errorf("recording the run: %w", err)
 	}

@@ -296,7 +296,7 @@ func TestWire_Foreseen(t *testing.T) {
 		}})
 		mustNot(t, err)
 	}
-	dry(engine.OutcomeSkipped, "would be asked")
+	dry(engine.OutcomeAsked, "would be asked")
 	rep, err := w.start().Report(t.Context(), report.Query{Days: 60, Progress: func(int64) {}})
 	mustNot(t, err)
 	if x := rep.Expected; len(x) != 2 || x[0].Date != date("2024-01-31") || x[1].Date != date("2024-02-29") || x[0].Amount != usd(1299) {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -41,8 +42,9 @@ func (m *maker) months(ctx context.Context) error {
 		if tables[s.Kind] == nil {
 			tables[s.Kind] = table{}
 		}
-		if err := note(tables[s.Kind], monthOf(civil.Today(s.At, m.zone)), s.Amount); err != nil {
-			return err
+		month := monthOf(civil.Today(s.At, m.zone))
+		if err := note(tables[s.Kind], month, s.Amount); err != nil {
+			return fmt.Errorf("%s in %s: "+TooLarge+": %w", s.Kind, month.String()[:7], s.Amount.Currency().Code(), err)
 		}
 	}
 	for _, x := range m.outstanding.list() {

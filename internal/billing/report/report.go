@@ -133,7 +133,7 @@ func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 	for currency, exact := range m.monthly {
 		amount, err := money.Round(exact, currency)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the recurring revenue in %s: %w", currency.Code(), err)
 		}
 		m.MRR = append(m.MRR, amount)
 	}

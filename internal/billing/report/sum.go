@@ -175,6 +175,9 @@ func Decode(it store.Item) (list []Sum, err error) {
 	}
 	for _, a := range amounts.Map() {
 		one, wrong := Parse(a.Name + " " + a.Value.Str() + " " + currency + " " + at)
+		if a.Value.Str() == tooLarge {
+			wrong = fmt.Errorf("%s of the 15 minutes from %s UTC: "+TooLarge, a.Name, at, currency)
+		}
 		if wrong != nil {
 			one, _ = Parse(a.Name + " 0 " + currency + " " + at)
 			err = cmp.Or(err, fmt.Errorf("%s: %w", schema.Amounts, wrong))
@@ -265,6 +268,9 @@ func fence(e *billing.Records) store.Write {
 // tooLarge stands for a sum that no amount can hold. It cannot be read, so reports and audits name it.
 const tooLarge = "too large"
 
+// TooLarge says so, of a currency.
+const TooLarge = "the sum in %s is larger than an amount can be; it cannot be repaired while its records are kept"
+
 // add returns the writes that add the sums to those of the store.
 func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Write, err error) {
 	changed := map[store.Key][]Sum{}
@@ -295,12 +301,13 @@ func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Wri
 					was, err = was.Add(s.Amount)
 					text = was.Decimal()
 				}
-				if err != nil {
+				switch {
+				case errors.Is(err, money.ErrOverflow) || v.Str() == tooLarge:
+					text = tooLarge
+					e.Log.WarnContext(ctx, fmt.Sprintf(TooLarge, s.Amount.Currency().Code()), "kind", s.Kind, "quarter", s.At)
+				case err != nil:
 					e.Log.WarnContext(ctx, missed, "error", err)
 					text = v.Str()
-				}
-				if errors.Is(err, money.ErrOverflow) {
-					text = tooLarge
 				}
 			}
 			amounts.Set(string(s.Kind), store.S(text))
