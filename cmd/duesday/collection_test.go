@@ -41,7 +41,7 @@ func TestCollection(t *testing.T) {
 	contains(t, c.run("import", "book.csv").out, "collection manual -> automatic")
 	c.must("import", "book.csv", "--update")
 	equal(t, "updated", c.object(exitDone, "subscription", "show", "1/1")["collection"], nil)
-	contains(t, c.must("subscription", "update", "1/1", "--collection", "manual"), "collection:", "manual")
+	contains(t, c.must("subscription", "update", "1/1", "--collection", "manual"), "collection: automatic -> manual")
 
 	c.clock.Set(time.Date(2026, 2, 10, 9, 0, 0, 0, time.UTC))
 	equal(t, "February", c.run("run", "payments").code, exitDone)
@@ -49,4 +49,16 @@ func TestCollection(t *testing.T) {
 	contains(t, c.run("run", "payments").out, "not paid before 2026-02-20")
 	c.must("receipt", "create", "1/1", "--period", "1", "--note", "late")
 	contains(t, c.must("verify"), "The audit is clean", "charges        0")
+}
+
+// TestCollection_DryRun: a request by wire is no charge, and no money of a dry run.
+func TestCollection_DryRun(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "", "--collection", "manual")
+	c.create("2/1", "pm_card_visa")
+	contains(t, c.must("run", "payments", "--dry-run"), "the customer would be asked to pay",
+		"1 would be charged on "+today+": $12.99; asked to pay by wire: 1; nothing was done")
+	o := c.object(exitDone, "run", "payments", "--dry-run")
+	equal(t, "dry run", members(o, "asked", "amounts"), []any{1, map[string]any{"USD": "12.99"}})
+	equal(t, "charges", len(o["would_charge"].([]any)), 1)
 }

@@ -121,7 +121,8 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		"  updated", positive(s.updated), "  differing", noted(s.differing, differing),
 		"  ended", noted(s.ended, "there already, and canceled or completed: not charged"),
 		"  overdue", noted(s.overdue, map[string]string{overdueCharge: "each with more than one period to be charged",
-			overdueSkip: "their passed periods are skipped"}[m.overdue.value]),
+			overdueSkip: "their passed periods are skipped",
+			"":          "left out: add --overdue charge or --overdue skip"}[m.overdue.value]),
 		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
 		"  rejected", noted(s.bad, rejected),
 		"  shards per date", noted(s.shards, "of the new store; store create --shards makes more, store copy changes them"))

@@ -95,7 +95,7 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 		p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
 	}
 	if now, err := s.subscription(ctx, n); err == nil && now.Status == billing.PastDue {
-		p.say("the subscription is still past_due: %s charges its next period again", p.hint("subscription resume "+n.String()))
+		p.say("the subscription is still past_due: %s goes on with its next period", p.hint("subscription resume "+n.String()))
 	}
 	v := object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
 	if r != nil {

@@ -196,6 +196,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		return cmp.Or(err, list.end(viewReport(report)))
 	}
 	t.flush()
-	p.say("\n%d would be %s on %s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)))
+	asked := prefixed("; asked to pay by wire: ", positive(report.Counts[engine.OutcomeAsked]))
+	p.say("\n%d would be %s on %s%s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)), asked)
 	return err
 }

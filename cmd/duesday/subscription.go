@@ -49,7 +49,13 @@ func (p *program) subscriptionCreate() *cobra.Command {
 				return err
 			}
 			p.warnBare(ctx, s, sub)
-			return p.showChanged(nil, sub, "created")
+			due, _ := sub.Overdue(billing.TodayIn(sub.TimeZone, p.now()))
+			if due > 0 {
+				p.warn("%d periods are due from %s on, and one run could charge several; to skip those that have passed: %s", due,
+					sub.Anchor, p.hint("subscription skip "+sub.Name.String()+" --until "+s.engine.Today().String()))
+			}
+			p.sayChanged(nil, sub, "created")
+			return p.json(append(viewChanged(nil, sub), "overdue_periods?", due))
 		})
 	f := c.Flags()
 	f.StringVar(&n.SKU, "sku", "", "what is subscribed to")

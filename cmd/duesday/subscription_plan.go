@@ -132,7 +132,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	})
 }
 
-// showCharged shows the answer. A period that is neither paid nor parked leaves a person to act.
+// showCharged shows the answer. A period that is not paid leaves a person to act.
 func (p *program) showCharged(s *session, n billing.Name, period int, a engine.PeriodCharged) error {
 	sub := a.Subscription
 	p.sayResults(a.Results)
@@ -148,7 +148,7 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 	}
 	for _, r := range a.Results {
 		switch {
-		case r.Outcome == engine.OutcomeFailed, r.Outcome == engine.OutcomePending:
+		case r.Outcome != engine.OutcomePaid:
 			p.code = exitPerson
 		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
 			p.warn("a due date has passed meanwhile, and the subscription is still past_due: %s", p.hint("subscription resume "+

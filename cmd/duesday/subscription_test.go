@@ -14,9 +14,12 @@ import (
 
 func (c *cli) create(name, method string, more ...string) {
 	c.t.Helper()
-	c.must(append([]string{"subscription", "create", name, "--sku", "news", "--amount", "12.99", "--currency", "USD",
+	r := c.run(append([]string{"subscription", "create", name, "--sku", "news", "--amount", "12.99", "--currency", "USD",
 		"--payment-day", "15",
 		"--payment-method", method, "--email", "a@example.com"}, more...)...)
+	if r.code != exitDone || r.errors != "" && !strings.Contains(r.errors, "periods are due from") {
+		c.t.Fatalf("create %s: exit %d, %s", name, r.code, r.errors)
+	}
 }
 
 func TestAccount(t *testing.T) {
@@ -489,4 +492,57 @@ func TestSubscription_CancelNamesArrears(t *testing.T) {
 	equal(t, "the end", members(c.object(exitDone, "run", "payments"), "due"), []any{0})
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "charges"), []any{true, 4})
 	equal(t, "ended", c.object(exitDone, "subscription", "show", "3/1")["status"], "canceled")
+}
+
+// TestSubscription_ChargeNotPaid: a charge that does not pay exits with 3, whatever the period is then.
+func TestSubscription_ChargeNotPaid(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa_chargeDeclined")
+	c.create("2/1", "", "--next-payment-date", "2025-09-15")
+	for name, want := range map[string]string{"1/1": "retry", "2/1": "p"} {
+		v := c.object(exitPerson, "subscription", "charge", name, "--period", "0")
+		if got := v["results"].([]any)[0].(map[string]any)["outcome"].(string); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestSubscription_CreateOverdue: a new subscription's overdue periods are counted, and a warning names them.
+func TestSubscription_CreateOverdue(t *testing.T) {
+	c := newCLI(t)
+	create := func(name, from string) result {
+		return c.run("subscription", "create", name, "--sku", "news", "--amount", "1", "--currency", "USD", "--payment-day", "15",
+			"--payment-method", "pm_card_visa", "--email", "a@example.com", "--json", "--next-payment-date", from)
+	}
+	r := create("1/1", "2025-09-15")
+	contains(t, r.errors, "7 periods are due from 2025-09-15 on", "subscription skip 1/1 --until "+today)
+	contains(t, r.out, `"overdue_periods": 7`)
+	if r := create("2/1", today); r.errors != "" || strings.Contains(r.out, "overdue") {
+		t.Errorf("%s%s", r.errors, r.out)
+	}
+}
+
+// TestRun_AheadIsWell: a run by a date ahead that leaves nothing is completed, and nothing is wrong.
+func TestRun_AheadIsWell(t *testing.T) {
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-04-15")
+	c.must("run", "payments", "--date", "2026-04-15", "--ahead")
+	equal(t, "state", c.list("run", "list")[0].(map[string]any)["state"], "completed")
+	contains(t, c.must("status"), "All is well")
+}
+
+// TestVerify_CannotRepair: what cannot be repaired is said, and why.
+func TestVerify_CannotRepair(t *testing.T) {
+	c := newCLI(t)
+	for _, name := range []string{"1/1", "2/1"} {
+		c.create(name, "pm_card_visa")
+		c.run("receipt", "create", name, "--amount", "92233720368547758.07", "--overpaid")
+	}
+	r := c.run("verify", "--repair-sums")
+	equal(t, "exit", r.code, exitFailed)
+	contains(t, r.errors, "no sum was repaired")
+	contains(t, r.out, "outside of the 15 minutes from 2026-03-15", "the sum in USD is larger than an amount can be")
+	if strings.Contains(r.out, "want a kind") {
+		t.Error(r.out)
+	}
 }

@@ -77,6 +77,9 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 	if !a.OK {
 		p.code = exitFailed
 	}
+	if repair && corrected == 0 && !a.OK {
+		p.warn("no sum was repaired: sums are repaired only if nothing else is wrong, and if an amount can hold them")
+	}
 	p.say("%s", p.verdict(a))
 	p.fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
 		"  imported receipts", positive(a.Imported), "  paid outside", positive(a.External),

@@ -187,8 +187,11 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 	p.say("subscription %s %s", s.Name, what)
 	for _, d := range differences(old, s) {
 		before, after := cell(d.before), cell(d.after)
-		if d.name == "pending" {
+		switch d.name {
+		case "pending":
 			before, after = pendingText(old), pendingText(s)
+		case "collection":
+			before, after = string(cmp.Or(old.Collection, billing.Automatic)), string(cmp.Or(s.Collection, billing.Automatic))
 		}
 		p.say("  %s: %s -> %s", strings.ReplaceAll(d.name, "_", " "), printable(before), printable(after))
 	}
@@ -199,11 +202,6 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 		p.say("  %s %s: %s for %s", [...]string{"next due on", "then on", "then on"}[i], d.Due, d.Amount.Format(), d.SKU)
 	}
 	p.subscriptionFields(s)
-}
-
-func (p *program) showChanged(old, s *billing.Subscription, what string) error {
-	p.sayChanged(old, s, what)
-	return p.json(viewChanged(old, s))
 }
 
 func viewChanged(old, s *billing.Subscription) object {
