@@ -116,13 +116,22 @@ func claimStaging(dir string) (release func() error, err error) {
 	return release, nil
 }
 
+// checkpoints is how often the copy is made before it is taken to be as damaged as the store. Once in 630
+// kills, that of a store which had just been opened had a manifest that was cut off, and the next one was whole.
+const checkpoints = 3
+
 // fill makes the copy in the folder at, completes it, and gives it its name.
 func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) error {
-	if err := f.checkpoint(ctx, dir, at); err != nil {
-		return err
-	}
 	var err error
-	if m.Installation, err = f.installation(ctx, at); err != nil {
+	for range checkpoints {
+		if err := errors.Join(os.RemoveAll(at), f.checkpoint(ctx, dir, at)); err != nil {
+			return err
+		}
+		if m.Installation, err = f.installation(ctx, at); !errors.Is(err, store.ErrDamaged) {
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("the backup does not open: %w", err)
 	}
 	damages, _, err := f.Check(ctx, at)
