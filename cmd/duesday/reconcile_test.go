@@ -140,7 +140,8 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC))
 	var cases [][]string
-	rows := header
+	var rows strings.Builder
+	rows.WriteString(header)
 	for _, command := range []string{"subscription update", "account update", "account attach"} {
 		found, _, err := (&program{}).root().Find(strings.Fields(command))
 		if err != nil {
@@ -153,7 +154,7 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 			}
 			if value != "" {
 				id := strconv.Itoa(len(cases) + 1)
-				rows += id + ",a@example.com,1,news,12.99,USD,15,pm_card_visa\n"
+				rows.WriteString(id + ",a@example.com,1,news,12.99,USD,15,pm_card_visa\n")
 				if name := id; strings.HasPrefix(command, "subscription") {
 					id = name + "/1"
 				}
@@ -161,7 +162,7 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 			}
 		})
 	}
-	c.must("import", c.file("book.csv", rows))
+	c.must("import", c.file("book.csv", rows.String()))
 	c.must("store", "backup", "--to", "backup")
 	for _, change := range cases {
 		c.must(change...)
