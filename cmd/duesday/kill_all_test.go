@@ -121,6 +121,7 @@ func newKilledStore(t *testing.T, random *rand.Rand) *killedStore {
 		k.least = min(k.least, time.Since(begun))
 	}
 	mustRun(t, k.command("import", k.book()))
+	mustRun(t, k.command("settings", "set", "receipt-months=0")) // the script holds the receipts of a whole year
 	return k
 }
 
