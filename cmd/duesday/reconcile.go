@@ -90,29 +90,30 @@ func (p *program) compareOld(ctx context.Context, s *session, url string) (all [
 		return nil, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
-	c, err := replaced.Open(ctx, s.engine.Records, billing.NewRecords(kept, tables, p.now, nil))
+	c, err := replaced.Open(ctx, s.engine.Records, billing.NewRecords(kept, tables, p.now, nil), s.engine.Mailed)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	count, err := s.outbox(nil).On(outbox.Held).Decide(ctx,
-		func(f outbox.Effect) (outbox.Fate, error) { return c.Fate(ctx, f) })
-	if err == nil {
-		err = c.Changes(ctx, func(x replaced.Change) {
-			of := cmp.Or(x.Name.Account, "the store")
-			if x.Name.ID != "" {
-				of += "/" + x.Name.ID
-			}
-			switch {
-			case x.Redo != "":
-				x.Redo = p.hint(x.Redo)
-			case x.Name.ID != "":
-				x.Redo = p.name + " subscription show " + of + " --store " + quoted(url)
-			case x.Name.Account != "":
-				x.Redo = p.name + " account show " + of + " --store " + quoted(url)
-			}
-			all = append(all, changed{of, x.What, x.Redo})
-		}, func(old *billing.Subscription) error { return s.engine.Reminded(ctx, old) })
+	err = c.Changes(ctx, func(x replaced.Change) {
+		of := cmp.Or(x.Name.Account, "the store")
+		if x.Name.ID != "" {
+			of += "/" + x.Name.ID
+		}
+		switch {
+		case x.Redo != "":
+			x.Redo = p.hint(x.Redo)
+		case x.Name.ID != "":
+			x.Redo = p.name + " subscription show " + of + " --store " + quoted(url)
+		case x.Name.Account != "":
+			x.Redo = p.name + " account show " + of + " --store " + quoted(url)
+		}
+		all = append(all, changed{of, x.What, x.Redo})
+	})
+	if err != nil {
+		return all, 0, 0, err
 	}
+	count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, // by what Changes has noted
+		func(f outbox.Effect) (outbox.Fate, error) { return c.Fate(ctx, f) })
 	return all, count[outbox.Drop], count[outbox.Release], err
 }
 

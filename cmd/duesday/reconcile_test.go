@@ -224,3 +224,95 @@ func TestReconcile_NamesWhatWasCreated(t *testing.T) {
 	c.must("subscription", "pause", "9/2")
 	equal(t, "when all is done again", len(c.object(exitDone, "reconcile")["changed"].([]any)), 0)
 }
+
+// mails returns the addresses and subjects of the mails in the folder.
+func mails(t *testing.T) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir("duesday-mail", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		var to, subject string
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(line, "To: "); ok {
+				to = strings.TrimSpace(rest)
+			} else if rest, ok := strings.CutPrefix(line, "Subject: "); ok {
+				subject = strings.TrimSpace(rest)
+			}
+		}
+		all = append(all, to+" "+subject)
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestReconcile_MailsNothingTwice: mail of every kind that the replaced store has sent is not sent again, neither
+// by reconcile nor by later runs and the repeated requests of people. What it has not sent is sent then. The request
+// to authenticate comes again because reconcile cancels the payment that waits: its link leads nowhere. Of the two
+// declines of one customer, the second was not sent.
+func TestReconcile_MailsNothingTwice(t *testing.T) {
+	c := newCLI(t)
+	c.clock.Set(time.Date(2026, 3, 15, 9, 0, 0, 0, time.UTC))
+	row := func(id, day, method string) string {
+		return id + "," + id + "@example.com,1,news,12.99,USD," + day + "," + method + "\n"
+	}
+	c.must("import", c.file("book.csv", header+row("declined", "16", "pm_card_visa_chargeDeclinedInsufficientFunds")+
+		row("failed", "16", "pm_card_visa_chargeDeclinedLostCard")+row("action", "16", "pm_card_authenticationRequired")+
+		row("wire", "16", "")+row("refunded", "15", "pm_card_visa")+row("bare", "16", "")+row("cash", "16", "pm_card_visa")+
+		row("cancelled", "25", "pm_card_visa")+row("reminded", "20", "pm_card_visa")+
+		row("unsent", "17", "pm_card_visa_chargeDeclinedInsufficientFunds")))
+	c.must("subscription", "update", "wire/1", "--collection", "manual")
+	c.run("run", "payments")
+	c.must("outbox", "send")
+	c.must("store", "backup", "--to", "backup")
+	play := func() {
+		t.Helper()
+		c.clock.Set(time.Date(2026, 3, 16, 9, 0, 0, 0, time.UTC))
+		c.must("receipt", "create", "cash/1", "--period", "0", "--amount", "12.99", "--note", "at the desk", "--date", "2026-03-16")
+		c.run("run", "payments")
+		c.run("run", "reminders")
+		c.must("subscription", "cancel", "cancelled/1")
+		c.clock.Set(time.Date(2026, 3, 17, 9, 0, 0, 0, time.UTC))
+	}
+	play()
+	c.must("receipt", "refund", "refunded/1", "--period", "0")
+	c.must("outbox", "send")
+	before := mails(t)
+	for _, want := range []string{"declined@", "failed@", "action@", "wire@", "refunded@", "bare@", "cash@", "cancelled@", "reminded@"} {
+		if !slices.ContainsFunc(before, func(m string) bool { return strings.Contains(m, want) }) {
+			t.Errorf("the replaced store has sent nothing to %s: %q", want, before)
+		}
+	}
+	c.must("settings", "set", "sender=Ada <billing@example.com>") // its mail waits
+	c.run("run", "payments")
+	c.must("store", "restore", "--from", "backup", "--replace")
+	if err := os.RemoveAll("duesday-mail"); err != nil {
+		t.Fatal(err)
+	}
+	c.must("settings", "set", "sender=")
+	c.run("run", "payments")
+	c.run("reconcile")
+	c.must("charging", "on")
+	play()
+	c.run("run", "payments")
+	c.run("run", "reminders")
+	c.must("outbox", "send")
+	var again []string
+	for _, m := range mails(t) {
+		if slices.Contains(before, m) {
+			again = append(again, m)
+		}
+	}
+	if len(again) != 2 || !strings.Contains(again[0], "action@") || !strings.Contains(again[1], "declined@") {
+		t.Errorf("sent a second time: %q", again)
+	}
+	if got := mails(t); !slices.ContainsFunc(got, func(m string) bool { return strings.Contains(m, "unsent@") }) {
+		t.Errorf("what waited in the replaced store was not sent: %q", got)
+	}
+	contains(t, c.must("verify"), "The audit is clean")
+}

@@ -20,7 +20,7 @@ var layers = map[string][]string{
 	"internal/billing/adoption": {"billing", "billing/report", "civil", "schema", "secret", "store"},
 	"internal/billing/audit":    {"billing", "billing/report", "civil", "money", "schema", "secret", "store"},
 	"internal/billing/proof":    {"billing", "civil"},
-	"internal/billing/replaced": {"billing", "money", "outbox", "schema", "secret", "store"},
+	"internal/billing/replaced": {"billing", "civil", "money", "outbox", "schema", "secret", "store"},
 	"internal/billing/engine": {"billing", "billing/audit", "billing/proof", "billing/refund", "billing/report", "civil", "money",
 		"outbox", "schema", "secret", "store"},
 	"internal/billing/refund": {"billing", "money", "secret", "store"},

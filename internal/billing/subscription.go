@@ -66,6 +66,9 @@ func CheckCollection(c Collection) error {
 	return nil
 }
 
+// NoMethod is Subscription.Parked, and the reason of the period's record, if there is no payment method to charge.
+const NoMethod = "no payment method"
+
 // A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was
 // made: that of its key, by which the processor and the records of its periods know it for good.
 type Subscription struct {
@@ -104,6 +107,7 @@ type Subscription struct {
 	CancelDate   civil.Date // business day of the request to cancel, now or at the end; zero: none, or by an older Duesday
 	Collect      int        // the past period to be collected, plus one; 0: none, or it is open
 	CardTold     string     // the last month, 2026-12, of the card whose end the customer was told of
+	Mailed       []string   // topics of mail that a replaced store has sent; see outbox.Effect.Topic
 	Told         civil.Date // when the customer was last asked again to act; zero: never
 	PausedOn     civil.Date
 	Parked       string // why it is parked
@@ -239,6 +243,7 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	text(c, schema.LastCharge, &s.LastCharge)
 	s.last(c, schema.LastPaymentDate, &s.LastPayment)
 	s.last(c, schema.LastReminderDate, &s.LastReminder)
+	list(c, schema.Mailed, &s.Mailed, store.Value.Str, store.S)
 	inner(c, schema.Manual, "manual payment", &s.Manual, (*ManualRequest).attributes)
 	s.next(c, schema.NextPaymentDate, &s.NextPayment)
 	s.next(c, schema.NextReminderDate, &s.NextReminder)

@@ -11,6 +11,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +59,44 @@ const (
 	KindPaymentRequest = "payment_request" // the customer, who pays by wire, has to pay
 	KindSum            = "sum"             // nothing to deliver: the row is there for its Sums alone
 )
+
+// NoMethodTopic is the detail of the first mail about a period for which there is no payment method.
+const NoMethodTopic = "no_method"
+
+// Topic names the news of a mail within its subscription: two mails of one topic tell the same. The details of a
+// decline are the day of the next attempt, and of a failed period none: it fails once.
+func Topic(kind string, period int, details string) string {
+	return kind + "/" + strconv.Itoa(period) + "/" + details
+}
+
+// Topic returns the topic of the mail about a subscription. Its id ends with the period, and the details if
+// there are any.
+func (f Effect) Topic() string {
+	var details string
+	if parts := strings.SplitN(f.ID, "/", 7); len(parts) == 7 {
+		details = parts[6]
+	}
+	switch f.Kind {
+	case KindFailed:
+		details = ""
+	case KindDeclined:
+		details = f.Data[DataRetryDate]
+	case KindReceipt:
+		details = f.Data[DataAmount] + " " + f.Data[DataCharge]
+	case KindActionRequired:
+		details = f.Data[DataRef]
+	}
+	return f.Kind + "/" + f.Data[DataPeriod] + "/" + details
+}
+
+// In reports whether one of the topics is the mail's, or of a later decline of its period.
+func (f Effect) In(topics []string) bool {
+	topic := f.Topic()
+	declines := KindDeclined + "/" + f.Data[DataPeriod] + "/"
+	return slices.ContainsFunc(topics, func(t string) bool {
+		return t == topic || f.Kind == KindDeclined && strings.HasPrefix(t, declines) && t > topic
+	})
+}
 
 // The keys of Effect.Data. Every kind has the first group, receipts the second; DataRetryDate
 // belongs to KindDeclined, DataCode to that and to KindFailed, DataRef to KindActionRequired, the

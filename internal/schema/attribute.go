@@ -90,6 +90,7 @@ const (
 	LastError    = "LastError"
 	Locale       = "Locale"       // of an account: the language and region of its mail
 	EmailBounced = "EmailBounced" // of an account: an address that a mail server refused for good
+	Mailed       = "Mailed"       // of a subscription of a restored store: the topics of mail that the replaced store has sent
 	CardTold     = "CardTold"     // of a subscription: the last month of the card whose end was told of
 
 	// The processor's side of an account and of an open period.
@@ -211,6 +212,6 @@ func Names() []string {
 		CancelDate,
 		CollectionMethod, PayBy, ToldDate, "pay_by",
 		SkipUntil, AlteredDate,
-		Declined,
+		Declined, Mailed,
 	}
 }

@@ -182,7 +182,7 @@ func describeRecurring(t store.Table) Description {
 		typed("S", Status, Anchor, Interval, TimeZone, Kept, LastCharge, Parked, PausedDate, Requested),
 		typed("N", Period, Paid, Installments, AnchorPeriod, ReminderDays, Version),
 		typed("BOOL", CancelAtEnd), typed("M", OpenPeriod), typed("S", PaymentMethod), typed("BOOL", FanOut),
-		typed("S", Subscription, DueDate, Currency, Charge, Kind, Amount, EndedDate, Reason, Ref), typed("L", Attempts),
+		typed("S", Subscription, DueDate, Currency, Charge, Kind, Amount, EndedDate, Reason, Ref), typed("L", Attempts, Mailed),
 		typed("S", RunDate, FromDate, StartedDate), typed("BOOL", Completed, Accepted), typed("M", Counts),
 		typed("S", LoweredDate, Installation, Program), typed("N", Format, Shards), typed("BOOL", Charging),
 		typed("S", Moved, Owner, Until, Settings), typed("M", Data, Before, After, Manual),

@@ -259,14 +259,11 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 		if !failed {
 			return e.revive(ctx, s, c, today)
 		}
-	case s.Status == billing.ParkedState && s.Parked == noMethod:
+	case s.Status == billing.ParkedState && s.Parked == billing.NoMethod:
 		return e.unpark(s, today)
 	}
 	return nil, unchanged
 }
-
-// noMethod is the reason for parking a subscription due without a method.
-const noMethod = "no payment method"
 
 // unpark makes a parked subscription active and drops its record. Its due date's run charges it.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {

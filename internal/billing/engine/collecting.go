@@ -54,7 +54,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		return step{}, err
 	}
 	if o.Method == "" {
-		return t.giveUp(ctx, noMethod)
+		return t.giveUp(ctx, billing.NoMethod)
 	}
 	return t.bind(ctx, o, store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))
 }

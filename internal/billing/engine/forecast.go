@@ -73,7 +73,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 				}
 			}
 			if s.TakeEffect(); method == "" {
-				report(day, resultOf(s, OutcomePending, noMethod))
+				report(day, resultOf(s, OutcomePending, billing.NoMethod))
 				return nil
 			}
 			report(day, resultOf(s, OutcomeSkipped, "would be charged"))
@@ -122,7 +122,7 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 	case err != nil:
 		return err
 	case method == "":
-		report(t.result(OutcomeFailed, "not collected: "+noMethod))
+		report(t.result(OutcomeFailed, "not collected: "+billing.NoMethod))
 	default:
 		report(t.result(OutcomeSkipped, "would be charged"))
 	}

@@ -26,7 +26,7 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	o := &billing.OpenPeriod{Period: s.Period, Amount: s.Amount, Method: method, Payer: payer, Due: due,
 		Attempt: 1, Opened: e.Now()}
 	if method == "" {
-		return e.park(ctx, s, t.today, noMethod)
+		return e.park(ctx, s, t.today, billing.NoMethod)
 	}
 	return t.bind(ctx, o)
 }

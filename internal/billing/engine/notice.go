@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,9 +22,10 @@ func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPer
 	return e.mail(s, e.effect(kind, s, o, rec))
 }
 
-// mail returns the outbox row of the effect, or none for an account without an address.
+// mail returns the outbox row of the effect, or none for an account without an address, and of what the store
+// that this one has replaced has told the customer.
 func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []store.Write {
-	if s.Email == "" {
+	if s.Email == "" || f.In(s.Mailed) {
 		return nil
 	}
 	if e.hold {
@@ -198,7 +200,11 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		}
 		r := resultOf(s, OutcomeSkipped, "nothing to remind of")
 		var others []store.Write
-		if s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd && due.After(today) {
+		told := slices.Contains(s.Mailed, outbox.Topic(outbox.KindReminder, s.Period, due.String()))
+		if told {
+			r.Reason = "the store that was replaced has sent it"
+		}
+		if !told && s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = OutcomeSent, ""
 			if !asked && !dry && s.Email != "" && s.Collection != billing.ByWire {
 				if c, ok := e.cardOf(ctx, s); ok {
@@ -255,7 +261,7 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	case f.Kind == outbox.KindPaymentRequest:
 		waits = s.Open.ByWire() && s.Requested == billing.RequestNone
 	case s.Status == billing.ParkedState:
-		waits = s.Parked == noMethod && f.Data[outbox.DataNoMethod] != ""
+		waits = s.Parked == billing.NoMethod && f.Data[outbox.DataNoMethod] != ""
 	}
 	if err != nil || !waits {
 		return false, err

@@ -73,14 +73,21 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside strin
 	return count[outbox.Hold], e.Records.Restored(ctx, made, from, aside)
 }
 
-// Reminded notes a reminder that the lost store has sent, so that it is not sent again.
-func (e *Engine) Reminded(ctx context.Context, lost *billing.Subscription) error {
-	return e.reload(ctx, lost.Name, func(s *billing.Subscription) error {
-		if s.Period != lost.Period || s.NextReminder.IsZero() || !lost.NextReminder.IsZero() ||
-			!lost.LastReminder.After(s.LastReminder) {
+// Mailed notes what the lost store has sent about the subscription, so that it is not sent again: the topics
+// of mail, when its customer was last asked again to act, and the month of the card whose end was told of.
+func (e *Engine) Mailed(ctx context.Context, n billing.Name, topics []string, told civil.Date, card string) error {
+	return e.reload(ctx, n, func(s *billing.Subscription) error {
+		was := len(s.Mailed)
+		for _, topic := range topics {
+			if !slices.Contains(s.Mailed, topic) {
+				s.Mailed = append(slices.Clip(s.Mailed), topic)
+			}
+		}
+		told, card = civil.Later(told, s.Told), max(card, s.CardTold)
+		if len(s.Mailed) == was && told == s.Told && card == s.CardTold {
 			return nil
 		}
-		s.LastReminder, s.NextReminder, s.CardTold = lost.LastReminder, civil.Date{}, lost.CardTold
+		s.Told, s.CardTold = told, card
 		return e.Put(ctx, s)
 	})
 }

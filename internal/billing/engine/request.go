@@ -99,7 +99,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 			return nil, wrongStatus(s)
 		}
 		writes, err := e.changeTerms(s, c, today)
-		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == noMethod {
+		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == billing.NoMethod {
 			return e.unpark(s, today) // it needs none any more
 		}
 		if err != nil || c.Method == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -216,7 +217,7 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	r := resultOf(s, parkedOutcome(s), reason)
 	others := []store.Write{e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table)}
-	if reason == noMethod {
+	if reason == billing.NoMethod && !slices.Contains(s.Mailed, outbox.Topic(outbox.KindReminder, s.Period, outbox.NoMethodTopic)) {
 		others = append(others, e.askFor(outbox.KindReminder, s, today)...)
 	}
 	return step{result: r}, e.Put(ctx, s, others...)

@@ -90,7 +90,7 @@ func refuseByWire(s *billing.Subscription, period int) error {
 
 // parkedOutcome is that of a period that waits for a decision, or for the customer's card.
 func parkedOutcome(s *billing.Subscription) Outcome {
-	if s.Parked == noMethod {
+	if s.Parked == billing.NoMethod {
 		return OutcomePending
 	}
 	return OutcomeParked
@@ -100,7 +100,7 @@ func parkedOutcome(s *billing.Subscription) Outcome {
 func (t *turn) reportParked(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	var others []store.Write
-	if s.Parked == noMethod && s.Open == nil {
+	if s.Parked == billing.NoMethod && s.Open == nil {
 		p, err := e.RecordOf(ctx, s.Name, s.Period)
 		switch {
 		case err == nil:

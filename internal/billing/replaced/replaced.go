@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -24,12 +25,13 @@ import (
 type Comparison struct {
 	now, old *billing.Records
 	meta     billing.Meta
-	waiting  map[string]bool // ids of the kept store's undelivered mail
+	mailed   Mailed
+	waiting  map[string]bool // the kept store's undelivered mail: ids, and what they are about
 }
 
 // Open returns the comparison, or an error unless the kept store is another state of the same store.
-func Open(ctx context.Context, now, old *billing.Records) (*Comparison, error) {
-	c := &Comparison{now: now, old: old, waiting: map[string]bool{}}
+func Open(ctx context.Context, now, old *billing.Records, mailed Mailed) (*Comparison, error) {
+	c := &Comparison{now: now, old: old, mailed: mailed, waiting: map[string]bool{}}
 	was, err := old.Meta(ctx)
 	if err == nil {
 		c.meta, err = now.Meta(ctx)
@@ -48,6 +50,7 @@ func Open(ctx context.Context, now, old *billing.Records) (*Comparison, error) {
 			}
 			if f.Kind != outbox.KindSum {
 				c.waiting[f.ID] = true
+				c.waiting[about(f.Data[outbox.DataAccount], f.Data[outbox.DataSubscription], f.Topic())] = true
 			}
 		}
 	}
@@ -88,7 +91,7 @@ func (c *Comparison) Fate(ctx context.Context, f outbox.Effect) (outbox.Fate, er
 		inBackup = true // the kept store has no record of it
 	}
 	switch {
-	case happened:
+	case happened, f.In(now.Mailed):
 		return outbox.Drop, nil
 	case inBackup:
 		return outbox.Keep, nil
@@ -110,8 +113,8 @@ type Change struct {
 	Redo string       // the command to do it again, after duesday; "": it says how itself
 }
 
-// Changes calls each for every change, and for every subscription whose reminder the kept store has sent.
-func (c *Comparison) Changes(ctx context.Context, each func(Change), reminded func(*billing.Subscription) error) error {
+// Changes calls each for every change, and notes the mail that the kept store has sent.
+func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 	for it, err := range c.old.Store.Scan(ctx, store.Scan{Table: c.old.Table}) {
 		if err != nil {
 			return err
@@ -130,13 +133,15 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change), reminded fu
 		case isSub:
 			if old, wrong := billing.DecodeSubscription(it); wrong != nil {
 				each(Change{n, "it cannot be read in the store that was replaced", ""})
-			} else if err = c.subscription(ctx, old, each); err == nil {
-				err = billing.IgnoreNotFound(reminded(old))
+			} else {
+				err = c.subscription(ctx, old, each)
 			}
 		case strings.HasPrefix(key.SK, billing.RecPrefix):
 			err = c.receipt(ctx, it, each)
 		case strings.HasPrefix(key.SK, billing.PerPrefix):
 			err = c.period(ctx, it, each)
+		case billing.IsReversal(it):
+			err = c.reversal(ctx, it)
 		}
 		if err != nil {
 			return err
@@ -227,7 +232,7 @@ var (
 		schema.CollectionMethod, schema.ReminderDays, schema.DefaultAddress, schema.Status, schema.Requested, schema.CancelAtEnd,
 		schema.SkipUntil, schema.Manual, schema.Collect, schema.Email, schema.TimeZone, // copies of the account's
 		schema.AgendaDate, schema.AlteredDate, schema.AnchorPeriod, schema.CancelDate, schema.CardTold, schema.CreatedDate,
-		schema.DueBefore, schema.Kept, schema.LastCharge, schema.LastPaymentDate, schema.LastReminderDate, schema.NextPaymentDate,
+		schema.DueBefore, schema.Kept, schema.LastCharge, schema.LastPaymentDate, schema.LastReminderDate, schema.Mailed, schema.NextPaymentDate,
 		schema.NextReminderDate, schema.OpenPeriod, schema.Paid, schema.Parked, schema.PausedDate, schema.Period,
 		schema.RequestedDate, schema.ToldDate, schema.Version}
 )
@@ -263,6 +268,11 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 		return nil
 	} else if err != nil {
 		return ignoreUnreadable(err)
+	}
+	if !old.Raw.Equal(now.Raw) {
+		if err := c.ofSubscription(ctx, old); err != nil {
+			return err
+		}
 	}
 	tell := func(what, redo string) { each(Change{n, what, "subscription " + redo}) }
 	cancelled := old.Status == billing.CanceledSub || old.Requested == billing.RequestCancel
@@ -353,21 +363,26 @@ func (c *Comparison) receipt(ctx context.Context, it store.Item, each func(Chang
 	}
 	kept, err := c.now.ReceiptsOf(ctx, r.Name, r.Period)
 	if err == nil && len(kept) == 0 {
+		err = c.note(ctx, r.Name, civil.Date{}, "", outbox.Topic(outbox.KindReceipt, r.Period, r.Amount.Decimal()+" "+r.Charge))
 		each(Change{r.Name, fmt.Sprintf("period %d was paid outside, %s", r.Period, r.Amount),
 			redoReceipt(r.Name, r.Period, r.Amount, r.Processed, r.Charge)})
 	}
 	return err
 }
 
-// period tells of a period that a person skipped, and that the restored store may charge.
+// period tells of a period that a person skipped, and notes the mail about one that ended: the restored store
+// may charge them.
 func (c *Comparison) period(ctx context.Context, it store.Item, each func(Change)) error {
 	p, err := billing.DecodePeriod(it)
-	if err != nil || p.Ending != billing.EndSkipped {
+	if err != nil {
 		return nil
 	}
 	now, err := c.now.Subscription(ctx, p.Name)
-	if err == nil && now.Period <= p.Period {
+	if err != nil || now.Period > p.Period {
+		return ignoreUnreadable(err)
+	}
+	if p.Ending == billing.EndSkipped {
 		each(Change{p.Name, fmt.Sprintf("period %d was skipped", p.Period), "subscription skip " + p.Account + "/" + p.ID})
 	}
-	return ignoreUnreadable(err)
+	return c.ofPeriod(ctx, p)
 }
