@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,7 +212,7 @@ func (k *killedStore) commandOn(name string, args ...string) *exec.Cmd {
 func (k *killedStore) kill(kind string, c *exec.Cmd) bool {
 	k.t.Helper()
 	line := strings.Join(c.Args[1:3], " ")
-	usual := max(k.took[line], k.least+50*time.Millisecond)
+	usual := cmp.Or(k.took[line], k.least+50*time.Millisecond)
 	begun := time.Now()
 	hit, err := strike(k.t, c, after(k.least/2+time.Duration(k.random.Int64N(int64(usual)))))
 	if hit {
