@@ -252,9 +252,8 @@ func mails(t *testing.T) (all []string) {
 }
 
 // TestReconcile_MailsNothingTwice: mail of every kind that the replaced store has sent is not sent again, neither
-// by reconcile nor by later runs and the repeated requests of people. What it has not sent is sent then. The request
-// to authenticate comes again because reconcile cancels the payment that waits: its link leads nowhere. Of the two
-// declines of one customer, the second was not sent.
+// by reconcile nor by later runs and the repeated requests of people. What it has not sent is sent then: the second
+// decline of one customer, and of two the second request to act.
 func TestReconcile_MailsNothingTwice(t *testing.T) {
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 15, 9, 0, 0, 0, time.UTC))
@@ -308,11 +307,27 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 			again = append(again, m)
 		}
 	}
-	if len(again) != 2 || !strings.Contains(again[0], "action@") || !strings.Contains(again[1], "declined@") {
+	if len(again) != 3 || !strings.Contains(again[0], "action@") || !strings.Contains(again[1], "bare@") ||
+		!strings.Contains(again[2], "declined@") {
 		t.Errorf("sent a second time: %q", again)
 	}
 	if got := mails(t); !slices.ContainsFunc(got, func(m string) bool { return strings.Contains(m, "unsent@") }) {
 		t.Errorf("what waited in the replaced store was not sent: %q", got)
 	}
 	contains(t, c.must("verify"), "The audit is clean")
+
+	// The same backup again: the second store has sent nothing of what the first one has sent.
+	c.clock.Set(c.clock.Now().Add(time.Second))
+	c.must("store", "restore", "--from", "backup", "--replace")
+	if err := os.RemoveAll("duesday-mail"); err != nil {
+		t.Fatal(err)
+	}
+	c.run("reconcile")
+	c.must("charging", "on")
+	play()
+	c.run("run", "payments")
+	c.must("outbox", "send")
+	if got := mails(t); len(got) != 0 {
+		t.Errorf("sent a third time: %q", got)
+	}
 }

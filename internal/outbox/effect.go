@@ -84,7 +84,8 @@ func (f Effect) Topic() string {
 	case KindReceipt:
 		details = f.Data[DataAmount] + " " + f.Data[DataCharge]
 	case KindActionRequired:
-		details = f.Data[DataRef]
+		parts := strings.SplitN(details, "/", 3) // generation, attempt, the day of a mail that asks again
+		details = strings.Join(append([]string{f.Data[DataRef]}, parts[min(2, len(parts)):]...), "/")
 	}
 	return f.Kind + "/" + f.Data[DataPeriod] + "/" + details
 }

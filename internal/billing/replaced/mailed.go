@@ -28,9 +28,10 @@ func (c *Comparison) note(ctx context.Context, n billing.Name, told civil.Date, 
 // about names a topic of a subscription. Neither id has a slash.
 func about(account, id, topic string) string { return account + "/" + id + "/" + topic }
 
-// ofSubscription notes the mail about the period that the kept store was at, and the one that it has open.
+// ofSubscription notes the mail about the period that the kept store was at, and the one that it has open, and
+// what that store has noted of the one before it.
 func (c *Comparison) ofSubscription(ctx context.Context, old *billing.Subscription) error {
-	var topics []string
+	topics := slices.Clone(old.Mailed)
 	due, err := old.Due()
 	if err == nil && old.NextReminder.IsZero() && !civil.Of(old.LastReminder).Before(due.AddDays(-old.ReminderDays-1)) {
 		topics = append(topics, outbox.Topic(outbox.KindReminder, old.Period, due.String()))
@@ -52,7 +53,11 @@ func (c *Comparison) ofSubscription(ctx context.Context, old *billing.Subscripti
 			topics = append(topics, outbox.Topic(outbox.KindActionRequired, o.Period, o.Ref))
 		}
 	}
-	return c.note(ctx, old.Name, old.Told, old.CardTold, topics...)
+	told := old.Told
+	if c.waiting[about(old.Account, old.ID, told.String())] {
+		told = civil.Date{}
+	}
+	return c.note(ctx, old.Name, told, old.CardTold, topics...)
 }
 
 // ofPeriod notes the mail about a period that ended in the kept store alone. Who was told that it has failed is

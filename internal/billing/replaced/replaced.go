@@ -51,6 +51,8 @@ func Open(ctx context.Context, now, old *billing.Records, mailed Mailed) (*Compa
 			if f.Kind != outbox.KindSum {
 				c.waiting[f.ID] = true
 				c.waiting[about(f.Data[outbox.DataAccount], f.Data[outbox.DataSubscription], f.Topic())] = true
+				day := f.ID[strings.LastIndexByte(f.ID, '/')+1:] // of a mail that asks again
+				c.waiting[about(f.Data[outbox.DataAccount], f.Data[outbox.DataSubscription], day)] = true
 			}
 		}
 	}
