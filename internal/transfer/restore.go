@@ -58,7 +58,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	r, temp := &Restored{Manifest: *m}, filepath.Join(staging, "store")
 	aside := ""
 	if is, _ := isReplaceable(dir); is && replace {
-		aside = dir + ".before-restore-" + f.Now().UTC().Format("20060102T150405.000Z")
+		aside = pebblestore.NewFolder(dir+".before-restore-", f.Now())
 	}
 	if err = os.Mkdir(temp, 0o700); err == nil {
 		err = f.copyBackup(ctx, from, temp)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -29,7 +30,7 @@ func IsOlderCopy(name string) bool { return strings.HasPrefix(name, olderCopy) }
 // from the first change on, and a raise that was interrupted begins again.
 func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, stale []*layout, o *Options) error {
 	if o.FS == vfs.Default && !from.Raising {
-		before := filepath.Join(path, olderCopy+o.Now().UTC().Format("20060102T150405.000Z"))
+		before := NewFolder(filepath.Join(path, olderCopy), o.Now())
 		if err := checkpointAs(db, before, filepath.Join(path, olderCopy+"unfinished")); err != nil {
 			return fmt.Errorf("copying the store before it is raised to format %d: %w", m.Format, err)
 		}
@@ -48,6 +49,17 @@ func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, sta
 		}
 	}
 	return nil
+}
+
+// NewFolder returns prefix with the time, or with the next one for which there is nothing yet: a clock may
+// show a time again.
+func NewFolder(prefix string, at time.Time) string {
+	for ; ; at = at.Add(time.Millisecond) {
+		path := prefix + at.UTC().Format("20060102T150405.000Z")
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+	}
 }
 
 // checkpointAs makes a checkpoint that has its name when it is whole. The folder unfinished is that

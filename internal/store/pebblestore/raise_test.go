@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -49,9 +50,12 @@ func TestRaise(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	newer := Options{Tables: crashTables(), Revision: 1, Program: "v2"}
-	if err := os.Mkdir(filepath.Join(dir, "before-unfinished"), 0o700); err != nil { // of a raise that was killed
-		t.Fatal(err)
+	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	newer := Options{Tables: crashTables(), Revision: 1, Program: "v2", Now: func() time.Time { return at }}
+	for _, killed := range []string{"before-unfinished", "before-20261123T100000.000Z"} { // by the same clock
+		if err := os.Mkdir(filepath.Join(dir, killed), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	indexed := func(s *Store) {
 		t.Helper()
@@ -85,10 +89,10 @@ func TestRaise(t *testing.T) {
 		t.Errorf("the older program: %v", err)
 	}
 	copies, err := filepath.Glob(filepath.Join(dir, "before-*"))
-	if err != nil || len(copies) != 1 {
+	if err != nil || len(copies) != 2 {
 		t.Fatalf("the copies %v, %v", copies, err)
 	}
-	dir = copies[0]
+	dir = copies[1]
 	within(Options{Tables: older}, func(s *Store) {
 		for i := range 9 {
 			if it, err := s.Get(t.Context(), "slots", store.Key{PK: fmt.Sprint("p", i), SK: "s"}); err != nil || !it.Equal(item(i)) {
