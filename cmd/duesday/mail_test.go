@@ -270,7 +270,7 @@ func TestMail_Commands(t *testing.T) {
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}
-	contains(t, c.must("mail", "templates", "export", "own"), "46 templates")
+	contains(t, c.must("mail", "templates", "export", "own"), "57 templates")
 	if r := c.run("mail", "templates", "export", "own"); r.code != exitFailed {
 		t.Errorf("exported twice: %s", r.out)
 	}

@@ -43,7 +43,7 @@ func TestStripeCards(t *testing.T) {
 	v := c.object(exitDone, "account", "show", "1", "--card")
 	equal(t, "card", members(v["card"].(map[string]any), "brand", "last4", "last_month"), []any{"visa", "0341", "2030-12"})
 	mail := c.newMail("declined", "a@example.com")
-	contains(t, mail, "was declined", "please give us the new ones here:", "The link works until")
+	contains(t, mail, "was declined", "please update them here:", "The link works until")
 	if link := c.linkIn(mail); link == first || !strings.HasPrefix(link, c.base+"/checkout/") {
 		t.Errorf("the mail leads to %s", link)
 	}
@@ -83,7 +83,7 @@ func TestStripeCards_PastDue(t *testing.T) {
 	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "paid", "failed"), []any{1, 1})
 	equal(t, "status", c.show("1/1")["status"], "past_due")
 	mail := c.newMail("failed", "a@example.com")
-	contains(t, mail, "give", "us a new payment method here:")
+	contains(t, mail, "add a new payment method", "here:")
 	c.giveCard(c.linkIn(mail), "pm_card_mastercard")
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "next", members(c.object(exitDone, "run", "payments"), "due", "cards_taken_over"), []any{0, 1})
@@ -152,16 +152,16 @@ func TestStripeReminder(t *testing.T) {
 		t.Fatalf("mails: %q", texts)
 	}
 	for _, text := range texts {
-		contains(t, text, "Card: Visa =E2=80=A2=E2=80=A2=E2=80=A2=E2=80=A2 4242", "Card good until: December 2030")
+		contains(t, text, "Card: Visa =E2=80=A2=E2=80=A2=E2=80=A2=E2=80=A2 4242", "Card expires: December 2030")
 		if strings.Contains(text, "is due on 31 December 2030.") {
-			contains(t, text, "there is nothing that", "you need to do")
+			contains(t, text, "You don't need")
 			if strings.Contains(text, "expired") || strings.Contains(text, c.base) {
 				t.Errorf("asks for a card:\n%s", text)
 			}
 			continue
 		}
 		contains(t, text, "is due on 1 January 2031.", "Your card will have expired by then.",
-			"Please give us a new one here:")
+			"You can add a new one here:")
 		c.giveCard(c.linkIn(text), "pm_card_mastercard")
 	}
 	soon, _ := c.mailsTo("card-expires", "a@example.com") // of 1/1: its next payment but one is too late for the card

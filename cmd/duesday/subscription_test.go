@@ -470,7 +470,7 @@ func TestSubscription_CancelNamesArrears(t *testing.T) {
 	if err != nil || len(mails) != 1 {
 		t.Fatal(mails, err)
 	}
-	contains(t, strings.ReplaceAll(c.read(mails[0]), "=\r\n", ""), "$12.99 (15 March 2026)", "$12.99 (15 April 2026)", "Written off in all: $25.98")
+	contains(t, strings.ReplaceAll(c.read(mails[0]), "=\r\n", ""), "$12.99 (15 March 2026)", "$12.99 (15 April 2026)", "Total written off: $25.98")
 	o := c.object(exitDone, "subscription", "cancel", "2/1")
 	equal(t, "written off", members(o, "status", "written_off_sum"), []any{"canceled", "25.98"})
 	equal(t, "periods", members(o["written_off"].([]any)[1].(map[string]any), "period", "due_date", "amount", "currency", "ending"),

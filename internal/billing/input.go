@@ -168,7 +168,7 @@ var localeForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-
 // CheckLocale returns a FieldError unless the text names a language, perhaps with a region.
 func CheckLocale(locale string) error {
 	if !localeForm.MatchString(locale) {
-		return Invalid("locale", "want a language such as en, pt-BR, zh or ko, not "+strconv.Quote(locale))
+		return Invalid("locale", "want a language such as en, de, pt-BR, zh or ko, not "+strconv.Quote(locale))
 	}
 	return nil
 }

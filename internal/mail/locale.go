@@ -10,7 +10,7 @@ import (
 )
 
 // Languages returns the languages that mail is written in. The first is used for all others.
-func Languages() []string { return []string{"en", "pt", "zh", "ko"} }
+func Languages() []string { return []string{"en", "de", "pt", "zh", "ko"} }
 
 // languageOf returns the language for a locale: pt for pt-BR, en for an unknown one.
 func languageOf(locale string) string {
@@ -27,12 +27,18 @@ type form struct {
 	months             []string          // in place of January
 	group, decimal     string            // separators of a number
 	space              string            // between a currency and the number
+	signLast           bool              // the currency stands behind the number
 	signs              map[string]string // of currencies, if not those of all languages
 }
 
 // formOf returns the form of a language other than English.
 func formOf(language string) form {
 	switch language {
+	case "de":
+		return form{day: "2. January 2006", month: "January 2006", moment: "2. January 2006, 15:04 UTC",
+			months: []string{"Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September",
+				"Oktober", "November", "Dezember"},
+			group: ".", decimal: ",", space: "\u00a0", signLast: true}
 	case "pt":
 		return form{day: "2 de January de 2006", month: "January de 2006", moment: "15:04 UTC de 2 de January de 2006",
 			months: []string{"janeiro", "fevereiro", "março", "abril", "maio", "junho", "julho", "agosto", "setembro",
@@ -76,7 +82,10 @@ func (f form) amount(a money.Amount) string {
 	if text == "" {
 		text, space = code, "\u00a0"
 	}
-	if text += space + whole; minus {
+	if text += space + whole; f.signLast {
+		text = whole + "\u00a0" + cmp.Or(f.signs[code], signs[code], code)
+	}
+	if minus {
 		text = "-" + text
 	}
 	return text

@@ -341,7 +341,7 @@ func TestCompose_Links(t *testing.T) {
 		"https://bank.example@evil.example/": false, "https://a.example/ x": false, "https://a.example/\r\nx": false,
 		"/relative": false} {
 		for kind, words := range map[string]string{outbox.KindActionRequired: "confirm it here",
-			outbox.KindDeclined: "the new ones here",
+			outbox.KindDeclined: "update them here",
 			outbox.KindFailed:   "payment method here", outbox.KindReminder: "a new one here"} {
 			e := withCard(sample(kind))
 			e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = link, "2023-06-29T12:15:39.000Z"
