@@ -45,7 +45,7 @@ func (p *program) groups(root *cobra.Command) {
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.storeLeaf("status", need{read: true, settings: true}, p.showStatus), p.verifyCommand(),
 		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion))
-	add("testing", "Trying out and testing:", p.demoCommand(), p.sandboxCommand(), p.stripeFakeCommand())
+	add("testing", "Trying out and testing:", p.demoCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
 	root.SetCompletionCommandGroupID("operating")
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// openProcessor opens the configured processor for the session: Stripe, a ledger's file, or the client
-// of a sandbox server. A command that only reads may have a copy of a ledger that nobody can write.
-func (p *program) openProcessor(ctx context.Context, s *session, reads bool) error {
+// openProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
+// that only reads may have a copy of a ledger that cannot be written.
+func (p *program) openProcessor(s *session, reads bool) error {
 	if p.cfg.UsesStripe() {
 		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.cfg.Store, s.now, s.log)
 		if err != nil {
@@ -31,20 +31,14 @@ func (p *program) openProcessor(ctx context.Context, s *session, reads bool) err
 		s.processor, s.ledger = processor, processor
 		return nil
 	}
-	base, served, err := sandbox.ParseServer(p.cfg.Processor)
-	switch {
-	case err != nil:
+	file, o, err := sandbox.Parse(p.cfg.Processor)
+	if err != nil {
 		return &usageError{err}
-	case served:
-		client := sandbox.Connect(base)
-		s.processor, s.ledger = client, client
-		return nil
 	}
-	box, err := p.openLedger(ctx, s.now)
+	o.Now = s.now
+	box, err := sandbox.Open(file, o)
 	if reads && store.IsUnwritable(err) {
 		p.warn("%v: its ledger is read as it is now", err)
-		file, o, _ := sandbox.Parse(p.cfg.Processor) // openLedger has read it
-		o.Now = s.now
 		box, err = sandbox.ReadFile(file, o)
 	}
 	if err != nil {

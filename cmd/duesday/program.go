@@ -132,7 +132,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if n.processor {
-		if err = p.openProcessor(ctx, s, n.read); err != nil {
+		if err = p.openProcessor(s, n.read); err != nil {
 			return nil, errors.Join(err, s.store.Close())
 		}
 	}

@@ -26,7 +26,7 @@ type killedServe struct {
 	t      *testing.T
 	dir    string
 	clock  *clock.Clock
-	bank   string // address of the sandbox
+	bank   string // the sandbox
 	random *rand.Rand
 
 	commands, failed atomic.Int64
@@ -56,8 +56,7 @@ func TestServe_KilledDays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, k.bank = startServer(t, ledger+"?latency=3ms&unknown=0.02&lost=0.01&busy=0.01", "127.0.0.1:0",
-		"DUESDAY_CLOCK="+k.clock.String())
+	k.bank = "sandbox:" + ledger + "?latency=3ms&unknown=0.02&lost=0.01&busy=0.01"
 	serve := k.serve()
 	mustRun(t, k.command("import", k.book(many, begin)))
 
@@ -103,7 +102,7 @@ func TestServe_KilledDays(t *testing.T) {
 func (k *killedServe) command(args ...string) *exec.Cmd {
 	c := process(k.t, []string{"DUESDAY_CLOCK=" + k.clock.String()}, append(args, "--json",
 		"--store", "pebble:"+filepath.Join(k.dir, "store"),
-		"--processor", "sandbox:http://"+k.bank, "--mail", filepath.Join(k.dir, "mail"))...)
+		"--processor", k.bank, "--mail", filepath.Join(k.dir, "mail"))...)
 	c.Stderr = nil
 	return c
 }

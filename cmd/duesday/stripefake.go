@@ -14,7 +14,6 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/listen"
-	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/stripefake"
@@ -163,34 +162,6 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 	return list, nil
 }
 
-const sandboxAddress = "127.0.0.1:12121"
-
-func (p *program) sandboxCommand() *cobra.Command {
-	var listen string
-	c := leaf("sandbox", func(ctx context.Context, _ []string) error { return p.serveSandbox(ctx, listen) })
-	c.Flags().StringVar(&listen, "listen", sandboxAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
-	return c
-}
-
-func (p *program) serveSandbox(ctx context.Context, listen string) (err error) {
-	if _, err := listenHost("--listen", listen, sandboxAddress); err != nil {
-		return err
-	}
-	box, err := p.openLedger(ctx, p.now)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, box.Close()) }()
-	l, err := p.listenOpen(ctx, listen, "use this ledger", func(at net.Addr, base string) error {
-		p.say("%s is served at %s: use it with --processor %s", p.cfg.Processor, at, quoted("sandbox:"+base))
-		return p.sayServed(object{"address", at.String(), "processor", "sandbox:" + base, "ledger", p.cfg.Processor})
-	})
-	if err != nil {
-		return err
-	}
-	return sandbox.Serve(ctx, l, box, p.logger())
-}
-
 func listenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -239,14 +210,4 @@ func (p *program) sayServed(view any) error {
 		p.stdout.WriteString("\n")
 	}
 	return p.stdout.Flush()
-}
-
-// openLedger opens the ledger's file, or one in memory.
-func (p *program) openLedger(ctx context.Context, now func() time.Time) (sandbox.Ledger, error) {
-	file, o, err := sandbox.Parse(p.cfg.Processor)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	o.Now, o.Version, o.Holder = now, buildVersion().text(), p.command
-	return sandbox.Share(ctx, file, o)
 }

@@ -190,7 +190,7 @@ func TestStripeFake_Refuses(t *testing.T) {
 		"--api-version: Invalid":       {"--api-version", "new"},
 		"want snapshot, thin or both":  {"--events", "fat"},
 		"unknown flag: --key":          {"--key", "sk_test_x"},
-		"takes no argument":            {"sandbox"},
+		"takes no argument":            {"extra"},
 		"unknown flag: --webhook-secr": {"--webhook-secret", "whsec_x"},
 	} {
 		r := c.run(append([]string{"stripe-fake"}, args...)...)

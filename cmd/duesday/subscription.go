@@ -162,7 +162,7 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 		return "", "the sandbox has no page for it"
 	}
 	if s.processor == nil {
-		if err := p.openProcessor(ctx, s, false); err != nil {
+		if err := p.openProcessor(s, false); err != nil {
 			return "", secret.Clean(err.Error())
 		}
 	}

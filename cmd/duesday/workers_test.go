@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -33,9 +32,7 @@ func TestThreeWorkers(t *testing.T) {
 	f.must("import", f.book(n))
 	killed, stopped, survivor := f.worker(), f.worker(), f.worker()
 	f.waitForLedger(n / 4)
-	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	f.stop(stopped.Process)
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +64,7 @@ func TestThreeWorkers(t *testing.T) {
 	t.Logf("%d subscriptions: the sleeper and the survivor settled %d, the rest was the killed one's", n, all.Paid)
 }
 
-// A fleet is the real binary, a set of tables on DynamoDB Local, and a served ledger.
+// A fleet is the real binary, a set of tables on DynamoDB Local, and a ledger.
 type fleet struct {
 	t      *testing.T
 	dir    string
@@ -80,7 +77,8 @@ func newFleet(t *testing.T) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, dir: dir, ledger: filepath.Join(dir, "ledger.jsonl")}
 	f.flags = []string{"--store", "dynamodb:?region=us-east-1&prefix=" + dynamotest.Prefix(t) + "&endpoint=" + endpoint}
-	f.flags = append(f.flags, "--processor", f.serve(), "--mail", filepath.Join(dir, "mail"), "--json")
+	f.flags = append(f.flags, "--processor", "sandbox:"+f.ledger+"?latency=5ms", "--mail",
+		filepath.Join(dir, "mail"), "--json")
 	return f
 }
 
@@ -109,34 +107,6 @@ func TestTwoServes(t *testing.T) {
 	f.must("run", "payments") // of periods whose answer was lost
 	checkLedger(t, f.ledger, n)
 	f.must("verify")
-}
-
-// serve starts the shared processor and returns its URL.
-func (f *fleet) serve() string {
-	c := process(f.t, nil, "sandbox", "--listen", "127.0.0.1:0", "--processor", "sandbox:"+f.ledger+"?latency=5ms",
-		"--json")
-	out, err := c.StdoutPipe()
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		if err := c.Wait(); err != nil {
-			f.t.Errorf("the served sandbox: %v", err)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	var said struct{ Processor string }
-	if err := json.Unmarshal([]byte(line), &said); err != nil || said.Processor == "" {
-		f.t.Fatalf("no processor in %q (%v)", line, err)
-	}
-	return said.Processor
 }
 
 func (f *fleet) command(args ...string) *exec.Cmd {
@@ -183,7 +153,7 @@ func (f *fleet) waitForLedger(n int) {
 	deadline := time.Now().Add(10 * time.Minute)
 	for range tick.C {
 		b, err := os.ReadFile(f.ledger)
-		if err != nil {
+		if err != nil && !os.IsNotExist(err) { // the first worker makes it
 			f.t.Fatal(err)
 		}
 		if bytes.Count(b, []byte(`"succeeded"`)) >= n {
@@ -192,5 +162,20 @@ func (f *fleet) waitForLedger(n int) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("the workers have not charged %d in ten minutes", n)
 		}
+	}
+}
+
+// stop has the process stand still while it has not locked the ledger, where it would stop the others.
+func (f *fleet) stop(p *os.Process) {
+	f.t.Helper()
+	ledger, err := os.Open(f.ledger)
+	if err == nil {
+		err = syscall.Flock(int(ledger.Fd()), syscall.LOCK_EX)
+	}
+	if err == nil {
+		err = errors.Join(p.Signal(syscall.SIGSTOP), ledger.Close())
+	}
+	if err != nil {
+		f.t.Fatal(err)
 	}
 }

@@ -39,7 +39,6 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/election/election.go elect":       "how long a holder may be silent is real time",
 			"internal/election/election.go End":         "how long a process waits for another is real time",
 			"internal/sandbox/sandbox.go newSandbox":    "the default of Options.Now",
-			"internal/sandbox/server.go write":          "the deadlines of a connection are on the real clock",
 			"internal/socket/holder.go Write":           "tells people since when a process is the holder",
 			"internal/store/dynamostore/store.go Open":  "the default of Options.Now",
 			"internal/store/dynamostore/errors.go over": "a machine that slept is told by the wall clock alone",

@@ -43,7 +43,7 @@ var layers = map[string][]string{
 	"internal/mail/smtp":      {"mail", "outbox", "secret"},
 	"internal/money":          {},
 	"internal/outbox":         {"schema", "store"},
-	"internal/sandbox":        {"billing", "election", "listen", "money", "socket"},
+	"internal/sandbox":        {"billing", "money", "socket"},
 	"internal/schedule":       {"civil"},
 	"internal/schema":         {"store"},
 	"internal/secret":         {},

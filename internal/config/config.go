@@ -35,12 +35,12 @@ const (
 )
 
 // KnownProcessors lists the processors, for messages.
-const KnownProcessors = "stripe, sandbox:FILE and sandbox:http://HOST:PORT"
+const KnownProcessors = "stripe and sandbox:FILE"
 
 // A Config has the settings of every command.
 type Config struct {
 	Store     string // URL of the store; package storeurl knows the schemes
-	Processor string // URL of the payment processor: stripe, sandbox:FILE, or sandbox:http://HOST:PORT
+	Processor string // URL of the payment processor: stripe or sandbox:FILE
 	Stripe    Stripe // zero unless the processor is Stripe
 	// the merchant's page for giving a card, with {account} and {subscription}; "" for the processor's
 	CardURL string

@@ -41,21 +41,14 @@ func TestNew_FlagsWinOverEnvironment(t *testing.T) {
 	}
 }
 
-func TestNew_ServedSandbox(t *testing.T) {
-	got, err := config.New(environment(map[string]string{"processor": "sandbox:http://127.0.0.1:12121"}), environment(nil))
-	if err != nil || got.Processor != "sandbox:http://127.0.0.1:12121" || got.Live() {
-		t.Errorf("got %+v, %v", got, err)
-	}
-}
-
 func TestNew_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		flags map[string]string
 		want  string
 	}{
-		{map[string]string{"processor": "paypal:live"}, "stripe, sandbox:FILE and sandbox:http://HOST:PORT"},
+		{map[string]string{"processor": "paypal:live"}, "stripe and sandbox:FILE"},
 		{map[string]string{"processor": "stripes"}, "unknown processor"},
-		{map[string]string{"processor": "http://127.0.0.1:12121"}, "sandbox:http://HOST:PORT"},
+		{map[string]string{"processor": "http://127.0.0.1:12121"}, "sandbox:FILE"},
 		{map[string]string{"processor": "sandbox"}, "sandbox:FILE"},
 		{map[string]string{"log-level": "loud"}, "debug, info, warn or error"},
 	} {

@@ -16,40 +16,13 @@
 //
 // # Several processes of one user
 //
-// Share opens a file for any number of processes. The one that has locked it, its holder, serves the
-// others on a Unix socket beside it, FILE.sock, and names itself and the socket in FILE.holder. Both
-// lie beside the file without symbolic links, and are gone when nobody has the file. The clock is
-// the holder's. All processes have the same version of Duesday and the same parameters, so that the
-// next holder behaves as the last one did: another process is refused.
+// Any number of processes may have the file open. Each call locks the file for a moment, reads what
+// other processes have appended, and appends its own line. Clock, faults and latency are those of the
+// calling process.
 //
-//   - The holder ends in order: no call fails, and lists go on at the next holder.
-//   - The holder is killed: a change without an answer is ErrUnknown and names the holder. The line
-//     of a success is on disk or was never there, so a look-up at the next holder tells. Reading
-//     calls go on there.
-//   - The holder stands still, as after Ctrl-Z: within 10 seconds its clients' calls fail and name
-//     it. A change that was sent is ErrUnknown. What is sent later is ErrNotExecuted.
-//   - A client stands still or is killed: what it has sent whole is carried out. A holder that ends
-//     waits a second for it.
-//   - The file is another user's: refused. So is root, before it makes one in another's folder.
-//
-// # A server for others
-//
-// Processes of other users or machines use the ledger through a server, as a holder's clients do.
-// Faults, latency and the clock are the server's. It authenticates no caller, and there is only test
-// money behind it.
-//
-//	POST /v1/open                 {"key", "install", "account", "subscription", "sku", "period",
-//	                              "generation", "amount", "currency", "method"}
-//	POST /v1/confirm              {"key", "ref", "method", "attempt"}
-//	POST /v1/cancel               {"ref"}
-//	GET  /v1/intents/REF
-//	GET  /v1/successes?since=AT   the processor's list, a line for each, then {"end":true}
-//	POST /v1/refund               {"key", "id", "ref", "amount", "currency", "reason"}
-//	GET  /v1/returns?since=AT     refunds and disputes, likewise
-//	GET  /v1/returns/REF          those of one intent, likewise
-//
-// An answer is {"intent":{…}} or {"return":{…}}, in the fields of a line, or
-// {"error":{"code","message"}}, which may also be the last line of a list. The codes are unknown,
-// not_executed, invalid, refused, account_refused and no_intent, for the errors of package billing.
-// To a Client any other answer, or none, is billing.ErrUnknown.
+//   - A process is killed: the kernel gives its lock back. A line that it has appended whole counts,
+//     and a torn one is removed. To its caller the outcome is unknown, so a look-up tells.
+//   - A process stands still while it has the lock, as after Ctrl-Z: the calls of the others fail
+//     with ErrNotExecuted after 10 seconds.
+//   - The file is another user's: Open refuses it. Root may not make one in another user's folder.
 package sandbox

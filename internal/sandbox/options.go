@@ -26,10 +26,6 @@ type Options struct {
 	CachedRate  float64 // not done, ErrUnknown, and the key answers ErrUnknown for KeyLife
 	Seed        uint64  // the same seed and order of calls give the same fates
 
-	// Of Share: all processes of a file have the same version of Duesday. Holder is how this one is
-	// named to the others.
-	Version, Holder string
-
 	// Hook, when set, is called for every Processor call: Before it does anything and
 	// After it has executed. An error from it is the call's answer, as it is; from
 	// Before, the call is not executed. No lock is held: a Hook may panic or exit.
@@ -65,13 +61,9 @@ const scheme = "sandbox:"
 // lost, busy and cached500 (rates from 0 to 1), and seed (a whole number).
 func Parse(text string) (file string, o Options, err error) {
 	rest, ok := strings.CutPrefix(text, scheme)
-	if isServer(rest) {
-		return "", Options{}, errors.New("processor: this wants the ledger's file, sandbox: or sandbox:FILE, and not the " +
-			"address of a server")
-	}
-	if !ok || strings.HasPrefix(rest, "//") {
-		return "", Options{}, fmt.Errorf("processor %q: want sandbox: or sandbox:FILE, without //, or "+
-			"sandbox:http://HOST:PORT", text)
+	if !ok || strings.Contains(rest, "://") || strings.HasPrefix(rest, "//") {
+		return "", Options{}, fmt.Errorf("processor %q: must be sandbox:FILE, where FILE is a path, or sandbox: for a "+
+			"ledger in memory", text)
 	}
 	file, query, _ := strings.Cut(rest, "?")
 	values, err := url.ParseQuery(query)
@@ -85,42 +77,6 @@ func Parse(text string) (file string, o Options, err error) {
 		return "", Options{}, fmt.Errorf("processor %q: %w", text, err)
 	}
 	return file, o, nil
-}
-
-// ParseServer reads sandbox:http://HOST:PORT. ok reports whether the text names a server at
-// all, and not a file; base is the address for Connect.
-func ParseServer(text string) (base string, ok bool, err error) {
-	rest, ours := strings.CutPrefix(text, scheme)
-	if !ours || !isServer(rest) {
-		return "", false, nil
-	}
-	u, err := url.Parse(rest)
-	if err != nil {
-		u = new(url.URL)
-	}
-	port, wrong := strconv.ParseUint(u.Port(), 10, 16)
-	switch {
-	case err != nil: // it could repeat a password
-		err = errors.New("this is no address")
-	case u.User != nil:
-		err = errors.New("a user and a password are not asked for")
-	case u.Scheme != "http":
-		err = errors.New("a server is reached by http: put what encrypts between the machines")
-	case u.RawQuery != "" || u.ForceQuery:
-		err = errors.New("parameters belong to the server: duesday sandbox --processor 'sandbox:FILE?latency=200ms'")
-	case u.Hostname() == "" || port == 0 || wrong != nil || u.Path != "" && u.Path != "/" || u.Fragment != "":
-		err = errors.New("there is more or less in it")
-	default:
-		return "http://" + u.Host, true, nil
-	}
-	return "", true, fmt.Errorf("processor: want sandbox:http://HOST:PORT, such as sandbox:http://127.0.0.1:12121; %w",
-		err)
-}
-
-// isServer reports whether an address follows the scheme. A file's path needs one slash, never two.
-func isServer(rest string) bool {
-	name, _, ok := strings.Cut(rest, "://")
-	return ok && (strings.EqualFold(name, "http") || strings.EqualFold(name, "https"))
 }
 
 const knownParameters = "busy, cached500, keylife, latency, lost, seed, unknown"

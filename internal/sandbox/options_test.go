@@ -30,8 +30,8 @@ func TestParse(t *testing.T) {
 
 func TestParse_Wrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"stripe:":                        "want sandbox:FILE",
-		"sandbox://ledger":               "without //",
+		"stripe:":                        "must be sandbox:FILE",
+		"sandbox://ledger":               "must be sandbox:FILE",
 		"sandbox:l?colour=red":           `unknown parameter "colour"; known: ` + knownParameters,
 		"sandbox:l?lost=often":           "parameter lost: want a rate",
 		"sandbox:l?lost=":                "known parameters: " + knownParameters,

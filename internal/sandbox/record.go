@@ -125,3 +125,11 @@ func (l *ledger) restoreCharge(r *record, i uint32, s state) uint32 {
 	}
 	return l.intern(r.Charge) | oddCharge
 }
+
+func parseAmount(decimal, code string) (money.Amount, error) {
+	c, err := money.ParseCurrency(code)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	return money.Parse(decimal, c)
+}

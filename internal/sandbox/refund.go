@@ -123,13 +123,13 @@ func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (b
 	return r, nil
 }
 
-// writeReversal appends the line, in memory and to the writer. mu is held.
+// writeReversal appends the line, in memory and for the file. mu is held.
 func (s *Sandbox) writeReversal(r billing.Reversal, key string, at time.Time) {
 	s.ledger.reversals.add(r, key)
 	if s.out != nil {
 		line := recordOfReversal(r)
 		line.Key, line.At = key, at.Format(atLayout)
-		s.out.add(line)
+		s.out.pending = append(s.out.pending, line)
 	}
 }
 

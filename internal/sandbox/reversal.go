@@ -97,7 +97,7 @@ const (
 	disputePrefix = "dp_sandbox_"
 )
 
-// recordOfReversal is a line of the file and of the wire, where at is the time of creation.
+// recordOfReversal is a line of the file, at the time of creation.
 func recordOfReversal(r billing.Reversal) record {
 	return record{Ref: r.ID, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
 		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(),

@@ -298,24 +298,3 @@ func TestRefund_AtOnce(t *testing.T) {
 		t.Errorf("%d intents", len(sums))
 	}
 }
-
-// TestClient_RefundWithoutAnAnswer says nothing of what was done.
-func TestClient_RefundWithoutAnAnswer(t *testing.T) {
-	s := served(t, openSandbox(t, "", Options{}))
-	in := paidIntent(t, s.Processor, 1, "pm_card_visa")
-	made := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "1"))
-	of, err := s.Processor.(billing.Refunder).ReversalsOf(t.Context(), in.Ref)
-	if err != nil || !slices.Equal(of, []billing.Reversal{made}) {
-		t.Errorf("%+v, %v", of, err)
-	}
-	if err := s.box.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Processor.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", in.Ref, "1")); !errors.Is(err,
-		billing.ErrUnknown) {
-		t.Errorf("of a sandbox that is closed: %v", err)
-	}
-	if _, err := s.Processor.(billing.Refunder).ReversalsOf(t.Context(), in.Ref); !errors.Is(err, billing.ErrUnknown) {
-		t.Errorf("of a sandbox that is closed: %v", err)
-	}
-}

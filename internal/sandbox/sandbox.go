@@ -22,7 +22,7 @@ import (
 type Sandbox struct {
 	o     Options
 	fates *fates
-	out   *writer // nil: in memory
+	out   *journal // nil: in memory
 
 	mu     sync.Mutex
 	ledger *ledger           // guarded by mu
@@ -38,57 +38,55 @@ var _ billing.Processor = (*Sandbox)(nil)
 
 var errClosed = errors.New("the sandbox processor is closed")
 
-// Open opens the ledger in the file, or makes the file; the directory must exist. An empty name is
-// a ledger in memory. It returns ErrLocked if the file is open already.
+// Open opens the ledger in the file, which any number of processes of the user may have open, or
+// makes the file and its folder. An empty name is a ledger in memory.
 func Open(file string, o Options) (*Sandbox, error) {
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("sandbox processor: %w", err)
-	}
-	if file == "" {
-		return newSandbox(lockedFile{}, o)
+	s, err := newSandbox(o)
+	if err != nil || file == "" {
+		return s, err
 	}
 	f, err := openFile(file)
+	if err == nil {
+		if err = s.openJournal(f); err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("sandbox ledger: %w", err)
-	}
-	s, err := newSandbox(f, o)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }
 
 // ReadFile returns the ledger of the file, unlocked, for reading: calls change it in memory alone.
 func ReadFile(file string, o Options) (*Sandbox, error) {
+	s, err := newSandbox(o)
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox ledger: %w", err)
 	}
-	s, err := newSandbox(lockedFile{}, o)
-	if err == nil {
-		_, _, err = read(lockedFile{File: f}, s.ledger)
+	if _, lines, _, bad := read(f, s.ledger); bad != nil {
+		err = fmt.Errorf("sandbox ledger %s, line %d: %w", file, lines+1, bad)
 	}
 	return s, errors.Join(err, f.Close())
 }
 
-func newSandbox(f lockedFile, o Options) (*Sandbox, error) {
+func newSandbox(o Options) (*Sandbox, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("sandbox processor: %w", err)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	o.KeyLife = cmp.Or(o.KeyLife, DefaultKeyLife)
 	s := &Sandbox{o: o, ledger: newLedger(), spoilt: map[keyHash]int64{}, birth: strings.ToLower(rand.Text()[:13])}
 	s.fates = newFates(&s.o)
-	if f.File != nil {
-		if err := load(f, s.ledger); err != nil {
-			return nil, fmt.Errorf("sandbox ledger: %w", err)
-		}
-		s.out = newWriter(f, s.ledger.lines.n)
-		s.out.durable.Add(s.ledger.reversals.lines)
-	}
 	return s, nil
 }
 
-// Close writes the pending lines and unlocks the file. Calls after it fail, except Entries.
+// Close waits for the calls under way and closes the file. Calls after it fail, except Entries.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -141,13 +139,14 @@ func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[bil
 // Entries yields the ledger as it is now, in the order of the file: the auditor's, without faults.
 func (s *Sandbox) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
+		// What other processes have appended is read, unless the ledger is closed or has failed.
+		_, _ = locked(s, func() (none struct{}, _ error) { return none, nil })
 		s.mu.Lock()
-		v := s.ledger.view
-		s.mu.Unlock()
-		n := v.lines.n
+		v, n := s.ledger.view, s.ledger.lines.n
 		if s.out != nil {
-			n = min(n, s.out.intents.Load()) // those on disk
+			n = min(n, s.out.durable)
 		}
+		s.mu.Unlock()
 		for number := range n {
 			if !yield(v.entry(number)) {
 				return
@@ -155,8 +154,6 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 		}
 	}
 }
-
-func (s *Sandbox) latency() time.Duration { return s.o.Latency }
 
 // call is the frame of every call with one answer.
 func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, error)) (T, error) {

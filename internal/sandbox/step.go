@@ -29,32 +29,37 @@ func change[T any](s *Sandbox, step func(now time.Time) (T, error)) (v T, err er
 
 // locked runs the step under the lock, and returns when every line until then is on disk.
 func locked[T any](s *Sandbox, step func() (T, error)) (T, error) {
-	var none T
-	v, lines, err := func() (v T, lines uint32, err error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed {
-			return v, 0, errClosed
-		}
+	var none, v T
+	work := func() (err error) {
 		v, err = step()
-		return v, s.ledger.lines.n + s.ledger.reversals.lines, err
-	}()
-	if err == nil {
-		err = s.out.wait(lines)
+		return err
 	}
-	if err != nil {
+	do := s.inMemory
+	if s.out != nil {
+		do = s.out.do
+	}
+	if err := do(work); err != nil {
 		return none, err
 	}
 	return v, nil
 }
 
-// write appends the line, in memory and to the writer. mu is held.
+func (s *Sandbox) inMemory(work func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	return work()
+}
+
+// write appends the line, in memory and for the file. mu is held.
 func (s *Sandbox) write(n line, key string) uint32 {
 	number := s.ledger.add(n, key)
 	if s.out != nil {
 		line := recordOf(s.ledger.entry(number))
 		line.Key = key // it is not kept in memory
-		s.out.add(line)
+		s.out.pending = append(s.out.pending, line)
 	}
 	return number
 }
