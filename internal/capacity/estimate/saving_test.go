@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 )
 
-// TestWhatWouldSave measures the alternatives of docs/performance.md, What it costs on
+// TestWhatWouldSave measures the alternatives of docs/performance.md, Cost on
 // DynamoDB, with items of the sizes that the engine writes: write units per paid period.
 func TestWhatWouldSave(t *testing.T) {
 	c, err := Measure(t.Context(), Options{Subscriptions: 20})
