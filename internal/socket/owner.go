@@ -1,17 +1,19 @@
 package socket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
 // CheckOwner refuses a file or folder of another user: files made there would become this user's.
 // A path without a file is nobody's.
-func CheckOwner(path string) error { return checkFile(path, 0) }
+func CheckOwner(path string) error { return checkFile(path, 0, "") }
 
 // Everybody and Group are the bits of a file's mode by which others may write it.
 const (
@@ -21,14 +23,18 @@ const (
 
 // CheckFolder refuses a folder, or a file in it, that another user owns or that others may write by the
 // bit. It refuses links in it, except to folders. The path itself may be a link; a path without a folder
-// is nobody's. CheckFolder does not look into folders below. The error names the command that mends it.
+// is nobody's. CheckFolder does not look into folders below. The error names the command that mends the
+// folder, or all files in it at once.
 func CheckFolder(dir string, others fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real // chown -R follows no link
+	}
+	if err := checkFile(dir, others, ""); err != nil {
+		return err
+	}
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	if err == nil {
-		err = checkFile(dir, others)
 	}
 	for _, entry := range list {
 		path := filepath.Join(dir, entry.Name())
@@ -40,13 +46,14 @@ func CheckFolder(dir string, others fs.FileMode) error {
 		case link:
 			err = fmt.Errorf("%s is a link, and none in that folder is followed: put the file itself there, or remove the link", path)
 		case lerr == nil: // else the holder has removed it
-			err = checkFile(path, others)
+			err = checkFile(path, others, dir)
 		}
 	}
 	return err
 }
 
-func checkFile(path string, others fs.FileMode) error {
+// checkFile checks a file in the folder, or what is at the path by itself if folder is "".
+func checkFile(path string, others fs.FileMode, folder string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -54,21 +61,28 @@ func checkFile(path string, others fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		mend := ""
-		if os.Geteuid() != 0 { // root has its own by mistake
-			mend = fmt.Sprintf(", or give it to this user: sudo chown %d '%s'", os.Geteuid(), path)
+	mended := "'" + strings.ReplaceAll(cmp.Or(folder, path), "'", `'\''`) + "'"
+	all := ""
+	if folder != "" {
+		all = "-R "
+	}
+	us := os.Geteuid()
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != us {
+		mend := ": use a folder of your own, or run it as the owner"
+		if private := info.Mode()&0o077 == 0; folder != "" || private && us != 0 { // not /, and root is here by mistake
+			mend += fmt.Sprintf(", or take it over: sudo chown %s%d %s", all, us, mended)
 		}
-		return fmt.Errorf("%s belongs to the user with uid %d, and this process runs as uid %d: run it as the owner%s",
-			path, owner.Uid, os.Geteuid(), mend)
+		return fmt.Errorf("%s belongs to the user with uid %d, and this process runs as uid %d%s", path, owner.Uid, us, mend)
 	}
 	switch {
 	case info.Mode()&others == 0:
 		return nil
 	case others == Group:
-		return fmt.Errorf("its group may write %s: chmod g-w '%s'", path, path)
+		return fmt.Errorf("its group may write %s: chmod %sg-w %s", path, all, mended)
+	case info.Mode()&fs.ModeSticky != 0: // such as /tmp
+		return fmt.Errorf("everybody may write %s: use a folder of your own in it", path)
 	}
-	return fmt.Errorf("everybody may write %s: chmod o-w '%s'", path, path)
+	return fmt.Errorf("everybody may write %s: chmod %so-w %s", path, all, mended)
 }
 
 // keep gives the socket's file to its owner alone before it is there. It does so on Linux; elsewhere

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -235,22 +236,27 @@ func TestCheckFolder(t *testing.T) {
 		spoil func(dir string) error
 		want  string // "": it is taken
 	}{
-		"as made":          {func(string) error { return nil }, ""},
-		"readable":         {func(dir string) error { return os.Chmod(dir, 0o755) }, ""},
-		"group":            {func(dir string) error { return os.Chmod(dir, 0o775) }, ""},
-		"folder":           {func(dir string) error { return os.Chmod(dir, 0o707) }, "chmod o-w"},
-		"sticky folder":    {func(dir string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "chmod o-w"},
-		"file":             {func(dir string) error { return os.Chmod(filepath.Join(dir, "000001.log"), 0o602) }, "chmod o-w"},
+		"as made":       {func(string) error { return nil }, ""},
+		"readable":      {func(dir string) error { return os.Chmod(dir, 0o755) }, ""},
+		"group":         {func(dir string) error { return os.Chmod(dir, 0o775) }, ""},
+		"folder":        {func(dir string) error { return os.Chmod(dir, 0o707) }, "chmod o-w"},
+		"sticky folder": {func(dir string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "folder of your own"},
+		"file":          {func(dir string) error { return os.Chmod(filepath.Join(dir, "000001.log"), 0o602) }, "chmod -R o-w"},
+		"files": {func(dir string) error {
+			second := filepath.Join(dir, "000002.log")
+			return errors.Join(os.WriteFile(second, nil, 0o600), os.Chmod(second, 0o666),
+				os.Chmod(filepath.Join(dir, "000001.log"), 0o666))
+		}, "chmod -R o-w"},
 		"folder below":     {func(dir string) error { return os.Mkdir(filepath.Join(dir, "mail"), 0o777) }, ""},
 		"link to a folder": {func(dir string) error { return os.Symlink(t.TempDir(), filepath.Join(dir, "mail")) }, ""},
 		"link to a file":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "000002.log")) }, "is a link"},
 		"link to nothing":  {func(dir string) error { return os.Symlink("/none", filepath.Join(dir, "HOLDER")) }, "is a link"},
 		"other's folder":   {func(dir string) error { return os.Chown(dir, 12345, 12345) }, "uid 12345"},
 		"other's file": {func(dir string) error { return os.Chown(filepath.Join(dir, "000001.log"), 12345, 12345) },
-			"uid 12345"},
+			"sudo chown -R"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, link := filepath.Join(t.TempDir(), "a store"), filepath.Join(t.TempDir(), "link")
+			dir, link := filepath.Join(t.TempDir(), "a user's store"), filepath.Join(t.TempDir(), "link")
 			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "000001.log"), nil, 0o600),
 				os.Symlink(dir, link)); err != nil {
 				t.Fatal(err)
@@ -266,8 +272,9 @@ func TestCheckFolder(t *testing.T) {
 				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%s: %v, want %q", path, err, c.want)
 				}
-				if _, mend, ok := strings.Cut(fmt.Sprint(err), "chmod"); ok && path == link {
-					if out, err := exec.CommandContext(t.Context(), "sh", "-c", "chmod"+mend).CombinedOutput(); err != nil {
+				mend := regexp.MustCompile(`ch(mod|own) .*`).FindString(fmt.Sprint(err))
+				if mend != "" && path == link {
+					if out, err := exec.CommandContext(t.Context(), "sh", "-c", mend).CombinedOutput(); err != nil {
 						t.Errorf("%s, %v", out, err)
 					}
 					if err := CheckFolder(path, Everybody); err != nil {
