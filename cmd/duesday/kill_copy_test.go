@@ -156,20 +156,27 @@ func (k *killedStore) killHolder() {
 	k.remove(to, to+".unfinished")
 }
 
-// TestHalfRestore_IsNamed: where a restore was interrupted, every command names it and how to repeat it.
+// TestHalfRestore_IsNamed: where a restore was interrupted, every command names it and how to repeat it, also
+// through a link to the store, which stays.
 func TestHalfRestore_IsNamed(t *testing.T) {
-	c := newCLI(t)
-	c.must("store", "create")
-	c.must("store", "backup", "--to", "backup")
-	if err := errors.Join(os.Rename("duesday-data", "aside"), os.Mkdir("duesday-data.restoring", 0o700)); err != nil {
-		t.Fatal(err)
+	for _, store := range []string{"pebble:./duesday-data", "pebble:./link"} {
+		c := newCLI(t)
+		c.must("store", "create")
+		c.must("store", "backup", "--to", "backup")
+		if err := errors.Join(os.Rename("duesday-data", "aside"), os.Mkdir("duesday-data.restoring", 0o700),
+			os.Symlink("duesday-data", "link")); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"verify", "store create", "store describe", "store backup --to b", "account create a --email a@example.com", "charging on"} {
+			r := c.run(append(strings.Fields(line), "--store", store)...)
+			equal(t, line, r.code, exitFailed)
+			contains(t, r.errors, "there is no store at "+store+": a restore to it is running or was interrupted",
+				"repeat it: duesday store restore ", "--from FOLDER; or remove ", "/duesday-data.restoring")
+		}
+		c.must("store", "restore", "--from", "backup", "--store", store)
+		c.must("verify")
+		if said := c.must("store", "describe", "--store", "pebble:./link"); strings.Contains(said, "files   1\n") {
+			t.Errorf("only the link is described:\n%s", said)
+		}
 	}
-	for _, line := range []string{"verify", "store create", "store describe", "store backup --to b", "account create a --email a@example.com", "charging on"} {
-		r := c.run(strings.Fields(line)...)
-		equal(t, line, r.code, exitFailed)
-		contains(t, r.errors, "there is no store at pebble:./duesday-data: a restore to it is running or was interrupted",
-			"repeat it: duesday store restore --from FOLDER; or remove duesday-data.restoring")
-	}
-	c.must("store", "restore", "--from", "backup")
-	c.must("verify")
 }

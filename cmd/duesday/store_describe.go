@@ -124,10 +124,10 @@ func viewMeta(m *billing.MoveState) object {
 		"copying?", m.Copying} // it is an unfinished copy of another store
 }
 
-// describeFolder sums up the files of a folder, without those that vanish meanwhile.
+// describeFolder sums up the files of a folder or a link to one, without those that vanish meanwhile.
 func describeFolder(path string) (object, error) {
 	files, bytes := 0, int64(0)
-	err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(path+"/", func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			var info fs.FileInfo
 			if info, err = entry.Info(); err == nil {

@@ -33,11 +33,8 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	if dir, err = pebblestore.PlaceOf(dir); err != nil {
 		return nil, err
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
 	}
 	release, err := f.claimTarget(from, dir, replace)
 	if err != nil {
@@ -78,11 +75,13 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 // Interrupted returns the folder in which a restore to the folder dir is running or was interrupted;
 // "" if there is none.
 func Interrupted(dir string) string {
-	half := filepath.Clean(dir) + pebblestore.Restoring
-	if _, err := os.Stat(half); err != nil || dir == "" {
-		return ""
+	real, err := pebblestore.PlaceOf(dir)
+	if half := real + pebblestore.Restoring; err == nil && dir != "" {
+		if _, err := os.Stat(half); err == nil {
+			return half
+		}
 	}
-	return half
+	return ""
 }
 
 // claimTarget refuses a target that is not empty, or locks the store to be moved aside.

@@ -48,11 +48,11 @@ func (s *Store) Checkpoint(ctx context.Context, to string) error {
 // CheckTarget returns an error unless the folder to can take a backup of the store in the
 // folder dir: it must be outside the store, and new or empty.
 func CheckTarget(dir, to string) error {
-	at, err := placeOf(dir)
+	at, err := PlaceOf(dir)
 	if err != nil {
 		return err
 	}
-	target, err := placeOf(to)
+	target, err := PlaceOf(to)
 	if err != nil {
 		return fmt.Errorf("%s: %w", to, err)
 	}
@@ -94,10 +94,10 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 	return false, err
 }
 
-// placeOf returns the one name of a path whose last parts may not exist yet. Pebble's lock goes by
-// name: under a second name the same process would get the lock again, and closing either store
-// would release it.
-func placeOf(path string) (string, error) {
+// PlaceOf returns the one name of a path whose last parts may not exist yet; a link may lead there.
+// Pebble's lock goes by name: under a second name the same process would get the lock again, and closing
+// either store would release it.
+func PlaceOf(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil { // Abs would take a .. after a link for its own folder
 		return filepath.Abs(real)
 	}
@@ -115,7 +115,14 @@ func placeOf(path string) (string, error) {
 		if !errors.Is(err, fs.ErrNotExist) || parent == path {
 			return "", err
 		}
-		path, rest = parent, filepath.Join(filepath.Base(path), rest)
+		if to, lerr := os.Readlink(path); lerr != nil {
+			path, rest = parent, filepath.Join(filepath.Base(path), rest)
+		} else if path = to; !filepath.IsAbs(to) {
+			if parent, err = filepath.EvalSymlinks(parent); err != nil {
+				return "", err
+			}
+			path = filepath.Join(parent, to)
+		}
 	}
 }
 

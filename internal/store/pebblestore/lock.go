@@ -121,7 +121,7 @@ func (s *Store) Post() socket.Post { return s.lock.post }
 // until release is called. The lock follows the folder when it is renamed. LockFolder returns
 // store.ErrLocked if a process has the store open.
 func LockFolder(dir string) (release func() error, err error) {
-	path, err := placeOf(dir)
+	path, err := PlaceOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause
 // HolderOf returns how the holder of the store in the folder names itself, and the path at which it
 // serves the store. The path is "" if it serves nobody, or has just taken the folder.
 func HolderOf(dir string) (holder, at string) {
-	path, err := placeOf(dir)
+	path, err := PlaceOf(dir)
 	if err != nil {
 		return socket.Unnamed, ""
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -30,14 +29,14 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareFolder(dir, &o); err != nil {
-		return nil, err
-	}
 	path := dir
 	if o.FS == vfs.Default {
-		if path, err = placeOf(dir); err != nil {
+		if path, err = PlaceOf(dir); err != nil {
 			return nil, err
 		}
+	}
+	if err := prepareFolder(path, dir, &o); err != nil {
+		return nil, err
 	}
 	l, err := acquireLock(path, dir, &o)
 	if err != nil {
@@ -119,9 +118,9 @@ const Restoring = ".restoring"
 
 // prepareFolder makes the folder, or returns ErrMissing if it has no store. It returns ErrDamaged if
 // the folder has data without the files that make it a store: nobody may fill it anew.
-func prepareFolder(dir string, o *Options) error {
+func prepareFolder(path, dir string, o *Options) error {
 	is, err := isStore(dir, o.FS)
-	switch restoring := filepath.Clean(dir) + Restoring; {
+	switch restoring := path + Restoring; {
 	case err != nil:
 		return fmt.Errorf("open store %s: %w", dir, err)
 	case !o.Create && !is:
