@@ -258,3 +258,42 @@ func TestPlantedLogsFirstIsCaught(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestOlderKilledOpen: a store of which an older program removed the logs as it was opening it, and was killed
+// before it made the next, opens and has everything. One of which somebody has deleted the logs does not.
+func TestOlderKilledOpen(t *testing.T) {
+	f := &filming{T: t, rng: rand.New(rand.NewPCG(1, 26)), planted: true}
+	last := killedStore{disk: pebbletest.NewCrashDisk(), log: true}
+	_, err := f.film(last, func(s *Store) error {
+		m, err := readMeta(s.db, false)
+		if err != nil {
+			return err
+		}
+		m.Format = keepsLogs - 1
+		return errors.Join(m.write(s.db), s.db.Flush(), s.Commit(t.Context(), mark{0, 1}.writes(2000)...))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last.has = 1
+	bare, err := killed(last.disk)
+	if err == nil {
+		err = f.without(bare)
+	}
+	shots, ferr := f.film(last, nil)
+	if err := errors.Join(err, ferr); err != nil {
+		t.Fatal(err)
+	}
+	none := 0
+	for i, disk := range shots {
+		if len(logsOf(disk)) == 0 {
+			none++
+		}
+		if _, err := f.film(killedStore{disk: disk, has: 1}, nil); err != nil {
+			t.Errorf("killed at %d of %d: %v", i, len(shots), err)
+		}
+	}
+	if none == 0 {
+		t.Error("no kill has left a store without a log")
+	}
+}

@@ -60,9 +60,6 @@ func (o Options) withDefaults() Options {
 }
 
 func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*Store, error) {
-	if err := checkRecords(o.FS, path); err != nil {
-		return nil, &damagedError{dir, err}
-	}
 	failure := newFailure(o.Fatal)
 	log := pebbleLog{o.Logger, failure, dir}
 	disk := &failStopFS{FS: o.FS, failure: failure}
@@ -70,6 +67,9 @@ func openLocked(path, dir string, schema store.Schema, l *lock, o *Options) (*St
 		disk.FS = unlockedFS{o.FS}
 	}
 	po := pebbleOptions(o, disk, log)
+	if err := checkRecords(o.FS, path); err != nil && (!errors.Is(err, errNoLog) || !wasKilled(path, o, *po)) {
+		return nil, &damagedError{dir, err}
+	}
 	po.EventListener = log.events()
 	po.Lock, po.ReadOnly = l.file, o.ReadOnly
 	compactions := newScheduler()

@@ -11,7 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkRecords returns an error if the manifest or the last log was damaged, or every log is gone.
+// errNoLog: somebody has deleted the logs, unless wasKilled.
+var errNoLog = errors.New("every log is gone")
+
+// checkRecords returns an error if the manifest or the last log was damaged, and errNoLog if every log is gone.
 //
 // Pebble takes the rest of both, from the first chunk that it cannot read, for what a power cut has
 // torn, and deletes it. Only in later blocks of a log does it look for chunks that were written
@@ -38,9 +41,34 @@ func checkRecords(files vfs.FS, dir string) error {
 	case last != "":
 		return checkChunks(files, files.PathJoin(dir, last), true, uint32(number))
 	case d.OptionsFilename != "": // written after the first log
-		return errors.New("every log is gone")
+		return errNoLog
 	}
 	return nil
+}
+
+// keepsLogs is the first format whose programs keep the old logs until they have opened the store.
+const keepsLogs = 4
+
+// wasKilled reports whether an older program was killed as it opened a store that now has no log: it had
+// removed the old ones and not made the next. Everything is in tables then, and the manifest is newer than
+// the options, which an open writes last.
+func wasKilled(path string, o *Options, po pebble.Options) bool {
+	d, err := pebble.Peek(path, o.FS)
+	if err != nil {
+		return false
+	}
+	var manifest, options int
+	_, err = fmt.Sscanf(o.FS.PathBase(d.ManifestFilename)+" "+o.FS.PathBase(d.OptionsFilename), "MANIFEST-%d OPTIONS-%d", &manifest, &options)
+	if err != nil || manifest < options {
+		return false
+	}
+	po.FS, po.ReadOnly = unlockedFS{o.FS}, true
+	db, err := pebble.Open(path, &po)
+	if err != nil {
+		return false
+	}
+	m, err := readMeta(db, false)
+	return errors.Join(err, db.Close()) == nil && m.Format < keepsLogs
 }
 
 // checkChunks looks, in a file of Pebble's records, for a chunk that cannot be read before one that
