@@ -19,6 +19,8 @@ type Post struct {
 	File   string // path of the file that names the holder and its socket
 	Holder string // name for people
 	Socket string // path; "": none
+
+	since time.Time // of the first Write
 }
 
 // Write writes the file: this process's name for people, the path of its socket, and a checksum of
@@ -28,8 +30,11 @@ func (p *Post) Write() error {
 	if err != nil {
 		host = "unknown"
 	}
+	if p.since.IsZero() {
+		p.since = time.Now()
+	}
 	text := fmt.Sprintf("%q (pid %d on host %s since %s%s)\n%s\n", cmp.Or(p.Holder, "another program"), os.Getpid(), host,
-		time.Now().UTC().Format(time.RFC3339), place(), p.Socket)
+		p.since.UTC().Format(time.RFC3339), place(), p.Socket)
 	if err := os.Remove(p.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

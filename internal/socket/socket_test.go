@@ -124,6 +124,13 @@ func TestHolder(t *testing.T) {
 		at != "/a/b.sock" {
 		t.Errorf("%s at %q, want %s", who, at, want)
 	}
+	post.since = post.since.Add(-time.Hour)
+	if err := post.Write(); err != nil { // puts it back
+		t.Fatal(err)
+	}
+	if who, _ := ReadHolder(post.File, dir); !strings.Contains(who, post.since.UTC().Format(time.RFC3339)) {
+		t.Errorf("%s, and it holds the folder since %s", who, post.since)
+	}
 	if who, at := ReadHolder(post.File, other); who != Unnamed || at != "" {
 		t.Errorf("%s at %q has another folder", who, at)
 	}
