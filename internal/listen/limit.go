@@ -53,7 +53,6 @@ type limiter struct {
 	changed sync.Cond // a connection has ended or can be evicted, or the listener is closed
 	open    map[net.Conn]*place
 	held    map[netip.Addr]int // places by address
-	leaving int                // evicted places that are still open
 	turn    uint64
 	closed  bool
 }
@@ -77,10 +76,9 @@ func (l *limiter) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.open) >= l.o.Connections && !l.closed {
-		if l.leaving == 0 {
-			l.evict(netip.Addr{}, nil)
+		if !l.evict(netip.Addr{}, nil) {
+			l.changed.Wait()
 		}
-		l.changed.Wait()
 	}
 	if l.closed {
 		_ = c.Close()
@@ -124,23 +122,28 @@ func sharer(ip netip.Addr) netip.Addr {
 }
 
 // evict closes the connection that has waited longest, of the address unless that is zero, but not the
-// given one.
-func (l *limiter) evict(from netip.Addr, but *place) {
+// given one. It reports whether there is one. Its place is free at once: the server may take half a second, or a
+// handler's time, to notice.
+func (l *limiter) evict(from netip.Addr, but *place) bool {
 	var slowest *place
 	for _, p := range l.open {
-		if p != but && !p.working && !p.evicted && (!from.IsValid() || p.from == from) &&
-			(slowest == nil || p.since < slowest.since) {
+		if p != but && !p.working && (!from.IsValid() || p.from == from) && (slowest == nil || p.since < slowest.since) {
 			slowest = p
 		}
 	}
 	if slowest == nil {
-		return
+		return false
 	}
+	l.leave(slowest)
 	slowest.evicted = true
-	l.leaving++
-	l.count(slowest, netip.Addr{})
 	close(slowest.gone)
-	go func() { slowest.conn.Close() }() // the server notes that it has ended
+	go func() { slowest.conn.Close() }()
+	return true
+}
+
+func (l *limiter) leave(p *place) {
+	l.count(p, netip.Addr{})
+	delete(l.open, p.conn)
 }
 
 // note is http.Server.ConnState.
@@ -151,11 +154,7 @@ func (l *limiter) note(c net.Conn, state http.ConnState) {
 	switch {
 	case p == nil:
 	case state == http.StateHijacked || state == http.StateClosed:
-		if p.evicted {
-			l.leaving--
-		}
-		l.count(p, netip.Addr{})
-		delete(l.open, c)
+		l.leave(p)
 	case state == http.StateIdle || state == http.StateActive && p.idle:
 		l.wait(p)
 		p.idle = state == http.StateIdle
@@ -186,7 +185,6 @@ type exchange struct {
 
 	l       *limiter
 	p       *place
-	r       *http.Request
 	free    bool
 	arrived bool // completely
 	begun   bool // the answer
@@ -194,7 +192,10 @@ type exchange struct {
 
 func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, _ := r.Context().Value(placeKey{}).(*place)
-	x := &exchange{ResponseWriter: w, ReadCloser: r.Body, l: l, p: p, r: r, free: l.o.Free != nil && l.o.Free(r)}
+	if p == nil { // evicted before the server asked for its context
+		return
+	}
+	x := &exchange{ResponseWriter: w, ReadCloser: r.Body, l: l, p: p, free: l.o.Free != nil && l.o.Free(r)}
 	if trusts(l.o.Proxies, addressOf(r.RemoteAddr)) {
 		if at := addressOf(Caller(r, l.o.Proxies)); !trusts(l.o.Proxies, at) { // else the proxy has not told
 			l.mu.Lock()
@@ -252,7 +253,9 @@ func (x *exchange) end() {
 		x.p.working = false
 		<-x.l.slots
 	}
-	x.l.wait(x.p) // the answer is still to be sent
+	if x.arrived { // the answer is still to be sent; else the rest of the request gets no more time
+		x.l.wait(x.p)
+	}
 	x.l.changed.Signal()
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -336,4 +337,51 @@ func TestLimit_EarlyAnswer(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLimit_EvictedOnesTakeNoPlace: a handler that does not notice the end of its connection keeps nobody out.
+func TestLimit_EvictedOnesTakeNoPlace(t *testing.T) {
+	s := newLimited(t, listen.Limits{Connections: 4, Proxies: local}) // no share
+	for range 4 {
+		if _, err := io.WriteString(s.dial(t), strings.Replace(unread, "/read", "/hold", 1)); err != nil {
+			t.Fatal(err)
+		}
+		<-s.begun
+	}
+	for range 8 {
+		if err := get(s.dial(t), "/"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		s.answer <- struct{}{}
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimit_EvictedBeforeItsContext: a connection may be evicted before the server asks for its context.
+func TestLimit_EvictedBeforeItsContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("was asked") })}
+	limited := listen.Limit(l, server, listen.Limits{Connections: 1})
+	defer limited.Close()
+	var conns [2]net.Conn
+	for i := range conns {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if conns[i], err = limited.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+	}
+	r := httptest.NewRequestWithContext(server.ConnContext(t.Context(), conns[0]), "GET", "/", nil)
+	server.Handler.ServeHTTP(httptest.NewRecorder(), r)
 }
