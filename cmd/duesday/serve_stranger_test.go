@@ -20,7 +20,7 @@ import (
 // An attack is what a stranger without a key sends on each of many connections, which stay open.
 var attacks = map[string]string{
 	"no body":       "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n",
-	"an open body":  "POST /hooks/stripe HTTP/1.1\r\nHost: here\r\nStripe-Signature: %s\r\nContent-Length: 1000\r\n\r\n{",
+	"an open body":  "POST /hooks/stripe HTTP/1.1\r\nHost: here\r\nStripe-Signature: %s\r\nContent-Length: 1000000\r\n\r\n{",
 	"chunks":        "POST /hooks/stripe HTTP/1.1\r\nHost: here\r\nStripe-Signature: %s\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 	"half a header": "POST /hooks/stripe HTTP/1.1\r\nHost: he",
 	"nothing":       "",
