@@ -77,3 +77,16 @@ func TestServe_HeartbeatVariable(t *testing.T) {
 		contains(t, r.errors, x.want)
 	}
 }
+
+// TestLogFormat_OfUsage: with a log in JSON, errors of a command line that cannot be read are JSON, too.
+func TestLogFormat_OfUsage(t *testing.T) {
+	c := newCLI(t)
+	for _, args := range [][]string{{"serve", "--log-format", "json", "--none"}, {"serve", "none"}} {
+		r := c.run(args...)
+		equal(t, "exit", r.code, exitUsage)
+		if _, is := decode(t, r.errors).(map[string]any)["error"]; !is {
+			t.Errorf("%q: %s", args, r.errors)
+		}
+		c.env["DUESDAY_LOG_FORMAT"] = "json"
+	}
+}

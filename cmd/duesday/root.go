@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,7 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	if !p.working { // flags may not have been read to the end
 		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
 		p.cfg.JSON = p.asJSON || i >= 0 && args[i] == "--json"
+		p.cfg.LogJSON = cmp.Or(p.flag("log-format"), p.env("DUESDAY_LOG_FORMAT")) == "json"
 		err = &usageError{err}
 	}
 	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
