@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +59,26 @@ func TestServe_StoppedWhileStarting(t *testing.T) {
 	p := newProgram(c.getenv(nil), strings.NewReader(""), &out, &errs, c.clock.Now)
 	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api="}); code != exitDone {
 		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}
+
+// TestServe_Signals: a stop by a supervisor, and by a terminal that closes, is no failure either.
+func TestServe_Signals(t *testing.T) {
+	dir := t.TempDir()
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		serve := process(t, nil, "serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:"+dir+"/data",
+			"--mail", dir, "--processor", "sandbox:"+dir+"/ledger")
+		serve.Stderr = nil
+		out, err := serve.StdoutPipe()
+		if err := errors.Join(err, serve.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it serves
+			t.Error(err)
+		}
+		if err := errors.Join(serve.Process.Signal(signal), serve.Wait()); err != nil {
+			t.Errorf("%v: %v", signal, err)
+		}
 	}
 }
 

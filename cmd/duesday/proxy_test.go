@@ -139,7 +139,8 @@ func behind(t *testing.T, c *serveCLI, base string) {
 	}
 	body := fmt.Sprintf(`{"id":"evt_1","object":"event","type":"charge.succeeded","created":%d,"livemode":false,`+
 		`"api_version":"2026-08-26.dahlia","data":{"object":{"id":"ch_1","object":"charge"}}}`, c.clock.Now().Unix())
-	large := strings.Replace(body, "ch_1", strings.Repeat("c", 1_048_000), 1)                           // nearly 1 MiB
+	const nearlyMiB = 1_048_000
+	large := strings.Replace(body, "ch_1", strings.Repeat("c", nearlyMiB), 1)
 	if got := post(server.HookPath, strings.Repeat("a", 2<<20), hookSecret); got != 413 && got != 502 { // 502: Caddy, at times
 		t.Errorf("too large: got %d", got)
 	}
