@@ -158,7 +158,7 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 		if err := s.o.Ready(ctx); err != nil {
 			s.warn(r, "unready", "httpapi: not ready", "error", shown(err.Error()))
 			text := "not ready"
-			if lack, ok := errors.AsType[Lack](err); ok {
+			if lack, ok := errors.AsType[Lack](err); ok && s.o.Keys != nil {
 				text += ": " + string(lack)
 			}
 			return &refusal{http.StatusServiceUnavailable, "unready", text}

@@ -47,7 +47,13 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestRequestID: each answer has an id of its own, and its context has it for the log; a Lack is told.
+// noKeys are of a server with keys, which knows none.
+type noKeys struct{}
+
+func (noKeys) Find(context.Context, string) (*key.Key, error) { return nil, key.ErrRefused }
+
+// TestRequestID: each answer has an id of its own, and its context has it for the log; a Lack is told where there
+// are keys, and not at a listener for strangers.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	var id string
@@ -55,8 +61,14 @@ func TestRequestID(t *testing.T) {
 		id = httpapi.RequestID(ctx)
 		return fmt.Errorf("%w: private", httpapi.Lack("the store does not answer"))
 	}
-	h := httpapi.New(httpapi.Options{Shop: &world{}, Ready: lack,
-		Log: slog.New(slog.NewTextHandler(&log, nil))})
+	o := httpapi.Options{Ready: lack, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	w := httptest.NewRecorder()
+	httpapi.New(o).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	if text := w.Body.String(); text != `{"error":"not ready","code":"unready"}`+"\n" {
+		t.Error(text)
+	}
+	o.Keys = noKeys{}
+	h := httpapi.New(o)
 	seen := map[string]bool{}
 	for range 10 {
 		w := httptest.NewRecorder()

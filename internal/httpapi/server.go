@@ -54,7 +54,7 @@ type Options struct {
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
-	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown to the caller
+	Ready func(ctx context.Context) error // nil: ready as long as it runs; a Lack is shown if there are Keys
 
 	Metrics http.Handler // of /metrics, which needs a key; nil: there is none
 	// Proxies are the addresses of proxies whose X-Forwarded-For is true; else RemoteAddr counts.
