@@ -21,7 +21,6 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
-	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
@@ -210,9 +209,6 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	}
 	clock := cmp.Or(p.clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
-	for flag, l := range bound {
-		bound[flag] = listen.Counted(l, watch.In.Meters.Opened)
-	}
 	if o.onAlarm != "" {
 		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv()}
 		watch.In.Commands = true
@@ -226,8 +222,8 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
-	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections, Now: machine,
-		Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
+	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
+		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
 	if tells, ok := s.store.(store.Noticer); ok {

@@ -16,6 +16,7 @@ type Limits struct {
 	Connections int                      // at a time; an address has a quarter of them
 	Proxies     []netip.Prefix           // believed about whose request they forward
 	Free        func(*http.Request) bool // requests that are answered while all slots are taken; nil: none
+	Opened      func(n int)              // is told 1 of each connection, and -1 when it is closed; nil: nobody is
 }
 
 const (
@@ -33,6 +34,9 @@ const (
 //
 // If the handler answers before the request has arrived completely, the connection is closed after the answer.
 func Limit(l net.Listener, server *http.Server, o Limits) net.Listener {
+	if o.Opened == nil {
+		o.Opened = func(int) {}
+	}
 	slots := max(1, o.Connections-max(1, o.Connections/spare))
 	limited := &limiter{Listener: l, o: o, next: server.Handler, share: max(1, o.Connections/shares),
 		slots: make(chan struct{}, slots), open: map[net.Conn]*place{}, held: map[netip.Addr]int{}}
@@ -87,6 +91,7 @@ func (l *limiter) Accept() (net.Conn, error) {
 	p := &place{conn: c, gone: make(chan struct{})}
 	l.wait(p)
 	l.open[c] = p
+	l.o.Opened(1)
 	if at := addressOf(c.RemoteAddr().String()); !trusts(l.o.Proxies, at) {
 		l.count(p, at)
 	}
@@ -144,6 +149,7 @@ func (l *limiter) evict(from netip.Addr, but *place) bool {
 func (l *limiter) leave(p *place) {
 	l.count(p, netip.Addr{})
 	delete(l.open, p.conn)
+	l.o.Opened(-1)
 }
 
 // note is http.Server.ConnState.
@@ -178,16 +184,15 @@ func (l *limiter) context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, l.open[c])
 }
 
-// An exchange is a request of a place and its answer.
-type exchange struct {
-	http.ResponseWriter
-	io.ReadCloser // the body
+// A request is the body of one, on a place.
+type request struct {
+	io.ReadCloser
 
 	l       *limiter
 	p       *place
+	header  http.Header // of the answer
 	free    bool
 	arrived bool // completely
-	begun   bool // the answer
 }
 
 func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +200,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p == nil { // evicted before the server asked for its context
 		return
 	}
-	x := &exchange{ResponseWriter: w, ReadCloser: r.Body, l: l, p: p, free: l.o.Free != nil && l.o.Free(r)}
+	x := &request{ReadCloser: r.Body, l: l, p: p, header: w.Header(), free: l.o.Free != nil && l.o.Free(r)}
 	if trusts(l.o.Proxies, addressOf(r.RemoteAddr)) {
 		if at := addressOf(Caller(r, l.o.Proxies)); !trusts(l.o.Proxies, at) { // else the proxy has not told
 			l.mu.Lock()
@@ -210,18 +215,20 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer x.end()
 	if r.Body != http.NoBody {
-		r = r.WithContext(r.Context()) // the server looks at the body of its own
+		x.header.Set("Connection", "close") // if the answer begins before the request has arrived
+		r = r.WithContext(r.Context())      // the server looks at the body of its own
 		r.Body = x
 	} else if x.arrive() != nil {
 		return
 	}
-	l.next.ServeHTTP(x, r)
+	l.next.ServeHTTP(w, r)
 }
 
 var errEvicted = errors.New("the connection was closed for others")
 
 // arrive notes that the request has arrived completely, and waits for a slot.
-func (x *exchange) arrive() error {
+func (x *request) arrive() error {
+	x.header.Del("Connection")
 	if x.arrived = true; x.free {
 		return nil
 	}
@@ -241,10 +248,8 @@ func (x *exchange) arrive() error {
 }
 
 // end gives the slot back. The rest of the request has a moment to arrive, so that its sender gets the answer.
-func (x *exchange) end() {
-	if !x.arrived {
-		x.begin()
-		c := x.p.conn
+func (x *request) end() {
+	if c := x.p.conn; !x.arrived {
 		time.AfterFunc(linger, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
 	}
 	x.l.mu.Lock()
@@ -260,7 +265,7 @@ func (x *exchange) end() {
 }
 
 // Read reads the body.
-func (x *exchange) Read(b []byte) (int, error) {
+func (x *request) Read(b []byte) (int, error) {
 	n, err := x.ReadCloser.Read(b)
 	if err == io.EOF && !x.arrived {
 		if evicted := x.arrive(); evicted != nil {
@@ -269,24 +274,3 @@ func (x *exchange) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// begin has the connection closed after an answer to a request that has not arrived completely.
-func (x *exchange) begin() {
-	if !x.begun && !x.arrived {
-		x.Header().Set("Connection", "close")
-	}
-	x.begun = true
-}
-
-func (x *exchange) WriteHeader(status int) {
-	x.begin()
-	x.ResponseWriter.WriteHeader(status)
-}
-
-func (x *exchange) Write(b []byte) (int, error) {
-	x.begin()
-	return x.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -33,6 +32,7 @@ type Options struct {
 	Hooks       net.Listener                                 // for Stripe, and for whoever asks about the health; nil: none
 	API         net.Listener                                 // for programs: keys, metrics, pollers elsewhere; nil: none
 	Connections int                                          // at most, of each listener
+	Opened      func(n int)                                  // is told of connections, as listen.Limits has it; nil: nobody is
 	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
 	Day         interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch       interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
@@ -82,15 +82,6 @@ func New(o Options) (*Server, error) {
 	hooks, api := o.HTTP, o.HTTP
 	hooks.Now, hooks.Log, hooks.Keys, hooks.Metrics = o.Now, o.Log, nil, nil
 	api.Now, api.Log, api.Signed = o.Now, o.Log, nil
-	if ready := o.HTTP.Ready; ready != nil {
-		hooks.Ready = func(ctx context.Context) error {
-			err := ready(ctx)
-			if err != nil {
-				err = fmt.Errorf("%v", err) // not a Lack: strangers are not told the reason
-			}
-			return err
-		}
-	}
 	if o.Service != nil {
 		s.addHooks(&hooks, &api)
 	}
@@ -177,7 +168,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		if l != nil {
 			serving.Go(func() {
 				served[i] = httpapi.Serve(ctx, l, []http.Handler{s.hooks, s.api}[i],
-					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies}, s.o.Log)
+					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies, Opened: s.o.Opened}, s.o.Log)
 				cancel()
 			})
 		}
