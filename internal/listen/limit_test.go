@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,7 +83,8 @@ func get(c net.Conn, path string) error {
 
 // TestLimit_IdleOnesGiveWay: each new connection finds a place, and an idle one loses it.
 func TestLimit_IdleOnesGiveWay(t *testing.T) {
-	s := newLimited(t, listen.Limits{Connections: 2})
+	var open atomic.Int64
+	s := newLimited(t, listen.Limits{Connections: 2, Opened: func(n int) { open.Add(int64(n)) }})
 	closed := make(chan error, 22)
 	for i := range 22 {
 		c := s.dial(t)
@@ -100,6 +102,9 @@ func TestLimit_IdleOnesGiveWay(t *testing.T) {
 		if err := <-closed; !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want that the server has closed the connection", err)
 		}
+	}
+	if n := open.Load(); n != 1 { // a share is one
+		t.Errorf("%d connections are open", n)
 	}
 	if err := s.stop(); err != nil {
 		t.Error(err)
@@ -384,4 +389,24 @@ func TestLimit_EvictedBeforeItsContext(t *testing.T) {
 	}
 	r := httptest.NewRequestWithContext(server.ConnContext(t.Context(), conns[0]), "GET", "/", nil)
 	server.Handler.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+// TestLimit_AnsweredOnesGiveWay: one that was answered before its request had arrived has no claim on more time.
+func TestLimit_AnsweredOnesGiveWay(t *testing.T) {
+	s := newLimited(t, listen.Limits{Connections: 2, Proxies: local}) // no share
+	answered, silent := s.dial(t), s.dial(t)
+	if _, err := io.WriteString(answered, strings.Replace(unread, "/read", "/", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.ReadResponse(bufio.NewReader(answered), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []net.Conn{s.dial(t), silent} {
+		if err := get(c, "/"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
 }
