@@ -108,13 +108,14 @@ func (p *program) accountFields(a *billing.Account, card *billing.Card) {
 		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
-func (p *program) showAccount(a *billing.Account, err error, id, what string) error {
+func (p *program) showAccount(a *billing.Account, err error, id, what string, own ...billing.Name) error {
 	if err != nil {
 		return notFound(err, "account "+id)
 	}
 	p.say("account %s %s", id, what)
 	p.accountFields(a, nil)
-	return p.json(viewAccount(a))
+	p.sayKeepOwn(own)
+	return p.json(append(viewAccount(a), "keep_own_method?", nameTexts(own)))
 }
 
 func (p *program) accountList() *cobra.Command {
@@ -156,7 +157,11 @@ func (p *program) accountAttach() *cobra.Command {
 	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", need{processor: true},
 		func(ctx context.Context, s *session, args []string) error {
 			account, err := s.engine.Attach(ctx, args[0], a)
-			return p.showAccount(account, withoutWallet(err), args[0], "attached")
+			var own []billing.Name
+			if err == nil && account.Method != "" {
+				own, err = s.engine.KeepOwn(ctx, account.ID)
+			}
+			return p.showAccount(account, withoutWallet(err), args[0], "attached", own...)
 		})
 	f := c.Flags()
 	f.StringVar(&a.Customer, "customer", "", "the processor's `ID` of the customer, cus_…")

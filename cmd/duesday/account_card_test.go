@@ -34,6 +34,8 @@ func TestAccountAttach(t *testing.T) {
 		[]any{"pm_card_visa", "2026-03-15T10:30:00.000Z"})
 	contains(t, c.must("run", "payments"), "paid")
 	contains(t, c.must("account", "show", "1"), "pm_card_visa", "given", "gym")
+	c.create("1/2", "pm_card_mastercard")
+	equal(t, "keeps its own", c.object(exitDone, "account", "attach", "1", "--payment-method", "pm_card_visa")["keep_own_method"], []any{"1/2"})
 
 	for _, bad := range []struct {
 		args []string

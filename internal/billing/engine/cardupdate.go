@@ -145,14 +145,14 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 
 // yields reports whether the subscription's own method gives way to the one that its account was given at
 // that time, because it is older and fails: the subscription is past_due, or the last attempt before
-// then was declined with it.
+// then was declined with it or with its fallback.
 func yields(s *billing.Subscription, method string, given time.Time) bool {
 	if s.Method == "" || method == s.Method || s.Over() || !given.After(cmp.Or(s.MethodGiven(), s.Created)) {
 		return false
 	}
-	if o := s.Open; o != nil && o.Method == s.Method && len(o.Attempts) > 0 {
+	if o := s.Open; o != nil && o.Tried(s.Method) && len(o.Attempts) > 0 {
 		last := o.Attempts[len(o.Attempts)-1]
-		return last.Method == s.Method && last.At.Before(given)
+		return (last.Method == s.Method || o.ByFallback()) && last.At.Before(given)
 	}
 	return s.Status == billing.PastDue && s.NextOpen() == nil
 }

@@ -121,6 +121,22 @@ func TestFallback_StaysInItsPlace(t *testing.T) {
 	w.report(t)
 }
 
+// TestFallback_OwnMethodYields: a method given to the account takes the place of a subscription's own
+// method that was declined for good, also while the fallback is tried.
+func TestFallback_OwnMethodYields(t *testing.T) {
+	w, n := withFallback(t, lostCard, declined)
+	w.start().run(civil.Date{})
+	w.tomorrow()
+	_, err := w.start().Attach(t.Context(), "a1", billing.Attachment{Method: "pm_card_visa"})
+	mustNot(t, err)
+	w.daily("2024-02-02")
+	equal(t, w.methods(), []string{lostCard, declined, "pm_card_visa"})
+	if s := w.sub(n); s.Paid != 1 || s.Method != "" {
+		t.Error(w.describe(n))
+	}
+	w.report(t)
+}
+
 // TestFallback_Attached: a fallback goes with its payer, is none by the empty text, and differs from the
 // first method.
 func TestFallback_Attached(t *testing.T) {
