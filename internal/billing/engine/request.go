@@ -100,7 +100,9 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		}
 		writes, err := e.changeTerms(s, c, today)
 		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == billing.NoMethod {
-			return e.unpark(s, today) // it needs none any more
+			var more []store.Write // it needs none any more
+			more, err = e.unpark(s, today)
+			writes = append(writes, more...)
 		}
 		if err != nil || c.Method == nil {
 			return writes, err

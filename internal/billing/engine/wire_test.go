@@ -216,9 +216,12 @@ func TestWire_ChangeDropsWhatWouldBeCharged(t *testing.T) {
 	if s := w.sub(n); s.Status != billing.ParkedState {
 		t.Fatal(w.describe(n))
 	}
-	w.collectBy(t, n, billing.ByWire)
+	_, err = w.start().UpdateSubscription(t.Context(), n, billing.Change{Collection: new(billing.ByWire), Method: new("pm_card_visa"),
+		Amount: new(usd(2000)), Notify: true})
+	mustNot(t, err)
 	w.daily("2024-03-03")
-	if s := w.sub(n); s.Status != billing.Active || !s.Open.ByWire() {
+	if s := w.sub(n); s.Status != billing.Active || !s.Open.ByWire() || s.Method != "pm_card_visa" ||
+		len(w.effects(t, outbox.KindPriceChange)) != 1 {
 		t.Error(w.describe(n))
 	}
 	w.report(t)
