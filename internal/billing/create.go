@@ -54,10 +54,7 @@ func (e *Records) creation(ctx context.Context,
 			return nil, s, err
 		}
 	}
-	s, err := e.build(&n)
-	if err == nil && s.Collection == ByWire {
-		err = e.NeedFormat(ctx, WireFormat)
-	}
+	s, err := e.build(ctx, &n)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,10 +103,15 @@ func (e *Records) Preview(ctx context.Context, n NewSubscription) (*Subscription
 	if IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	return e.build(&n)
+	return e.build(ctx, &n)
 }
 
-func (e *Records) build(n *NewSubscription) (*Subscription, error) {
+func (e *Records) build(ctx context.Context, n *NewSubscription) (*Subscription, error) {
+	if n.Collection == ByWire {
+		if err := e.NeedFormat(ctx, WireFormat); err != nil {
+			return nil, err
+		}
+	}
 	return n.Build(e.Now(), e.Opened.Shards)
 }
 
@@ -223,10 +225,7 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 	due := 0
 	for n < len(batch) && len(writes) < room {
 		b := &batch[n]
-		s, err := e.build(b)
-		if err == nil && s.Collection == ByWire {
-			err = e.NeedFormat(ctx, WireFormat)
-		}
+		s, err := e.build(ctx, b)
 		if err != nil {
 			return n, false, err
 		}

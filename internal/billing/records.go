@@ -107,11 +107,11 @@ type Meta struct {
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its items
 // may mean other things. Since 2 the settings may be an item, and since 3 a past period may be open.
-// Since 4 a subscription may be paid by wire, so nothing is charged for it: an older build would charge it.
-// And one that ends with its period may owe overdue ones, which an older build would drop.
-// Periods may also wait to be skipped (SkipUntil), which an older build would charge.
-// And a claimed row of the outbox keeps its place, from where an older build would deliver it again.
-// And an open one may have been moved by another tool (AlteredDate), which an older build would not name when it is paid.
+// Since 4 an older build would
+//   - charge what is paid by wire or waits to be skipped (SkipUntil),
+//   - drop what a subscription owes that ends with its period (CancelDate),
+//   - deliver a claimed row of the outbox again, which keeps its place,
+//   - not name a paid period that another tool has moved (AlteredDate).
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a

@@ -233,7 +233,9 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.CancelDate, &s.CancelDate)
 	text(c, schema.CardTold, &s.CardTold)
 	c.count(schema.Collect, &s.Collect, 0)
-	s.collection(c)
+	if c.writing || s.Ours() { // else it is another tool's
+		textBut(c, schema.CollectionMethod, &s.Collection, Automatic)
+	}
 	c.keptStamp(schema.CreatedDate, &s.Created)
 	c.date(schema.DueBefore, &s.DueBefore)
 	text(c, schema.Email, &s.Email)
@@ -274,25 +276,6 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.date(schema.ToldDate, &s.Told)
 	c.date(schema.TrialEnds, &s.TrialEnds)
 	attribute(c, schema.Version, &s.Version, false, store.KindNumber, readVersion, store.Int)
-}
-
-// collection reads no other tool's attribute of that name. An unknown value makes the item unreadable:
-// a subscription must not be charged because its value was damaged.
-func (s *Subscription) collection(c *codec) {
-	kind := store.KindNone
-	if s.Ours() {
-		kind = store.KindString
-	}
-	attribute(c, schema.CollectionMethod, &s.Collection, s.Collection != ByWire, kind, func(v store.Value) Collection {
-		if CheckCollection(Collection(v.Str())) == nil || !s.Ours() {
-			return Collection(v.Str())
-		}
-		c.fail(schema.CollectionMethod, "is neither automatic nor manual", nil)
-		return ByWire
-	}, writeText)
-	if !s.Ours() && !c.writing {
-		s.Collection = Automatic
-	}
 }
 
 // last is the sort key of an index. Without it the item would not be in the index.
@@ -336,6 +319,8 @@ func (s *Subscription) readStates() error {
 	switch {
 	case s.AnchorPeriod > next:
 		return &IllegibleError{schema.AnchorPeriod, "is after the period to be paid next", nil}
+	case CheckCollection(s.Collection) != nil: // damaged: it must not be charged
+		return &IllegibleError{schema.CollectionMethod, "is neither automatic nor manual", nil}
 	case !s.Status.Known():
 		return &IllegibleError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -72,15 +73,12 @@ func (e *Engine) endTried(ctx context.Context, s *billing.Subscription, today ci
 // WrittenOff returns the periods that the subscription's cancellation has written off, and their sum.
 func (e *Engine) WrittenOff(ctx context.Context, n billing.Name) (list []*billing.EndedPeriod, sum money.Amount, err error) {
 	for p, err := range e.GetEndedPeriods(ctx, n) {
-		if errors.As(err, new(*billing.IllegibleError)) {
+		if errors.As(err, new(*billing.IllegibleError)) || err == nil && (p.Ending != billing.EndVoid || p.Reason != cancelledVoid) {
 			continue
 		}
-		if err == nil && p.Ending == billing.EndVoid && p.Reason == cancelledVoid {
-			if list = append(list, p); len(list) == 1 {
-				sum = p.Amount
-			} else {
-				sum, err = sum.Add(p.Amount)
-			}
+		if err == nil {
+			list = append(list, p)
+			sum, err = cmp.Or(sum, money.New(0, p.Amount.Currency())).Add(p.Amount)
 		}
 		if err != nil {
 			return nil, sum, err

@@ -126,8 +126,8 @@ func TestAttach_WithoutWallet(t *testing.T) {
 	}
 	_, err := e.CardLink(t.Context(), "a1", "")
 	wantErr(t, err, billing.ErrNoWallet)
-	if taken, err := e.CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil {
-		t.Errorf("%d, %v", taken, err)
+	if taken, err := e.CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil {
+		t.Errorf("%v, %v", taken, err)
 	}
 	if r := e.run(civil.Date{}); r.Counts[engine.OutcomePending] != 1 || w.sub(n).Parked != "no payment method" {
 		t.Errorf("counts %v, %s", r.Counts, w.describe(n))
@@ -293,9 +293,9 @@ func TestCollectCards(t *testing.T) {
 	}
 
 	before := w.contents(t) // the same list again
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil ||
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil ||
 		w.contents(t) != before {
-		t.Errorf("seen again: %d, %v\n%s\nbefore\n%s", taken, err, w.contents(t), before)
+		t.Errorf("seen again: %v, %v\n%s\nbefore\n%s", taken, err, w.contents(t), before)
 	}
 
 	w.pass(time.Minute) // a person's word is later than all of them
@@ -304,16 +304,16 @@ func TestCollectCards(t *testing.T) {
 	_, err := w.start().UpdateSubscription(t.Context(), own, billing.Change{Method: new("pm_3")})
 	mustNot(t, err)
 	before = w.contents(t)
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil ||
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil ||
 		w.contents(t) != before {
-		t.Errorf("older than a person's: %d, %v", taken, err)
+		t.Errorf("older than a person's: %v, %v", taken, err)
 	}
 	w.pass(time.Minute)
 	w.link(t, "s2")
 	p.use("pm_4", "pm_card_visa")
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 1 || err != nil ||
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 1 || err != nil ||
 		w.sub(own).Method != "pm_4" {
-		t.Errorf("%d, %v, %s", taken, err, w.describe(own))
+		t.Errorf("%v, %v, %s", taken, err, w.describe(own))
 	}
 	w.start().run(civil.Date{})
 	if s := w.sub(own); s.Period != 1 {
@@ -358,8 +358,8 @@ func TestCollectCards_OneBadPlace(t *testing.T) {
 	p.refused["acct_bad"] = true
 	w.link(t, "")
 	p.use("pm_1", "pm_card_visa")
-	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 1 || err != nil {
-		t.Errorf("%d, %v", taken, err)
+	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 1 || err != nil {
+		t.Errorf("%v, %v", taken, err)
 	}
 	p.fails = []error{billing.ErrRefused}
 	_, err = w.start().CollectCards(t.Context(), time.Time{})
@@ -667,8 +667,8 @@ func TestCollectCards_OwnMethodFails(t *testing.T) {
 				t.Errorf("%+v, %v, method %q, %d attempts; %s", r, keep, s.Method, len(w.attempts())-tried, w.describe(n))
 			}
 			before := w.contents(t)
-			if taken, err := w.start().CollectCards(t.Context(), time.Time{}); taken != 0 || err != nil || w.contents(t) != before {
-				t.Errorf("seen again: %d, %v", taken, err)
+			if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil || w.contents(t) != before {
+				t.Errorf("seen again: %v, %v", taken, err)
 			}
 			w.goTo(date("2024-02-29"))
 			w.start().run(civil.Date{})

@@ -17,22 +17,17 @@ import (
 // A card update makes a card given by a link the method of an account or of a subscription. The
 // card given last wins. Later runs list the same cards again and find them done.
 
-// CollectCards does the card updates of cards given since then (inclusive), and returns the number
-// of new cards. The rollback check must have passed: subscriptions may go on to their next period.
+// CollectCards does the card updates of cards given since then (inclusive), and returns the new
+// cards. The rollback check must have passed: subscriptions may go on to their next period.
 // The error names the cards not taken over, but no connected account's refusal.
-func (e *Engine) CollectCards(ctx context.Context, since time.Time) (n int, err error) {
-	return n, e.collectCards(ctx, since, func(billing.Setup) { n++ })
-}
-
-// collectCards is CollectCards, and calls taken with each new card.
-func (e *Engine) collectCards(ctx context.Context, since time.Time, taken func(billing.Setup)) error {
+func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []billing.Setup, err error) {
 	w, ok := e.proc.(billing.Wallet)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	newest, err := e.newestCards(ctx, w, since)
 	if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	failed := []error{err}
 	accountFirst := func(a, b recipient) int {
@@ -42,16 +37,16 @@ func (e *Engine) collectCards(ctx context.Context, since time.Time, taken func(b
 	for _, r := range slices.SortedFunc(maps.Keys(newest), accountFirst) {
 		isNew, err := e.takeOver(ctx, newest[r])
 		if isNew {
-			taken(newest[r])
+			taken = append(taken, newest[r])
 		}
 		if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
-			return err
+			return taken, err
 		}
 		if err != nil && len(failed) <= maxFailed {
 			failed = append(failed, fmt.Errorf("card given for %s: %w", r, err))
 		}
 	}
-	return errors.Join(failed...)
+	return taken, errors.Join(failed...)
 }
 
 // maxFailed is the number of errors that CollectCards returns.

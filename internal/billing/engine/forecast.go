@@ -93,8 +93,11 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		case doAskToPay:
 			s.TakeEffect()
 			report(day, resultOf(s, OutcomeAsked, "the customer would be asked to pay"))
-		case doEndUnpaid, doAwaitPayment:
-			report(day, foreseeByWire(s, a))
+		case doEndUnpaid:
+			report(day, resultOf(s, OutcomeFailed, "would end unpaid"))
+			s.Open = nil
+		case doAwaitPayment:
+			report(day, resultOf(s, OutcomePending, awaitsPayment(s.Open)))
 			s.Open = nil
 		case doParkOverload, doParkAltered:
 			report(day, resultOf(s, OutcomeParked, "would be parked"))
@@ -127,14 +130,6 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 		report(t.result(OutcomeSkipped, "would be charged"))
 	}
 	return nil
-}
-
-// foreseeByWire returns the expected outcome of an open period by wire.
-func foreseeByWire(s *billing.Subscription, a action) *Result {
-	if a == doEndUnpaid {
-		return resultOf(s, OutcomeFailed, "would end unpaid")
-	}
-	return resultOf(s, OutcomePending, awaitsPayment(s.Open))
 }
 
 // foreseeOpen returns the expected outcome of the open period. Only a period to be tried again is

@@ -32,15 +32,12 @@ func (j *job) before(ctx context.Context) (err error) {
 		return err
 	}
 	j.previous = cmp.Or(j.previous, j.e.Opened.Created)
-	var accounts []string
-	err = j.e.collectCards(ctx, j.previous.Add(-rollbackMargin), func(g billing.Setup) {
+	given, err := j.e.CollectCards(ctx, j.previous.Add(-rollbackMargin))
+	for _, g := range given {
 		if j.report.Cards++; g.Subscription == "" {
-			accounts = append(accounts, g.Account)
+			kept, failed := j.e.KeepOwn(ctx, g.Account)
+			j.report.KeepOwn, err = append(j.report.KeepOwn, kept...), errors.Join(err, failed)
 		}
-	})
-	for _, account := range accounts {
-		kept, failed := j.e.KeepOwn(ctx, account)
-		j.report.KeepOwn, err = append(j.report.KeepOwn, kept...), errors.Join(err, failed)
 	}
 	if errors.Is(err, billing.ErrRefused) { // a refused key may not charge either
 		return &StopError{err}

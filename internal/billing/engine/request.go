@@ -158,7 +158,7 @@ func wrongStatus(s *billing.Subscription) error {
 
 // Pause stops charging until Resume. An open period ends first: void, or paid if it already was.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	return e.request(ctx, n, billing.RequestPause, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestPause, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		if s.Status == billing.ParkedState {
 			return nil, refusal(s, " is parked: charge or skip the period first")
 		}
@@ -184,7 +184,7 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			return nil, nil
 		})
 	}
-	return e.request(ctx, n, billing.RequestCancel, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestCancel, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		s.Requested, s.RequestedAt = billing.RequestCancel, cmp.Or(s.RequestedAt, e.Now())
 		if s.Status != billing.ParkedState {
 			return e.cancel(s, today), nil
@@ -195,14 +195,9 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 }
 
 // request commits the decision if no period is open. With a period open it commits the request,
-// then brings the period to its end. A skip is of the period at the first read.
-func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, closed decision,
-	from ...billing.Status) (*billing.Subscription, error) {
-	return e.requestUntil(ctx, n, r, civil.Date{}, closed, from...)
-}
-
-// requestUntil is request. A skip with a day is of all periods due before it.
-func (e *Engine) requestUntil(ctx context.Context, n billing.Name, r billing.Request, until civil.Date, closed decision,
+// then brings the period to its end. A skip is of the period at the first read, or with a day of all
+// periods due before it.
+func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, until civil.Date, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
 	period := -1
 	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
@@ -217,7 +212,7 @@ func (e *Engine) requestUntil(ctx context.Context, n billing.Name, r billing.Req
 			return nil, passed(s, period)
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
-		case r == billing.RequestPause && s.Altered() != "":
+		case (r == billing.RequestPause || !until.IsZero()) && s.Altered() != "":
 			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, refusal(s, " is being cancelled")
@@ -316,8 +311,8 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.
 const cancelledVoid = "the subscription was cancelled"
 
 // cancel carries out the requested cancellation, in memory, with no period open: the periods due by
-// today, or by the day of a request for the period's end, are void, and the subscription is cancelled. If there are more of them than one commit takes,
-// the request stays, and the next step goes on with it. It returns the other writes.
+// today, or by the day of a request for the period's end, are void, and the subscription is cancelled.
+// If one commit does not take all of them, the next step goes on. It returns the other writes.
 func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write {
 	last := civil.Later(today, s.CancelDate) // a run may have an earlier business day than the request
 	older := s.CancelAtEnd && s.CancelDate.IsZero()
@@ -344,8 +339,7 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 }
 
 // voidBefore records the periods due before the day as void, or as skipped if that is requested, in
-// memory, as many as one commit takes.
-// It returns the due date of the first one that is left.
+// memory, as many as one commit takes. It returns the due date of the first one that is left.
 func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	reason func(due civil.Date) string) (writes []store.Write, due civil.Date, err error) {
 	ending := billing.EndVoid
@@ -378,7 +372,7 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
-	return e.request(ctx, n, billing.RequestSkip, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		skipped := e.ended(s, billing.EndSkipped, skippedByPerson, nil)
 		return append([]store.Write{skipped.Write(e.Table)}, e.pass(s, today, false, e.Now())...), nil
 	}, billing.ParkedState)
@@ -387,15 +381,13 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 // skippedByPerson is the reason of a period skipped on request.
 const skippedByPerson = "skipped by a person"
 
-// SkipUntil ends every period that is due before the day without a charge, each with its record; the
-// day is tomorrow at the latest. A live intent is cancelled first; if the money was taken before, that
-// receipt stands. Cut off, the next run goes on with it, and so does calling it again. With nothing
-// due before the day it changes nothing.
+// SkipUntil is SkipParked of every period that is due before the day, which is tomorrow at the latest.
+// The next run continues an interrupted request. With nothing due before the day it changes nothing.
 func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) (*billing.Subscription, error) {
 	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.checkRollbackOf(ctx, n.Account, true)); err != nil {
 		return nil, err
 	}
-	s, err := e.requestUntil(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	s, err := e.request(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		s.Requested, s.RequestedAt = billing.RequestSkip, cmp.Or(s.RequestedAt, e.Now())
 		return e.moveOn(s, today), nil
 	}, billing.Active, billing.ParkedState)
@@ -417,8 +409,6 @@ func skips(s *billing.Subscription, until, today civil.Date) error {
 	case until.After(today.AddDays(1)):
 		return billing.Invalid("until", fmt.Sprintf("must be %s or earlier, because only periods that are due can be skipped",
 			today.AddDays(1)))
-	case s.Altered() != "":
-		return refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
 	case !due.Before(until):
 		return billing.ErrUnchanged
 	}
@@ -432,15 +422,11 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 		return nil, nil, err
 	}
 	if t == byPerson {
-		err = refuseByWire(s, s.Period)
+		if err = refuseByWire(s, s.Period); err == nil && s.Status != billing.ParkedState {
+			err = refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)
+		}
 	}
-	if err != nil {
-		return nil, s, err
-	}
-	if t == byPerson && s.Status != billing.ParkedState {
-		return nil, s, refusal(s, " is %s, not parked; to charge another period, name it with --period", s.Status)
-	}
-	if err := e.mayCollect(ctx, s); err != nil {
+	if err = cmp.Or(err, e.mayCollect(ctx, s)); err != nil {
 		return nil, s, err
 	}
 	return e.collectOne(ctx, s, t, s.Period)

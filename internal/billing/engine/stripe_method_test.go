@@ -245,8 +245,8 @@ func TestCollectCards_NobodyAuthenticated(t *testing.T) {
 				}
 				p.use("pm_2", "pm_card_visa")
 				taken, err := w.start().CollectCards(t.Context(), time.Time{})
-				if s := w.sub(n); taken != 1 || err != nil || s.Status != billing.Active || s.Period != 1 {
-					t.Errorf("a newer card: %d, %v, %s", taken, err, w.describe(n))
+				if s := w.sub(n); len(taken) != 1 || err != nil || s.Status != billing.Active || s.Period != 1 {
+					t.Errorf("a newer card: %v, %v, %s", taken, err, w.describe(n))
 				}
 				w.report(t)
 			})
