@@ -87,7 +87,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			if report(day, r); s.Ending() || s.Status == billing.ParkedState {
 				return nil
 			}
-			if s.Open = nil; r.Outcome == OutcomePending { // it may take longer than to the next period
+			if r.Outcome == OutcomePending { // it may take longer than to the next period
 				today = day.AddDays(1)
 			}
 		case doAskToPay:
@@ -95,10 +95,8 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			report(day, resultOf(s, OutcomeAsked, "the customer would be asked to pay"))
 		case doEndUnpaid:
 			report(day, resultOf(s, OutcomeFailed, "would end unpaid"))
-			s.Open = nil
 		case doAwaitPayment:
 			report(day, resultOf(s, OutcomePending, awaitsPayment(s.Open)))
-			s.Open = nil
 		case doParkOverload, doParkAltered:
 			report(day, resultOf(s, OutcomeParked, "would be parked"))
 			return nil
@@ -108,7 +106,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		default:
 			return nil
 		}
-		if s.Paid++; !past {
+		if s.Open, s.Paid = nil, s.Paid+1; !past {
 			s.Period++
 		}
 	}
