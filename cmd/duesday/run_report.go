@@ -29,7 +29,7 @@ func viewReport(r *engine.Report) object {
 	}
 	if len(r.Doubts) > 0 {
 		v = append(v, "perhaps_paid_twice", views(r.Doubts, func(d *billing.Doubt) object {
-			return object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to", d.Moved}
+			return object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to?", d.Moved}
 		}))
 	}
 	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
@@ -59,8 +59,8 @@ func (p *program) sayReport(r *engine.Report) {
 	}
 	t.flush()
 	for _, d := range r.Doubts {
-		p.warn("%s period %d was perhaps paid twice: another tool moved NextPaymentDate to %s during the charge; look whether it "+
-			"took the payment, then say %s", d.Name, d.Period, d.Moved, p.hint("subscription update "+d.Name.String()+" --paid-once"))
+		p.warn("%s period %d was perhaps paid twice: another tool %s during the charge; look whether it "+
+			"took the payment, then say %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.hint("subscription update "+d.Name.String()+" --paid-once"))
 	}
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging
 		if n > 0 {

@@ -15,20 +15,23 @@ import (
 // DoubtPK is the partition of the periods that were perhaps paid twice: found without a scan.
 const DoubtPK = "DOUBTS"
 
-// A Doubt is a period that was settled, or that failed, while another tool moved NextPaymentDate: that tool
+// A Doubt is a period that was settled, or that failed, while another tool moved or removed NextPaymentDate: that tool
 // may have taken its payment, too. It stands until a person has answered.
 type Doubt struct {
 	Name
 	Period  int
-	Moved   civil.Date // NextPaymentDate as the other tool wrote it
+	Moved   civil.Date // NextPaymentDate as the other tool wrote it; zero: removed
 	Created time.Time
 }
 
 // Write returns the put of the item.
 func (d *Doubt) Write(table string) store.Write {
-	return store.Put(table, ItemAt(store.Key{PK: DoubtPK, SK: d.Account + "#" + PeriodKey(d.Name, d.Period).SK},
-		store.Attribute{Name: schema.AlteredDate, Value: store.S(d.Moved.String())},
-		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(d.Created))}))
+	it := ItemAt(store.Key{PK: DoubtPK, SK: d.Account + "#" + PeriodKey(d.Name, d.Period).SK},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(d.Created))})
+	if !d.Moved.IsZero() {
+		it.Set(schema.AlteredDate, store.S(d.Moved.String()))
+	}
+	return store.Put(table, it)
 }
 
 // DecodeDoubt reads the item. Its key names the period, so that another tool's attributes cannot hide it.

@@ -187,6 +187,17 @@ func (s *Subscription) Shifted() bool {
 	return s.NextPayment != s.agenda && !s.agenda.IsZero() && !day.IsZero() && s.NextPayment.After(day)
 }
 
+// Removed reports whether another tool has removed NextPaymentDate since Duesday wrote it last.
+func (s *Subscription) Removed() bool { return s.NextPayment.IsZero() && !s.agenda.IsZero() }
+
+// MovedTo says what another tool has done to NextPaymentDate, which is now that day, or none.
+func MovedTo(day civil.Date) string {
+	if day.IsZero() {
+		return "removed NextPaymentDate"
+	}
+	return "moved NextPaymentDate to " + day.String()
+}
+
 // day is that of the period to be paid next: its due date, or its retry day.
 func (s *Subscription) day() civil.Date {
 	day, err := s.Due()
@@ -199,11 +210,13 @@ func (s *Subscription) day() civil.Date {
 	return day
 }
 
-// KeepAltered leaves the subscription on the day to which another tool has moved it, which is no day before
-// today, and remembers which day Duesday would have set.
+// KeepAltered leaves the subscription on the day to which another tool has moved it, but no day before
+// today, or off the agenda if that is zero. It notes which day Duesday would have set.
 func (s *Subscription) KeepAltered(to, today civil.Date) {
 	own := s.NextPayment
-	s.NextPayment = civil.Later(to, today)
+	if s.NextPayment = to; !to.IsZero() {
+		s.NextPayment = civil.Later(to, today)
+	}
 	s.agenda, s.read = own, s.NextPayment
 }
 

@@ -51,8 +51,8 @@ func (a *auditor) add(it store.Item) {
 		}
 	case key.PK == billing.DoubtPK:
 		gather(a, "doubt", it, billing.DecodeDoubt, func(d *billing.Doubt) {
-			a.problem("perhaps paid twice", d.Name, d.Period, "another tool moved NextPaymentDate to %s during the charge; look "+
-				"whether it took the payment, then say duesday subscription update %s/%s --paid-once", d.Moved, d.Account, d.ID)
+			a.problem("perhaps paid twice", d.Name, d.Period, "another tool %s during the charge; look whether it took the payment, "+
+				"then say duesday subscription update %s/%s --paid-once", billing.MovedTo(d.Moved), d.Account, d.ID)
 		})
 	case key.SK == billing.AccountSK:
 		a.accounts[a.hash(billing.AccountOf(key.PK))] = account{mixed: true} // an unreadable one is there

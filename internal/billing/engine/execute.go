@@ -245,8 +245,8 @@ func (t *turn) unmoved(ctx context.Context) error {
 	case err != nil:
 		return err
 	case now.NextPayment != t.s.NextPayment && t.w.trigger == byPerson:
-		return fmt.Errorf("subscription %s: another tool has just moved NextPaymentDate to %s, and may have taken the payment; "+
-			"nothing was charged: look at it, then ask again: %w", now.Name, now.NextPayment, billing.ErrState)
+		return fmt.Errorf("subscription %s: another tool has just %s, and may have taken the payment; "+
+			"nothing was charged: look at it, then ask again: %w", now.Name, billing.MovedTo(now.NextPayment), billing.ErrState)
 	case now.NextPayment != t.s.NextPayment || now.Version != t.s.Version:
 		return store.ErrConflict
 	}
@@ -259,7 +259,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 		s.AlteredTo = civil.Date{} // the person knows of the move
 	}
 	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0,
-		altered: s.Altered() != ""}
+		altered: s.Altered() != "" || w.trigger == byRun && s.Status == billing.Active && s.Removed()}
 	o := s.Open
 	if o == nil {
 		due, err := s.Due()
@@ -339,7 +339,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doParkAltered:
-		return e.park(ctx, s, t.today, s.Altered())
+		return e.park(ctx, s, t.today, cmp.Or(s.Altered(), "changed by another tool: NextPaymentDate was removed"))
 	case doOpen:
 		return t.open(ctx)
 	case doReopen:

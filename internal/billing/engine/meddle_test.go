@@ -79,6 +79,10 @@ func (m *otherTool) point(account, name string) {
 		r.when, r.late, r.frozen = name, r.confirmed || name == "confirm", r.bound || name == "committed"
 		set = "SET Notes = :n, " + r.what + " = :v ADD Tags :t"
 		values[":v"] = &types.AttributeValueMemberS{Value: r.value}
+		if r.value == "" {
+			set = "SET Notes = :n REMOVE " + r.what + " ADD Tags :t"
+			delete(values, ":v")
+		}
 	}
 	r.points++
 	r.bound = r.bound || name == "committed"
@@ -167,7 +171,7 @@ func TestOtherHands_DuringCharges(t *testing.T) {
 		Now: clock, Config: engine.DefaultConfig(), Lease: time.Minute})
 	mustNot(t, err)
 	kinds := []struct{ what, value string }{{"NextPaymentDate", "2024-02-29"}, {"NextPaymentDate", "2024-03-05"},
-		{"NextPaymentDate", "again"}, {"PaymentAmount", "6.00"}, {"LastPaymentDate", "2024-01-31T08:00:00.000Z"}, {"Email", "new@example.com"}}
+		{"NextPaymentDate", "again"}, {"NextPaymentDate", ""}, {"PaymentAmount", "6.00"}, {"LastPaymentDate", "2024-01-31T08:00:00.000Z"}, {"Email", "new@example.com"}}
 	n := soaktest.Cases(t, 30, 150, 1200)
 	rows := map[string]*meddled{}
 	for i := range n {

@@ -19,22 +19,21 @@ import (
 func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent,
 	today civil.Date) (step, error) {
 	o := s.Open
-	r, moved := resultOf(s, OutcomePaid, ""), s.AlteredTo
+	r, moved, to := resultOf(s, OutcomePaid, ""), s.Removed() || !s.AlteredTo.IsZero(), s.AlteredTo
 	var others []store.Write
 	if s.Manual != nil {
 		r.Reason, others = overpaid, []store.Write{store.Put(e.Table, e.manualReceipt(s, billing.Overpayment).Item(), store.Absent())}
 	}
 	others = append(others, e.bookCharge(s, in, o.Period, s.SKUOf(o), o.Due, today)...)
-	others = append(others, e.doubt(s, moved, r, today)...)
+	if moved {
+		others = append(others, e.doubt(s, to, r, today))
+	}
 	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
 }
 
-// doubt keeps the date to which another tool has moved the row while the period was open, zero: none has,
-// in memory. That tool may have taken the payment as well: the result and the returned write name it.
-func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) []store.Write {
-	if moved.IsZero() {
-		return nil
-	}
+// doubt keeps the date to which another tool has moved the row while the period was open, in memory; zero: the tool
+// has removed it. That tool may have taken the payment as well: the result and the returned write name it.
+func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) store.Write {
 	if !s.NextPayment.IsZero() { // it goes on
 		s.KeepAltered(moved, e.agendaDay(s, today))
 	}
@@ -42,9 +41,9 @@ func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, tod
 	if r.Outcome != OutcomePaid {
 		what = cmp.Or(r.Reason, string(r.Outcome)) + "; perhaps paid all the same"
 	}
-	r.Reason = fmt.Sprintf("%s: another tool moved NextPaymentDate to %s meanwhile", what, moved)
+	r.Reason = fmt.Sprintf("%s: another tool %s meanwhile", what, billing.MovedTo(moved))
 	d := billing.Doubt{Name: s.Name, Period: r.Period, Moved: moved, Created: e.Now()}
-	return []store.Write{d.Write(e.Table)}
+	return d.Write(e.Table)
 }
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
@@ -171,13 +170,12 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 		}
 		others = e.failed(s, o, p.CollectUntil)
 	}
-	r, moved := resultOf(s, outcome, reason), s.AlteredTo
-	if ending != billing.EndFailed { // a person has ended it, and knows
-		moved = civil.Date{}
-	}
+	r, moved, to := resultOf(s, outcome, reason), s.Removed() || !s.AlteredTo.IsZero(), s.AlteredTo
 	r.First = outcome == OutcomeFailed && o.First == today
 	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
-	others = append(others, e.doubt(s, moved, r, today)...)
+	if moved && ending == billing.EndFailed { // else a person has ended it, and knows
+		others = append(others, e.doubt(s, to, r, today))
+	}
 	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
