@@ -152,6 +152,9 @@ func (p *program) installation(s *session) *status.Installation {
 	if d, ok := s.store.(*dynamostore.Store); ok {
 		in.Tables = func(ctx context.Context) (wrong, weak, unknown []string, err error) {
 			found, err := dynamotable.Describe(ctx, d.Client(), s.tables.All())
+			if dynamotable.Denied(err) {
+				return nil, nil, []string{"this process may not describe them"}, nil
+			}
 			wrong, weak, unknown = dynamotable.Lacks(found)
 			return wrong, weak, unknown, err
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/tracking"
@@ -293,14 +292,15 @@ func (v *view) tables(ctx context.Context, c *Check) error {
 		return nil
 	}
 	wrong, weak, unknown, err := v.Tables(ctx)
-	allow, found := "allow this process what "+v.Hint("schema iam runtime")+" lists", strings.Join(slices.Concat(wrong, unknown, weak), "; ")
+	if err != nil {
+		return err
+	}
+	found := strings.Join(slices.Concat(wrong, unknown, weak), "; ")
 	switch c.say("they have what they need"); {
-	case err != nil:
-		c.mark(Unknown, allow, "%s", secret.Clean(err.Error()))
 	case len(wrong) > 0:
 		c.wrong("see "+v.Hint("store describe")+"; "+v.Hint("store create")+" makes what is missing", "%s", found)
 	case len(unknown) > 0:
-		c.mark(Unknown, allow, "%s", found)
+		c.mark(Unknown, "allow this process what "+v.Hint("schema iam runtime")+" lists", "%s", found)
 	case len(weak) > 0:
 		c.mark(Warning, "switch it on: "+v.Hint("store create --point-in-time-recovery --deletion-protection"), "%s", found)
 	}

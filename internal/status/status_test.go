@@ -139,7 +139,7 @@ func TestLook(t *testing.T) {
 			"recovery?; off"},
 		{"tables", "without an index", func(w *world) { w.tell([]string{"no index"}, []string{"off"}, []string{"recovery?"}, nil) },
 			status.Wrong, "no index; recovery?; off"},
-		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "the disk is gone"},
+		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "this cannot be read: the disk is gone"},
 		{"due", "yesterday, and nothing ever ran", func(w *world) { w.owed("02"); w.owed("03") }, status.Wrong,
 			"1 due before today; no run has completed yet"},
 		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "none is overdue, and 1 due today"},
