@@ -65,9 +65,9 @@ func (d *sdk) sorts(pk, prefix string) (sorts []string) {
 
 // The attributes that Duesday reads, by the kind of their item, and one that it does not know.
 var readAttributes = map[string]string{
-	"SUB": "AgendaDate Anchor AnchorPeriod CancelAtEnd CardTold Collect CollectionMethod CreatedDate DueBefore Email Installments Interval Kept " +
-		"LastCharge LastPaymentDate LastReminderDate Manual MethodDate NextPaymentDate NextReminderDate Open Paid Parked PausedDate " +
-		"PaymentAmount PaymentDay PaymentDetails PaymentDetails.Note Pending Period ReminderDays Requested RequestedDate SKU Status TTL Tags TimeZone " +
+	"SUB": "AgendaDate AlteredDate Anchor AnchorPeriod CancelAtEnd CancelDate CardTold Collect CollectionMethod CreatedDate DueBefore Email Installments Interval Kept " +
+		"LastCharge LastPaymentDate LastReminderDate Mailed Manual MethodDate Moved NextPaymentDate NextReminderDate Open Paid Parked PausedDate " +
+		"PaymentAmount PaymentDay PaymentDetails PaymentDetails.Note Pending Period ReminderDays Requested RequestedDate SKU SkipUntil Status TTL Tags TimeZone ToldDate " +
 		"TrialEnds Version",
 	"ACC": "ApplicationFee CreatedDate Customer Email EmailBounced Fallback FanOut Locale MethodDate PaymentMethod ProcessorAccount " +
 		"Tags TimeZone Version",

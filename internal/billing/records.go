@@ -55,10 +55,17 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	case err != nil:
 		return nil, err
 	case s.Moved:
-		return nil, fmt.Errorf("subscription %s was %w", n, ErrMoved)
+		meta, err := e.Meta(ctx) // which a copy fences before it marks a subscription
+		if err == nil && meta.Moved == "" {
+			return nil, fmt.Errorf("subscription %s: %w", n, ErrStrayMark)
+		}
+		return nil, cmp.Or(err, fmt.Errorf("subscription %s was %w", n, ErrMoved))
 	}
 	return s, nil
 }
+
+// ErrStrayMark is that of a subscription with the mark of a copy, in a store that was not copied.
+var ErrStrayMark error = &IllegibleError{schema.Moved, "must not be there: remove it", nil}
 
 // IgnoreNotFound returns nil for store.ErrNotFound, and any other error as it is.
 func IgnoreNotFound(err error) error {
@@ -74,6 +81,9 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	s.Shards = e.Opened.Shards
 	w := s.write(e.Table)
 	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
+	if errors.Is(err, store.ErrTooLarge) { // only other tools make it so large
+		err = fmt.Errorf("subscription %s: %w", s.Name, &IllegibleError{"the item", "is too large to be written", err})
+	}
 	if errors.Is(err, store.ErrUnknown) { // all or nothing: the item tells which
 		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.Raw.Equal(w.Item) {
 			err = nil

@@ -177,6 +177,9 @@ func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) 
 	}
 	v.names[name] = struct{}{}
 	v.noteHidden(key, it, sub)
+	if sub.Moved && v.Opened.Moved == "" {
+		r.Unreadable.add(label(key), "%s", billing.UnreadableReason(billing.ErrStrayMark))
+	}
 	if sub.Status != billing.Active && sub.Status != billing.ParkedState || sub.Moved {
 		if sub.Status == billing.Paused && !it.Has(schema.Status) {
 			r.OffAgenda++

@@ -138,6 +138,9 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 	a.checkState(s)
 	a.checkEnd(k, s)
 	a.checkAgenda(s)
+	if s.Moved && a.Opened.Moved == "" {
+		a.problem("unreadable subscription", s.Name, s.Period, "%v", billing.ErrStrayMark)
+	}
 	if moved := s.Altered(); moved != "" {
 		a.problem("changed by another tool", s.Name, s.Period, "%s; the run of that day parks it", moved)
 	}

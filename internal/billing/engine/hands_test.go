@@ -104,6 +104,32 @@ func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
 	}
 }
 
+// TestOtherHands_FullOrMarked: an item that another tool has filled up to the limit, or has given the mark of a copy,
+// is named, and the others are paid.
+func TestOtherHands_FullOrMarked(t *testing.T) {
+	w := newWorld("2024-01-31T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.ID = "s2" }))
+	size, err := store.Size(w.item(t, n))
+	mustNot(t, err)
+	w.alter(t, "SUB#s1#SKU#gold", "Notes", strings.Repeat("x", store.MaxItemBytes-size-len("Notes")))
+	if r := w.start().run(civil.Date{}); r.Counts[engine.OutcomeUnreadable] != 1 || r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("report %v", r.Counts)
+	}
+	w.alter(t, "SUB#s1#SKU#gold", "Notes", "")
+	if r := w.start().run(civil.Date{}); r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("afterwards: %v", r.Counts)
+	}
+	w.alter(t, "SUB#s1#SKU#gold", "Moved", "theirs") // the mark of a copy that there is not
+	for w.today().Before(date("2024-02-29")) {
+		w.tomorrow()
+	}
+	if r := w.start().run(civil.Date{}); r.Counts[engine.OutcomeUnreadable] != 1 || r.Counts[engine.OutcomePaid] != 1 {
+		t.Errorf("with a mark: %v", r.Counts)
+	}
+	w.wantProblem(t, "unreadable subscription")
+}
+
 // TestOtherHands_PaymentDay: the schedule goes on by the new day, as after a person's change.
 func TestOtherHands_PaymentDay(t *testing.T) {
 	w := newWorld("2024-01-20T09:00", planted{})

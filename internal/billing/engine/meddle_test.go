@@ -172,13 +172,13 @@ func TestOtherHands_DuringCharges(t *testing.T) {
 	mustNot(t, err)
 	kinds := []struct{ what, value string }{{"NextPaymentDate", "2024-02-29"}, {"NextPaymentDate", "2024-03-05"},
 		{"NextPaymentDate", "again"}, {"NextPaymentDate", ""}, {"PaymentAmount", "6.00"}, {"LastPaymentDate", "2024-01-31T08:00:00.000Z"}, {"Email", "new@example.com"}}
-	n := soaktest.Cases(t, 30, 150, 1200)
+	n := soaktest.Cases(t, 35, 150, 1200)
 	rows := map[string]*meddled{}
 	for i := range n {
 		account := fmt.Sprintf("a%04d", i)
 		_, err := e.CreateSubscription(t.Context(), one("2024-01-31", func(n *billing.NewSubscription) {
 			n.Account, n.Email = account, account+"@example.com"
-			if i%7 == 3 {
+			if i%5 == 3 {
 				n.Method = "pm_card_visa_chargeDeclined"
 			}
 		}))

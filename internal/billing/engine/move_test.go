@@ -30,8 +30,8 @@ func (w *world) item(t *testing.T, n billing.Name) store.Item {
 	return it
 }
 
-// TestMark: a marked subscription is refused to whoever reads it, and a conflict for who read
-// it before; without its mark it is as it was, but for its version.
+// TestMark: a marked subscription is refused to whoever reads it (and unreadable, as no copy has fenced this store), and
+// a conflict for who read it before; without its mark it is as it was, but for its version.
 func TestMark(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31"))
@@ -54,7 +54,7 @@ func TestMark(t *testing.T) {
 		len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, %v, ledger %v", r.Counts, err, w.ledger())
 	}
-	if _, err := w.start().Pause(t.Context(), n); !errors.Is(err, billing.ErrMoved) {
+	if _, err := w.start().Pause(t.Context(), n); !errors.Is(err, billing.ErrStrayMark) {
 		t.Errorf("paused: %v", err)
 	}
 	if _, ok := side.Unmark(after, "another"); ok {
