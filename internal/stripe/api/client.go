@@ -93,7 +93,7 @@ func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sen
 func (c *Client) KeyRefused() bool { return c.sender.refused.Load() }
 
 // Silent returns since when Stripe has not answered a request, or only with errors of its own; zero: it has
-// answered the last one.
+// answered the last one. An answer that is not in Stripe's form, such as a proxy's page, is not Stripe's.
 func (c *Client) Silent() (since time.Time) {
 	if ms := c.sender.silent.Load(); ms != 0 {
 		since = time.UnixMilli(ms)

@@ -76,17 +76,18 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		err = do()
 		p.Context = ctx
 		s.clock.Note(x.header, begun, s.now())
-		if x.status != 0 && x.status < http.StatusInternalServerError {
-			s.silent.Store(0)
-		} else {
-			s.silent.CompareAndSwap(0, begun.UnixMilli())
-		}
 		c.tries++
 		if err == nil && x.status/100 == 2 {
+			s.silent.Store(0)
 			s.refused.Store(false)
 			return nil
 		}
 		e := c.read(ctx, x, err)
+		if e.Answer.readable && x.status < http.StatusInternalServerError { // else it may be a proxy's
+			s.silent.Store(0)
+		} else {
+			s.silent.CompareAndSwap(0, begun.UnixMilli())
+		}
 		s.log.Debug("stripe did not do it", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code",
 			e.Answer.Code, "try", c.tries)
 		c.maybe = c.maybe || e.Verdict == Unknown

@@ -12,20 +12,27 @@ import (
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
-// A flaky transport answers with its status; with none it hangs until the request is given up.
-type flaky struct{ status int }
+// A flaky transport answers with its status and page; with neither it hangs until the request is given up.
+type flaky struct {
+	status int
+	page   string // "": as Stripe answers
+}
 
 func (f *flaky) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.status == 0 {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
+	page := f.page
+	if page == "" {
+		page = `{"object":"account","id":"acct_1","error":{"type":"invalid_request_error"}}`
+	}
 	return &http.Response{StatusCode: f.status, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"object":"account","id":"acct_1"}`))}, nil
+		Body: io.NopCloser(strings.NewReader(page))}, nil
 }
 
 // TestClient_Silent: Stripe is silent since the first request that hung, or that it answered with an error of its
-// own; a refusal is an answer.
+// own, or that something else answered; a refusal is an answer.
 func TestClient_Silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(flaky)
@@ -54,6 +61,11 @@ func TestClient_Silent(t *testing.T) {
 		begun = time.Now()
 		ask(http.StatusInternalServerError, true)
 		ask(http.StatusOK, false)
+		begun, f.page = time.Now(), "<html>Please log in to this network</html>"
+		ask(http.StatusOK, true)
+		ask(http.StatusForbidden, true)
+		f.page = ""
+		ask(http.StatusForbidden, false)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
