@@ -132,12 +132,28 @@ func (v *view) told(c Check) Check {
 		c.mark(Unknown, "start it: "+v.Hint("serve"), "only a process that serves knows; %s", v.served.since)
 	}
 	for _, l := range v.served.fresh {
-		if t := l.checks[c.Name]; t.Text != "" && (c.Text == "" || t.State.rank() > c.State.rank()) {
+		t := l.checks[c.Name]
+		if t.Text != "" && t.Text != unfollowed && (c.Text == "" || t.State.rank() > c.State.rank()) {
 			c.mark(t.State, t.Next, "%s (process %s, %s ago)", t.Text, l.by, v.ago(l.at))
 		}
 	}
-	if c.Text == "" && c.Name == "stripe" && v.served.follows {
-		c.mark(Unknown, "start one with Stripe's key: "+v.Hint("serve"), "no process that serves follows Stripe")
+	if c.Name == "stripe" {
+		v.follow(v.served, &c)
 	}
 	return c
+}
+
+const unfollowed = "no process that serves follows Stripe"
+
+// follow marks the check of Stripe, of which this process does not know, if the store follows Stripe and no other
+// process does.
+func (v *view) follow(s *served, c *Check) {
+	for _, l := range s.fresh {
+		if t := l.checks["stripe"].Text; t != "" && t != unfollowed {
+			return
+		}
+	}
+	if c.Text == "" && s.follows {
+		c.mark(Unknown, "start one with Stripe's key: "+v.Hint("serve"), unfollowed)
+	}
 }

@@ -187,9 +187,22 @@ func TestWatch_Beside(t *testing.T) {
 				t.Errorf("%+v, want %s: %s", c, state, found)
 			}
 		}
+		serving := func(found string) { // of a process that serves without Stripe
+			t.Helper()
+			got := ""
+			for _, c := range w.serving().Look(t.Context()) {
+				if c.Name == "stripe" {
+					got = c.Text
+				}
+			}
+			if got != found {
+				t.Errorf("serve finds %q, want %q", got, found)
+			}
+		}
 		first := serve("7@host", w.serving())
 		defer first()
 		stripe(status.Unknown, "no process that serves follows Stripe")
+		serving("no process that serves follows Stripe")
 		refused := true
 		in := w.serving()
 		in.Stripe = func(context.Context) (bool, time.Time) { return refused, time.Time{} }
@@ -202,11 +215,13 @@ func TestWatch_Beside(t *testing.T) {
 		refused = false
 		pass(3)
 		stripe(status.OK, "answers, and takes the key (process 8@host")
+		serving("")
 		if got := w.subjects(); len(got) != 2 || got[1] != "Duesday: all is well again" {
 			t.Errorf("mailed %q", got)
 		}
 		second()
 		stripe(status.Unknown, "no process that serves follows Stripe")
+		serving("no process that serves follows Stripe")
 		w.commit(store.Put(w.engine.Table, store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("ALARMS")},
 			store.Attribute{Name: schema.SK, Value: store.S("LOOK#killed")})))
 		first()

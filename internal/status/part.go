@@ -237,8 +237,15 @@ func (v *view) clock(_ context.Context, c *Check) error {
 	return nil
 }
 
-// stripe is left out by a process that does not serve.
+// stripe is left out by a process that does not serve, and where Stripe is not followed.
 func (v *view) stripe(ctx context.Context, c *Check) error {
+	if v.Stripe == nil && v.Serving {
+		others, err := v.others(ctx, "", false)
+		if err == nil {
+			v.follow(others, c)
+		}
+		return err
+	}
 	if v.Stripe == nil {
 		return nil
 	}
