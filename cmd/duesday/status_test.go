@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // machineLines are what differs from machine to machine.
@@ -46,7 +47,8 @@ func TestStatus(t *testing.T) {
 	equal(t, "ok", v["ok"], false)
 }
 
-// TestStatus_BesideServe: a running serve is seen from another process, and its absence is wrong.
+// TestStatus_BesideServe: a running serve is seen from another process, and its absence is wrong. By a fast test clock
+// its last look is hours old, and still about now.
 func TestStatus_BesideServe(t *testing.T) {
 	c := newCLI(t)
 	serve := func() string {
@@ -61,4 +63,13 @@ func TestStatus_BesideServe(t *testing.T) {
 	c.until("serve stores its first look", func() bool { return strings.Contains(serve(), ", which looked ") })
 	equal(t, "stopped", stop().code, exitDone)
 	contains(t, serve(), "none runs, and both jobs are to run daily at 06:10; nothing has looked since 2026-03-15 10:30 UTC")
+	_, stop = c.serveBy(time.Now, "--clock", "2026-04-01,240h/s")
+	row := 0
+	c.until("five looks in a row are about now", func() bool {
+		if row++; !strings.Contains((&served{cli: c}).status().out, ", which looked ") {
+			row = 0
+		}
+		return row == 5
+	})
+	equal(t, "stopped", stop().code, exitDone)
 }

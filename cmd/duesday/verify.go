@@ -146,6 +146,9 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 // installation is what is known of the session's store.
 func (p *program) installation(s *session) *status.Installation {
 	in := &status.Installation{Engine: s.engine, Version: buildVersion().number, Hint: p.hint, Disk: status.Disk}
+	if p.clock != nil {
+		in.Fresh = p.clock.Shown(25 * leastLook)
+	}
 	if place, err := p.place(); err == nil { // it was opened
 		in.Folder = place.Folder
 	}
@@ -162,6 +165,9 @@ func (p *program) installation(s *session) *status.Installation {
 	return in
 }
 
+// leastLook is the shortest wait from one look to the next: a test clock may be fast.
+const leastLook = 100 * time.Millisecond
+
 // watch looks at the session's store while this process serves.
 func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
@@ -174,8 +180,7 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 		every, in.Keep = sharedWatch, sharedQueues
 	}
 	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
-		// A test clock may be fast.
-		After: func() <-chan time.Time { return time.After(max(100*time.Millisecond, c.Real(every))) }}
+		After: func() <-chan time.Time { return time.After(max(leastLook, c.Real(every))) }}
 }
 
 func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {

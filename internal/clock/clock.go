@@ -93,6 +93,9 @@ func (c *Clock) Real(d time.Duration) time.Duration {
 	return max(leastWait, d/time.Duration(c.speed))
 }
 
+// Shown returns how far this clock goes in that time of the machine's.
+func (c *Clock) Shown(d time.Duration) time.Duration { return d * time.Duration(c.speed) }
+
 // After returns a channel that gets a value once the clock has gone so far.
 func (c *Clock) After(d time.Duration) <-chan time.Time { return time.After(c.Real(d)) }
 

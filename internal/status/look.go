@@ -18,7 +18,7 @@ import (
 const (
 	lookPrefix = "LOOK#"
 	keepEvery  = 10 * time.Minute // a look that found nothing new is stored so often
-	freshLook  = 25 * time.Minute // an older look says nothing about now
+	freshLook  = 25 * time.Minute // an older look says nothing about now, unless Installation.Fresh is longer
 	goneLook   = 24 * time.Hour   // an older look of another process is deleted
 )
 
@@ -87,14 +87,14 @@ func (in *Installation) forgetLooks(ctx context.Context, age time.Duration) erro
 }
 
 // fresh removes the looks that say nothing about now.
-func fresh(all []look, now time.Time) []look {
-	return slices.DeleteFunc(all, func(l look) bool { return l.over || now.Sub(l.at).Abs() > freshLook })
+func (in *Installation) fresh(all []look, now time.Time) []look {
+	return slices.DeleteFunc(all, func(l look) bool { return l.over || now.Sub(l.at).Abs() > max(freshLook, in.Fresh) })
 }
 
 // wellEverywhere reports whether no fresh look has found anything wrong or unknown.
 func (in *Installation) wellEverywhere(ctx context.Context) (bool, error) {
 	all, err := in.looks(ctx)
-	for _, l := range fresh(all, in.Engine.Now()) {
+	for _, l := range in.fresh(all, in.Engine.Now()) {
 		if len(Alarms(slices.Collect(maps.Values(l.checks)))) > 0 {
 			return false, err
 		}
@@ -113,7 +113,7 @@ func (v *view) others(ctx context.Context, holder string, known bool) (*served, 
 	if len(all) > 0 {
 		s.since = "nothing has looked since " + at(all[0].at)
 	}
-	s.fresh = fresh(all, v.now)
+	s.fresh = v.fresh(all, v.now)
 	if known && !slices.ContainsFunc(s.fresh, func(l look) bool { return l.by == holder }) {
 		s.fresh = nil // of killed processes
 	}

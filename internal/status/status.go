@@ -76,7 +76,8 @@ type Installation struct {
 	Post     string // how mail leaves this process; "": not known
 	Unsent   bool   // mail is written to a folder by default, and not sent
 
-	Keep time.Duration // for so long a queue or a table without an alarm is not looked at again: each takes many requests
+	Fresh time.Duration // for so long a look of another process is about now, if that is longer than usual: a test clock is fast
+	Keep  time.Duration // for so long a queue or a table without an alarm is not looked at again: each takes many requests
 
 	kept    sync.Map // Check by name, of queues and tables
 	hanging sync.Map // the names of work that has not ended: of parts, and of a Watch
