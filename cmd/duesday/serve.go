@@ -223,7 +223,8 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 		return err
 	}
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
-		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail, Day: p.day(s, o, clock, watch.In), Watch: watch,
+		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
+		Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
 	if tells, ok := s.store.(store.Noticer); ok {
