@@ -23,7 +23,7 @@ import (
 func (t *turn) reopen(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	p, err := e.RecordOf(ctx, s.Name, s.Collect-1)
-	if errors.Is(err, store.ErrNotFound) || s.Collection == billing.ByWire { // a person has recorded a payment of it
+	if errors.Is(err, store.ErrNotFound) || s.Collection == billing.ByWire { // a person has recorded a payment of it, or it is paid by wire
 		e.closePast(s, t.today, false)
 		return step{again: goesOn(s, t.today)}, e.Put(ctx, s)
 	} else if err != nil {

@@ -176,7 +176,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	if moved && ending == billing.EndFailed { // else a person has ended it, and knows
 		others = append(others, e.doubt(s, to, r, today))
 	}
-	if given && s.Status == billing.Active && s.Collection != billing.ByWire && !p.CollectUntil.IsZero() {
+	if given && s.Status == billing.Active && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
 	return step{result: r, again: s.Unfinished()}, e.Put(ctx, s, others...)
