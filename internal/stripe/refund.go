@@ -69,7 +69,8 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]billing.Rev
 }
 
 // Reversals implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
-// down; r.Customer leaves nothing out, since Stripe does not list by it.
+// down; r.Customer leaves nothing out, since Stripe does not list by it. The disputes made up to a
+// year before r.Since are listed, too, because a verdict and an appeal come months later.
 func (p *Processor) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
 	if err := checkList(r); err != nil {
 		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
@@ -84,6 +85,9 @@ func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs 
 	pairs = append(pairs, "expand[]", "data.payment_intent")
 	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...),
 		func(x *sdk.Refund) (billing.Reversal, error) { return p.refund(r.At, x) })
+	if !r.Since.IsZero() {
+		r.Since = r.Since.Add(-api.DisputesLast)
+	}
 	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...),
 		func(x *sdk.Dispute) (billing.Reversal, error) { return p.dispute(r.At, x) })
 	return func(yield func(billing.Reversal, error) bool) {

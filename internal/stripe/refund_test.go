@@ -109,6 +109,7 @@ func TestReturnStates(t *testing.T) {
 		"warning_under_review": billing.ReversalInquiry,
 		"warning_closed":       billing.ReversalCanceled, "needs_response": billing.ReversalPending,
 		"under_review": billing.ReversalPending, "won": billing.ReversalFailed,
+		"appeal_needs_response": billing.ReversalSucceeded, "appeal_under_review": billing.ReversalSucceeded,
 		"lost": billing.ReversalSucceeded, "prevented": billing.ReversalCanceled, "of tomorrow": billing.ReversalPending} {
 		p := processor(t, apitest.NewScript(t, apitest.List(false),
 			apitest.List(false, disputeFields(apitest.Fields{"status": status}))))
@@ -126,7 +127,7 @@ func TestReturns(t *testing.T) {
 			"payment_intent": nil})), apitest.List(false, disputeFields()))
 	var got []billing.Reversal
 	for r, err := range processor(t, s).Reversals(t.Context(),
-		billing.ListRequest{At: "acct_1", Since: time.Unix(77, 0), Until: time.Unix(88, 0)}) {
+		billing.ListRequest{At: "acct_1", Since: time.Unix(40_000_077, 0), Until: time.Unix(40_000_088, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,12 @@ func TestReturns(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for i, path := range []string{"/v1/refunds", "/v1/refunds", "/v1/disputes"} {
-		if r := s.Requests()[i]; r.Path != path || r.Form.Get("created[gte]") != "77" || r.Form.Get("created[lt]") != "88" ||
+		since := "40000077"
+		if path == "/v1/disputes" {
+			since = "8464077" // a year before
+		}
+		if r := s.Requests()[i]; r.Path != path || r.Form.Get("created[gte]") != since ||
+			r.Form.Get("created[lt]") != "40000088" ||
 			r.Form.Get("expand[]") != "data.payment_intent" || r.Header.Get("Stripe-Account") != "acct_1" {
 			t.Errorf("sent %s %v", r.Path, r.Form)
 		}

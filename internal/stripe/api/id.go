@@ -80,6 +80,9 @@ func Params(at, key string) (p sdk.Params) {
 	return p
 }
 
+// DisputesLast is how long after it was made a dispute, with its appeal, may still change.
+const DisputesLast = 365 * 24 * time.Hour
+
 // CreatedBetween returns the parameters of a list of objects created at or after from, and before
 // until. Stripe counts whole seconds. A zero time is no bound.
 func CreatedBetween(from, until time.Time) url.Values {

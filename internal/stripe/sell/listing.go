@@ -147,9 +147,6 @@ func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 // beforeIntent is the most by which an invoice payment is older than its payment intent.
 const beforeIntent = time.Hour
 
-// disputesLast is how long after it was made a dispute, with its appeal, may still change.
-const disputesLast = 365 * 24 * time.Hour
-
 // ListObjects implements poller.Lister: subscriptions first, then schedules, payment intents, and the disputes
 // made up to a year before since, because a verdict and an appeal come months later.
 // since counts in whole seconds, rounded down. The list of invoice payments links payments and
@@ -183,7 +180,7 @@ func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, ea
 	if err != nil {
 		return err
 	}
-	return t.walk(ctx, at, tracking.KindDispute, api.CreatedBetween(since.Add(-disputesLast), time.Time{}), each)
+	return t.walk(ctx, at, tracking.KindDispute, api.CreatedBetween(since.Add(-api.DisputesLast), time.Time{}), each)
 }
 
 // walk calls visit for each object of a list, which must be of the kind.
