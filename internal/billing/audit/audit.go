@@ -56,32 +56,29 @@ type Options struct {
 // texts: a million subscriptions with their receipts take some hundred megabytes.
 type auditor struct {
 	*billing.Records
-	proc       billing.Processor
-	o          Options
-	now        time.Time
-	seed       maphash.Seed
-	read       int64
-	subs       map[uint64]*audited // by account and id
-	accounts   map[uint64]account
-	opens      map[*audited]opening  // open periods, and past ones to be collected
-	twins      map[*audited]*audited // the next item of the same id, under another SKU
-	texts      []string              // equal ones, once; the first is empty
-	numbers    map[string]uint32     // of texts
-	agenda     agenda
-	placed     map[uint64]string        // connected accounts of receipts, by the hash of their reference
-	charged    map[string]bool          // connected accounts of which the store has a receipt
-	blind      map[string]bool          // connected accounts refusing our requests
-	amounts    map[string]*money.Amount // of the charges with a reversal, by reference
-	others     map[otherName]otherCharges
-	reversals  reversals
-	sums       sums      // the records add up to them
-	early      sums      // of the store, from before it was made
-	waits      sums      // in the outbox, after the items were read
-	until      time.Time // sums are read until then
-	latest     time.Time // of a sum's item that the scan has met
-	earlyItems map[store.Key]store.Item
-	kept       int // the least months for which a subscription's receipts are kept; 0: for ever, or not known
-	result     Report
+	proc      billing.Processor
+	o         Options
+	now       time.Time
+	seed      maphash.Seed
+	steps     int64
+	subs      map[uint64]*audited // by account and id
+	accounts  map[uint64]account
+	opens     map[*audited]opening  // open periods, and past ones to be collected
+	twins     map[*audited]*audited // the next item of the same id, under another SKU
+	texts     []string              // equal ones, once; the first is empty
+	numbers   map[string]uint32     // of texts
+	agenda    agenda
+	placed    map[uint64]string        // connected accounts of receipts, by the hash of their reference
+	charged   map[string]bool          // connected accounts of which the store has a receipt
+	blind     map[string]bool          // connected accounts refusing our requests
+	amounts   map[string]*money.Amount // of the charges with a reversal, by reference
+	others    map[otherName]otherCharges
+	reversals reversals
+	sums      sums // the records add up to them
+	read      span // the times whose sums are read
+	met       span // the times of the sums that the scan has met
+	kept      int  // the least months for which a subscription's receipts are kept; 0: for ever, or not known
+	result    Report
 }
 
 // An opening is an open period, or a past one that is to be collected.
@@ -157,18 +154,18 @@ const (
 // unless the receipt has expired and its period is past. Every run must balance. Each charged
 // subscription must be where a run finds it in time. Verify scans, and changes nothing.
 func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options) (*Report, error) {
-	return verify(ctx, e, proc, o, e.Now().AddDate(0, 1, 0))
+	return verify(ctx, e, proc, o, span{e.Opened.Created.AddDate(-1, 0, 0), e.Now().AddDate(0, 1, 0)})
 }
 
-// verify is Verify with the sums until that time. If a clock was ahead, and has left later ones, it
-// begins again: they too are read before the items and after them.
-func verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options, until time.Time) (*Report, error) {
+// verify is Verify with the sums of the span. If there are earlier or later ones, such as by a clock that was
+// ahead, it begins again: they too are read before the items and after them.
+func verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options, read span) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
 		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},
 		placed: map[uint64]string{}, charged: map[string]bool{}, blind: map[string]bool{},
 		amounts: map[string]*money.Amount{}, others: map[otherName]otherCharges{},
-		sums: sums{}, early: sums{}, earlyItems: map[store.Key]store.Item{}, until: until,
+		sums: sums{}, read: read, met: read,
 		reversals: reversals{byRef: map[string]*billing.ReversalRecord{}, byID: map[string]*billing.ReversalRecord{},
 			asked: map[string]string{}}}
 	if err := a.readWalk(ctx); err != nil {
@@ -185,13 +182,12 @@ func verify(ctx context.Context, e *billing.Records, proc billing.Processor, o O
 		a.step()
 		a.add(it)
 	}
-	if !a.latest.Before(until) {
-		return verify(ctx, e, proc, o, a.latest.AddDate(0, 1, 0))
+	if a.met != read {
+		return verify(ctx, e, proc, o, a.met)
 	}
 	if err := a.compareSums(ctx, least); err != nil {
 		return nil, err
 	}
-	a.compareEarly()
 	a.parted()
 	if err := a.readRows(ctx); err != nil {
 		return nil, err
@@ -224,8 +220,8 @@ func (p *Problem) sortKey() string {
 
 // step counts one thing read.
 func (a *auditor) step() {
-	if a.read++; a.o.Progress != nil {
-		a.o.Progress(a.read)
+	if a.steps++; a.o.Progress != nil {
+		a.o.Progress(a.steps)
 	}
 }
 

@@ -33,17 +33,8 @@ func (a *auditor) add(it store.Item) {
 		key.SK = secret.MaskCards(key.SK)
 		a.unreadable("subscription", key, billing.UnreadableReason(stray))
 	case report.IsSum(key):
-		list, err := report.Decode(it)
-		for _, s := range list {
-			if s.At.Before(a.Opened.Created) {
-				a.early.add(s)
-				a.earlyItems[key] = it
-			}
-		}
-		if at := report.TimeOf(it); at.After(a.latest) {
-			a.latest = at
-		}
-		if err != nil {
+		a.met.add(report.TimeOf(it))
+		if list, err := report.Decode(it); err != nil {
 			a.unreadable("sums", key, err)
 			for _, s := range list {
 				a.result.Corrections = append(a.result.Corrections, report.Correction{Sum: s, Was: it}) // those that can be read stay

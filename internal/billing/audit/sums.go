@@ -41,6 +41,18 @@ func (s sums) add(list ...report.Sum) {
 	}
 }
 
+// A span is the times from the first to before the last.
+type span struct{ from, until time.Time }
+
+// add widens the span by the time, unless that is zero.
+func (s *span) add(at time.Time) {
+	if at.Before(s.from) && !at.IsZero() {
+		s.from = at
+	} else if !at.Before(s.until) {
+		s.until = at.AddDate(0, 1, 0)
+	}
+}
+
 // A reading is the sums of the store at one time, those that wait to be added among them.
 type reading struct {
 	all, waiting sums
@@ -52,7 +64,7 @@ type reading struct {
 func (a *auditor) readSums(ctx context.Context, storeFirst bool) (reading, error) {
 	now := reading{sums{}, sums{}, map[store.Key]store.Item{}}
 	stored := func() error {
-		for it, err := range report.Items(ctx, a.Records, a.oldestSum(), a.until) {
+		for it, err := range report.Items(ctx, a.Records, a.read.from, a.read.until) {
 			if err != nil {
 				return err
 			}
@@ -80,21 +92,22 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (reading, error
 	return now, cmp.Or(stored(), waiting())
 }
 
-// compareSums compares the sums of each quarter that has all records; before are those read before. A
-// difference has a correction if neither the item nor what waits for it has changed meanwhile.
+// compareSums compares the sums of each quarter that has all records. Only manual payments can be dated before
+// the store was made, and all of their receipts are there until the first can have expired. before are the sums read before. A difference has a correction
+// if neither the item nor what waits for it has changed meanwhile.
 func (a *auditor) compareSums(ctx context.Context, before reading) error {
 	after, err := a.readSums(ctx, false)
 	if err != nil || a.Opened.Summed.IsZero() {
 		return err
 	}
-	a.waits = after.waiting
-	from := a.sumsFrom().Unix()
+	from, made := a.sumsFrom().Unix(), a.Opened.Created.Add(-sumsMargin).Unix()
 	all := maps.Clone(a.sums)
 	maps.Copy(all, after.all)
 	for k := range all {
 		got, low, high := a.sums[k], before.all[k], after.all[k]
 		over := got.over || low.over || high.over
-		if k.at < from || !over && min(low.minor, high.minor) <= got.minor && got.minor <= max(low.minor, high.minor) {
+		early := k.at < made && (from <= made || k.kind != report.Outside && k.kind != report.Recovered)
+		if k.at < from && !early || !over && min(low.minor, high.minor) <= got.minor && got.minor <= max(low.minor, high.minor) {
 			continue
 		}
 		at, c := time.Unix(k.at, 0).UTC(), k.currency
@@ -122,12 +135,8 @@ func (a *auditor) correct(k sumKey, minor int64, was store.Item) {
 // sumsMargin is for the clocks of a processor and of other processes, when sums begin to be kept.
 const sumsMargin = time.Hour
 
-// oldestSum is a time before all sums, but for those of manual payments with an older date.
-func (a *auditor) oldestSum() time.Time { return a.Opened.Created.AddDate(-1, 0, 0) }
-
 // sumsFrom returns since when sums are compared: they were kept, and no receipt has expired.
-func (a *auditor) sumsFrom() time.Time {
-	from := a.oldestSum()
+func (a *auditor) sumsFrom() (from time.Time) {
 	if a.Opened.Summed.After(a.Opened.Created) {
 		from = a.Opened.Summed.Add(sumsMargin)
 	}
