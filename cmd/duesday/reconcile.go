@@ -24,9 +24,6 @@ func (p *program) reconcileCommand() *cobra.Command {
 	return c
 }
 
-// changed is a change of the lost time, for people and programs.
-type changed struct{ of, what, redo string }
-
 func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	n, failed := s.engine.Reconcile(ctx)
 	meta, err := s.engine.Meta(ctx)
@@ -37,7 +34,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	if meta.Aside != "" {
 		old = cmp.Or(old, "pebble:"+meta.Aside)
 	}
-	var changes []changed
+	var changes []replaced.Change
 	var sent, released int
 	if old != "" {
 		changes, sent, released, err = p.compareOld(ctx, s, old)
@@ -60,7 +57,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	p.fields("  mails that were sent before, and are not sent again", positive(sent), "  mails not sent before", positive(released))
 	p.sayHeld(held)
 	section(p, "Changed by people since the backup; do again what still holds:", []string{"OF", "CHANGE", "COMMAND"}, changes,
-		func(c changed) []any { return []any{c.of, c.what, c.redo} })
+		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
 	if len(changes) > 0 || held > 0 {
 		p.code = exitPerson
 	}
@@ -71,12 +68,13 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		p.say("charging is still off: %s", p.hint("charging on"))
 	}
 	return p.json(object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
-		"changed", views(changes, func(c changed) object { return object{"of", c.of, "change", c.what, "command", c.redo} })})
+		"changed", views(changes, func(c replaced.Change) object { return object{"of", c.Of(), "change", c.What, "command", c.Redo} })})
 }
 
 // compareOld decides about held mail by the store that a restore has replaced. It returns what people
 // changed, and how many mails were sent before or are to be sent.
-func (p *program) compareOld(ctx context.Context, s *session, url string) (all []changed, sent, released int, err error) {
+func (p *program) compareOld(ctx context.Context, s *session, url string) (all []replaced.Change, sent, released int,
+	err error) {
 	place, err := storeurl.Parse(url)
 	if err != nil {
 		return nil, 0, 0, err
@@ -95,19 +93,15 @@ func (p *program) compareOld(ctx context.Context, s *session, url string) (all [
 		return nil, 0, 0, err
 	}
 	err = c.Changes(ctx, func(x replaced.Change) {
-		of := cmp.Or(x.Name.Account, "the store")
-		if x.Name.ID != "" {
-			of += "/" + x.Name.ID
-		}
 		switch {
 		case x.Redo != "":
 			x.Redo = p.hint(x.Redo)
 		case x.Name.ID != "":
-			x.Redo = p.name + " subscription show " + of + " --store " + quoted(url)
+			x.Redo = p.name + " subscription show " + x.Of() + " --store " + quoted(url)
 		case x.Name.Account != "":
-			x.Redo = p.name + " account show " + of + " --store " + quoted(url)
+			x.Redo = p.name + " account show " + x.Of() + " --store " + quoted(url)
 		}
-		all = append(all, changed{of, x.What, x.Redo})
+		all = append(all, x)
 	})
 	if err != nil {
 		return all, 0, 0, err

@@ -251,7 +251,7 @@ func (s *Subscription) offAgenda() error {
 func (s *Subscription) since(at time.Time) {
 	if s.Status == Paused {
 		s.PausedOn = cmp.Or(s.PausedOn, civil.Of(at.UTC()))
-	} else if s.Status == CanceledSub {
+	} else if s.Over() {
 		s.RequestedAt = cmp.Or(s.RequestedAt, at)
 	}
 }

@@ -76,7 +76,7 @@ func (a *auditor) checkState(s *billing.Subscription) {
 }
 
 // checkSchedule reports a schedule without due dates, and a completion before the last installment.
-// One that another tool has completed has no period of ours.
+// One that another tool has completed has no period of ours, and the cause is noted.
 func (a *auditor) checkSchedule(s *billing.Subscription) {
 	next := s.Period
 	if s.NextOpen() != nil {
@@ -85,7 +85,8 @@ func (a *auditor) checkSchedule(s *billing.Subscription) {
 	_, last := s.Schedule().Due(next) // an error: it is after the last year, or there is no schedule
 	err := s.Schedule().Validate()
 	switch {
-	case s.Status == billing.Completed && last == nil && s.Period > 0 && !s.PaidOff():
+	case s.Status == billing.Completed && last == nil && !s.PaidOff() &&
+		(s.Period > 0 || s.RequestedAt.IsZero() && a.told(s)):
 		a.problem("completed too early", s.Name, s.Period, "%d of %d installments were paid (0: no end)", s.Paid,
 			s.Installments)
 	case s.Over():

@@ -291,6 +291,9 @@ func spoiltSubscriptions() []spoiling {
 		{"completed before the last installment", "completed too early", func(h *hand) {
 			h.set("a7", schema.Status, "completed", next, nil, schema.NextReminderDate, nil)
 		}},
+		{"completed before its first payment", "completed too early", func(h *hand) {
+			h.set("a8", schema.Status, "completed", next, nil, schema.NextReminderDate, nil)
+		}},
 		{"completed with an installment written off", "completed too early", func(h *hand) {
 			void := billing.EndedPeriod{Name: named("a5"), SKU: "gold", Period: 1, Ending: billing.EndVoid, Due: date("2024-02-29"),
 				Ended: h.now(), Reason: "the subscription was cancelled", Amount: usd(1299)}

@@ -115,6 +115,14 @@ type Change struct {
 	Redo string       // the command to do it again, after duesday; "": it says how itself
 }
 
+// Of names what was changed.
+func (x Change) Of() string {
+	if x.Name.ID != "" {
+		return x.Name.Account + "/" + x.Name.ID
+	}
+	return cmp.Or(x.Name.Account, "the store")
+}
+
 // Changes calls each for every change, and notes the mail that the kept store has sent.
 func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 	for it, err := range c.old.Store.Scan(ctx, store.Scan{Table: c.old.Table}) {
