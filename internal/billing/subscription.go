@@ -261,7 +261,8 @@ func (s *Subscription) attributes(c *codec, t *terms) {
 	c.count(schema.Period, &s.Period, 0)
 	c.count(schema.ReminderDays, &s.ReminderDays, DefaultReminderDays)
 	text(c, schema.Requested, &s.Requested)
-	if c.writing && s.Requested == RequestNone && s.Status != CanceledSub {
+	byOther := s.Status == Completed && s.Period == 0 // see since
+	if c.writing && s.Requested == RequestNone && s.Status != CanceledSub && !byOther {
 		s.RequestedAt = time.Time{}
 	}
 	c.stamp(schema.RequestedDate, &s.RequestedAt)

@@ -168,9 +168,10 @@ func TestVerify_LegacyStatus(t *testing.T) {
 	none := store.Value{}
 	w.write(foreign("1", "1", "Status", "canceled", "NextPaymentDate", none, "NextReminderDate", none),
 		foreign("2", "2", "Status", "paused", "NextPaymentDate", none, "NextReminderDate", none),
-		foreign("3", "3", "NextPaymentDate", none, "NextReminderDate", none))
+		foreign("3", "3", "NextPaymentDate", none, "NextReminderDate", none),
+		foreign("4", "4", "Status", "completed", "NextPaymentDate", none, "NextReminderDate", none))
 	w.adopt(t, nil)
-	for _, account := range []string{"1", "2", "3"} {
+	for _, account := range []string{"1", "2", "3", "4"} {
 		email := "new@example.com"
 		_, err := w.start().UpdateAccount(t.Context(), account, billing.AccountChange{Email: &email})
 		mustNot(t, err)
