@@ -238,7 +238,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	}
 	following := tracking.Options{Automations: p.automations(o)}
 	return p.track(ctx, s, t, true, following, func(f followed) error {
-		watch.In.Endpoints = &status.Endpoints{Since: s.engine.Now()}
+		watch.In.Endpoints = &status.Endpoints{Since: s.engine.Now(), Polled: !o.noPoll}
 		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
 		options.HTTP.Taken = func(h httpapi.Hook, polled bool, v tracking.Verdict) {
 			watch.In.Meters.Event(h.Path, polled, v.Created, s.engine.Now())

@@ -274,6 +274,17 @@ func TestLook(t *testing.T) {
 		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, status.OK, "no endpoint has"},
 		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, status.Wrong,
 			"no good signature at /hooks/stripe for 2 h"},
+		{"webhooks", "a stranger's", func(w *world) {
+			w.signed(false, 2*time.Hour)
+			w.signed(false, time.Minute)
+			w.in.Endpoints.Polled = true
+		}, status.Warning, "no good signature at /hooks/stripe for 2 h, but no event was missed"},
+		{"webhooks", "failing, and events are missed", func(w *world) {
+			w.signed(false, 2*time.Hour)
+			w.signed(false, time.Minute)
+			w.in.Endpoints.Polled = true
+			w.in.Endpoints.Found("/hooks/stripe", w.now, w.now)
+		}, status.Wrong, "no good signature at /hooks/stripe for 2 h"},
 		{"webhooks", "good again", func(w *world) {
 			w.signed(false, 2*time.Hour)
 			w.signed(false, time.Minute)
