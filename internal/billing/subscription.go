@@ -329,7 +329,7 @@ func (s *Subscription) readStates() error {
 		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
 	case s.Open != nil && !slices.Contains([]State{"", Processing, RequiresAction, Failing}, s.Open.State):
 		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
-	case s.Ours() && s.Period > 0 && !s.Over() && s.Anchor.IsZero(): // its dates would begin anew
+	case s.Ours() && s.Period > 0 && !s.Over() && s.Raw.Str(schema.Anchor) == "": // its dates would begin anew
 		return &IllegibleError{schema.Anchor, "is missing", nil}
 	case s.Ours() && s.LastCharge != "" && !s.Raw.Has(schema.Period): // the rollback check would stop everybody
 		return &IllegibleError{schema.Period, "is missing, and a period was charged", nil}
