@@ -84,9 +84,6 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := socket.CheckFolder(dir, socket.Everybody); err != nil {
-		return nil, fmt.Errorf("store %s: %w", dir, err)
-	}
 	s := &Store{dir: dir, o: o, schema: schema}
 	s.election = election.New(election.Options[shared]{Hold: s.take, Connect: s.connect, Locked: store.ErrLocked,
 		Refusals: []error{link.ErrVersion, link.ErrClock}, HandsOver: link.ErrHandOver,

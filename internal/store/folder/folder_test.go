@@ -539,3 +539,27 @@ func TestFound(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEverybodys: a folder that everybody may write is refused before a file is made in it, to the process that
+// would hold it and to a client of the holder.
+func TestEverybodys(t *testing.T) {
+	dir, held := t.TempDir(), t.TempDir()
+	holder := open(t, held, options(tables, nil))
+	for _, dir := range []string{dir, held} {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := folder.Open(t.Context(), dir, options(tables, nil)); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if _, err := pebblestore.Open(dir, options(tables, nil).Options); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
+		t.Error(err)
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	if err := holder.Close(); err != nil {
+		t.Error(err)
+	}
+}

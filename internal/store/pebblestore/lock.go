@@ -29,17 +29,12 @@ type lock struct {
 // acquireLock locks the folder at path. shown is how the user names the folder.
 func acquireLock(path, shown string, o *Options) (*lock, error) {
 	l, err := lockFolder(o.FS, path, shown, o.ReadOnly)
-	if err != nil || o.ReadOnly {
+	if err != nil || o.ReadOnly || o.FS != vfs.Default {
 		return l, err
 	}
-	if o.FS == vfs.Default {
-		if err := socket.CheckFolder(path, socket.Everybody); err != nil {
-			return nil, errors.Join(fmt.Errorf("store %s: %w", shown, err), l.release())
-		}
-		l.post = socket.Post{Held: path, File: filepath.Join(path, holderFile), Holder: o.Holder, Socket: o.Socket}
-		if err := l.post.Write(); err != nil {
-			return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
-		}
+	l.post = socket.Post{Held: path, File: filepath.Join(path, holderFile), Holder: o.Holder, Socket: o.Socket}
+	if err := l.post.Write(); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock store %s: %w", shown, err), l.release())
 	}
 	return l, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -31,8 +32,11 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	path := dir
 	if o.FS == vfs.Default {
-		if path, err = PlaceOf(dir); err != nil {
-			return nil, err
+		if path, err = PlaceOf(dir); err == nil && !o.ReadOnly {
+			err = socket.CheckFolder(path, socket.Everybody)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", dir, err)
 		}
 	}
 	if err := prepareFolder(path, dir, &o); err != nil {
