@@ -136,16 +136,16 @@ const shownFindings = 20
 func found(r *adoption.Report) []foundKind {
 	all := slices.DeleteFunc([]foundKind{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod},
 		{"in no index", r.NotIndexed}, {"two of one id", r.Duplicates}, {"different addresses", r.Addresses},
-		{"account not in the table", r.Unknown}}, func(f foundKind) bool { return f.Count == 0 })
+		{"account not in the table", r.Unknown}}, func(f foundKind) bool { return len(f.Findings) == 0 })
 	for _, f := range all {
-		slices.SortStableFunc(f.All, func(a, b adoption.Finding) int { return strings.Compare(a.Item, b.Item) })
+		slices.SortStableFunc(f.Findings, func(a, b adoption.Finding) int { return strings.Compare(a.Item, b.Item) })
 	}
 	return all
 }
 
 func viewAdoption(table string, r *adoption.Report) object {
 	findings := views(found(r), func(f foundKind) object {
-		return object{"kind", f.kind, "count", f.Count, "first", views(f.All,
+		return object{"kind", f.kind, "count", len(f.Findings), "first", views(f.Findings,
 			func(x adoption.Finding) object { return object{"item", x.Item, "reason", x.Reason} })}
 	})
 	return object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
@@ -173,10 +173,10 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 		p.say("")
 		t := p.table("FOUND", "ITEM", "REASON")
 		for _, f := range all {
-			for _, x := range f.All[:min(f.Count, shownFindings)] {
+			for _, x := range f.Findings[:min(len(f.Findings), shownFindings)] {
 				t.row(f.kind, x.Item, x.Reason)
 			}
-			if more := f.Count - shownFindings; more > 0 {
+			if more := len(f.Findings) - shownFindings; more > 0 {
 				t.row(f.kind, fmt.Sprintf("and %d more: --json has all", more), "")
 			}
 		}

@@ -254,8 +254,7 @@ func (s *Subscription) Ours() bool {
 }
 
 // asRead holds while the subscription's item is as it was read. A legacy item has no version:
-// then it must still be there, not be moved, and have the same terms. PaymentDetails is not
-// compared: it may hold a value that store.Item cannot, and would never be equal.
+// then it must still be there, not be moved, and have the same terms.
 func asRead(it store.Item) []store.Condition {
 	v := it.Get(schema.Version)
 	if _, ours := v.Int64(); ours {

@@ -116,12 +116,8 @@ type Meta struct {
 }
 
 // FormatVersion is the version of the items' layout. A store of a newer one is refused: its items
-// may mean other things. Since 2 the settings may be an item, and since 3 a past period may be open.
-// Since 4 an older build would
-//   - charge what is paid by wire or waits to be skipped (SkipUntil),
-//   - drop what a subscription owes that ends with its period (CancelDate),
-//   - deliver a claimed row of the outbox again, which keeps its place,
-//   - not name a paid period that another tool has moved (AlteredDate).
+// may mean other things. docs/internals/recovery.md lists what each format added, and what an older
+// build would do wrong.
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a

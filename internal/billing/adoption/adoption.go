@@ -54,21 +54,17 @@ type Report struct {
 
 // NeedsPerson reports whether any finding is left to a person.
 func (r *Report) NeedsPerson() bool {
-	return r.Unreadable.Count+r.WithoutMethod.Count+r.NotIndexed.Count+r.Duplicates.Count > 0
+	return len(r.Unreadable)+len(r.WithoutMethod)+len(r.NotIndexed)+len(r.Duplicates) > 0
 }
 
 // Findings has the findings of one kind, in no order.
-type Findings struct {
-	Count int
-	All   []Finding
-}
+type Findings []Finding
 
 // A Finding is an item by its key, or an account by its id, and its problem, without any value.
 type Finding struct{ Item, Reason string }
 
 func (f *Findings) add(item, format string, args ...any) {
-	f.Count++
-	f.All = append(f.All, Finding{secret.MaskCards(item), secret.MaskCards(fmt.Sprintf(format, args...))})
+	*f = append(*f, Finding{secret.MaskCards(item), secret.MaskCards(fmt.Sprintf(format, args...))})
 }
 
 // Adopt prepares a table filled by other tools from the published model for both jobs. It scans the

@@ -241,11 +241,11 @@ func TestAdoptReports(t *testing.T) {
 		"unknown":    {r.Unknown, "nobody: "},
 	} {
 		want := strings.Split(f.want, "|")
-		if f.Count != len(want) || len(f.All) != len(want) {
+		if len(f.Findings) != len(want) {
 			t.Errorf("%s: %+v, want %q", name, f.Findings, want)
 			continue
 		}
-		for i, x := range f.All {
+		for i, x := range f.Findings {
 			if line := x.Item + ": " + x.Reason; !strings.HasPrefix(line, want[i]) || secret.HasCardNumber(line) ||
 				strings.Contains(line, "$12") {
 				t.Errorf("%s: %q, want %q", name, line, want[i])
@@ -305,7 +305,7 @@ func TestAdoptedTable(t *testing.T) {
 	}
 	w.write(foreign("bare", "1", "Email", "b@s.com"),
 		foreign("own", "1", "PaymentDetails", store.M(attributes("PaymentMethod", "pm_card_visa"))))
-	if r := w.adopt(t, methods); r.WithoutMethod.Count != 1 || r.Arrears != 10 || r.Cards != 30*8+1 {
+	if r := w.adopt(t, methods); len(r.WithoutMethod) != 1 || r.Arrears != 10 || r.Cards != 30*8+1 {
 		t.Fatalf("report %+v", r)
 	}
 	w.verify()
@@ -532,14 +532,14 @@ func TestAdoptTakesAnything(t *testing.T) {
 		}
 		rep, err := adoption.Adopt(t.Context(), w.start().Records,
 			adoption.Options{Methods: map[string]string{"0": "pm_card_visa"}})
-		if err != nil || rep.Subscriptions+rep.Unreadable.Count != subs {
+		if err != nil || rep.Subscriptions+len(rep.Unreadable) != subs {
 			r.Fatalf("%d subscriptions, %v, report %+v", subs, err, rep)
 		}
 		p := w.start()
 		if _, err = p.RunReminders(t.Context(), engine.RunOptions{Workers: 1}); err == nil {
 			_, err = p.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
 		}
-		if err != nil && rep.Unreadable.Count == 0 {
+		if err != nil && len(rep.Unreadable) == 0 {
 			r.Fatalf("everything is readable, and yet: %v", err)
 		}
 		for it, err := range w.spy.mem.Scan(t.Context(), store.Scan{Table: w.tables.RecurringPayments.Name}) {

@@ -147,7 +147,7 @@ func TestAShardThatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 1, 0)
 		e, r := s.adopting(s.foreignDue(schema.NextPaymentDate, time.Now().UTC().Format(time.DateOnly)+"#07"))
-		if r.NotIndexed.Count != 1 {
+		if len(r.NotIndexed) != 1 {
 			t.Errorf("the report: %+v", r)
 		}
 		if a, err := e.Verify(t.Context()); err != nil || a.OK {

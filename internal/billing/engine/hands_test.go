@@ -230,7 +230,7 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	}
 	w.wantProblem(t, "unreadable subscription", "unreadable subscription")
 	r := w.adopt(t, nil)
-	if r.Unreadable.Count != 2 {
+	if len(r.Unreadable) != 2 {
 		t.Errorf("adoption %+v", r)
 	}
 }

@@ -544,7 +544,7 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	other := foreign("1", "1", "SK", "SUB#1#SKU#888", "SKU", "888")
 	w.write(foreign("1", "1"), other)
 	r := w.adopt(t, map[string]string{"1": "pm_card_visa"})
-	if r.Duplicates.Count != 1 || !strings.Contains(r.Duplicates.All[0].Reason, "another subscription of this id") {
+	if len(r.Duplicates) != 1 || !strings.Contains(r.Duplicates[0].Reason, "another subscription of this id") {
 		t.Errorf("adoption: %+v", r.Duplicates)
 	}
 	for range 40 {
@@ -570,7 +570,7 @@ func TestVerify_BothKeysOfOneSubscription(t *testing.T) {
 			w, more := newWorld("2023-06-28T09:00", planted{}), x.more
 			w.write(append(more, foreign("1", "1", "SK", "SUB#1#SKU#"+x.sku), foreign("1", "1", "SK", "SUB#1#SKU"+x.sku, "PaymentAmount",
 				"99.99"))...)
-			if r := w.adopt(t, map[string]string{"1": "pm_card_visa"}); r.Duplicates.Count != 1+len(more) {
+			if r := w.adopt(t, map[string]string{"1": "pm_card_visa"}); len(r.Duplicates) != 1+len(more) {
 				t.Errorf("adoption: %+v", r.Duplicates)
 			}
 			for range 40 {
