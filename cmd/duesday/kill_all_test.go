@@ -381,6 +381,7 @@ func (k *killedStore) request() (args []string, done func(code int, said string)
 	case 9:
 		return []string{"account", "attach", account, "--payment-method", "pm_card_visa"}, nil
 	case 10:
+		k.order("pause", name, map[string]any{}) // perhaps in vain
 		return []string{"subscription", "pause", name}, nil
 	case 11:
 		if k.random.IntN(2) == 0 {

@@ -104,6 +104,16 @@ var planted = map[string]struct {
 			s["status"] = "canceled"
 		}
 	}, "is canceled, and nobody asked for it"},
+	"a pause of nobody's": {func(f auditFiles) {
+		for _, s := range f["subscriptions"] {
+			s["status"] = "paused"
+		}
+	}, "is paused, and nobody asked for it"},
+	"past due without a failure": {func(f auditFiles) {
+		for _, s := range f["subscriptions"] {
+			s["status"] = "past_due"
+		}
+	}, "is past_due, and no period of it has failed"},
 	"a dispute that the store does not know": {func(f auditFiles) {
 		f["ledger"] = append(f["ledger"], map[string]any{"type": "dispute", "id": "du_other", "charge": "ch_other", "amount": 1.0,
 			"currency": "usd", "status": "lost"})

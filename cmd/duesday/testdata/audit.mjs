@@ -1,7 +1,7 @@
 // audit.mjs FOLDER TODAY [DAYS] audits a store from outside. It shares no code with Duesday: the
 // calendar, the amounts and the rules are written down here a second time. FOLDER contains
 //
-//   orders.jsonl         what people asked for: subscriptions, cancellations, manual payments
+//   orders.jsonl         what people asked for: subscriptions, pauses, cancellations, manual payments
 //   ledger.jsonl         what the fake of Stripe charged
 //   subscriptions.jsonl  duesday export subscriptions --all
 //   receipts.jsonl       duesday export receipts
@@ -50,6 +50,7 @@ function due(order, n) {
 const ordered = new Map(orders.filter(o => o.order === 'subscribe').map(o => [nameOf(o), o]))
 const stored = new Map(subscriptions.map(s => [nameOf(s), s]))
 const canceled = grouped(orders.filter(o => o.order === 'cancel'), nameOf)
+const paused = grouped(orders.filter(o => o.order === 'pause'), nameOf)
 const manual = grouped(orders.filter(o => o.order === 'receipt'), nameOf)
 
 const charges = ledger.filter(e => e.type === 'charge').map(e => ({ intent: e.payment_intent, amount: e.amount,
@@ -120,6 +121,7 @@ for (const [name, order] of ordered) {
   if (minor(sub.amount, sub.currency) !== minor(order.amount, order.currency) || sub.currency !== order.currency)
     problem(`${name} has the amount ${sub.amount} ${sub.currency}, ordered were ${order.amount} ${order.currency}`)
   const cancels = (canceled.get(name) ?? []).map(o => o.at).sort()
+  if (sub.status === 'paused' && !paused.has(name)) problem(`${name} is paused, and nobody asked for it`)
   if (sub.status === 'canceled' && cancels.length === 0) problem(`${name} is canceled, and nobody asked for it`)
   if (cancels.length > 0 && settled && sub.status !== 'canceled' && orders.some(o => o.order === 'cancel' && !o.end && nameOf(o) === name))
     problem(`${name} was to be canceled at once on ${cancels[0]}, and is ${sub.status}`)
@@ -132,6 +134,7 @@ for (const [name, order] of ordered) {
     state.push(paid ? 'paid' : ended ?? '')
     if (due(order, n) > end && chargesOf.has(key)) problem(`${key} was charged, though ${name} was canceled on ${end}`)
   }
+  if (sub.status === 'past_due' && !state.includes('failed')) problem(`${name} is past_due, and no period of it has failed`)
   const last = state.findLastIndex(s => s !== '')
   state.forEach((s, n) => {
     const day = due(order, n)
