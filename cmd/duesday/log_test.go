@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,8 +65,11 @@ func TestServe_StoppedWhileStarting(t *testing.T) {
 
 // TestServe_Signals: a stop by a supervisor, and by a terminal that closes, is no failure either.
 func TestServe_Signals(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP) // under nohup, too, a process that is started here does not ignore it
+	defer signal.Stop(caught)
 	dir := t.TempDir()
-	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+	for _, ends := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		serve := process(t, nil, "serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:"+dir+"/data",
 			"--mail", dir, "--processor", "sandbox:"+dir+"/ledger")
 		serve.Stderr = nil
@@ -76,8 +80,8 @@ func TestServe_Signals(t *testing.T) {
 		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it serves
 			t.Error(err)
 		}
-		if err := errors.Join(serve.Process.Signal(signal), serve.Wait()); err != nil {
-			t.Errorf("%v: %v", signal, err)
+		if err := errors.Join(serve.Process.Signal(ends), serve.Wait()); err != nil {
+			t.Errorf("%v: %v", ends, err)
 		}
 	}
 }
