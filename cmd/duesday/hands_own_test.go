@@ -55,7 +55,7 @@ func TestOtherHands_OwnRows(t *testing.T) {
 	theirs.must(theirs.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &theirs.table,
 		Item: map[string]types.AttributeValue{"PK": text("DOUBTS"), "SK": text("1#PER#s#SKU#gold#000000"),
 			"AlteredDate": text("2026-04-20"), "CreatedDate": text("2026-03-15T10:30:00.000Z")}}))
-	share, n, done := soaktest.Cases(t, 40, 12, 1), 0, map[string]bool{}
+	share, n, done := soaktest.Cases(t, 41, 23, 1), 0, map[string]bool{}
 	for _, table := range []string{prefix + "recurring-payments", prefix + "outbox"} {
 		theirs.table = table
 		out, err := theirs.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})

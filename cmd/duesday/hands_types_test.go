@@ -90,7 +90,7 @@ func TestOtherHands_EveryType(t *testing.T) {
 	add := func(account, method string) {
 		book += account + "," + account + "@example.com,s,gold,5.00,USD,15," + method + "\n"
 	}
-	n, share := 0, soaktest.Cases(t, 12, 4, 1)
+	n, share := 0, soaktest.Cases(t, 13, 7, 1)
 	for _, kind := range slices.Sorted(maps.Keys(readAttributes)) {
 		for name := range strings.FieldsSeq(readAttributes[kind]) {
 			for _, typ := range slices.Sorted(maps.Keys(everyType)) {
