@@ -356,6 +356,35 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	contains(t, r.errors, `/v1 has no key yet: duesday key create NAME --scope charge`)
 }
 
+// TestServe_StripeHangs: a store that knows its Stripe account is served within seconds, although Stripe
+// does not reply, because webhooks can be stored.
+func TestServe_StripeHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	c := newServeCLI(t)
+	_, stop := c.serve("--no-poll", "--processor", "sandbox:")
+	equal(t, "stopped", stop().code, exitDone)
+	end := make(chan struct{})
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-end:
+		}
+	}))
+	defer hangs.Close()
+	defer close(end)
+	c.env["DUESDAY_STRIPE_API_BASE"] = hangs.URL
+	begun := time.Now()
+	_, stop = c.serve("--no-poll", "--processor", "sandbox:")
+	if took := time.Since(begun); took > 25*time.Second {
+		t.Errorf("it served after %s", took)
+	}
+	r := stop()
+	equal(t, "stopped", r.code, exitDone)
+	contains(t, r.errors, "until Stripe answers, Duesday continues with acct_")
+}
+
 func TestServe_Quarantines(t *testing.T) {
 	c := newServeCLI(t)
 	c.serve("--on-fulfil", c.job(), "--no-poll")

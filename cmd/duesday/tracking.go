@@ -57,6 +57,9 @@ type followed struct {
 	live      bool
 }
 
+// ownPatience is how long a process waits for Stripe to name the key's account, if the store knows it.
+const ownPatience = 10 * time.Second
+
 // track calls do with the tracking service of the session's store, and fills in the options. Only if
 // asks is set, do may ask Stripe.
 func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options,
@@ -81,14 +84,18 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		}
 		asked := sell.New(f.processor.API())
 		o.Finder, o.Seller = asked, asked
-		f.own, f.live, err = f.processor.API().Own(ctx)
+		own, live, missing := tracking.Pinned(ctx, s.store, s.tables)
+		pinned, asking := missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_"), ctx
+		if pinned { // webhooks are stored also while Stripe is away or hangs
+			var stop context.CancelFunc
+			asking, stop = context.WithTimeout(ctx, ownPatience)
+			defer stop()
+		}
+		f.own, f.live, err = f.processor.API().Own(asking)
 		err = explainStripe(err, t.Stripe.APIBase)
-		if err != nil && !errors.Is(err, billing.ErrRefused) { // webhooks are stored also while Stripe is away
-			if own, live, missing := tracking.Pinned(ctx, s.store, s.tables); missing == nil &&
-				live == strings.Contains(t.Stripe.Key.Reveal(), "_live_") {
-				p.warn("%v; until Stripe answers, this goes on for %s, which the store follows", err, own)
-				f.own, f.live, err = own, live, nil
-			}
+		if err != nil && pinned && !errors.Is(err, billing.ErrRefused) && ctx.Err() == nil {
+			p.warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
+			f.own, f.live, err = own, live, nil
 		}
 	}
 	if err != nil {
