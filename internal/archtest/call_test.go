@@ -80,7 +80,7 @@ func TestTheProcessEndsInMain(t *testing.T) {
 		"syscall.Kill"),
 		reasons{"internal/server/automation.go execute": "it ends a command that takes too long, with its children",
 			"internal/store/pebblestore/fatal.go newFailure": "after a failed fsync nothing may be answered any more: " +
-				"docs/design.md, The embedded engine"},
+				"docs/internals/store.md"},
 		plant{"internal/billing/p.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", "os.Exit"})
 }
 

@@ -8,9 +8,8 @@
 //
 // # The ledger
 //
-// With a file, the ledger is append-only JSON lines, in the form of section 15 of docs/design.md. A
-// line is synced to disk before its answer is given, and no answer shows a state without its line on
-// disk. Lines written here also carry install, key, method, charge, code and hard, from which the
+// With a file, the ledger is append-only JSON lines, which docs/internals/stripe.md describes. A line
+// is synced to disk before its answer is given, and no answer shows a state without its line on disk. Lines written here also carry install, key, method, charge, code and hard, from which the
 // state is rebuilt. Lines with the documented fields alone may be added by hand while the file is
 // closed. Without a file the ledger is in memory.
 //

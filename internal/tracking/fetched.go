@@ -164,5 +164,5 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// A thin event names an object and does not contain it (docs/design.md, The event protocol). A
+// A thin event names an object and does not contain it (docs/internals/tracking.md). A
 // change may be told by a thin event and by a snapshot event: they are twins.

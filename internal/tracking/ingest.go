@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The event protocol (docs/design.md, Following Stripe). In the normal case one commit holds all of
+// The event protocol (docs/internals/tracking.md). In the normal case one commit holds all of
 // it: the event, absent so far; its changed rows, unless somebody else has changed them meanwhile;
 // and its effects. An event undecided by the stored rows is stored as received, with a row in the
 // inbox, and decided after Stripe has its answer. A stored event may not be applied yet: its status

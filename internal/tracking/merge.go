@@ -30,7 +30,7 @@ var (
 // won or lost again, so events cannot tell which of these words is the last one.
 const verdictRank = 8
 
-// paymentStatus is the status of a payment intent: the table in docs/design.md.
+// paymentStatus is the status of a payment intent: the table in docs/internals/tracking.md.
 func paymentStatus(o Object) PaymentStatus {
 	switch {
 	case o.Status == "succeeded":
@@ -255,7 +255,7 @@ func (s *Subscription) undecided(r rule) bool {
 	return s.over && s.Schedule != "" && !r.force && scheduleRank[s.scheduleStatus] < scheduleRank["released"]
 }
 
-// decide is the state machine of docs/design.md.
+// decide is the state machine of docs/internals/tracking.md.
 func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	switch {
 	case s.scheduleStatus == "canceled":

@@ -6,7 +6,7 @@
 //
 // # Why two stores can never both charge
 //
-// Section 14 of docs/design.md has the way of a copy. It has a random id, and goes through these
+// docs/internals/recovery.md has the way of a copy. It has a random id, and goes through these
 // states, each by a conditional commit:
 //
 //  1. Claim: the empty destination gets a META item with the source's installation, the id, and

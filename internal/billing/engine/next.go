@@ -3,7 +3,7 @@ package engine
 import "github.com/duesday/duesday/internal/billing"
 
 // This file is the decision of the charge protocol: the next action about one subscription. It is
-// pure and total. Its rows are those of the tables in docs/design.md, section 7, in the same order;
+// pure and total. Its rows are those of the tables in docs/internals/charging.md, in the same order;
 // the first fitting row decides. execute.go carries the actions out.
 
 // A trigger says why a subscription is looked at.

@@ -6,7 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// The refund protocol is section 17 of docs/design.md: READ, LOOK, RECORD (3), SEND, RECORD (5), with
+// docs/internals/declines.md describes the refund protocol: READ, LOOK, RECORD (3), SEND, RECORD (5), with
 // the state at rest after each cut. The processor gives back once what was ordered once, because:
 //   - There is one record of one id. The id is made of the installation, the charge, the amount
 //     and the person's key.

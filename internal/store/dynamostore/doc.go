@@ -6,7 +6,7 @@
 //
 // # How the contract is kept
 //
-// Section 13 of docs/design.md has the requests, the retries and the way out of a lost reply.
+// docs/internals/store.md has the requests, the retries and the way out of a lost reply.
 // Get, base Query, Scan and a lone Check are strong reads. Conditions are expressions, in which an
 // expired item counts as absent by the clock of this process.
 //

@@ -1,5 +1,5 @@
 // Package pebblestore keeps the store contract on the local disk, in one folder, on Pebble. It
-// is Duesday's default engine. Section 12 of docs/design.md has the way of a commit from the
+// is Duesday's default engine. docs/internals/store.md has the way of a commit from the
 // committer to the finisher, the views of readers, and why a failed sync ends the process.
 //
 // It does not replicate, does not serve a second process, and does not survive a disk that
