@@ -159,7 +159,7 @@ func TestImport_SavedByASpreadsheet(t *testing.T) {
 	c.file("book.csv", text)
 	o := c.object(exitFailed, "import", "book.csv")
 	equal(t, "columns", []any{o["rejected"].([]any)[0].(map[string]any)["reason"], len(o["rejected"].([]any))},
-		[]any{"is an unknown column; the nearest is email; --ignore-columns leaves a column out", 3})
+		[]any{"is an unknown column; the closest is email; leave columns out with --ignore-columns", 3})
 	c.file("book.csv", strings.Replace(text, "E-Mail", "EMAIL", 1))
 	equal(t, "imported", members(c.object(exitDone, "import", "book.csv", "--ignore-columns", "NOTES"), "rows", "created"),
 		[]any{1, 1})

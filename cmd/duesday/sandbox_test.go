@@ -50,7 +50,7 @@ func TestSandbox_Wrong(t *testing.T) {
 	for line, want := range map[string]string{
 		"demo --store mem: --processor sandbox:x?lost=2":         "a rate from 0 to 1",
 		"demo --store mem: --processor sandbox:http://1.2.3.4:1": "must be sandbox:FILE",
-		"demo --store mem: --processor http://127.0.0.1:1":       "stripe and sandbox:FILE",
+		"demo --store mem: --processor http://127.0.0.1:1":       "stripe or sandbox:FILE",
 	} {
 		r := c.run(strings.Fields(line)...)
 		if r.code != exitUsage || r.out != "" {

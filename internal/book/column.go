@@ -95,11 +95,11 @@ func unknownColumn(name string) problem {
 	nearest, least := "", 3
 	for _, known := range columnNames {
 		if d := distance(folded(name), known); d < least && d <= len(known)/3 {
-			nearest, least = "the nearest is "+known, d
+			nearest, least = "the closest is "+known, d
 		}
 	}
-	return problem{name, "is an unknown column; " + cmp.Or(nearest, "a book has "+strings.Join(columnNames[:], ", ")) +
-		"; --ignore-columns leaves a column out"}
+	return problem{name, "is an unknown column; " + cmp.Or(nearest, "a book can have "+strings.Join(columnNames[:], ", ")) +
+		"; leave columns out with --ignore-columns"}
 }
 
 // distance returns the length of what is between the beginning and the end that the names share.
@@ -132,7 +132,7 @@ func (c *checker) amount(text, code string) money.Amount {
 	case c.card(amount, text):
 	case c.bad[currency]:
 		if !someAmount.MatchString(text) {
-			c.fault(amount, fmt.Sprintf("want a number such as 12.99, not %.40q", text))
+			c.fault(amount, fmt.Sprintf("must be a number such as 12.99 (got %.40q)", text))
 		}
 	default:
 		a, err := money.Parse(text, cur)
@@ -151,7 +151,7 @@ func (c *checker) number(col column, text string, absent int) int {
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || len(text) > 9 {
-		c.fault(col, fmt.Sprintf("want a whole number, not %.40q", text))
+		c.fault(col, fmt.Sprintf("must be a whole number (got %.40q)", text))
 		return absent
 	}
 	return int(n)
@@ -191,7 +191,7 @@ func (c *checker) card(col column, text string) bool {
 func (c *checker) masked(t *texts) {
 	for col, text := range t {
 		if strings.Count(text, "*") >= shortestCard-4 {
-			c.fault(column(col), "holds a masked card number: give the processor's token")
+			c.fault(column(col), "contains a masked card number; use the processor's token")
 		}
 	}
 }
@@ -199,5 +199,5 @@ func (c *checker) masked(t *texts) {
 func cardReason(text string) string { return maskedReason(secret.MaskCards(text)) }
 
 func maskedReason(masked string) string {
-	return fmt.Sprintf("looks like a card number (%.40s): Duesday never takes one; give the processor's token", masked)
+	return fmt.Sprintf("looks like a card number (%.40s), which Duesday never accepts; use the processor's token", masked)
 }

@@ -89,8 +89,8 @@ func (t *table) readNames(names []string) (problems []problem) {
 		t.header, t.column = append(t.header, strings.Clone(name)), append(t.column, col)
 	}
 	if book && len(names) == 1 && len(problems) > 0 && problems[0].column == names[0] {
-		return []problem{{"", "the header is a single column: no " + strconv.QuoteRune(t.csv.Comma) +
-			" is in it, and no ; tab or | between known names"}}
+		return []problem{{"", "the header is a single column: it contains no " + strconv.QuoteRune(t.csv.Comma) +
+			", and no ; tab or | between known names"}}
 	}
 	for _, name := range want {
 		if !seen[name] {
@@ -180,11 +180,11 @@ func (t *table) next() bool {
 }
 
 func (t *table) miscount(fields int) problem {
-	p := problem{"", "has " + strconv.Itoa(fields) + " fields, the header has " + strconv.Itoa(len(t.header))}
+	p := problem{"", "has " + strconv.Itoa(fields) + " fields, but the header has " + strconv.Itoa(len(t.header))}
 	if fields < len(t.header) {
 		p.column = t.header[fields]
 	} else {
-		p.reason += ": a field with the separator " + strconv.QuoteRune(t.csv.Comma) + " in it goes into quotes"
+		p.reason += "; put a field that contains the separator " + strconv.QuoteRune(t.csv.Comma) + " in quotes"
 	}
 	return p
 }
@@ -195,10 +195,10 @@ func quoteReason(err *csv.ParseError) string {
 		at += " of line " + strconv.Itoa(err.Line)
 	}
 	if err.Err == csv.ErrBareQuote {
-		return `a " ` + at + ` in a field without quotes: put the field into quotes and double those in it`
+		return `a " ` + at + ` is in a field without quotes; put the field in quotes and double the quotes inside it`
 	}
-	return `a field in quotes does not end well ` + at +
-		`: quotes in it are doubled, and the separator or the line's end follows the closing one`
+	return `a quoted field does not end correctly ` + at +
+		`; double the quotes inside it, and put the separator or the end of the line after the closing quote`
 }
 
 // separators are the separators of columns that are detected.
@@ -243,7 +243,7 @@ func nameProblem(i int, name string, twice bool) []problem {
 	case secret.HasCardNumber(name):
 		return []problem{{name, cardReason(name)}}
 	case twice:
-		return []problem{{name, "is twice in the header"}}
+		return []problem{{name, "appears twice in the header"}}
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (t *table) sample(line int, fields []string) bool {
 		if name == schema.PaymentDetails {
 			a.S = nil
 			if err := json.Unmarshal([]byte(text), &a.M); err != nil {
-				reason = `want a map in DynamoDB JSON, such as {"PaymentMethod": {"S": "pm_1"}}`
+				reason = `must be a map in DynamoDB JSON, such as {"PaymentMethod": {"S": "pm_1"}}`
 			}
 			if v, ok := decoded(text); ok {
 				shown[name] = v // in which a default-card can be dropped

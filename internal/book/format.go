@@ -75,8 +75,8 @@ const (
 )
 
 var (
-	errTooLong = errors.New("a row is longer than 1 MiB; in a CSV that is often a quote that is not closed")
-	errUTF16   = errors.New("the file is UTF-16: save it as UTF-8")
+	errTooLong = errors.New("a row is longer than 1 MiB; in a CSV file, the cause is often a quote that is not closed")
+	errUTF16   = errors.New("the file is UTF-16; save it as UTF-8")
 	errEmpty   = errors.New("the file is empty")
 )
 

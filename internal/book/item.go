@@ -97,7 +97,7 @@ func (it *item) take(from map[string]attribute, prefix, name string) string {
 	case a.N != nil:
 		return a.N.String()
 	}
-	it.fault(prefix+name, "want a string or a number")
+	it.fault(prefix+name, "must be a string or a number")
 	return ""
 }
 
@@ -119,7 +119,7 @@ func keyParts(rest string) (first, sku string, ok bool) {
 func (m *model) record(line int, it *item) (Record, []problem) {
 	id, ok := strings.CutPrefix(it.pk, "ACC#")
 	if !ok {
-		return Record{}, []problem{{schema.PK, "want ACC#<account>"}}
+		return Record{}, []problem{{schema.PK, "must be ACC#<account>"}}
 	}
 	m.reset()
 	r := Record{Line: line}
@@ -131,7 +131,7 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 	case kind == "REC":
 		r.Receipt = m.receiptItem(id, rest, it)
 	default:
-		return Record{}, []problem{{schema.SK, "is no item that import knows: want ACC, SUB#<subscription>#SKU#<sku> or " +
+		return Record{}, []problem{{schema.SK, "is not an item that import knows; must be ACC, SUB#<subscription>#SKU#<sku> or " +
 			"REC#<processed>#SKU#<sku>"}}
 	}
 	it.refuse(it.rest, "")
@@ -156,10 +156,10 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 	var ok bool
 	row[account] = id
 	if row[subscription], row[sku], ok = keyParts(rest); !ok {
-		it.fault(schema.SK, "want SUB#<subscription>#SKU#<sku>")
+		it.fault(schema.SK, "must be SUB#<subscription>#SKU#<sku>")
 		row[sku] = it.text(schema.SKU)
 	} else if s := it.text(schema.SKU); s != "" && s != row[sku] {
-		it.fault(schema.SKU, "is not the one in SK")
+		it.fault(schema.SKU, "differs from the SKU in SK")
 	}
 	names := subscriptionAttributes
 	row[paymentMethod], row[currency], row[address] = it.details()
@@ -174,10 +174,10 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		row[col] = it.text(names[col])
 	}
 	if row[nextPaymentDate] == "" {
-		it.fault(schema.NextPaymentDate, "is missing: in the model a subscription without it is not charged")
+		it.fault(schema.NextPaymentDate, "is missing; in the model, a subscription without it is not charged")
 	}
 	if s := it.text(schema.Status); s != "" && s != string(billing.Active) {
-		it.fault(schema.Status, "import takes only subscriptions that are active")
+		it.fault(schema.Status, "must be active, because import accepts only active subscriptions")
 	}
 	n := m.subscription(line, &row)
 	for _, p := range m.problems {
@@ -187,7 +187,7 @@ func (m *model) subscriptionItem(line int, id, rest string, it *item) *billing.N
 		it.problems = append(it.problems, p)
 	}
 	if row[paymentMethod] == "" && n.Collection != billing.ByWire { // accounts in a model have none
-		it.problems = append(it.problems, problem{names[paymentMethod], "is missing: want the processor's token, such as " +
+		it.problems = append(it.problems, problem{names[paymentMethod], "is missing; set the processor's token, such as " +
 			"pm_card_visa"})
 	}
 	n.Created, n.LastPayment = it.stamp(schema.CreatedDate), it.stamp(schema.LastPaymentDate)
@@ -280,7 +280,7 @@ func (it *item) stamp(name string) time.Time {
 		t, err = time.Parse(time.DateOnly, text)
 	}
 	if err != nil {
-		it.checkText(name, text, fmt.Errorf("want a time such as 2023-05-18T14:15:39.247Z, not %.40q", text))
+		it.checkText(name, text, fmt.Errorf("must be a time such as 2023-05-18T14:15:39.247Z (got %.40q)", text))
 		return time.Time{}
 	}
 	return t.UTC().Truncate(time.Millisecond)
@@ -296,7 +296,7 @@ func (it *item) expiry() time.Time {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < 0 || seconds > lastSecond {
-		it.checkText(schema.TTL, text, fmt.Errorf("want seconds since 1970, not %.40q", text))
+		it.checkText(schema.TTL, text, fmt.Errorf("must be seconds since 1970 (got %.40q)", text))
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()

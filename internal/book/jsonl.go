@@ -29,7 +29,7 @@ func (s *session) readJSONLines(src *source) {
 		b = bytes.Trim(b, jsonSpace)
 		if line == 1 && len(b) > 0 && b[0] == '[' {
 			s.rejectFile(line, problem{"",
-				"the file is a JSON array: want one object a line, without brackets and commas around them"})
+				"the file is a JSON array; write one object per line, without brackets and commas around them"})
 			return
 		}
 		if len(b) > 0 && !s.jsonLine(line, b) || err == io.EOF {
@@ -53,7 +53,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 		case !ok:
 			problems = append(problems, strange(name, value))
 		case seen[col]:
-			problems = append(problems, problem{name, "is twice in the line"})
+			problems = append(problems, problem{name, "appears twice in the line"})
 		default:
 			seen[col] = true
 			var reason string
@@ -94,7 +94,7 @@ func fieldText(value string) (text, reason string) {
 		if value = unescaped(value); secret.HasCardNumber(value) {
 			return "", cardReason(value)
 		}
-		return "", "want a string or a number"
+		return "", "must be a string or a number"
 	default:
 		return value, ""
 	}
@@ -114,9 +114,9 @@ func merge(first, more []problem) []problem {
 func syntaxReason(b []byte) string {
 	var any json.RawMessage
 	if err := json.Unmarshal(b, &any); err != nil {
-		return "want one JSON object a line: " + err.Error()
+		return "must be one JSON object per line: " + err.Error()
 	}
-	return "want one JSON object a line, not another value"
+	return "must be one JSON object per line, not another value"
 }
 
 const jsonSpace = " \t\r\n"

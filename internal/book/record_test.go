@@ -102,6 +102,6 @@ func TestRejected_MaskIsNoToken(t *testing.T) {
 		_, got := readAll(t, CSV, text)
 		rejects(t, got, "2 address: looks like a card number")
 		_, got = readAll(t, CSV, rejectedFile(t, CSV, text))
-		rejects(t, got, "2 address: holds a masked card number")
+		rejects(t, got, "2 address: contains a masked card number")
 	}
 }

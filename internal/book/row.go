@@ -136,10 +136,10 @@ func (c *checker) dates(n *billing.NewSubscription, t *texts) {
 		case err != nil:
 			c.fault(nextPaymentDate, err.Error())
 		case first != next:
-			c.fault(nextPaymentDate, fmt.Sprintf("%s is no payment day: with payment_day %d the first one from then is %s",
+			c.fault(nextPaymentDate, fmt.Sprintf("%s is not a payment day; with payment_day %d, the first payment day from then on is %s",
 				next, n.PaymentDay, first))
 		case next.Before(n.Start):
-			c.fault(nextPaymentDate, fmt.Sprintf("%s is before start_date %s", next, n.Start))
+			c.fault(nextPaymentDate, fmt.Sprintf("must not be before start_date %s (got %s)", n.Start, next))
 		}
 	case !n.Start.IsZero():
 		if _, err := civil.FirstOnOrAfter(n.Start, n.PaymentDay, n.Interval); err != nil {
@@ -156,7 +156,7 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 	}
 	if !c.bad[subscription] {
 		if first := c.lineOf(line, n.Account, n.ID); first > 0 {
-			c.fault(subscription, "the account has it already"+onLine(first)+": one subscription has one row and one SKU")
+			c.fault(subscription, "the account already has it"+onLine(first)+"; a subscription must have one row and one SKU")
 		}
 	}
 	if c.bad[email] || c.bad[timeZone] {
@@ -164,16 +164,16 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 	}
 	first, sameEmail, zone := c.holderOf(line, n.Account, n.Email, n.TimeZone)
 	if !sameEmail {
-		c.fault(email, "the account has another address"+onLine(first))
+		c.fault(email, "the account has a different address"+onLine(first))
 	}
 	switch {
 	case n.TimeZone == "":
 		n.TimeZone = zone
 	case zone == "" && n.TimeZone != "UTC":
-		c.fault(timeZone, "the account has none"+onLine(first)+
-			", which makes it UTC unless it exists already: name the same one in every row")
+		c.fault(timeZone, "the account has no time zone"+onLine(first)+
+			", which means UTC unless the account already exists; use the same time zone in every row")
 	case zone != "" && n.TimeZone != zone:
-		c.fault(timeZone, "the account is in "+zone+onLine(first))
+		c.fault(timeZone, "the account has time zone "+zone+onLine(first))
 	}
 }
 

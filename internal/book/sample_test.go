@@ -45,20 +45,20 @@ func TestSamples_BadRows(t *testing.T) {
 	}
 	for _, tt := range []struct{ row, want string }{
 		{row("28,12.99", "28,12.999"), "2 PaymentAmount: …at most 2 decimals"},
-		{row("ACC#1", ""), "2 : want an item with PK and SK"},
-		{row("ACC#1", "STORE#1"), "2 PK: want ACC#"},
-		{row("SUB#s1#SKU#k", "SUB#s1"), "2 SK: want SUB#"},
+		{row("ACC#1", ""), "2 : must be an item with PK and SK"},
+		{row("ACC#1", "STORE#1"), "2 PK: must be ACC#"},
+		{row("SUB#s1#SKU#k", "SUB#s1"), "2 SK: must be SUB#"},
 		{row("a@b.c", "4242424242424242"), "2 Email: looks like a card number"},
 		{row(`"{""PaymentMethod`, `"{""cvv"":{""S"":""1""},""PaymentMethod`), "2 PaymentDetails.cvv: is not an attribute"},
-		{row(`{""S"":""pm_1""}`, `""pm_1""`), "2 PaymentDetails: want a map in DynamoDB JSON"},
-		{goodSample + ",more", "2 : has 9 fields, the header has 8"},
+		{row(`{""S"":""pm_1""}`, `""pm_1""`), "2 PaymentDetails: must be a map in DynamoDB JSON"},
+		{goodSample + ",more", "2 : has 9 fields, but the header has 8"},
 		{row("a@b.c", `a"b.c`), `2 Email: a " at byte`},
 	} {
 		_, got := readAll(t, Samples, sampleHeader+"\n"+tt.row+"\n")
 		rejects(t, got, tt.want)
 	}
 	_, got := readAll(t, Samples, sampleHeader+",Status,Colour\n"+goodSample+",canceled,red\n")
-	rejects(t, got, "2 Status: import takes only", "2 Colour: is not an attribute")
+	rejects(t, got, "2 Status: must be active", "2 Colour: is not an attribute")
 	_, got = readAll(t, Samples, sampleHeader+"\n"+goodSample+"\n"+row("12.99", "13.99")+"\n")
 	rejects(t, got, "3 SK: …on line 2")
 }
@@ -80,10 +80,10 @@ func TestSamples_NeedAPaymentMethod(t *testing.T) {
 func TestSamples_Header(t *testing.T) {
 	for text, want := range map[string]string{
 		"PK,SK,\n":                 "!1 : column 3 of the header has no name",
-		"PK,SK,PK\n":               "!1 PK: is twice",
+		"PK,SK,PK\n":               "!1 PK: appears twice",
 		"PK,Email\n":               "!1 SK: is missing",
 		"PK,SK,4242424242424242\n": "!1 ************4242: looks like a card number",
-		"PK,SK,\"Em\"ail\"\n":      "!1 : a field in quotes does not end well",
+		"PK,SK,\"Em\"ail\"\n":      "!1 : a quoted field does not end correctly",
 		"PK,SK\n\"" + strings.Repeat("x\n", 1<<20): "!2 : a row is longer",
 	} {
 		_, got := readAll(t, Samples, text)
@@ -139,6 +139,6 @@ func TestStoresOwnItemsArePassedOver(t *testing.T) {
 	for _, keys := range []string{`7`, `{"PartitionKey":"id"}`,
 		`{"PartitionKey":{"AttributeName":"pk"},"SortKey":{"AttributeName":"sk"}}`} {
 		_, got := readAll(t, Workbench, `{"DataModel":[{"KeyAttributes":`+keys+`,"TableData":[{"id":{"S":"evt_1"}}]}]}`)
-		rejects(t, got, "1 : want an item with PK and SK")
+		rejects(t, got, "1 : must be an item with PK and SK")
 	}
 }

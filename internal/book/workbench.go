@@ -37,7 +37,7 @@ func (s *session) readModel(src *source) {
 		if _, err = m.dec.Token(); err == io.EOF {
 			err = nil
 		} else if err == nil {
-			err = errors.New("the file goes on after the model")
+			err = errors.New("the file continues after the model")
 		}
 	}
 	switch {
@@ -130,7 +130,7 @@ func (m *model) inside(open json.Delim, visit func() error) error {
 		return err
 	}
 	if t != open {
-		return fmt.Errorf("want a %s, which is not there", map[json.Delim]string{'{': "JSON object", '[': "JSON array"}[open])
+		return fmt.Errorf("a %s is missing", map[json.Delim]string{'{': "JSON object", '[': "JSON array"}[open])
 	}
 	for m.dec.More() {
 		if err := visit(); err != nil {
@@ -177,7 +177,7 @@ func (m *model) item() error {
 		more = m.yieldItem(line, newItem(attributes), shown)
 	} else {
 		more = m.rejectRow(line, shown,
-			[]problem{{"", `want an item in DynamoDB JSON, such as {"PK": {"S": "ACC#123"}, …}`}})
+			[]problem{{"", `must be an item in DynamoDB JSON, such as {"PK": {"S": "ACC#123"}, …}`}})
 	}
 	if !more {
 		return errStopped
@@ -188,14 +188,14 @@ func (m *model) item() error {
 func (m *model) yieldItem(line int, it *item, shown string) bool {
 	switch {
 	case it.pk == "" || it.sk == "":
-		return m.rejectRow(line, shown, []problem{{"", "want an item with PK and SK"}})
+		return m.rejectRow(line, shown, []problem{{"", "must be an item with PK and SK"}})
 	case it.isOfStore():
 		return true
 	}
 	if first, same := m.again(line, it, shown); same {
 		return true
 	} else if first > 0 {
-		return m.rejectRow(line, shown, []problem{{"SK", "an item of this key, with other attributes, is" + onLine(first)}})
+		return m.rejectRow(line, shown, []problem{{"SK", "an item with this key and other attributes is" + onLine(first)}})
 	}
 	r, problems := m.record(line, it)
 	if len(problems) > 0 {

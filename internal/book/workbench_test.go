@@ -81,30 +81,30 @@ func TestWorkbench_Subscriptions(t *testing.T) {
 		{edit(`"SKU":{"S":"k"}`,
 			`"Status":{"S":"active"},"TimeZone":{"S":"Asia/Tokyo"},"Interval":{"S":"month"},"ReminderDays":{"N":"0"},"Installments":{"N":"3"}`), nil},
 		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"2023-05-18"}`), nil},
-		{edit(`"SKU":{"S":"k"}`, `"SKU":{"S":"other"}`), []string{"2 SKU: is not the one in SK"}},
-		{edit(`"SKU":{"S":"k"}`, `"Status":{"S":"canceled"}`), []string{"2 Status: import takes only"}},
+		{edit(`"SKU":{"S":"k"}`, `"SKU":{"S":"other"}`), []string{"2 SKU: differs from the SKU in SK"}},
+		{edit(`"SKU":{"S":"k"}`, `"Status":{"S":"canceled"}`), []string{"2 Status: must be active"}},
 		{edit(`"SKU":{"S":"k"}`, `"Colour":{"S":"4242424242424242"}`), []string{"2 Colour: is not an attribute"}},
 		{edit(`"default-address"`, `"cvv"`), []string{"2 PaymentDetails.cvv: is not an attribute"}},
 		{edit(`"default-address":{"S":"x"}`, `"default-address":{"S":"4242 4242 4242 4242"}`),
 			[]string{"2 PaymentDetails.default-address: looks like a card number"}},
 		{edit(`"default-address":{"S":"x"}`, `"default-address":{"BOOL":true}`),
-			[]string{"2 PaymentDetails.default-address: want a string"}},
-		{edit(`"default-address":{"S":"x"}`, `"Currency":{"S":"JPY"}`), []string{"2 PaymentAmount: …no decimals"}},
+			[]string{"2 PaymentDetails.default-address: must be a string"}},
+		{edit(`"default-address":{"S":"x"}`, `"Currency":{"S":"JPY"}`), []string{"2 PaymentAmount: …without decimals"}},
 		{edit(`"default-address":{"S":"x"}`, `"Currency":{"S":"what"}`), []string{"2 PaymentDetails.Currency: …ISO"}},
 		{edit(`"NextPaymentDate":{"S":"2023-06-28"},`, ""), []string{"2 NextPaymentDate: is missing"}},
 		{edit(`2023-06-28`, `2023-06-27`), []string{"2 NextPaymentDate: …2023-06-28"}},
 		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"May"},"NextReminderDate":{"S":"x"}`),
-			[]string{"2 CreatedDate: want a time", "2 NextReminderDate: "}},
+			[]string{"2 CreatedDate: must be a time", "2 NextReminderDate: "}},
 		{edit(`"SKU":{"S":"k"}`, `"CreatedDate":{"S":"4242424242424242"}`),
 			[]string{"2 CreatedDate: looks like a card number"}},
-		{edit("SUB#s1#SKU#k", "SUB#s1"), []string{"2 SK: want SUB#"}},
-		{edit("SUB#s1#SKU#k", "THING#1"), []string{"2 SK: is no item that import knows"}},
-		{edit("ACC#1", "STORE#1"), []string{"2 PK: want ACC#"}},
+		{edit("SUB#s1#SKU#k", "SUB#s1"), []string{"2 SK: must be SUB#"}},
+		{edit("SUB#s1#SKU#k", "THING#1"), []string{"2 SK: is not an item that import knows"}},
+		{edit("ACC#1", "STORE#1"), []string{"2 PK: must be ACC#"}},
 		{edit("ACC#1", "ACC#4242424242424242"), []string{"2 PK: looks like a card number"}},
-		{edit(`"PK":{"S":"ACC#1"},`, ""), []string{"2 : want an item with PK and SK"}},
+		{edit(`"PK":{"S":"ACC#1"},`, ""), []string{"2 : must be an item with PK and SK"}},
 		{edit(`"Email":{"S":"a@b.c"},`, ""), []string{"2 Email: is missing"}},
-		{`{"PK":"ACC#1"}`, []string{"2 : want an item in DynamoDB JSON"}},
-		{`"text"`, []string{"2 : want an item in DynamoDB JSON"}},
+		{`{"PK":"ACC#1"}`, []string{"2 : must be an item in DynamoDB JSON"}},
+		{`"text"`, []string{"2 : must be an item in DynamoDB JSON"}},
 	} {
 		records, got := readAll(t, Workbench, modelOf(tt.item))
 		if len(tt.want) == 0 && len(records) != 1 {
@@ -119,9 +119,9 @@ func TestWorkbench_Options(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "--payment-method: is missing: want the processor's token, such as pm_card_visa"},
+		{Options{}, "--payment-method: is missing; set the processor's token, such as pm_card_visa"},
 		{Options{PaymentMethod: "pm", Currency: "XXQ"},
-			`--currency: currency "XXQ" is not an active ISO 4217 code: want one such as EUR`},
+			`--currency: currency "XXQ" is not an active ISO 4217 code; use an active one, such as EUR`},
 	} {
 		for _, bad := range Read(strings.NewReader(modelOf(goodItem)), Workbench, tt.o) {
 			if bad == nil || bad.Column+": "+bad.Reason != tt.want {
@@ -149,11 +149,11 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 		{edit(`"SKU":{"S":"k"}`, `"Subscription":{"S":"s1"},"Currency":{"S":"EUR"}`), nil},
 		{edit(`"ProcessedDate":{"S":"2023-05-28T14:15:39.247Z"},`, ""), []string{"2 ProcessedDate: is missing"}},
 		{edit(`"ProcessedDate":{"S":"2023-05-28T14:15:39.247Z"}`, `"ProcessedDate":{"S":"x"}`),
-			[]string{"2 ProcessedDate: want a time"}},
+			[]string{"2 ProcessedDate: must be a time"}},
 		{edit(`12.99`, `x`), []string{"2 ProcessedAmount: "}},
 		{edit(`12.99`, `-1`), []string{"2 ProcessedAmount: must not be negative"}},
 		{edit(`"ProcessedAmount":{"S":"12.99"},`, ``), []string{"2 ProcessedAmount: is missing"}},
-		{edit(`1700318200`, `1700318200000`), []string{"2 TTL: want seconds"}},
+		{edit(`1700318200`, `1700318200000`), []string{"2 TTL: must be seconds"}},
 		{edit(`ACC#1`, `ACC#`), []string{"2 PK: is missing"}},
 		{edit(`REC#2023-05-28T14:15:39.247Z`, `REC#4242424242424242`), []string{"2 SK: looks like a card number"}},
 		{edit(`"SKU":{"S":"k"}`, `"Charge":{"S":"pi_1"}`), []string{"2 Charge: is not an attribute"}},
@@ -185,19 +185,19 @@ func TestWorkbench_ItemsAgainstEachOther(t *testing.T) {
 	_, got = readAll(t, Workbench, modelOf(goodItem,
 		strings.Replace(goodItem, "12.99", "13.99", 1), strings.ReplaceAll(goodItem, `k"`,
 			`k2"`), strings.Replace(strings.ReplaceAll(goodItem, "s1", "s2"), "a@b.c", "x@b.c", 1)))
-	rejects(t, got, "3 SK: …on line 2", "4 SK: …on line 2", "5 Email: the account has another address on line 2")
+	rejects(t, got, "3 SK: …on line 2", "4 SK: …on line 2", "5 Email: the account has a different address on line 2")
 }
 
 func TestWorkbench_BrokenModels(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"DataModel":[`:                      "!1 : not a NoSQL Workbench model: unexpected EOF",
 		"{\"a\":1,\n\"DataModel\":[{]}":       "!2 : not a NoSQL Workbench model: invalid character",
-		`{"DataModel":7}`:                     "!1 : not a NoSQL Workbench model: want a JSON array",
-		`{"DataModel":[7]}`:                   "!1 : not a NoSQL Workbench model: want a JSON object",
+		`{"DataModel":7}`:                     "!1 : not a NoSQL Workbench model: a JSON array",
+		`{"DataModel":[7]}`:                   "!1 : not a NoSQL Workbench model: a JSON object",
 		`{"ModelName":"x"}`:                   "!1 : not a NoSQL Workbench model: it has no DataModel",
-		`[]`:                                  "!1 : not a NoSQL Workbench model: want a JSON object",
+		`[]`:                                  "!1 : not a NoSQL Workbench model: a JSON object",
 		modelOf(goodItem) + "x":               "!3 : not a NoSQL Workbench model: …",
-		modelOf(goodItem) + "{}":              "!3 : not a NoSQL Workbench model: the file goes on",
+		modelOf(goodItem) + "{}":              "!3 : not a NoSQL Workbench model: the file continues",
 		modelOf(goodItem + goodItem):          "!2 : not a NoSQL Workbench model: …",
 		`{"x":"` + strings.Repeat("x", 3<<20): "!1 : …a row is longer than 1 MiB",
 	} {

@@ -28,10 +28,10 @@ type Date struct {
 // New returns the given day, or an error when there is no such day or year (1 to 9999).
 func New(year int, month time.Month, day int) (Date, error) {
 	if year < MinYear || year > MaxYear {
-		return Date{}, fmt.Errorf("date: year %d is outside %d to %d", year, MinYear, MaxYear)
+		return Date{}, fmt.Errorf("date: year must be %d to %d (got %d)", MinYear, MaxYear, year)
 	}
 	if month < time.January || month > time.December {
-		return Date{}, fmt.Errorf("date: month %d is outside 1 to 12", int(month))
+		return Date{}, fmt.Errorf("date: month must be 1 to 12 (got %d)", int(month))
 	}
 	if last := daysIn(year, month); day < 1 || day > last {
 		return Date{}, fmt.Errorf("date: there is no day %d in %s %d, which has %d days", day, month, year, last)
@@ -160,7 +160,7 @@ func Parse(s string) (Date, error) {
 
 // formError cuts long text, for log lines.
 func formError(s string) error {
-	return fmt.Errorf("date %.40q: want year-month-day with 4, 2 and 2 digits, such as 2026-01-31", s)
+	return fmt.Errorf("date must be year-month-day with 4, 2 and 2 digits, such as 2026-01-31 (got %.40q)", s)
 }
 
 // digits reads at most four decimal digits.

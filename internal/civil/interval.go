@@ -49,10 +49,10 @@ type Interval struct {
 func (i Interval) Validate() error {
 	_, most, _ := i.Unit.facts()
 	if most == 0 {
-		return fmt.Errorf("interval: %s is not week, month or year", i.Unit)
+		return fmt.Errorf("interval: unit must be week, month or year (got %s)", i.Unit)
 	}
 	if i.N < 1 || i.N > most {
-		return fmt.Errorf("interval: %d %ss is outside 1 to %d", i.N, i.Unit, most)
+		return fmt.Errorf("interval must be 1 to %d %ss (got %d)", most, i.Unit, i.N)
 	}
 	return nil
 }
@@ -92,11 +92,11 @@ func ParseInterval(s string) (Interval, error) {
 	}
 	if i.Unit == 0 {
 		return Interval{}, fmt.Errorf(
-			"interval %.40q: want weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year", s)
+			"interval must be weekly, monthly, quarterly or yearly, or a count such as 2 weeks, 3 months or 1 year (got %.40q)", s)
 	}
 	if i.Validate() != nil {
 		name, most, _ := i.Unit.facts()
-		return Interval{}, fmt.Errorf("interval %.40q: want 1 to %d %ss", s, most, name)
+		return Interval{}, fmt.Errorf("interval must be 1 to %d %ss (got %.40q)", most, name, s)
 	}
 	return i, nil
 }

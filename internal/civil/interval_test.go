@@ -41,7 +41,7 @@ func TestParseInterval(t *testing.T) {
 }
 
 func TestParseInterval_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
-	const form = "want weekly, monthly, quarterly or yearly"
+	const form = "must be weekly, monthly, quarterly or yearly"
 	tests := []struct{ text, says string }{
 		{"", form},
 		{"day", form},
@@ -57,11 +57,11 @@ func TestParseInterval_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 		{"every 2 weeks", form},
 		{"2 weekss", form},
 		{"2 days", form},
-		{"0 weeks", "want 1 to 520 weeks"},
-		{"521 weeks", "want 1 to 520 weeks"},
-		{"1201 months", "want 1 to 1200 months"},
-		{"101 years", "want 1 to 100 years"},
-		{"18446744073709551617 weeks", "want 1 to 520 weeks"},
+		{"0 weeks", "must be 1 to 520 weeks"},
+		{"521 weeks", "must be 1 to 520 weeks"},
+		{"1201 months", "must be 1 to 1200 months"},
+		{"101 years", "must be 1 to 100 years"},
+		{"18446744073709551617 weeks", "must be 1 to 520 weeks"},
 	}
 	for _, tt := range tests {
 		got, err := ParseInterval(tt.text)

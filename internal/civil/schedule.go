@@ -28,16 +28,16 @@ func (s Schedule) Validate() error {
 		return err
 	}
 	if s.Anchor.IsZero() {
-		return errors.New("schedule: it has no anchor date")
+		return errors.New("schedule has no anchor date")
 	}
 	if s.Interval.Unit == Week {
 		if got := isoWeekday(s.Anchor); got != s.Day {
-			return fmt.Errorf("schedule: anchor %s is on weekday %d, want weekday %d", s.Anchor, got, s.Day)
+			return fmt.Errorf("schedule: anchor %s must be on weekday %d (got weekday %d)", s.Anchor, s.Day, got)
 		}
 		return nil
 	}
 	if want := clamp(s.Anchor.Year(), s.Anchor.Month(), s.Day); want != s.Anchor {
-		return fmt.Errorf("schedule: anchor %s is not on day %d of its month, want %s", s.Anchor, s.Day, want)
+		return fmt.Errorf("schedule: anchor must be %s for payment day %d (got %s)", want, s.Day, s.Anchor)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (s Schedule) Due(n int) (Date, error) {
 		return Date{}, err
 	}
 	if n < s.From {
-		return Date{}, fmt.Errorf("period %d is before the schedule's first, %d: %w", n, s.From, ErrRange)
+		return Date{}, fmt.Errorf("period %d is before the schedule's first period, %d: %w", n, s.From, ErrRange)
 	}
 	// Unsigned, because the difference of two ints may exceed an int. The calendar holds no more
 	// periods than weeks, and that many of the longest interval still fits 32 bits.
@@ -91,7 +91,7 @@ func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 		return Date{}, err
 	}
 	if d.IsZero() {
-		return Date{}, errors.New("date: there is no date to start from")
+		return Date{}, errors.New("date is missing: there is no date to start from")
 	}
 	var first Date
 	if i.Unit == Week {
@@ -124,12 +124,12 @@ func checkDay(day int, i Interval) error {
 	}
 	if i.Unit == Week {
 		if day < 1 || day > 7 {
-			return fmt.Errorf("payment day %d: want an ISO weekday, 1 (Monday) to 7 (Sunday)", day)
+			return fmt.Errorf("payment day must be an ISO weekday, 1 for Monday to 7 for Sunday (got %d)", day)
 		}
 		return nil
 	}
 	if day < 1 || day > 31 {
-		return fmt.Errorf("payment day %d: want a day of the month, 1 to 31", day)
+		return fmt.Errorf("payment day must be a day of the month, 1 to 31 (got %d)", day)
 	}
 	return nil
 }

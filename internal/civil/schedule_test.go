@@ -273,11 +273,11 @@ func TestSchedule_ValidateSaysWhatIsWrong(t *testing.T) {
 		{Schedule{Day: 1, Interval: month}, "no anchor"},
 		{Schedule{Anchor: friday, Day: 0, Interval: month}, "1 to 31"},
 		{Schedule{Anchor: friday, Day: 32, Interval: month}, "1 to 31"},
-		{Schedule{Anchor: friday, Day: 0, Interval: week}, "1 (Monday) to 7 (Sunday)"},
-		{Schedule{Anchor: friday, Day: 8, Interval: week}, "1 (Monday) to 7 (Sunday)"},
-		{Schedule{Anchor: friday, Day: 4, Interval: week}, "weekday 5, want weekday 4"},
-		{Schedule{Anchor: friday, Day: 31, Interval: month}, "want 2026-12-31"},
-		{Schedule{Anchor: friday, Day: 18}, "not week, month or year"},
+		{Schedule{Anchor: friday, Day: 0, Interval: week}, "1 for Monday to 7 for Sunday"},
+		{Schedule{Anchor: friday, Day: 8, Interval: week}, "1 for Monday to 7 for Sunday"},
+		{Schedule{Anchor: friday, Day: 4, Interval: week}, "weekday 4 (got weekday 5)"},
+		{Schedule{Anchor: friday, Day: 31, Interval: month}, "must be 2026-12-31"},
+		{Schedule{Anchor: friday, Day: 18}, "must be week, month or year"},
 		{Schedule{Anchor: friday, Day: 18, Interval: Interval{0, Month}}, "1 to 1200"},
 	}
 	for _, tt := range tests {

@@ -19,14 +19,14 @@ func Zone(name string) (*time.Location, error) {
 		return loc.(*time.Location), nil
 	}
 	if name == "" || machineZone(name) {
-		return nil, fmt.Errorf("time zone %.40q: want an IANA name, such as Europe/Paris, or UTC", name)
+		return nil, fmt.Errorf("time zone must be an IANA name, such as Europe/Paris, or UTC (got %.40q)", name)
 	}
 	// Cloned: the cache would otherwise pin the text around the name, such as a request body.
 	name = strings.Clone(name)
 	loc, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"time zone %.40q is not in the zone database: want an IANA name, such as Europe/Paris, or UTC", name)
+			"time zone %.40q is not in the zone database; use an IANA name, such as Europe/Paris, or UTC", name)
 	}
 	kept, _ := zones.LoadOrStore(name, loc)
 	return kept.(*time.Location), nil

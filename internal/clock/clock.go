@@ -37,8 +37,8 @@ func Machine(real func() time.Time) *Clock { return &Clock{real: real, speed: 1}
 // clock, now by default. Clocks of one text with an ANCHOR show the same time on one machine.
 func Parse(text string, real func() time.Time) (*Clock, error) {
 	wrong := func(what, part string) (*Clock, error) {
-		return nil, fmt.Errorf("%s %.40q: want START[,SPEED], such as 2026-01-01,1h/s for an hour a second "+
-			"from the first of January, UTC, on; a speed is of whole seconds, 1s/s to 240h/s", what, part)
+		return nil, fmt.Errorf("%s %.40q: a test clock must be START[,SPEED], such as 2026-01-01,1h/s for one hour per second "+
+			"from 1 January, UTC; a speed must have whole seconds, 1s/s to 240h/s", what, part)
 	}
 	parts := strings.Split(text, ",")
 	if len(parts) > 3 {

@@ -35,7 +35,7 @@ const (
 )
 
 // KnownProcessors lists the processors, for messages.
-const KnownProcessors = "stripe and sandbox:FILE"
+const KnownProcessors = "stripe or sandbox:FILE"
 
 // A Config has the settings of every command.
 type Config struct {
@@ -71,17 +71,17 @@ func New(flag, env func(name string) string) (Config, error) {
 	}
 	mib, err := strconv.ParseInt(v["cache"].text, 10, 64)
 	if err != nil || mib < 16 || mib > 1<<20 {
-		return c, fmt.Errorf("cache %q: want a whole number of MiB, 16 to 1048576", v["cache"].text)
+		return c, fmt.Errorf("%s must be a whole number of MiB, 16 to 1048576 (got %q)", v["cache"].source, v["cache"].text)
 	}
 	c.CacheBytes = mib << 20
 	if err := c.LogLevel.UnmarshalText([]byte(level)); err != nil {
-		return c, fmt.Errorf("log level %q: want debug, info, warn or error", level)
+		return c, fmt.Errorf("%s must be debug, info, warn or error (got %q)", v["log-level"].source, level)
 	}
 	if !c.LogJSON && format != "text" {
-		return c, fmt.Errorf("log format %q: want text or json", format)
+		return c, fmt.Errorf("%s must be text or json (got %q)", v["log-format"].source, format)
 	}
 	if !c.UsesStripe() && !strings.HasPrefix(c.Processor, "sandbox:") {
-		return c, fmt.Errorf("unknown processor %q: the known ones are %s", secret.Redact(c.Processor), KnownProcessors)
+		return c, fmt.Errorf("%s must be %s (got %q)", v["processor"].source, KnownProcessors, secret.Redact(c.Processor))
 	}
 	if c.UsesStripe() {
 		if c.Stripe, err = newStripe(env); err != nil {
@@ -121,8 +121,8 @@ func (c *Config) UsesStripe() bool {
 // CheckKey returns an error if there is no key, or more than one.
 func (s *Stripe) CheckKey() error {
 	if !s.Key.Given() {
-		return fmt.Errorf("Stripe is to be asked, and there is no key: set %s, or %[1]s%s to a file that holds it and that "+
-			"nobody else can read", EnvStripeKey, InFile)
+		return fmt.Errorf("this command needs a Stripe key: set %s, or set %[1]s%s to a file that contains it and that "+
+			"no one else can read", EnvStripeKey, InFile)
 	}
 	return s.Key.check()
 }
@@ -134,7 +134,7 @@ func newStripe(env func(string) string) (Stripe, error) {
 		return s, nil
 	}
 	if u := webAddress(s.APIBase); u == nil || u.RawQuery != "" || u.Fragment != "" {
-		return s, fmt.Errorf("%s: want an address such as http://127.0.0.1:12111", EnvStripeAPIBase)
+		return s, fmt.Errorf("%s must be an address such as http://127.0.0.1:12111", EnvStripeAPIBase)
 	}
 	return s, nil
 }
@@ -147,7 +147,7 @@ func checkCardURL(text string) error {
 	filled := strings.NewReplacer("{account}", "1", "{subscription}", "1").Replace(text)
 	if webAddress(filled) == nil || strings.ContainsAny(filled, "{}") || strings.ContainsAny(text, " \t\r\n") {
 		return fmt.Errorf(
-			"%s %q: want an address such as https://shop.example/card?account={account}&subscription={subscription}",
+			"%s must be an address such as https://shop.example/card?account={account}&subscription={subscription} (got %q)",
 			EnvCardURL, text)
 	}
 	return nil

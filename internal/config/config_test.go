@@ -46,8 +46,8 @@ func TestNew_Refuses(t *testing.T) {
 		flags map[string]string
 		want  string
 	}{
-		{map[string]string{"processor": "paypal:live"}, "stripe and sandbox:FILE"},
-		{map[string]string{"processor": "stripes"}, "unknown processor"},
+		{map[string]string{"processor": "paypal:live"}, "stripe or sandbox:FILE"},
+		{map[string]string{"processor": "stripes"}, "must be stripe or sandbox:FILE"},
 		{map[string]string{"processor": "http://127.0.0.1:12121"}, "sandbox:FILE"},
 		{map[string]string{"processor": "sandbox"}, "sandbox:FILE"},
 		{map[string]string{"log-level": "loud"}, "debug, info, warn or error"},
@@ -84,12 +84,12 @@ func TestNew_Stripe(t *testing.T) {
 
 func TestNew_RefusesOfStripe(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{config.EnvStripeAPIBase, "127.0.0.1:12111", "want an address such as"},
-		{config.EnvStripeAPIBase, "http://user:pass@host", "want an address such as"},
-		{config.EnvStripeAPIBase, "ftp://host", "want an address such as"},
-		{config.EnvCardURL, "shop.example/card", "want an address such as"},
-		{config.EnvCardURL, "https://shop.example/my card", "want an address such as"},
-		{config.EnvCardURL, "https://shop.example/card?a={acount}", "want an address such as"},
+		{config.EnvStripeAPIBase, "127.0.0.1:12111", "must be an address such as"},
+		{config.EnvStripeAPIBase, "http://user:pass@host", "must be an address such as"},
+		{config.EnvStripeAPIBase, "ftp://host", "must be an address such as"},
+		{config.EnvCardURL, "shop.example/card", "must be an address such as"},
+		{config.EnvCardURL, "https://shop.example/my card", "must be an address such as"},
+		{config.EnvCardURL, "https://shop.example/card?a={acount}", "must be an address such as"},
 	} {
 		if _, err := config.New(environment(map[string]string{"processor": "stripe"}),
 			environment(map[string]string{c.name: c.value})); err == nil || !strings.Contains(err.Error(), c.want) ||

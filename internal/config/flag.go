@@ -22,19 +22,19 @@ func Flags() []Flag {
 		{"store", DefaultStore, "", "`URL` of the store: pebble:DIR, dynamodb:?region=REGION or mem:"},
 		{"processor", DefaultProcessor, "", "`URL` of the payment processor: " + KnownProcessors},
 		{"mail", DefaultMail, "", "`FOLDER` that mail is written to"},
-		{"smtp", "", "", "`URL` of the server that sends mail, in place of the folder: smtps://USER@HOST:465, or " +
+		{"smtp", "", "", "`URL` of the server that sends mail, instead of the folder: smtps://USER@HOST:465, or " +
 			"smtp://USER@HOST:587 with STARTTLS"},
-		{"templates", "", "", "`FOLDER` with templates of mail in place of the built-in ones"},
-		{"cache", "512", "", "`MIB` of memory for the data of a pebble: store, 16 or more"},
+		{"templates", "", "", "`FOLDER` with mail templates that replace the built-in ones"},
+		{"cache", "512", "", "memory for a pebble: store's data in `MIB`, at least 16"},
 		{"log-level", "warn", "", "`LEVEL` of the log on standard error: debug, info, warn or error"},
-		{"log-format", "text", "", "`FORM` of the log: text or json"},
+		{"log-format", "text", "", "`FORMAT` of the log: text or json"},
 		{"receipt-months", "", "receipt-months", "`MONTHS` until a receipt expires, 0 for never"},
-		{"retry-days", "", "retry-days", "`DAYS` after the first decline it is tried again on, or none"},
-		{"catch-up", "", "catch-up", "`NUMBER` of missed periods charged in one run before a person is asked"},
+		{"retry-days", "", "retry-days", "`DAYS` after the first decline on which a payment is retried, or none"},
+		{"catch-up", "", "catch-up", "`NUMBER` of missed periods that one run charges before it asks an operator"},
 		{"action-days", "", "action-days",
-			"`DAYS` that a customer has to authenticate a payment before it has failed, 0 for no end"},
-		{"from", "", "sender", "`ADDRESS` that mail is from, Ada's Gym <billing@example.com>"},
-		{"reply-to", "", "reply-to", "`ADDRESS` for answers to mail"},
+			"`DAYS` in which a customer must authenticate a payment before it fails, 0 for no limit"},
+		{"from", "", "sender", "sender `ADDRESS` of mail, such as Ada's Gym <billing@example.com>"},
+		{"reply-to", "", "reply-to", "`ADDRESS` for replies to mail"},
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *Secret) check() error {
 	if s.IsZero() || s.File == "" {
 		return nil
 	}
-	return fmt.Errorf("%s and %[1]s%s are both set: unset one", s.source, InFile)
+	return fmt.Errorf("%s and %[1]s%s are both set; unset one of them", s.source, InFile)
 }
 
 // Read reads the secret, if it lies in a file. The error names the variable, and repeats no secret.
@@ -67,6 +67,6 @@ func (s *Secret) checkChance(least int) error {
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil
 	}
-	return fmt.Errorf("%s: want at least %d letters, digits and signs without a space, by chance, such as openssl rand "+
+	return fmt.Errorf("%s must be at least %d random letters, digits and signs without spaces, such as openssl rand "+
 		"-hex 32 prints", s.source, least)
 }

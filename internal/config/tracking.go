@@ -89,16 +89,16 @@ func parseSecrets(name, text string) ([]secret.Text, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		words := strings.Fields(part)
 		if len(words) == 0 {
-			return nil, fmt.Errorf("%s: one of them is empty: want webhook secrets, separated by commas, spaces or lines", name)
+			return nil, fmt.Errorf("%s must be webhook secrets separated by commas, spaces or lines (got an empty one)", name)
 		}
 		for _, word := range words {
 			if rest, ok := strings.CutPrefix(word, "whsec_"); !ok || rest == "" {
 				return nil, fmt.Errorf(
-					"%s: number %d is no webhook secret: want what Stripe shows beside the endpoint, which begins with whsec_",
+					"%s: number %d is not a webhook secret; use the one that Stripe shows beside the endpoint, which begins with whsec_",
 					name, len(list)+1)
 			}
 			if slices.ContainsFunc(list, func(t secret.Text) bool { return t.Reveal() == word }) {
-				return nil, fmt.Errorf("%s: number %d is there twice", name, len(list)+1)
+				return nil, fmt.Errorf("%s: number %d is a duplicate", name, len(list)+1)
 			}
 			list = append(list, secret.New(word))
 		}
@@ -116,9 +116,9 @@ func (t *Tracking) checkPoll() error {
 	case t.Poll.IsZero() || err != nil:
 		return err
 	case same(t.APIKey.Text) || strings.HasPrefix(text, "dd_"):
-		return fmt.Errorf("%s: this is an API key, and whoever has that may not tell of money: want a secret of its own", name)
+		return fmt.Errorf("%s is an API key, but API keys must not be able to report payments; use a separate secret", name)
 	case slices.ContainsFunc(slices.Concat(t.Webhook.List, t.Connect.List), same) || same(t.Stripe.Key.Text):
-		return fmt.Errorf("%s: this is a secret of Stripe's: want one of its own", name)
+		return fmt.Errorf("%s is one of Stripe's secrets; use a separate secret", name)
 	}
 	return nil
 }

@@ -75,18 +75,18 @@ func TestNewTracking_KeepsTheKeyThatWasRead(t *testing.T) {
 
 func TestNewTracking_Refuses(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{config.EnvWebhookSecrets, "whsec_hidden,,whsec_b", "one of them is empty"},
-		{config.EnvWebhookSecrets, "whsec_hidden,", "one of them is empty"},
-		{config.EnvWebhookSecrets, " \n", "one of them is empty"},
-		{config.EnvConnectSecrets, "whsec_hidden sk_test_hidden", "number 2 is no webhook secret"},
-		{config.EnvConnectSecrets, "whsec_hidden whsec_b whsec_hidden", "number 3 is there twice"},
-		{config.EnvConnectSecrets, "whsec_", "number 1 is no webhook secret"},
+		{config.EnvWebhookSecrets, "whsec_hidden,,whsec_b", "got an empty one"},
+		{config.EnvWebhookSecrets, "whsec_hidden,", "got an empty one"},
+		{config.EnvWebhookSecrets, " \n", "got an empty one"},
+		{config.EnvConnectSecrets, "whsec_hidden sk_test_hidden", "number 2 is not a webhook secret"},
+		{config.EnvConnectSecrets, "whsec_hidden whsec_b whsec_hidden", "number 3 is a duplicate"},
+		{config.EnvConnectSecrets, "whsec_", "number 1 is not a webhook secret"},
 		{config.EnvAPIKey, "hidden890123456", "at least 16"},
 		{config.EnvAPIKey, "hidden 890 123 456", "at least 16"},
 		{config.EnvAPIKey, "hidden7890123456ü", "at least 16"},
 	} {
 		_, err := tracking(t, "", map[string]string{c.name: c.value})
-		if err == nil || !strings.HasPrefix(err.Error(), c.name+": ") || !strings.Contains(err.Error(), c.want) ||
+		if err == nil || !strings.HasPrefix(err.Error(), c.name) || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s=%s: %v, want %q in it", c.name, c.value, err, c.want)
 		}
@@ -94,7 +94,7 @@ func TestNewTracking_Refuses(t *testing.T) {
 	for name, file := range map[string]string{config.EnvWebhookSecrets: config.EnvWebhookSecrets + config.InFile,
 		config.EnvConnectSecrets: config.EnvConnectSecrets + config.InFile, config.EnvAPIKey: config.EnvAPIKey + config.InFile} {
 		_, err := tracking(t, "", map[string]string{name: "whsec_0123456789", file: "x"})
-		if err == nil || err.Error() != name+" and "+file+" are both set: unset one" {
+		if err == nil || err.Error() != name+" and "+file+" are both set; unset one of them" {
 			t.Errorf("%s and %s: %v", name, file, err)
 		}
 	}
@@ -110,8 +110,8 @@ func TestRead(t *testing.T) {
 		return name
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		config.EnvWebhookSecrets: {"", "one of them is empty"},
-		config.EnvConnectSecrets: {"hidden", "number 1 is no webhook secret"},
+		config.EnvWebhookSecrets: {"", "got an empty one"},
+		config.EnvConnectSecrets: {"hidden", "number 1 is not a webhook secret"},
 		config.EnvAPIKey:         {"hidden", "at least 16"},
 		config.EnvPollSecret:     {apiKey + "hidden", "at least 32"},
 		config.EnvStripeKey:      {"", "it is empty"},
@@ -121,7 +121,7 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = got.Read(); err == nil || !strings.HasPrefix(err.Error(), name+": ") || !strings.Contains(err.Error(), c.want) ||
+		if err = got.Read(); err == nil || !strings.HasPrefix(err.Error(), name) || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v, want %q in it", name, err, c.want)
 		}

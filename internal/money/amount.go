@@ -69,7 +69,7 @@ func Round(minor *big.Rat, c Currency) (Amount, error) {
 // minus. The error names the right form, and wraps [ErrOverflow] for a number too large.
 func Parse(text string, c Currency) (Amount, error) {
 	if c.IsZero() {
-		return Amount{}, fmt.Errorf("amount %.40q: there is no currency to read it in", text)
+		return Amount{}, fmt.Errorf("amount %.40q has no currency", text)
 	}
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, point := strings.Cut(digits, ".")
@@ -89,7 +89,7 @@ func Parse(text string, c Currency) (Amount, error) {
 	}
 	minor, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil { // its digits are too many
-		return Amount{}, fmt.Errorf("amount %.40q: the limit is %s: %w", text, New(limit, c), ErrOverflow)
+		return Amount{}, fmt.Errorf("amount %.40q is over the limit of %s: %w", text, New(limit, c), ErrOverflow)
 	}
 	return Amount{minor: minor, currency: c}, nil
 }
@@ -97,9 +97,9 @@ func Parse(text string, c Currency) (Amount, error) {
 // formError cuts long text, so that an error stays fit for a log line.
 func formError(text string, c Currency) error {
 	if c.Exponent() == 0 {
-		return fmt.Errorf("amount %.40q: want digits with no decimals, such as %s", text, c.example())
+		return fmt.Errorf("amount must be digits without decimals, such as %s (got %.40q)", c.example(), text)
 	}
-	return fmt.Errorf("amount %.40q: want digits with at most %d decimals, such as %s", text, c.Exponent(), c.example())
+	return fmt.Errorf("amount must be digits with at most %d decimals, such as %s (got %.40q)", c.Exponent(), c.example(), text)
 }
 
 // Decimal returns the amount with exactly the currency's decimals and no

@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
-	const two = "want digits with at most 2 decimals, such as 12.99"
+	const two = "must be digits with at most 2 decimals, such as 12.99"
 	tests := []struct{ code, text, says string }{
 		{"USD", "12.990", two},
 		{"USD", "12,99", two},
@@ -95,14 +95,14 @@ func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 		{"USD", "５", two},
 		{"USD", "99999999999999999999,99", two},
 		{"USD", "99999999999999999999.999", two},
-		{"JPY", "500.0", "want digits with no decimals, such as 500"},
-		{"JPY", "500.", "want digits with no decimals, such as 500"},
-		{"KWD", "1.2345", "want digits with at most 3 decimals, such as 12.990"},
-		{"CLF", "1.23456", "want digits with at most 4 decimals, such as 12.9900"},
+		{"JPY", "500.0", "must be digits without decimals, such as 500"},
+		{"JPY", "500.", "must be digits without decimals, such as 500"},
+		{"KWD", "1.2345", "must be digits with at most 3 decimals, such as 12.990"},
+		{"CLF", "1.23456", "must be digits with at most 4 decimals, such as 12.9900"},
 	}
 	for _, tt := range tests {
 		got, err := Parse(tt.text, mustCurrency(t, tt.code))
-		if want := fmt.Sprintf("amount %q: %s", tt.text, tt.says); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("amount %s (got %q)", tt.says, tt.text); err == nil || err.Error() != want {
 			t.Errorf("Parse(%q, %s) = %v, %v; want error %s", tt.text, tt.code, got, err, want)
 		}
 		if errors.Is(err, ErrOverflow) || got != (Amount{}) {

@@ -65,7 +65,7 @@ var byCode = func() map[[3]byte]Currency {
 // code, and why no payment can be in one that ISO 4217 lists, such as gold.
 func ParseCurrency(code string) (Currency, error) {
 	if len(code) != 3 {
-		return Currency{}, fmt.Errorf("currency %.40q: want a three-letter ISO 4217 code, such as EUR", code)
+		return Currency{}, fmt.Errorf("currency must be a three-letter ISO 4217 code, such as EUR (got %.40q)", code)
 	}
 	var key [3]byte
 	for i := range key {
@@ -82,10 +82,10 @@ func ParseCurrency(code string) (Currency, error) {
 	for codes, what := range notMoney {
 		if slices.Contains(strings.Fields(codes), upper) {
 			return Currency{}, fmt.Errorf(
-				"currency %q is %s, which has no minor unit: want a currency that people pay in, such as EUR", upper, what)
+				"currency %q is %s, which has no minor unit; use a currency that people pay in, such as EUR", upper, what)
 		}
 	}
-	return Currency{}, fmt.Errorf("currency %q is not an active ISO 4217 code: want one such as EUR", code)
+	return Currency{}, fmt.Errorf("currency %q is not an active ISO 4217 code; use an active one, such as EUR", code)
 }
 
 // notMoney describes the codes that ISO 4217 lists without a minor unit.
