@@ -23,8 +23,8 @@ func (p *program) accountCreate() *cobra.Command {
 			a, err := s.engine.CreateAccount(ctx, args[0], email, zone, locale)
 			return p.showAccount(a, err, args[0], "created")
 		})
-	c.Flags().StringVar(&email, "email", "", "`ADDRESS` that reminders and receipts go to")
-	c.Flags().StringVar(&zone, "time-zone", "", "IANA `NAME`, decides what day it is for the account (default UTC)")
+	c.Flags().StringVar(&email, "email", "", "email `ADDRESS` for reminders and receipts")
+	c.Flags().StringVar(&zone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
 	localeFlag(c, &locale)
 	required(c, "email")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
@@ -43,8 +43,8 @@ func checkZone(zone string, given bool) error {
 }
 
 func localeFlag(c *cobra.Command, locale *string) {
-	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: of "+
-		strings.Join(mail.Languages(), ", ")+"; others get English")
+	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
+		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
 func checkLocale(locale string) error {
@@ -66,7 +66,7 @@ func (p *program) accountShow() *cobra.Command {
 			if card {
 				found, err := s.engine.AccountCard(ctx, a.ID)
 				if billing.IgnoreNotFound(err) != nil {
-					return fmt.Errorf("the card of account %s: %w", a.ID, err)
+					return fmt.Errorf("account %s's card could not be read: %w", a.ID, err)
 				} else if err == nil {
 					shown = &found
 				}
@@ -92,7 +92,7 @@ func (p *program) accountShow() *cobra.Command {
 			return p.json(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", nameTexts(own), "subscriptions", views(list, viewSubscription)))
 		})
 	})
-	c.Flags().BoolVar(&card, "card", false, "ask the processor for the card, too")
+	c.Flags().BoolVar(&card, "card", false, "also ask the processor for the card")
 	return c
 }
 
@@ -100,12 +100,12 @@ func (p *program) accountFields(a *billing.Account, card *billing.Card) {
 	v := viewAccount(a)
 	bounced := ""
 	if b := a.Bounced; b.Email != "" {
-		bounced = b.Email + " on " + date(civil.Of(b.At)) + " (" + b.Code + "): no mail is sent there"
+		bounced = b.Email + " on " + date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
 	p.fields("account", a.ID, "email", a.Email, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
 		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
-		"given", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
+		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
 func (p *program) showAccount(a *billing.Account, err error, id, what string, own ...billing.Name) error {
@@ -126,7 +126,7 @@ func (p *program) accountList() *cobra.Command {
 				return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
 			})
 	})
-	f.flags(c, "those with a subscription of")
+	f.flags(c, "accounts that have a subscription with")
 	return c
 }
 
@@ -138,14 +138,14 @@ func (p *program) accountUpdate() *cobra.Command {
 		return p.showAccount(a, err, args[0], "updated")
 	})
 	f := c.Flags()
-	f.StringVar(&email, "email", "", "the new `ADDRESS`")
-	f.StringVar(&zone, "time-zone", "", "the new IANA `NAME`")
+	f.StringVar(&email, "email", "", "new email `ADDRESS`")
+	f.StringVar(&zone, "time-zone", "", "new IANA time zone `NAME`")
 	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
 		change = billing.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
 			Locale: given(f, "locale", locale)}
 		if change == (billing.AccountChange{}) {
-			return usagef("%s: nothing to change: give a flag", p.command)
+			return usagef("%s: nothing to change; set at least one flag", p.command)
 		}
 		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale))
 	})
@@ -164,20 +164,20 @@ func (p *program) accountAttach() *cobra.Command {
 			return p.showAccount(account, withoutWallet(err), args[0], "attached", own...)
 		})
 	f := c.Flags()
-	f.StringVar(&a.Customer, "customer", "", "the processor's `ID` of the customer, cus_…")
+	f.StringVar(&a.Customer, "customer", "", "customer `ID` at the processor, cus_…")
 	f.StringVar(&a.Method, "payment-method", "",
-		"the processor's `TOKEN` (default the customer's default); never a card number")
-	f.StringVar(&fallback, "fallback", "", "a second `TOKEN`, tried when the first was declined for good; none for none")
-	f.StringVar(&connected, "connected", "", "the processor's `ID` of the connected account, acct_…; \"\" for our own")
-	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account leaves to us, such as 2.5%")
+		"payment method `TOKEN` from the processor, never a card number (default: the customer's default)")
+	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was declined for good; none removes it")
+	f.StringVar(&connected, "connected", "", "connected account `ID` at the processor, acct_…; \"\" for the platform's own account")
+	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account pays to the platform, such as 2.5%")
 	return checked(c, func([]string) error {
 		switch {
 		case f.Changed("customer") && a.Customer == "":
-			return usagef("--customer is empty")
+			return usagef("--customer must not be empty")
 		case f.Changed("payment-method") && a.Method == "":
-			return usagef("--payment-method is empty")
+			return usagef("--payment-method must not be empty")
 		case f.Changed("fallback") && fallback == "":
-			return usagef("--fallback is empty: want a token, or none")
+			return usagef("--fallback must be a token or none (got an empty value)")
 		}
 		if a.Connected, a.Fallback = given(f, "connected", connected), given(f, "fallback", fallback); fallback == "none" {
 			*a.Fallback = ""
@@ -199,7 +199,7 @@ func parsePercent(text string) (int, error) {
 	digits := whole + (fraction + "00")[:max(2, len(fraction))]
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || whole == "" || len(fraction) > 2 || (point && fraction == "") || n > 100_00 {
-		return 0, usagef("--fee %q: want 0 to 100 with at most two decimals, such as 2.5%%", text)
+		return 0, usagef("--fee must be 0 to 100 with at most two decimals, such as 2.5%% (got %q)", text)
 	}
 	return int(n), nil
 }
@@ -209,8 +209,8 @@ func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 // withoutWallet adds a way out to billing.ErrNoWallet.
 func withoutWallet(err error) error {
 	if errors.Is(err, billing.ErrNoWallet) {
-		return fmt.Errorf("%w: duesday account attach ACCOUNT --payment-method TOKEN; "+
-			"or name a processor with them by --processor", err)
+		return fmt.Errorf("%w with duesday account attach ACCOUNT --payment-method TOKEN, "+
+			"or set --processor to a processor that keeps them", err)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (p *program) accountCardLink() *cobra.Command {
 				return withoutWallet(err)
 			}
 			p.say("%s", printable(l.URL))
-			p.say("works until %s; the next %s takes the card over", stamp(l.Expires), p.hint("run payments"))
+			p.say("the link works until %s, and the next %s uses the new card", stamp(l.Expires), p.hint("run payments"))
 			var own []billing.Name
 			if subscription == "" {
 				if own, err = s.engine.KeepOwn(ctx, account); err != nil {
@@ -253,7 +253,7 @@ func (p *program) accountCardLink() *cobra.Command {
 // sayKeepOwn names the subscriptions that the account's card does not serve.
 func (p *program) sayKeepOwn(own []billing.Name) {
 	for _, n := range own {
-		p.say("the card does not serve %s, which keeps its own payment method; to replace that: %s", n,
+		p.say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
 			p.hint("account card-link "+n.String()))
 	}
 }
@@ -277,5 +277,5 @@ func cardText(c *billing.Card) string {
 	if c == nil {
 		return ""
 	}
-	return c.String() + prefixed(", good until ", c.LastMonth())
+	return c.String() + prefixed(", valid until ", c.LastMonth())
 }

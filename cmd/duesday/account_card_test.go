@@ -33,7 +33,7 @@ func TestAccountAttach(t *testing.T) {
 		"payment_method", "payment_method_given_at"),
 		[]any{"pm_card_visa", "2026-03-15T10:30:00.000Z"})
 	contains(t, c.must("run", "payments"), "paid")
-	contains(t, c.must("account", "show", "1"), "pm_card_visa", "given", "gym")
+	contains(t, c.must("account", "show", "1"), "pm_card_visa", "method set", "gym")
 	c.create("1/2", "pm_card_mastercard")
 	equal(t, "keeps its own", c.object(exitDone, "account", "attach", "1", "--payment-method", "pm_card_visa")["keep_own_method"], []any{"1/2"})
 
@@ -43,7 +43,7 @@ func TestAccountAttach(t *testing.T) {
 		want string
 	}{
 		{[]string{"attach", "1"}, exitUsage, "nothing to attach"},
-		{[]string{"attach", "1", "--payment-method", ""}, exitUsage, "--payment-method is empty"},
+		{[]string{"attach", "1", "--payment-method", ""}, exitUsage, "--payment-method must not be empty"},
 		{[]string{"attach", "1", "--payment-method", "4242424242424242"}, exitUsage,
 			"payment_method: looks like a card number (************4242)"},
 		{[]string{"attach", "1", "--connected", "acct_1", "--fee", "2.555%"}, exitUsage, "--fee"},

@@ -24,7 +24,7 @@ func TestCapacity(t *testing.T) {
 		t.Errorf("%v", o)
 	}
 	out = c.must("capacity", "--subscriptions", "90000000", "--peak-share", "50%")
-	if want := "has to allow 521 charges a second, not 25"; !strings.Contains(out, want) {
+	if want := "must allow 521 charges per second, but allows 25"; !strings.Contains(out, want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 }
@@ -41,7 +41,7 @@ func TestCapacity_Nonsense(t *testing.T) {
 		"--subscriptions 10 --peak-share 0":                                    "0.2 or 20%",
 		"--subscriptions 10 --peak-share NaN":                                  "0.2 or 20%",
 		"--subscriptions 10 --peak-share some":                                 "0.2 or 20%",
-		"--subscriptions 10 --peak-share 0.01":                                 "not one of 10",
+		"--subscriptions 10 --peak-share 0.01":                                 "none of 10",
 		"--subscriptions 10 --peak-share 0.5 --hours 0":                        "--hours",
 		"--subscriptions 10 --peak-share 0.5 --hours 25":                       "--hours",
 		"--subscriptions 10 --peak-share 0.5 --charge-rate 0":                  "--charge-rate",

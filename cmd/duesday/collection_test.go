@@ -21,7 +21,7 @@ func TestCollection(t *testing.T) {
 	}
 	c.must("settings", "set", "pay-to=Ada Ltd, IBAN DE89 3704 0044 0532 0130 00", "pay-days=10")
 	contains(t, c.must("run", "payments"), "asked    1  the customer")
-	contains(t, c.must("subscription", "show", "1/1"), "the customer was asked to pay", "by wire: it ends failed on 2026-01-20")
+	contains(t, c.must("subscription", "show", "1/1"), "the customer was asked to pay", "by wire; it fails on 2026-01-20")
 	contains(t, c.must("due", "payments", "--until", "2026-01-30"), "2026-01-20  $12.99  manual")
 	contains(t, c.must("status"), "All is well")
 	contains(t, c.must("prove", "1/1", "--period", "0"), "pays the period by wire, before 2026-01-20")
@@ -48,7 +48,7 @@ func TestCollection(t *testing.T) {
 	c.clock.Set(time.Date(2026, 2, 20, 9, 0, 0, 0, time.UTC))
 	contains(t, c.run("run", "payments").out, "not paid before 2026-02-20")
 	c.must("receipt", "create", "1/1", "--period", "1", "--note", "late")
-	contains(t, c.must("verify"), "The audit is clean", "charges        0")
+	contains(t, c.must("verify"), "The audit is clean", "charges          0")
 }
 
 // TestCollection_DryRun: a request by wire is no charge, and no money of a dry run.

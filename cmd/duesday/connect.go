@@ -17,7 +17,7 @@ func (p *program) connectAdd() *cobra.Command {
 		trackingNeed{create: true, stripe: true}, func(ctx context.Context, t *tracking.Service, args []string) error {
 			a, err := t.Register(ctx, account, args[0])
 			if errors.Is(err, tracking.ErrOther) {
-				return fmt.Errorf("%s, and is that one's for good: its purchases and payments are", withoutOther(err))
+				return fmt.Errorf("%s and stays with that merchant, which owns its purchases and payments", withoutOther(err))
 			}
 			if e, ok := errors.AsType[*tracking.FieldError](err); ok && e.Field == "stripe_account" {
 				return usagef("ACCT %q: %s", args[0], e.Problem)
@@ -28,7 +28,7 @@ func (p *program) connectAdd() *cobra.Command {
 			p.say("Stripe account %s registered", a.StripeAccount)
 			return p.showConnected(a)
 		})
-	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that it belongs to")
+	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that owns the Stripe account")
 	return required(c, "account")
 }
 
@@ -59,7 +59,7 @@ func (p *program) connectShow() *cobra.Command {
 func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 	own, polled := "", a.Polled
 	if a.Own {
-		own = "the account of our key"
+		own = "the account that owns the key"
 	}
 	p.fields("Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", a.Status,
 		"verified through", polled.Through, "checked", polled.Checked, "next check", polled.Next,
@@ -74,7 +74,7 @@ func (p *program) jobCommand() *cobra.Command {
 			if err := t.ReplayJob(ctx, args[0]); err != nil {
 				return notFound(err, "job "+args[0]+" that was given up")
 			}
-			p.say("job %s is due: a running duesday serve does it", args[0])
+			p.say("job %s is due; a running duesday serve runs it", args[0])
 			return p.json(object{"replayed", args[0]})
 		})
 	return group("job", list, replay)
@@ -85,8 +85,8 @@ func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string)
 	n, err := list(p, t.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
 		j.Error = secret.Clean(j.Error)
 		return j
-	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "WHY"}, func(j tracking.WaitingJob) []any {
-		state := "waits"
+	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "REASON"}, func(j tracking.WaitingJob) []any {
+		state := "waiting"
 		if j.Dead {
 			state = "given up"
 			dead++
@@ -98,7 +98,7 @@ func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string)
 	}
 	p.say("\n%s, %d given up", plural(n, "job"), dead)
 	if dead > 0 {
-		p.say("Have one tried again: %s", p.hint("job replay JOB"))
+		p.say("To retry a job that was given up, run: %s", p.hint("job replay JOB"))
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	err = d.Deliverer.Deliver(ctx, e)
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
 		if err := d.accounts.NoteBounce(ctx, e, refused.Code); err != nil {
-			return fmt.Errorf("%s; this cannot be noted at the account: %w", refused.Error(), err)
+			return fmt.Errorf("%s; recording this on the account failed: %w", refused.Error(), err)
 		}
 	}
 	return err
@@ -132,16 +132,16 @@ func (p *program) drain(ctx context.Context, s *session) (posted, error) {
 	})
 	m, err := s.drain(ctx, bar)
 	bar.end()
-	waiting, why := int(s.linkless.Swap(0)), prefixed("; the first: ", m.Reason)
+	waiting, why := int(s.linkless.Swap(0)), prefixed("; first error: ", m.Reason)
 	if waiting > 0 {
-		p.warn("%s put off: the link in it could not be had from the processor for the moment; later runs try again%s",
+		p.warn("%s put off, because the processor did not provide a link that the mail needs; later runs try again%s",
 			plural(waiting, "mail"), why)
 	}
 	if failed := m.Failed - waiting; failed > 0 {
-		p.warn("%s to %s failed, to be tried again by later runs%s", plural(failed, "mail"), s.post, why)
+		p.warn("%s to %s failed; later runs try again%s", plural(failed, "mail"), s.post, why)
 	}
 	if m.Dead > 0 {
-		p.warn("%s to %s cannot be delivered at all: %s%s", plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
+		p.warn("%s to %s can never be delivered; for details, run: %s%s", plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
 	}
 	return m, err
 }
@@ -158,12 +158,12 @@ func (p *program) deliver(ctx context.Context, s *session) posted {
 	}
 	m.Reason = secret.Clean(err.Error())
 	if errors.Is(err, errNoServer) {
-		p.warn("mail was left in the outbox for a process with a mail server: %v", err)
+		p.warn("mail stays in the outbox for a process with a mail server: %v", err)
 		if s.served(ctx) {
 			m.Left = 0 // that process takes it within seconds
 		}
 	} else {
-		p.warn("mail was left in the outbox and goes out with the next run: %v", err)
+		p.warn("mail stays in the outbox, and the next run sends it: %v", err)
 	}
 	return m
 }

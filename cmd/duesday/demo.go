@@ -30,13 +30,13 @@ func (p *program) demoCommand() *cobra.Command {
 	c := leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
-	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that the book and its life follow from")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` from which the sample data is generated")
 	return c
 }
 
 func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	if o.Accounts < 1 || o.Accounts > 100_000 || months < 1 || months > 120 {
-		return usagef("want 1 to 100000 accounts and 1 to 120 months")
+		return usagef("--accounts must be 1 to 100000, and --months 1 to 120 (got %d and %d)", o.Accounts, months)
 	}
 	fake, err := p.demoStripe(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 			err = nil
 		}
 		if len(entries) > 0 {
-			err = fmt.Errorf("%s is not empty: a demo wants a fresh store; name another folder, or none for %s", dir, demoFolder)
+			err = fmt.Errorf("%s is not empty, but a demo needs a new store; set another folder, or leave --store out to use %s", dir, demoFolder)
 		}
 		prefix = filepath.Clean(dir) + "-"
 	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
@@ -147,7 +147,7 @@ func (p *program) demoUnused(ctx context.Context) error {
 	}
 	used, err := billing.AnyItem(s.engine.Accounts(ctx))
 	if used {
-		err = fmt.Errorf("%s has accounts in it: a demo wants a fresh store; name another prefix", p.cfg.Store)
+		err = fmt.Errorf("%s already contains accounts, but a demo needs a new store; set another prefix", p.cfg.Store)
 	}
 	return errors.Join(err, s.close())
 }
@@ -162,7 +162,7 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 	}
 	if len(entries) > 0 {
 		if _, err := os.Stat(marker); err != nil {
-			return fmt.Errorf("%s is there and was not made by a demo: move it away, or name another store with --store", dir)
+			return fmt.Errorf("%s exists and was not created by a demo; move it away, or set another store with --store", dir)
 		}
 		s, err := p.open(ctx, need{alone: true})
 		if err == nil {
@@ -183,9 +183,9 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 
 func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
 	elapsed time.Duration) error {
-	p.say("A made-up book of %d accounts with %d subscriptions; both jobs ran on every day of %d months, in %s.\n",
+	p.say("Created %d sample accounts with %d subscriptions, and ran both jobs on every day of %d months, in %s.\n",
 		o.Accounts, report.Subscriptions, months, short(elapsed))
-	t := p.table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "OUTSIDE", "AMOUNTS CHARGED")
+	t := p.table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "MANUAL", "AMOUNTS CHARGED")
 	for _, m := range report.Months {
 		n := m.Counts
 		t.row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
@@ -215,7 +215,7 @@ func (p *program) demoHints() {
 	if strings.HasPrefix(p.cfg.Store, "mem:") {
 		return // it is gone with this process
 	}
-	p.say("\nLook further:")
+	p.say("\nNext, try:")
 	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001",
 		"subscription show 1001/1", "receipt list 1001", "run payments --dry-run", "run payments"} {
 		p.say("  %s", p.hint(command))
@@ -224,7 +224,7 @@ func (p *program) demoHints() {
 	if !inFile {
 		ledger = "at " + p.cfg.Stripe.APIBase + "/_fake/ledger"
 	}
-	p.say("The processor's ledger is %s, and the mail lies in %s.", ledger, p.cfg.Mail)
+	p.say("The processor's ledger is %s, and the mail is in %s.", ledger, p.cfg.Mail)
 }
 
 // demoStripe returns the control of the fake Stripe whose clock the demo moves; nil with another
@@ -234,17 +234,17 @@ func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 	if !p.cfg.UsesStripe() {
 		return nil, nil
 	}
-	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " as it says"
+	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " as it tells you"
 	if p.cfg.Stripe.APIBase == "" {
-		return nil, usagef("a demo with --processor stripe wants a fake of it: %s", how)
+		return nil, usagef("a demo with --processor stripe needs a fake Stripe; %s", how)
 	}
 	fake := &stripefake.Control{Base: p.cfg.Stripe.APIBase}
 	if _, err := fake.Identity(ctx); err != nil {
-		return nil, fmt.Errorf("%s is not a fake Stripe that answers: %w; %s", p.cfg.Stripe.APIBase, err, how)
+		return nil, fmt.Errorf("no fake Stripe answers at %s: %w; %s", p.cfg.Stripe.APIBase, err, how)
 	}
 	for _, err := range fake.Ledger(ctx) {
 		if err == nil {
-			err = errors.New("this fake Stripe has charges already; a demo needs a fresh one: start duesday stripe-fake anew")
+			err = errors.New("this fake Stripe already has charges, but a demo needs a new one; restart duesday stripe-fake")
 		}
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 func TestDemo(t *testing.T) {
 	c := newCLI(t)
 	out := c.must("demo", "--accounts", "40", "--months", "2")
-	contains(t, out, "MONTH", "2026-01", "2026-03", "The audit is clean", "Look further:",
+	contains(t, out, "MONTH", "2026-01", "2026-03", "The audit is clean", "Next, try:",
 		"  duesday verify --store pebble:./duesday-demo/data --processor sandbox:./duesday-demo/sandbox.jsonl\n")
 	// Every command that it names works.
-	_, hints, _ := strings.Cut(out, "Look further:\n")
+	_, hints, _ := strings.Cut(out, "Next, try:\n")
 	for line := range strings.Lines(hints) {
 		if command, ok := strings.CutPrefix(strings.TrimSpace(line), "duesday "); ok {
 			if r := c.run(strings.Fields(command)...); r.code != exitDone && r.code != exitPerson {
@@ -54,7 +54,7 @@ func TestDemo_DeletesNothingThatIsNotADemo(t *testing.T) {
 	if r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
 	}
-	contains(t, r.errors, "was not made by a demo")
+	contains(t, r.errors, "was not created by a demo")
 	c.read("duesday-demo/mine")
 
 	c.must("account", "create", "1", "--email", "a@example.com")

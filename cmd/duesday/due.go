@@ -25,15 +25,15 @@ func (p *program) dueCommand() *cobra.Command {
 			rows = toBeCharged(ctx, s.engine, rows, &ending)
 			err := p.listDue(kind, rows)
 			if err == nil && ending > 0 {
-				p.say("%s to be cancelled instead: left out", plural(ending, "subscription"))
+				p.say("left out %s that the payment run will cancel", plural(ending, "subscription"))
 			}
 			return err
 		})
-		c.Flags().Var(&on, "date", "exactly this day")
-		c.Flags().Var(&until, "until", "this day and all before it")
+		c.Flags().Var(&on, "date", "only this day")
+		c.Flags().Var(&until, "until", "this day and all earlier days")
 		return checked(c, func([]string) error {
 			if on.value.IsZero() == until.value.IsZero() {
-				return usagef("want one of --date DATE and --until DATE")
+				return usagef("set either --date DATE or --until DATE")
 			}
 			return p.walkable("until", until.value)
 		})
@@ -69,7 +69,7 @@ func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, erro
 	err := listAll(p, noun, rows, view, columns, cells)
 	if err == nil && bad > 0 {
 		p.code = exitPerson
-		p.warn("%s cannot be read: another tool has written them", plural(bad, "row"))
+		p.warn("%s written by another tool cannot be read", plural(bad, "row"))
 	}
 	return err
 }

@@ -28,7 +28,7 @@ func TestDue_LeavesOutTheEnding(t *testing.T) {
 	c.commit(store.Update("duesday-recurring-payments", billing.Name{Account: "2", ID: "asked", SKU: "news"}.Key(), asked, nil))
 	equal(t, "due", names(c.list("due", "payments", "--until", "2026-04-30")), "2/open, 1/goes, 1/owes")
 	equal(t, "on the day", names(c.list("due", "payments", "--date", "2026-04-15")), "1/goes, 1/owes")
-	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "3 payments\n2 subscriptions to be cancelled instead: left out")
+	contains(t, c.must("due", "payments", "--until", "2026-04-30"), "3 payments\nleft out 2 subscriptions that the payment run will cancel")
 }
 
 // TestDue_PastPeriod: a failed period that is to be collected is shown with its own plan, and not with that

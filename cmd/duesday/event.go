@@ -61,13 +61,13 @@ func (p *program) eventShow() *cobra.Command {
 			if e.Live {
 				mode = "live"
 			}
-			p.fields("event", e.ID, "type", e.Type, "told as", e.ToldType, "twin", e.Twin, "about", e.Object.ID, "Stripe account", e.StripeAccount,
+			p.fields("event", e.ID, "type", e.Type, "reported as", e.ToldType, "twin", e.Twin, "object", e.Object.ID, "Stripe account", e.StripeAccount,
 				"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
-				"came by", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created,
+				"source", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created,
 				"received", e.Received, "applied", e.Applied)
 			return p.json(viewEvent(e))
 		})
-	c.Flags().BoolVar(&body, "body", false, "print its body, as Stripe sent it, and nothing else")
+	c.Flags().BoolVar(&body, "body", false, "print only the event's body, as Stripe sent it")
 	return c
 }
 
@@ -89,7 +89,7 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 			}
 		}
 	}
-	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "WHY"},
+	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
 		func(v tracking.Verdict) []any { return []any{v.Event, v.Status, v.Reason} })
 	return cmp.Or(err, errors.Join(missing...))
 }
@@ -114,7 +114,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		for _, r := range all {
 			if err == nil && r.Thin > 0 && r.Compared+r.Partial == 0 {
 				p.code = exitPerson
-				p.say("%s: nothing could be compared. Its %d thin events were stored before Duesday kept the fetched objects.\n",
+				p.say("%s: nothing could be compared, because its %d thin events were stored before Duesday kept the fetched objects.\n",
 					r.StripeAccount, r.Thin)
 			}
 		}
@@ -122,13 +122,13 @@ func (p *program) rebuildCommand() *cobra.Command {
 			return err
 		}
 		p.code = exitPerson
-		section(p, "\nDifferent:", []string{"  OBJECT", "STORED", "BY ITS EVENTS"}, differences,
+		section(p, "\nDifferences:", []string{"  OBJECT", "STORED", "FROM EVENTS"}, differences,
 			func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
 		return nil
 	})
 	c.Flags().StringVar(&account, "account", "",
-		"only the events of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID (default: of every Stripe "+
-			"account that is registered)")
+		"only the events of this `ACCOUNT`: a Stripe account, acct_…, or a merchant's UUID (default: every registered "+
+			"Stripe account)")
 	return checked(c, func([]string) error {
 		p.cache = min(auditCache, p.cfg.CacheBytes) // everything is read once
 		return checkAccountFlag(account, true)
@@ -152,7 +152,7 @@ func (p *program) rebuild(ctx context.Context, t *tracking.Service, account stri
 		Folded: func(done, all int) {
 			if done == 1 {
 				bar.end()
-				bar = p.progress("events folded and compared", int64(all), nil)
+				bar = p.progress("events combined and compared", int64(all), nil)
 			}
 			bar.done.Store(int64(done))
 		}})
@@ -170,19 +170,19 @@ func (p *program) eventList() *cobra.Command {
 	c := p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 		if f.waiting {
 			return listAll(p, "event", t.Waiting(ctx), viewEvent,
-				[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "WHY"}, func(e *tracking.Event) []any {
+				[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "REASON"}, func(e *tracking.Event) []any {
 					return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
 				})
 		}
 		return p.listEvents(ctx, t, f)
 	})
 	fs := c.Flags()
-	fs.StringVar(&f.account, "account", "", "only those of the `ACCOUNT`: acct_… at Stripe, or a merchant's UUID")
-	fs.StringVar(&f.subscription, "subscription", "", "only those about the `SUBSCRIPTION` at Stripe")
-	fs.Var(&f.from, "from", "only those from then on, by Stripe's clock")
-	fs.Var(&f.to, "to", "only those before")
-	fs.IntVar(&f.limit, "limit", 0, "at most so many; 0 for all")
-	fs.BoolVar(&f.waiting, "waiting", false, "those that are not applied: to be done, put aside, or given up")
+	fs.StringVar(&f.account, "account", "", "only events of this `ACCOUNT`: a Stripe account, acct_…, or a merchant's UUID")
+	fs.StringVar(&f.subscription, "subscription", "", "only events about this Stripe `SUBSCRIPTION`")
+	fs.Var(&f.from, "from", "only events from this time on, by Stripe's clock")
+	fs.Var(&f.to, "to", "only events before this time")
+	fs.IntVar(&f.limit, "limit", 0, "maximum number of events; 0 for all")
+	fs.BoolVar(&f.waiting, "waiting", false, "only events that are not applied yet: waiting, kept aside or given up")
 	return checked(c, func([]string) error { return f.check() })
 }
 
@@ -192,13 +192,13 @@ func (f *eventFlags) check() error {
 	}
 	switch {
 	case f.limit < 0:
-		return usagef("--limit %d: want 0 or more", f.limit)
+		return usagef("--limit must be 0 or more (got %d)", f.limit)
 	case f.account != "" && f.subscription != "":
-		return usagef("--account and --subscription: give one of them")
+		return usagef("--account and --subscription cannot be combined")
 	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || f.from.text != "" || f.to.text != ""):
-		return usagef("--waiting lists all that wait: give it alone")
+		return usagef("--waiting lists all waiting events, so it cannot be combined with other flags")
 	case f.to.text != "" && !f.to.value.After(f.from.value):
-		return usagef("--to %s is not after --from %s", stamp(f.to.value), stamp(f.from.value))
+		return usagef("--to %s must be after --from %s", stamp(f.to.value), stamp(f.from.value))
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 	case err != nil:
 		return err
 	case more:
-		p.say("\n%s, and there are more: a larger --limit, or a later --from, shows them", plural(n, "event"))
+		p.say("\n%s, and there are more; use a larger --limit or a later --from to show them", plural(n, "event"))
 	default:
 		p.say("\n%s", plural(n, "event"))
 	}
@@ -251,7 +251,7 @@ func places(ctx context.Context, t *tracking.Service, account string) ([]string,
 		}
 	}
 	if len(places) == 0 && account != "" {
-		return nil, fmt.Errorf("merchant %s has no Stripe account here: %w", account, tracking.ErrUnregistered)
+		return nil, fmt.Errorf("merchant %s has no Stripe account in this store: %w", account, tracking.ErrUnregistered)
 	}
 	return places, nil
 }

@@ -40,7 +40,7 @@ func (p *program) exportCommand() *cobra.Command {
 		f.format.value, f.format.text = "csv", "csv"
 		c := p.storeLeaf(name, need{read: true},
 			func(ctx context.Context, s *session, _ []string) error { return p.export(ctx, s, name, f) })
-		c.Flags().Var(&f.format, "format", "of the lines")
+		c.Flags().Var(&f.format, "format", "file format")
 		c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to (default standard output)")
 		return checked(c, func([]string) error {
 			if p.cfg.JSON && !c.Flags().Changed("format") {
@@ -52,13 +52,13 @@ func (p *program) exportCommand() *cobra.Command {
 	accounts, _ := kind("accounts")
 	subscriptions, f := kind("subscriptions")
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
-		"also those that are not active, with their status; that file cannot be imported")
+		"also export subscriptions that are not active, with their status; that file cannot be imported")
 	receipts, f := kind("receipts")
 	f.days.flags(receipts, "were paid")
 	periods, f := kind("periods")
 	f.days.flags(periods, "ended")
 	refunds, f := kind("refunds")
-	f.days.flags(refunds, "were begun")
+	f.days.flags(refunds, "were created")
 	return group("export", accounts, subscriptions, receipts, periods, refunds)
 }
 
@@ -116,11 +116,11 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	})
 	err := exportRows(w, asJSON, bar, columns, all, view)
 	if err == nil && left > 0 {
-		p.warn("%s that should not be charged elsewhere left out (not active, or ending); --all writes them too",
+		p.warn("left out %s that another store should not charge (not active, or ending); --all exports them too",
 			plural(left, "subscription"))
 	}
 	if err == nil && pending > 0 {
-		p.warn("%s with a change of the plan that is pending: a book has the plan in force alone", plural(pending, "subscription"))
+		p.warn("%s with a pending plan change: the file contains only the current plan", plural(pending, "subscription"))
 	}
 	return err
 }

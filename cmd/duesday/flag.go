@@ -45,7 +45,7 @@ func dateFlag() valueFlag[civil.Date] {
 	return valueFlag[civil.Date]{form: "DATE", parse: func(text string) (civil.Date, error) {
 		d, err := civil.Parse(text)
 		if err == nil && d.Year() < firstYear {
-			err = usagef("want %d-01-01 or later", firstYear)
+			err = usagef("must be %d-01-01 or later", firstYear)
 		}
 		return d, err
 	}}
@@ -56,7 +56,7 @@ func monthFlag() valueFlag[civil.Date] {
 	return valueFlag[civil.Date]{form: "MONTH", parse: func(text string) (civil.Date, error) {
 		d, err := civil.Parse(text + "-01")
 		if err != nil || d.Year() < firstYear {
-			return d, usagef("want a month such as 2026-01, from %d-01 on", firstYear)
+			return d, usagef("must be a month such as 2026-01, not before %d-01", firstYear)
 		}
 		return d, nil
 	}}
@@ -64,7 +64,7 @@ func monthFlag() valueFlag[civil.Date] {
 
 func (p *program) walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
-		return usagef("--%s %s: want %s or earlier, %d years from today", flag, d, last, yearsAhead)
+		return usagef("--%s must be %s or earlier, %d years from today (got %s)", flag, last, yearsAhead, d)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (d *businessDay) flags(f *pflag.FlagSet, usage string) {
 }
 
 // asOfRun describes --date of a request.
-const asOfRun = "the business day, as of a run (default today)"
+const asOfRun = "business day, as for a run (default: today)"
 
 // firstZone is how far the time zone in which a day begins first is ahead of UTC.
 const firstZone = 14 * time.Hour
@@ -91,8 +91,8 @@ const firstZone = 14 * time.Hour
 // session's clock, unless --ahead accepts it: periods would be charged or ended before their day.
 func (s *session) on(d *businessDay) (*engine.Engine, error) {
 	if last := civil.Of(s.now().UTC().Add(firstZone)); !d.ahead && d.value.After(last) {
-		return nil, usagef("--date %s has not begun anywhere (it is %s): periods would be charged or ended before their "+
-			"day; if you mean it, add --ahead", d, stamp(s.now()))
+		return nil, usagef("--date %s has not begun in any time zone (it is %s), so periods would be charged or ended before their "+
+			"day; add --ahead if you intend that", d, stamp(s.now()))
 	}
 	return s.engine.On(d.value), nil
 }
@@ -106,7 +106,7 @@ func instantFlag() valueFlag[time.Time] {
 			}
 		}
 		return time.Time{}, usagef(
-			"want a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
+			"must be a time such as 2026-03-15T10:30:00Z, or a date such as 2026-03-15 for its beginning in UTC")
 	}}
 }
 
@@ -119,7 +119,7 @@ func shareFlag() valueFlag[float64] {
 			v /= 100
 		}
 		if err != nil || !(v > 0 && v <= 1) { // so that NaN fails too
-			return 0, usagef("want a share above 0 and at most 1, such as 0.2 or 20%%")
+			return 0, usagef("must be a share above 0 and at most 1, such as 0.2 or 20%%")
 		}
 		return v, nil
 	}}
@@ -133,7 +133,7 @@ func choiceFlag[T ~string](choices ...T) valueFlag[T] {
 	}
 	return valueFlag[T]{form: strings.ToUpper(strings.Join(words, "|")), parse: func(text string) (T, error) {
 		if !slices.Contains(words, text) {
-			return "", usagef("want %s", strings.Join(words, ", "))
+			return "", usagef("must be one of %s", strings.Join(words, ", "))
 		}
 		return T(text), nil
 	}}
@@ -149,7 +149,7 @@ func given[T any](flags *pflag.FlagSet, name string, value T) *T {
 
 func between(flag string, value, least, most int) error {
 	if value < least || value > most {
-		return usagef("--%s %d: want %d to %d", flag, value, least, most)
+		return usagef("--%s must be %d to %d (got %d)", flag, least, most, value)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (d *daySpan) flags(c *cobra.Command, happened string) {
 
 func (d *daySpan) check() error {
 	if !d.to.value.IsZero() && d.to.value.Before(d.from.value) {
-		return usagef("--to %s is before --from %s", d.to.value, d.from.value)
+		return usagef("--to %s must not be before --from %s", d.to.value, d.from.value)
 	}
 	return nil
 }
@@ -178,14 +178,14 @@ func (d *daySpan) has(at time.Time) bool {
 
 func accountFlag(c *cobra.Command, account *string) {
 	c.Args = cobra.MaximumNArgs(1)
-	c.Flags().StringVar(account, "account", "", "the `ACCOUNT`, instead of the argument")
+	c.Flags().StringVar(account, "account", "", "`ACCOUNT`, as an alternative to the argument")
 }
 
 // accountArgument takes the account from the argument, unless --account has it.
 func accountArgument(account *string, args []string) error {
 	if len(args) == 1 {
 		if *account != "" && *account != args[0] {
-			return usagef("two accounts: %q and %q", args[0], *account)
+			return usagef("the argument and --account name two accounts: %q and %q", args[0], *account)
 		}
 		*account = args[0]
 	}
@@ -204,7 +204,7 @@ type listFilter struct {
 func (f *listFilter) flags(c *cobra.Command, noun string) {
 	f.status = choiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
 		billing.Completed)
-	c.Flags().StringVar(&f.email, "email", "", "only those with the `ADDRESS`, in any case")
+	c.Flags().StringVar(&f.email, "email", "", "only those with this email `ADDRESS`, ignoring case")
 	c.Flags().StringVar(&f.sku, "sku", "", "only "+noun+" this `SKU`")
 	c.Flags().Var(&f.status, "status", "only "+noun+" this status")
 }

@@ -48,7 +48,7 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	r = c.run("run", "payments")
 	equal(t, "run", r.code, exitPerson)
 	contains(t, r.out, "4 due", "paid        2", "unreadable  2", "2/bad", "3/SUBSCRIPTION#1",
-		"PaymentAmount is no amount in the subscription's currency", "Look further: duesday verify\n")
+		"PaymentAmount is no amount in the subscription's currency", "For details, run: duesday verify\n")
 	equal(t, "again", members(c.object(exitPerson, "run", "payments"), "due", "paid", "unreadable"), []any{2, 0, 2})
 	equal(t, "status", c.run("status").code, exitPerson)
 	for _, args := range []string{"subscription show 2/bad", "subscription pause 2/bad", "verify"} {
@@ -164,7 +164,7 @@ func TestOtherHands_LookFirst(t *testing.T) {
 	at = strings.Split(at, "&recurring_table=")[0]
 	r := c.run("import", book, "--store", at)
 	equal(t, "import", r.code, exitFailed) // the name may be mistyped
-	contains(t, r.errors, "duesday store create makes a new one")
+	contains(t, r.errors, "create one with duesday store create")
 	c.must("store", "create", "--store", at)
 	equal(t, "again", strings.Contains(c.must("import", book, "--store", at), "shards"), false)
 }
@@ -239,8 +239,8 @@ func TestOtherHands_PaidOnce(t *testing.T) {
 	for _, args := range []string{"1/1 --paid-once --amount 5", "--paid-once", "--where sku=news --paid-once"} {
 		equal(t, args, c.run(append([]string{"subscription", "update"}, strings.Fields(args)...)...).code, exitUsage)
 	}
-	contains(t, c.must("subscription", "update", "1/1", "--paid-once"), "answered for 1 period")
-	contains(t, c.run("subscription", "update", "1/1", "--paid-once").errors, "no period is named as perhaps paid twice")
+	contains(t, c.must("subscription", "update", "1/1", "--paid-once"), "confirmed for 1 period")
+	contains(t, c.run("subscription", "update", "1/1", "--paid-once").errors, "has no period that was perhaps paid twice")
 	c.must("verify")
 	c.must("run", "payments")
 }

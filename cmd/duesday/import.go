@@ -21,17 +21,17 @@ func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p, refused: map[int]*billing.FieldError{}, changes: map[int]bool{}, told: map[string]bool{}}
 	c := leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.skipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
-	c.Flags().BoolVar(&m.update, "update", false, "change stored subscriptions and accounts where the file differs")
+	c.Flags().BoolVar(&m.update, "update", false, "update stored subscriptions and accounts that differ from the file")
 	m.overdue = choiceFlag(overdueCharge, overdueSkip)
-	c.Flags().Var(&m.overdue, "overdue", "what to do with rows that have more than one period due: charge all of them, "+
+	c.Flags().Var(&m.overdue, "overdue", "what to do with rows that have more than one period due: charge all of these periods, "+
 		"or skip those that have passed")
-	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and say what an import would do; write nothing")
+	c.Flags().BoolVar(&m.dryRun, "dry-run", false, "check every row and print what an import would do, without writing anything")
 	c.Flags().StringVar(&m.options.PaymentMethod, "payment-method", "",
-		"`TOKEN` for what a Workbench model imports (sandbox: pm_card_visa)")
-	c.Flags().StringVar(&m.options.Currency, "currency", "USD", "`CODE` for amounts of a Workbench model")
+		"payment method `TOKEN` for subscriptions in a Workbench model (sandbox: pm_card_visa)")
+	c.Flags().StringVar(&m.options.Currency, "currency", "USD", "currency `CODE` for amounts in a Workbench model")
 	c.Flags().StringSliceVar(&m.options.IgnoreColumns, "ignore-columns", nil, "`NAMES` of columns to leave out, "+
-		"with commas between them")
-	c.Flags().IntVar(&m.workers, "workers", 16, "how many batches to write at once")
+		"separated by commas")
+	c.Flags().IntVar(&m.workers, "workers", 16, "number of batches to write at the same time")
 	return c
 }
 
@@ -111,21 +111,21 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	}
 	done, differing, rejected := " in "+short(elapsed), "not changed; --update changes them", "written to "+s.rejected
 	if m.dryRun {
-		done, rejected = ", in a dry run: nothing was written", "left out; an import with --skip-bad writes them to a file"
+		done, rejected = " in a dry run; nothing was written", "left out; an import with --skip-bad writes them to a file"
 	}
 	if m.update {
-		differing = "not changed: an import cannot"
+		differing = "not changed, because an import cannot change them"
 	}
 	p.say("%s: %s%s", name, plural(s.rows, "row"), done)
-	p.fields("  created", s.created, "  existing", noted(s.existing, "there already, and unchanged"),
+	p.fields("  created", s.created, "  existing", noted(s.existing, "already stored and unchanged"),
 		"  updated", positive(s.updated), "  differing", noted(s.differing, differing),
-		"  ended", noted(s.ended, "there already, and canceled or completed: not charged"),
-		"  overdue", noted(s.overdue, map[string]string{overdueCharge: "each with more than one period to be charged",
+		"  ended", noted(s.ended, "already stored, but canceled or completed, so not charged"),
+		"  overdue", noted(s.overdue, map[string]string{overdueCharge: "each with more than one period that runs will charge",
 			overdueSkip: "their passed periods are skipped",
-			"":          "left out: add --overdue charge or --overdue skip"}[m.overdue.value]),
+			"":          "left out; add --overdue charge or --overdue skip"}[m.overdue.value]),
 		"  already due", noted(s.due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.receipts),
 		"  rejected", noted(s.bad, rejected),
-		"  shards per date", noted(s.shards, "of the new store; store create --shards makes more, store copy changes them"))
+		"  shards per date", noted(s.shards, "in the new store; store create --shards sets more, and store copy changes the number"))
 	return nil
 }
 
@@ -133,13 +133,13 @@ func (m *importer) detect() error {
 	info, err := os.Stat(m.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", m.name)
+		return fmt.Errorf("file %s does not exist", m.name)
 	case err != nil:
 		return err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder; name a file in it", m.name)
+		return fmt.Errorf("%s is a folder; use a file in it", m.name)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no ordinary file: it is read twice, first to check every row; save it to a file", m.name)
+		return fmt.Errorf("%s is not a regular file; save it to one, because import reads the file twice, first to check every row", m.name)
 	case info.Size() == 0:
 		return fmt.Errorf("%s is empty", m.name)
 	}
@@ -187,13 +187,13 @@ func (m *importer) do(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	case fatal:
-		return fmt.Errorf("%s cannot be imported; nothing was", m.name)
+		return fmt.Errorf("%s cannot be imported, so nothing was imported", m.name)
 	case refused:
 		overdue := ""
 		if m.overdue.value == "" && m.sum.overdue > 0 {
-			overdue = "; for " + plural(m.sum.overdue, "overdue row") + " add --overdue charge or --overdue skip"
+			overdue = ", and for " + plural(m.sum.overdue, "overdue row") + " add --overdue charge or --overdue skip"
 		}
-		return fmt.Errorf("%d of %d rows are bad; nothing was imported: correct them, or leave them out with --skip-bad%s",
+		return fmt.Errorf("%d of %d rows are bad, so nothing was imported; correct them, or leave them out with --skip-bad%s",
 			m.sum.bad, m.sum.rows, overdue)
 	}
 	if s == nil {
@@ -209,7 +209,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 	}
 	if !m.dryRun {
 		if err := m.load(ctx, s); err != nil {
-			return fmt.Errorf("%w; %d subscriptions were imported before: import the file again, those change nothing", err,
+			return fmt.Errorf("%w; %d subscriptions were imported before it, so import the file again: they do not change", err,
 				m.sum.created)
 		}
 	}

@@ -102,17 +102,17 @@ func (m *importer) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscri
 	text := fmt.Sprintf("%d periods are due from %s on", due, sub.Anchor)
 	switch m.overdue.value {
 	case overdueCharge:
-		text += ": runs charge them"
+		text += ", and runs will charge them"
 	case overdueSkip:
 		m.row.due = m.row.due && next == today
-		text += ": those that have passed are skipped, and the first payment is due on " + next.String()
+		text += "; past periods are skipped, and the first payment is due on " + next.String()
 	default:
 		column := "next_payment_date"
 		if n.NextPayment.IsZero() {
 			column = "start_date"
 		}
-		return &billing.FieldError{Field: column, Problem: text + ", and one run could charge several: --overdue charge " +
-			"accepts that, --overdue skip begins on " + next.String()}
+		return &billing.FieldError{Field: column, Problem: text + ", and one run could charge several of them; --overdue charge " +
+			"accepts that, and --overdue skip begins on " + next.String()}
 	}
 	m.row.warning = strings.TrimPrefix(m.row.warning+"; "+text, "; ")
 	return nil
@@ -173,7 +173,7 @@ func (m *importer) unknownMethod(method string) string {
 	case m.p.cfg.UsesStripe() && !m.p.cfg.Live() && testTokens.MatchString(method) && !strings.HasPrefix(method, "pm_sandbox_"):
 		return ""
 	}
-	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows: every charge with it fails"
+	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows, so every charge with it will fail"
 }
 
 func (m *importer) note(n importNote) {
@@ -200,7 +200,7 @@ func (m *importer) sayNotes() {
 		}
 	}
 	if m.more > 0 {
-		t.row("…", "", "and "+plural(m.more, "more note")+": all of them with --json")
+		t.row("…", "", "and "+plural(m.more, "more note")+"; --json prints all of them")
 	}
 	t.flush()
 }

@@ -35,7 +35,7 @@ func TestImport_Overdue(t *testing.T) {
 	}
 	refused()
 	refused("--dry-run")
-	contains(t, c.run("import", "book.csv", "--dry-run", "--skip-bad").out, "3  (left out: add --overdue charge or --overdue skip)")
+	contains(t, c.run("import", "book.csv", "--dry-run", "--skip-bad").out, "3  (left out; add --overdue charge or --overdue skip)")
 	if _, err := os.Stat("duesday-data"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused import has made a store: %v", err)
 	}

@@ -279,6 +279,6 @@ func (m *importer) report(line int, column, reason string) {
 	case m.shown.rows < shownRows:
 		m.shown.row(line, column, reason)
 	case m.shown.rows == shownRows:
-		m.shown.row("…", "", "there are more: all of them with --json, or in the file that --skip-bad writes")
+		m.shown.row("…", "", "there are more; --json prints all of them, and --skip-bad writes them to a file")
 	}
 }

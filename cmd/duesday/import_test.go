@@ -31,7 +31,7 @@ func TestImport_OneBadRowRefusesTheFile(t *testing.T) {
 
 	r := c.run("import", "book.csv")
 	contains(t, r.out, "LINE", "************4242", "1 to 31")
-	contains(t, r.errors, "3 of 4 rows are bad; nothing was imported", "--skip-bad")
+	contains(t, r.errors, "3 of 4 rows are bad, so nothing was imported", "--skip-bad")
 	if r.code != exitFailed || strings.Contains(r.out+r.errors, "4242424242424242") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.errors)
 	}
@@ -119,8 +119,8 @@ func TestImport_TwiceChangesNothing(t *testing.T) {
 
 func TestImport_FilesThatAreNone(t *testing.T) {
 	c := newCLI(t)
-	for name, want := range map[string]string{"missing.csv": "there is no file", ".": "is a folder",
-		c.file("empty.csv", ""): "is empty", "/dev/null": "no ordinary file"} {
+	for name, want := range map[string]string{"missing.csv": "does not exist", ".": "is a folder",
+		c.file("empty.csv", ""): "is empty", "/dev/null": "is not a regular file"} {
 		r := c.run("import", name)
 		if r.code != exitFailed {
 			t.Errorf("import %s: exit %d", name, r.code)
@@ -248,7 +248,7 @@ func TestImport_Differences(t *testing.T) {
 	equal(t, "1/3", c.object(exitDone, "subscription", "show", "1/3")["email"], "new@example.com")
 	r := c.run("import", "new.csv", "--update")
 	contains(t, r.out, "5     2/1           currency USD -> EUR (not changed: cancel the subscription and import another)",
-		"existing   4", "differing  1  (not changed: an import cannot)")
+		"existing   4", "differing  1  (not changed, because an import cannot change them)")
 	if strings.Contains(r.out, "updated") || strings.Count(r.out, "->") != 1 || r.code != exitPerson {
 		t.Errorf("a second update: exit %d\n%s", r.code, r.out)
 	}
@@ -265,7 +265,7 @@ func TestImport_DryRunMakesNothing(t *testing.T) {
 	c.file("book.csv", smallBook)
 	first := c.must("import", "book.csv", "--dry-run")
 	dry := c.object(exitDone, "import", "book.csv", "--dry-run")
-	contains(t, first, "book.csv: 6 rows, in a dry run: nothing was written", "created", "shards per date")
+	contains(t, first, "book.csv: 6 rows in a dry run; nothing was written", "created", "shards per date")
 	c.file("bad.csv", badBook)
 	r := c.run("import", "bad.csv", "--dry-run", "--skip-bad")
 	contains(t, r.out, "rejected", "3  (left out;")
@@ -296,7 +296,7 @@ func TestImport_UnknownMethods(t *testing.T) {
 	c.file("book.csv", text.String())
 	want := []any{}
 	for i, method := range []string{"visa", "pm_card_vissa", "tok_visa"} {
-		want = append(want, []any{6 + i, "payment_method " + method + " is a token that no processor knows: every charge with it fails"})
+		want = append(want, []any{6 + i, "payment_method " + method + " is a token that no processor knows, so every charge with it will fail"})
 	}
 	equal(t, "warnings", notesOf(c.object(exitDone, "import", "book.csv")), want)
 	contains(t, c.must("import", "book.csv"), "7     1/5           warning: payment_method pm_card_vissa is a token")
@@ -308,7 +308,7 @@ func TestImport_PendingPlan(t *testing.T) {
 	row := "1,a@example.com,1,%s,%s,USD,20,pm_card_visa\n"
 	c.must("import", c.file("book.csv", header+fmt.Sprintf(row, "news", "12.99")))
 	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20.00", "--from", "2026-05-01")
-	contains(t, c.run("export", "subscriptions").errors, "1 subscription with a change of the plan that is pending")
+	contains(t, c.run("export", "subscriptions").errors, "1 subscription with a pending plan change")
 	for _, plan := range [][]string{{"news", "12.99"}, {"news", "15.00"}} {
 		o := c.object(exitDone, "import", c.file("book.csv", header+fmt.Sprintf(row, plan[0], plan[1])))
 		if (plan[1] == "12.99") != (o["notes"] == nil) {
@@ -316,7 +316,7 @@ func TestImport_PendingPlan(t *testing.T) {
 		}
 	}
 	c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20.00", "--from", "2026-03-15")
-	equal(t, "in force", members(c.object(exitDone, "prove", "1/1", "--period", "0"), "sku", "state"), []any{"gold", "waiting"})
+	equal(t, "current plan", members(c.object(exitDone, "prove", "1/1", "--period", "0"), "sku", "state"), []any{"gold", "waiting"})
 	o := c.object(exitPerson, "import", "book.csv", "--update", "--dry-run")
 	equal(t, "an older file", notesOf(o), []any{[]any{2, "sku", "gold", "news"}, []any{2, "amount", "20.00", "15.00"}})
 	contains(t, c.run("import", "book.csv", "--update").out, "not changed: it is the price of news")

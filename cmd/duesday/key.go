@@ -33,7 +33,7 @@ func (p *program) keyCreate() *cobra.Command {
 	// An empty one, of a variable that is not set, must not give a key of all merchants.
 	merchant := valueFlag[string]{form: "UUID", parse: func(text string) (string, error) {
 		if !tracking.IsUUID(text) {
-			return "", usagef("want a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
+			return "", usagef("must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
 		}
 		return text, nil
 	}}
@@ -47,13 +47,13 @@ func (p *program) keyCreate() *cobra.Command {
 			if err != nil {
 				return byFlag(err)
 			}
-			p.say("%s\n\nThis is the key %s. It is shown this once: the store has only its hash.", text.Reveal(), k.ID)
+			p.say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
 			return p.json(append(viewKey(&k), "key", text.Reveal()))
 		})
 	f := c.Flags()
-	f.Var(&scope, "scope", "what it may do; each scope includes those before it")
-	f.Var(&merchant, "merchant", "`UUID` of the one merchant that it sees (default: all)")
-	f.Var(&expires, "expires", "when it ends: after a number of days such as 90d, or at a time or date in UTC (default: never)")
+	f.Var(&scope, "scope", "what the key can do; each scope includes the ones before it")
+	f.Var(&merchant, "merchant", "`UUID` of the only merchant that the key can see (default: all)")
+	f.Var(&expires, "expires", "when the key expires: after a number of days such as 90d, or at a time or date in UTC (default: never)")
 	required(c, "scope")
 	return c
 }
@@ -69,7 +69,7 @@ func (p *program) parseExpiry(text string) (time.Time, error) {
 	} else if f := instantFlag(); f.Set(text) == nil {
 		return f.value, nil
 	}
-	return time.Time{}, usagef("want a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
+	return time.Time{}, usagef("must be a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
 }
 
 func viewKey(k *key.Key) object {
@@ -81,7 +81,7 @@ func (p *program) keyList() *cobra.Command {
 	return p.keyLeaf("list",
 		func(ctx context.Context, keys *key.Ring, _ []string) error {
 			return listAll(p, "key", keys.All(ctx), viewKey,
-				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USE"}, func(k *key.Key) []any {
+				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}, func(k *key.Key) []any {
 					return []any{k.Name, k.ID, k.Scope, k.Merchant, k.Created, k.Expires, k.Revoked, k.Used}
 				})
 		})
@@ -94,7 +94,7 @@ func (p *program) keyRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.say("key %s (%s) is revoked: a running duesday serve refuses it within five seconds", k.ID, k.Name)
+			p.say("key %s (%s) is revoked; a running duesday serve refuses it within five seconds", k.ID, k.Name)
 			return p.json(viewKey(k))
 		})
 }

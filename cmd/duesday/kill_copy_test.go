@@ -170,8 +170,8 @@ func TestHalfRestore_IsNamed(t *testing.T) {
 		for _, line := range []string{"verify", "store create", "store describe", "store backup --to b", "account create a --email a@example.com", "charging on"} {
 			r := c.run(append(strings.Fields(line), "--store", store)...)
 			equal(t, line, r.code, exitFailed)
-			contains(t, r.errors, "there is no store at "+store+": a restore to it is running or was interrupted",
-				"repeat it: duesday store restore ", "--from FOLDER; or remove ", "/duesday-data.restoring")
+			contains(t, r.errors, "there is no store at "+store+", because a restore to it is running or was interrupted",
+				"run it again: duesday store restore ", "--from FOLDER, or delete ", "/duesday-data.restoring")
 		}
 		c.must("store", "restore", "--from", "backup", "--store", store)
 		c.must("verify")

@@ -107,8 +107,8 @@ func (p *tracedPlace) restored(name string) {
 	case p.has(name):
 		p.clean(name)
 	case p.has(name + ".restoring"):
-		p.refuses("verify --store pebble:@"+name, "a restore to it is running or was interrupted; repeat it: ")
-		p.refuses("store create --store pebble:@"+name, "a restore to it is running or was interrupted; repeat it: ")
+		p.refuses("verify --store pebble:@"+name, "a restore to it is running or was interrupted; run it again: ")
+		p.refuses("store create --store pebble:@"+name, "a restore to it is running or was interrupted; run it again: ")
 	case name == "store":
 		p.t.Errorf("%s: nothing tells where the store is", p.at)
 	default:

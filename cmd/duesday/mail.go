@@ -45,7 +45,7 @@ func newPost(c *config.Config) (*post, error) {
 	}
 	p.server.Password = c.SMTP.Password.Text
 	if err := p.server.CheckPassword(); err != nil {
-		return nil, usagef("%w: set %s, or %[2]s%s to a file that holds it", err, config.EnvSMTPPassword, config.InFile)
+		return nil, usagef("%w: set %s, or set %[2]s%s to a file that contains it", err, config.EnvSMTPPassword, config.InFile)
 	}
 	return p, nil
 }
@@ -75,9 +75,9 @@ func (p *post) workers() int {
 
 // The errors of mail for which this process has no way out. It stays in the outbox.
 var (
-	errNoSender = errors.New("mail has no sender: duesday settings set 'sender=Ada Gym <billing@example.com>'")
-	errNoServer = errors.New("mail has a sender, and this command has no mail server: give --smtp URL, or --mail FOLDER " +
-		"to have mail written there instead of sent")
+	errNoSender = errors.New("mail has no sender; set one with duesday settings set 'sender=Ada Gym <billing@example.com>'")
+	errNoServer = errors.New("mail has a sender, but this command has no mail server; add --smtp URL, or --mail FOLDER " +
+		"to write mail there instead of sending it")
 )
 
 // check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
@@ -112,12 +112,12 @@ func (p *program) mailCommand() *cobra.Command {
 	export := leaf("export DIR", func(_ context.Context, args []string) error {
 		names, err := mail.Export(args[0])
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%w; export replaces nothing: name another folder", err)
+			return fmt.Errorf("%w; export does not replace files, so use another folder", err)
 		}
 		if err != nil {
 			return err
 		}
-		p.say("%s written to %s: use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
+		p.say("%s written to %s; use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
 		return p.json(object{"folder", args[0], "templates", names})
 	})
 	return group("mail", p.mailPreview(), p.mailTest(), group("templates", export))
@@ -154,7 +154,7 @@ func (p *program) mailPreview() *cobra.Command {
 	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
 	return checked(c, func(args []string) error {
 		if !slices.Contains(mail.Kinds(), kindOf(args[0])) {
-			return usagef("%q is no kind of mail: want one of %s", args[0], strings.Join(mail.Kinds(), ", "))
+			return usagef("KIND must be one of %s (got %q)", strings.Join(mail.Kinds(), ", "), args[0])
 		}
 		return checkLocale(locale)
 	})
@@ -192,7 +192,7 @@ func (p *program) mailTest() *cobra.Command {
 		if err := d.Deliver(ctx, mail.Sample(outbox.KindReceipt, locale, args[0], p.now())); err != nil {
 			return err
 		}
-		p.say("a sample receipt for %s was taken by %s", args[0], out)
+		p.say("a sample receipt for %s was accepted by %s", args[0], out)
 		return p.json(object{"sent", args[0], "through", out.String()})
 	})
 	localeFlag(c, &locale)

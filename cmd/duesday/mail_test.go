@@ -93,7 +93,7 @@ func TestMail_BySMTP(t *testing.T) {
 
 	// The address is refused for good: the mail is given up at once, and the account shows it.
 	r := c.run("run", "payments")
-	contains(t, r.errors, "cannot be delivered at all")
+	contains(t, r.errors, "can never be delivered")
 	dead := c.object(exitDone, "outbox", "list")["dead_letters"].([]any)
 	if len(dead) != 1 || len(k.got()) > 0 {
 		t.Fatalf("dead letters: %v", dead)
@@ -188,7 +188,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
 	c.must("settings", "set", "sender=billing@gym.example")
 	r := c.run("run", "payments", "--json")
-	contains(t, r.errors, "left in the outbox for a process with a mail server")
+	contains(t, r.errors, "stays in the outbox for a process with a mail server")
 	m := decode(t, r.out).(map[string]any)["mail"].(map[string]any)
 	equal(t, "mail", append(members(m, "written", "left"), r.code), []any{0, 1, exitPerson})
 	contains(t, m["reason"].(string), "this command has no mail server")
@@ -249,7 +249,7 @@ func TestMail_OnceByTwoProcesses(t *testing.T) {
 	// The server is away: the warning says why the mail waits.
 	c.must("receipt", "refund", "1/1", "--period", "0")
 	r := c.run("outbox", "send", "--smtp", "smtp://127.0.0.1:1")
-	contains(t, r.errors, "; the first: ", "127.0.0.1:1, connect")
+	contains(t, r.errors, "; first error: ", "127.0.0.1:1, connect")
 }
 
 func TestMail_DemoSendsNone(t *testing.T) {
@@ -265,7 +265,7 @@ func TestMail_Commands(t *testing.T) {
 	c, k := newCLI(t), newSink(t)
 	contains(t, c.must("mail", "preview", "receipt"), "Subject: Receipt: $1,299.50", "28 June 2026")
 	contains(t, c.must("mail", "preview", "action-required", "--locale", "ko", "--html"), `<html lang="ko">`, "결제 확인")
-	contains(t, c.must("mail", "test", "ada@example.com"), "taken by ./duesday-mail")
+	contains(t, c.must("mail", "test", "ada@example.com"), "accepted by ./duesday-mail")
 	mails, err := filepath.Glob("duesday-mail/" + today + "/receipt-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)

@@ -65,7 +65,7 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		return err
 	}
 	p.say("")
-	t, list := p.table("ID", "KIND", "TO", "TRIES", "WHY"), &listWriter{out: p.stdout, name: "dead_letters"}
+	t, list := p.table("ID", "KIND", "TO", "TRIES", "REASON"), &listWriter{out: p.stdout, name: "dead_letters"}
 	var counts object // of the mail, and of the other queues that have rows
 	for _, q := range all {
 		q.Dead = 0 // counted while they are listed: another process may change them
@@ -89,7 +89,7 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		return list.end(append(counts, "held?", held))
 	}
 	t.flush()
-	p.say("\nPut one back: %s", p.hint("outbox replay ID"))
+	p.say("\nTo retry one, run: %s", p.hint("outbox replay ID"))
 	return nil
 }
 
@@ -117,15 +117,15 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 			continue
 		}
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
-			err = fmt.Errorf("%w: %s shows whether it is still there", err, p.hint("outbox list"))
+			err = fmt.Errorf("%w; %s shows whether it is still there", err, p.hint("outbox list"))
 		}
 		if err != nil {
 			return err
 		}
 		if q.name == "" {
-			p.say("mail %s is due again: %s", id, p.hint("outbox send"))
+			p.say("mail %s is due again; to send it, run: %s", id, p.hint("outbox send"))
 		} else {
-			p.say("%s is due again: a running duesday serve takes it", id)
+			p.say("%s is due again; a running duesday serve processes it", id)
 		}
 		return p.json(object{"replayed", id})
 	}
@@ -141,7 +141,7 @@ func (p *program) send(ctx context.Context, s *session) error {
 		p.code = exitPerson
 	}
 	p.say("%s", s.post.done(r.Delivered))
-	p.fields("  not wanted any more", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
+	p.fields("  no longer needed", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
 		positive(r.Dead))
 	// dropped: reminders of periods paid, paused or canceled since
 	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})

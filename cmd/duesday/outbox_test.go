@@ -34,7 +34,7 @@ func TestOutbox(t *testing.T) {
 	if r.code != exitPerson {
 		t.Errorf("exit %d", r.code)
 	}
-	contains(t, r.errors, "1 mail to no-folder cannot be delivered at all: duesday outbox list --mail no-folder")
+	contains(t, r.errors, "1 mail to no-folder can never be delivered; for details, run: duesday outbox list --mail no-folder")
 
 	o := c.object(exitDone, "outbox", "list")
 	equal(t, "counts", members(o, "due", "later", "dead"), []any{0, 0, 1})

@@ -151,7 +151,7 @@ func readable[T any](p *program, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range seq {
 			if _, bad := errors.AsType[*billing.ItemError](err); bad {
-				p.warn("left out: %v; correct it with the tool that has written it", err)
+				p.warn("left out: %v; correct the item with the tool that wrote it", err)
 				p.code = exitPerson
 			} else if !yield(v, err) {
 				return

@@ -48,7 +48,7 @@ func (p *program) paymentShow() *cobra.Command {
 	return checked(c, func(args []string) (err error) {
 		var ok bool
 		if at, id, ok = strings.Cut(args[0], "/"); !ok || at == "" || id == "" || strings.Contains(id, "/") {
-			return usagef("payment %q: want STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456", args[0])
+			return usagef("payment must be STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456 (got %q)", args[0])
 		}
 		return nil
 	})
@@ -69,7 +69,7 @@ func (p *program) sayPayment(x *tracking.Payment) {
 		}
 		t.flush()
 	}
-	section(p, "\nTimeline:", []string{"  AT", "WHAT", "EVENT"}, x.History,
+	section(p, "\nTimeline:", []string{"  AT", "CHANGE", "EVENT"}, x.History,
 		func(h tracking.Change) []any { return []any{"  " + stamp(h.At), h.What, h.Event} })
 }
 

@@ -50,7 +50,7 @@ func (p *program) periodList() *cobra.Command {
 	})
 	c.Use = "list [ACCOUNT[/SUBSCRIPTION]]"
 	accountFlag(c, &f.of.Account)
-	c.Flags().Var(&f.ending, "ending", "only those that ended so, or are parked")
+	c.Flags().Var(&f.ending, "ending", "only periods that ended this way, or parked ones")
 	f.days.flags(c, "ended")
 	return checked(c, func(args []string) (err error) {
 		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {

@@ -65,10 +65,10 @@ func TestPeriodList(t *testing.T) {
 	for line, rows := range map[string]int{"--from 2026-03-15 --to 2026-03-15": 4, "--from 2026-03-16": 1, "--to 2026-03-14": 1} {
 		equal(t, "receipts "+line, strings.Count(c.must(append([]string{"export", "receipts"}, strings.Fields(line)...)...), "\n"), rows)
 	}
-	contains(t, c.refused("export", "refunds", "--from", "2026-03-02", "--to", "2026-03-01"), "--to 2026-03-01 is before")
+	contains(t, c.refused("export", "refunds", "--from", "2026-03-02", "--to", "2026-03-01"), "--to 2026-03-01 must not be before")
 	for line, want := range map[string]string{
-		"--from 2026-03-02 --to 2026-03-01": "--to 2026-03-01 is before --from 2026-03-02",
-		"--ending paid":                     "want failed, void, skipped, parked",
+		"--from 2026-03-02 --to 2026-03-01": "--to 2026-03-01 must not be before --from 2026-03-02",
+		"--ending paid":                     "must be one of failed, void, skipped, parked",
 		"1/":                                `subscription "1/": want ACCOUNT/SUBSCRIPTION`,
 		"1#":                                "account: must not contain # or /",
 	} {

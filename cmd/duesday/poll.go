@@ -30,10 +30,10 @@ func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
 	c := leaf("poll", func(ctx context.Context, _ []string) error {
 		if !f.once && (f.all || f.sweep) {
-			return usagef("--all and --sweep are for one round: give --once, too")
+			return usagef("--all and --sweep are for a single round, so they need --once")
 		}
 		if f.to != "" && f.sweep {
-			return usagef("--to and --sweep: the server there compares the objects by itself")
+			return usagef("--to and --sweep cannot be combined, because the server compares the objects itself")
 		}
 		if err := checkPollEvery(f.every); err != nil {
 			return err
@@ -45,13 +45,13 @@ func (p *program) pollCommand() *cobra.Command {
 			return p.pollBy(ctx, f, t.service, t.processor, secret.Redact(p.cfg.Store))
 		})
 	})
-	c.Flags().BoolVar(&f.once, "once", false, "do one round, and say what it found")
-	c.Flags().BoolVar(&f.all, "all", false, "with --once: ask for every account, also those whose time has not come")
+	c.Flags().BoolVar(&f.once, "once", false, "do a single round and print what it found")
+	c.Flags().BoolVar(&f.all, "all", false, "with --once: poll every account, even those that are not due yet")
 	c.Flags().BoolVar(&f.sweep, "sweep", false,
-		"with --once: compare the objects themselves, too: Stripe may never have sent an event")
-	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` from one round to the next")
+		"with --once: also compare the objects themselves, in case Stripe never sent an event")
+	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` between rounds")
 	c.Flags().StringVar(&f.to, "to", "",
-		"`URL` of a duesday serve elsewhere, in the place of the store: https, or http on this machine")
+		"`URL` of a duesday serve elsewhere, instead of the store: https, or http on this machine")
 	return c
 }
 
@@ -67,7 +67,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	at, err := url.Parse(f.to)
 	if err != nil || at.Host == "" || at.User != nil || at.RawQuery+at.Fragment != "" || at.Scheme != "https" &&
 		(at.Scheme != "http" || at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback()) {
-		return usagef("--to %s: want an address such as https://pay.example, or http on this machine", secret.Redact(f.to))
+		return usagef("--to must be an address such as https://pay.example, or http on this machine (got %s)", secret.Redact(f.to))
 	}
 	t, err := config.NewTracking(p.cfg, p.env)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		return &usageError{err}
 	}
 	if t.APIKey.IsZero() || t.Poll.IsZero() {
-		return usagef("--to needs an API key of scope read in %s, and in %s the secret that the server there has, or each with "+
+		return usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
 			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
 	}
 	stripe, err := newStripe(t.Processor, &t.Stripe, "", p.now, p.logger())
@@ -95,7 +95,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 			return err
 		}
 		if a.Own && a.StripeAccount != own {
-			return fmt.Errorf("the server at %s follows %s, and the key at Stripe is of %s: want a key of the same account",
+			return fmt.Errorf("the server at %s follows %s, but the Stripe key belongs to %s; use a key of the server's account",
 				at.Host, a.StripeAccount, own)
 		}
 	}
@@ -108,7 +108,7 @@ func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger
 	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.now, Log: p.logger(),
 		Interval: f.every, NoSweeps: f.to != ""})
 	if !f.once {
-		p.say("The events that %s has not got are looked for every %s; --log-level info tells what was found", name, f.every)
+		p.say("Every %s, this command looks for events that %s is missing; --log-level info prints what it finds", f.every, name)
 		if err := p.stdout.Flush(); err != nil {
 			return err
 		}
@@ -152,24 +152,24 @@ func (p *program) sayPoll(v *pollView) {
 	if p.cfg.JSON { // the report has what is warned of below
 		return
 	}
-	p.say("%s asked for, %d left alone: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
+	p.say("%s polled, %d skipped: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
 		plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
-		p.say("every event before %s is here", stamp(v.Through))
+		p.say("all events before %s are here", stamp(v.Through))
 	}
 	if len(v.Disconnected) > 0 {
-		p.say("not asked for, as not connected any more: %s", strings.Join(v.Disconnected, ", "))
+		p.say("skipped, because no longer connected: %s", strings.Join(v.Disconnected, ", "))
 	}
 	failures := v.Failures
 	if s := v.Sweep; s != nil {
-		p.say("%s compared at %s: %d had changed, %d of them without an event", plural(s.Objects, "object"),
+		p.say("%s compared in %s: %d had changed, %d of them without an event", plural(s.Objects, "object"),
 			plural(s.Accounts, "Stripe account"), s.Changed, s.Untold)
 		failures = append(failures, s.Failures...)
 	}
 	for _, l := range v.Lost {
-		p.warn("events of %s from %s to %s are lost: Stripe does not list them any more; %s", l.StripeAccount, stamp(l.From),
+		p.warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, stamp(l.From),
 			stamp(l.To), p.hint("poll --once --all --sweep"))
 	}
-	section(p, "\nNot got through to:", []string{"  STRIPE ACCOUNT", "WHY"}, failures,
+	section(p, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
 }

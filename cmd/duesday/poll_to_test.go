@@ -126,10 +126,10 @@ func TestPoll_ToFlags(t *testing.T) {
 		"DUESDAY_POLL_SECRET": strings.ReplaceAll(pollSecret, " ", "-"), "DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_" + strings.Repeat("a", 40)}
 	const to = "http://127.0.0.1:1"
 	for _, tt := range []struct{ to, name, value, want string }{
-		{"ftp://here", "", "", "--to ftp://here: want an address"},
-		{"http://pay.example", "", "", "want an address such as https://pay.example, or http on this machine"},
-		{"https://a:b@pay.example", "", "", "want an address"},
-		{to, "DUESDAY_POLL_SECRET", "", "--to needs an API key of scope read in DUESDAY_API_KEY, and in DUESDAY_POLL_SECRET"},
+		{"ftp://here", "", "", "--to must be an address"},
+		{"http://pay.example", "", "", "must be an address such as https://pay.example, or http on this machine"},
+		{"https://a:b@pay.example", "", "", "must be an address"},
+		{to, "DUESDAY_POLL_SECRET", "", "--to needs an API key with scope read in DUESDAY_API_KEY, and the server's poll secret in DUESDAY_POLL_SECRET"},
 		{to, "DUESDAY_API_KEY", "", "--to needs an API key"},
 		{to, "DUESDAY_POLL_SECRET", "short", "DUESDAY_POLL_SECRET: want at least 32"},
 		{to, "DUESDAY_POLL_SECRET", pollSecret, "DUESDAY_POLL_SECRET: want at least 32"}, // spaces

@@ -38,7 +38,7 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	o.Now = s.now
 	box, err := sandbox.Open(file, o)
 	if reads && store.IsUnwritable(err) {
-		p.warn("%v: its ledger is read as it is now", err)
+		p.warn("%v; reading its ledger as it is now", err)
 		box, err = sandbox.ReadFile(file, o)
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func noPages(c *config.Config) bool {
 // warnOfPages warns once if mail has no links to pages.
 func (p *program) warnOfPages() {
 	if noPages(&p.cfg) {
-		p.warn("mail goes out without links to pages of Stripe's: set return_url, as in --processor " +
+		p.warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
 			"'stripe:?return_url=https://shop.example/thanks'")
 	}
 }
@@ -84,7 +84,7 @@ func (p *program) warnOfPages() {
 func (p *program) explain(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrOtherProcessor):
-		return fmt.Errorf("%w; nothing was done. Use the key and the mode of this store's charges, or another store", err)
+		return fmt.Errorf("%w; nothing was done. Use the key and mode that charged this store's payments, or another store", err)
 	case p.cfg.UsesStripe() && (errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) ||
 		errors.Is(err, billing.ErrUnknown)):
 		return explainStripe(err, p.cfg.Stripe.APIBase)
@@ -96,9 +96,9 @@ func (p *program) explain(err error) error {
 func explainStripe(err error, base string) error {
 	switch {
 	case errors.Is(err, billing.ErrRefused):
-		return fmt.Errorf("%w; nothing was done: look at the key in %s or %[2]s%s", err, config.EnvStripeKey, config.InFile)
+		return fmt.Errorf("%w; nothing was done. Check the key in %s or %[2]s%s", err, config.EnvStripeKey, config.InFile)
 	case err != nil && base != "":
-		return fmt.Errorf("%w; nothing was done: does Stripe, or its fake, answer at %s (%s)", err, base,
+		return fmt.Errorf("%w; nothing was done. Check that Stripe, or its fake, answers at %s (%s)", err, base,
 			config.EnvStripeAPIBase)
 	}
 	return err
@@ -113,7 +113,7 @@ func (p *program) setClock(ctx context.Context, source, text string) (err error)
 	case text == "":
 		return nil
 	case p.cfg.Live():
-		return usagef("%s is for tests, and the processor is live", source)
+		return usagef("%s is only for tests, but the processor is live", source)
 	case text == processorClock:
 		p.working = true // from here on a failure is no invalid usage
 		if text, err = p.timeOfProcessor(ctx); err != nil {
@@ -132,7 +132,7 @@ func (p *program) setClock(ctx context.Context, source, text string) (err error)
 // timeOfProcessor returns the test clock that shows the processor's time and goes on from there.
 func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	if !p.cfg.UsesStripe() {
-		return "", usagef("%s: the sandbox lives by our clock; want it with --processor stripe", processorClock)
+		return "", usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", processorClock)
 	}
 	processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, "", p.machine(), p.logger())
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	}
 	ahead, at := processor.API().ClockAhead()
 	if at.IsZero() {
-		return "", errors.New("the answers of the processor have no Date")
+		return "", errors.New("the processor's replies have no Date header")
 	}
 	now := p.machine()()
 	return now.Add(ahead).UTC().Format(time.RFC3339Nano) + ",1s/s," + now.UTC().Format(time.RFC3339Nano), nil
@@ -233,12 +233,12 @@ func (p *program) warnOfClock(ctx context.Context, s *session) {
 	}
 	for _, w := range s.engine.Witnesses {
 		if _, at := w.Ahead(); at.IsZero() {
-			p.warn("the answers of %s have no Date: the clock is not compared with it", w.Name)
+			p.warn("replies from %s have no Date header, so the clock is not compared with it", w.Name)
 		}
 	}
 	if ended, err := s.engine.LastRunEnded(ctx); err == nil && !shown && !ended.IsZero() {
-		p.warn("it is %s by this clock, more than 36 hours after it was last known to be right, at %s: expired "+
-			"receipts and events are not deleted until you have looked at the clock and said %s", stamp(p.now()),
+		p.warn("this clock shows %s, more than 36 hours after it was last known to be right, at %s; expired "+
+			"receipts and events are not deleted until you check the clock and run: %s", stamp(p.now()),
 			stamp(since), p.hint("charging on"))
 	}
 }

@@ -164,7 +164,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	}
 	if n.read {
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
-			p.warn("this store is not the live one; it was moved to: %s", meta.Moved)
+			p.warn("this store is not live; it was moved to: %s", meta.Moved)
 		}
 	}
 	return s, nil
@@ -215,7 +215,7 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 		p.clock, p.now = clocked.Clock(), clocked.Clock().Now
 		p.logClock.Store(p.clock)
 		if p.cfg.Live() {
-			return nil, errors.Join(usagef("the processes of %s live by a test clock, and the processor is live", p.cfg.Store),
+			return nil, errors.Join(usagef("the processes of %s run by a test clock, but the processor is live", p.cfg.Store),
 				s.Close())
 		}
 	}
@@ -344,15 +344,15 @@ func (p *program) missing() error {
 
 func (e *missingStore) Error() string {
 	if e.half != "" {
-		return fmt.Sprintf("there is no store at %s: a restore to it is running or was interrupted; repeat it: %s; or "+
-			"remove %s if you do not need it", e.url, e.again, e.half)
+		return fmt.Sprintf("there is no store at %s, because a restore to it is running or was interrupted; run it again: %s, or "+
+			"delete %s if you do not need it", e.url, e.again, e.half)
 	}
-	ways := "duesday store create makes a new one"
+	ways := "create one with duesday store create"
 	if strings.HasPrefix(e.url, "dynamodb:") {
-		ways += "; duesday store adopt makes one of a table that other tools have filled"
+		ways += ", or with duesday store adopt from a table that other tools filled"
 	}
-	return fmt.Sprintf("there is no store at %s yet: %s; or name another with --store or %s. If one was lost, put its "+
-		"backup back: a new one would charge its customers again", e.url, ways, config.EnvStore)
+	return fmt.Sprintf("there is no store at %s yet; %s, or set another with --store or %s. If a store was lost, restore its "+
+		"backup, because a new store would charge its customers again", e.url, ways, config.EnvStore)
 }
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }

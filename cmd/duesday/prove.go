@@ -25,7 +25,7 @@ func (p *program) proveCommand() *cobra.Command {
 			p.sayProof(s, x)
 			return p.json(viewProof(s, x))
 		})
-	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
+	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list prints it")
 	required(c, "period")
 	return c
 }
@@ -39,7 +39,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 	case x.ReminderDay.After(s.engine.Today()):
 		reminder = "on " + date(x.ReminderDay)
 	case !x.ReminderDay.IsZero():
-		reminder = "for " + date(x.ReminderDay) + "; none is noted (the store notes the latest)"
+		reminder = "for " + date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
 	}
 	if x.Expired {
 		receipt = "expired; receipts of this period are kept for " + plural(x.ReceiptMonths, "month")
@@ -49,7 +49,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 	if e := x.Ended; e != nil {
 		ended = string(e.Ending) + " at " + stamp(e.Ended) + ": " + e.Reason
 	}
-	p.fields("  due", cmp.Or(date(x.Due), "not known: the payment day was changed after it"), "  reminder", reminder,
+	p.fields("  due", cmp.Or(date(x.Due), "not known, because the payment day was changed after it"), "  reminder", reminder,
 		"  receipt", receipt, "  end", ended)
 	section(p, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
@@ -70,12 +70,12 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
 			func(r billing.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
 	}
-	section(p, "\nPayments of this time that came with the data:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
+	section(p, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
 		func(r *billing.Receipt) []any { return []any{"  " + stamp(r.Processed), r.Amount} })
 	if x.Alarm {
 		colour = errorColour
 	}
-	p.say("\nThe processor was asked for each intent above, and for its successes since %s.\n%s", stamp(x.Since),
+	p.say("\nDuesday asked the processor for each intent above, and for successful payments since %s.\n%s", stamp(x.Since),
 		p.painted(p.screen, colour, x.Why))
 }
 

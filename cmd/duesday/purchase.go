@@ -28,16 +28,16 @@ func (p *program) purchaseCreate() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.sell(ctx, t, f.order) })
 	o, fs := &f.order, c.Flags()
 	fs.StringVar(&o.Merchant, "account", "", "`UUID` of the merchant")
-	fs.Var(&f.kind, "kind", "how it is paid")
-	fs.StringVar(&o.Key, "key", "", "`TEXT` of your own that tells this order from others")
-	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` such as 12.99: of legacy, and of product without a price")
-	fs.StringVar(&f.currency, "currency", "", "ISO 4217 `CODE`, with an amount")
-	fs.StringVar(&o.Price, "price", "", "`PRICE` at Stripe: of subscription and split, and of product without an amount")
-	fs.IntVar(&o.Payments, "payments", 0, "`NUMBER` of payments, of split")
-	fs.StringVar(&o.Customer, "customer", "", "`CUSTOMER` at Stripe (default: found by --email, or made)")
-	fs.StringVar(&o.Email, "email", "", "`ADDRESS` of the buyer")
+	fs.Var(&f.kind, "kind", "how the purchase is paid")
+	fs.StringVar(&o.Key, "key", "", "`TEXT` of your choice that identifies this order")
+	fs.StringVar(&f.amount, "amount", "", "`AMOUNT` such as 12.99, for kind legacy, and for product without --price")
+	fs.StringVar(&f.currency, "currency", "", "ISO 4217 currency `CODE` of --amount")
+	fs.StringVar(&o.Price, "price", "", "Stripe `PRICE`, for kinds subscription and split, and for product without --amount")
+	fs.IntVar(&o.Payments, "payments", 0, "`NUMBER` of payments, for kind split")
+	fs.StringVar(&o.Customer, "customer", "", "Stripe `CUSTOMER` (default: found by --email, or created)")
+	fs.StringVar(&o.Email, "email", "", "email `ADDRESS` of the buyer")
 	fs.StringVar(&o.Name, "name", "", "`NAME` of the buyer")
-	fs.StringVar(&o.PaymentMethod, "payment-method", "", "`METHOD` that the buyer's client has made: of all but legacy")
+	fs.StringVar(&o.PaymentMethod, "payment-method", "", "payment `METHOD` that the buyer's client created, for every kind except legacy")
 	fs.StringVar(&o.Description, "description", "", "`TEXT` that buyers see")
 	required(c, "account", "kind", "key")
 	return checked(c, func([]string) error { return f.fill() })
@@ -48,7 +48,7 @@ func (f *purchaseFlags) fill() error {
 	o.Kind = f.kind.value
 	if f.amount == "" {
 		if f.currency != "" {
-			return usagef("--currency is for --amount: a price has its own")
+			return usagef("--currency needs --amount, because a price has its own currency")
 		}
 		return byFlag(o.Check())
 	}
@@ -63,8 +63,8 @@ func (f *purchaseFlags) fill() error {
 func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Order) error {
 	created, err := t.CreatePurchase(ctx, o)
 	if errors.Is(err, tracking.ErrOther) {
-		return fmt.Errorf("--key %s was used before, for another order (%s): give a new order a key of its own, or repeat "+
-			"the old one as it was", quoted(o.Key), withoutOther(err))
+		return fmt.Errorf("--key %s was used before for another order (%s); use a new key for a new order, or repeat "+
+			"the old order unchanged", quoted(o.Key), withoutOther(err))
 	}
 	if err != nil {
 		return byFlag(err)
@@ -75,11 +75,11 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	}
 	what := "made"
 	if created.Repeated {
-		what = "was made before, with the same key"
+		what = "was created before, with the same key"
 	}
 	p.say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
-	p.say("\nShow the result: %s", p.hint("purchase show "+created.Purchase.ID))
+	p.say("\nTo show the result, run: %s", p.hint("purchase show "+created.Purchase.ID))
 	objects := views(sale.Objects, func(o tracking.Object) object { // the payment, subscription, schedule at Stripe
 		return object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
 	})
@@ -128,11 +128,11 @@ func effectText(e tracking.Effect) string {
 	case tracking.NotAsked:
 		return ""
 	case tracking.Waits:
-		return "waits for the fulfilment" + prefixed(": ", e.Reason)
+		return "waiting for the fulfilment" + prefixed(": ", e.Reason)
 	case tracking.DoneWith:
 		return "done at " + stamp(e.Done) + prefixed(": ", e.Reason)
 	}
-	return "asked for at " + stamp(e.Asked) + prefixed(": ", e.Reason)
+	return "requested at " + stamp(e.Asked) + prefixed(": ", e.Reason)
 }
 
 func automationsText(all []tracking.Done) string {
@@ -169,7 +169,7 @@ func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]
 		if j.Purchase != x.ID || j.Error == "" {
 			continue
 		}
-		what := "tried again at " + stamp(j.Due)
+		what := "next attempt at " + stamp(j.Due)
 		if j.Dead {
 			what = "given up"
 		}
@@ -198,11 +198,11 @@ func (p *program) showTimeline(ctx context.Context, t *tracking.Service, s *trac
 		return []any{"  " + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
 			x.Created, x.Invoice, x.Subscription}
 	})
-	section(p, "\nSubscriptions:", []string{"  SUBSCRIPTION", "STATUS", "AT STRIPE", "ENDING", "SCHEDULE", "CREATED",
+	section(p, "\nSubscriptions:", []string{"  SUBSCRIPTION", "STATUS", "STRIPE STATUS", "ENDING", "SCHEDULE", "CREATED",
 		"CHANGED"}, s.Subscriptions, func(x *tracking.Subscription) []any {
 		return []any{"  " + x.ID, x.Status, x.Detail, x.Ending, x.Schedule, x.Created, x.Updated}
 	})
-	section(p, "\nTimeline:", []string{"  AT", "WHAT", "OF", "EVENT", "TYPE"}, s.Steps, func(x tracking.Step) []any {
+	section(p, "\nTimeline:", []string{"  AT", "CHANGE", "OBJECT", "EVENT", "TYPE"}, s.Steps, func(x tracking.Step) []any {
 		about := x.About
 		if about == s.Purchase.ID {
 			about = "the purchase"

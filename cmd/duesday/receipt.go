@@ -51,12 +51,12 @@ func (p *program) receiptCreate() *cobra.Command {
 			return p.recordPayment(ctx, s, n, m, text)
 		})
 	f = c.Flags()
-	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show has it (default the due one)")
-	f.StringVar(&m.Key, "key", "", "`TEXT` of your own for this payment: the same one again is no second payment")
-	f.StringVar(&text, "amount", "", "`AMOUNT` that was taken: what the period owes, which is the default")
-	f.BoolVar(&m.Overpaid, "overpaid", false, "accept an --amount that is larger than what the period owes")
-	f.StringVar(&m.Note, "note", "", "`TEXT` that says where, such as the bank's reference")
-	f.Var(&day, "date", "`DATE` on which it was taken (default now)")
+	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show prints it (default: the period that is due)")
+	f.StringVar(&m.Key, "key", "", "`TEXT` of your choice that identifies this payment; using it again does not record a second payment")
+	f.StringVar(&text, "amount", "", "`AMOUNT` that was paid, which must be what the period owes (the default)")
+	f.BoolVar(&m.Overpaid, "overpaid", false, "accept an --amount larger than the period owes")
+	f.StringVar(&m.Note, "note", "", "`TEXT` that tells where it was paid, such as the bank's reference")
+	f.Var(&day, "date", "`DATE` on which it was paid (default: now)")
 	return c
 }
 
@@ -77,25 +77,25 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 	}
 	p.deliver(ctx, s)
 	if done.Repeated {
-		p.say("asked for before, and nothing was recorded anew")
+		p.say("this payment was requested before, so nothing was recorded again")
 	}
 	r := done.Receipt
 	switch {
 	case done.Requested:
 		p.code = exitPerson
-		p.say("period %d of %s: requested; its payment intent is not cancelled yet, and the next payment run asks again",
+		p.say("period %d of %s: requested, but its payment intent is not canceled yet; the next payment run tries again",
 			done.Period, sub.Name)
 	case r == nil:
-		p.say("period %d of %s; its receipt has expired", done.Period, sub.Name)
+		p.say("period %d of %s: its receipt has expired", done.Period, sub.Name)
 	case r.Kind == billing.Overpayment:
 		p.code = exitPerson
-		p.say("period %d of %s was charged, too: %s recorded as an overpayment; give it back, or the charge: %s", r.Period,
+		p.say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
 			r.Name, r.Amount.Format(), p.hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
 	default:
-		p.say("period %d of %s, due %s: %s recorded as paid outside", r.Period, r.Name, date(r.Due), r.Amount.Format())
+		p.say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, date(r.Due), r.Amount.Format())
 	}
 	if now, err := s.subscription(ctx, n); err == nil && now.Status == billing.PastDue {
-		p.say("the subscription is still past_due: %s goes on with its next period", p.hint("subscription resume "+n.String()))
+		p.say("the subscription is still past_due; to continue with its next period, run: %s", p.hint("subscription resume "+n.String()))
 	}
 	v := object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
 	if r != nil {
@@ -114,10 +114,10 @@ func (p *program) receiptRefund() *cobra.Command {
 			return p.refund(ctx, s, o, amount)
 		})
 	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
-	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` to give back (default all that is left)")
-	c.Flags().Var(&reason, "reason", "for the processor")
-	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that tells this refund from others of the same amount")
-	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, where the receipt has expired")
+	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` to refund (default: all that is left)")
+	c.Flags().Var(&reason, "reason", "reason that the processor is given")
+	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that distinguishes this refund from others of the same amount")
+	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, if the receipt has expired")
 	return required(c, "period")
 }
 
@@ -131,7 +131,7 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 			return err
 		}
 		if !o.Amount.IsPositive() { // zero would be the whole rest
-			return usagef("--amount %s: want more than zero", amount)
+			return usagef("--amount must be more than zero (got %s)", amount)
 		}
 	}
 	r, repeated, err := s.engine.Refunds().Refund(ctx, o)
@@ -139,9 +139,9 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 		return err
 	}
 	if repeated {
-		p.say("asked for before, and nothing was done now; another refund of the same amount takes another --key")
+		p.say("this refund was requested before, so nothing was done now; to refund the same amount again, use another --key")
 	}
-	p.say("period %d of %s: %s given back, %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
+	p.say("period %d of %s: refund of %s %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
 		r.Charge)
 	return p.json(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
 }

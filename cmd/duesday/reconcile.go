@@ -19,8 +19,8 @@ func (p *program) reconcileCommand() *cobra.Command {
 	c := p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
 		return p.reconcile(ctx, s, old)
 	})
-	c.Flags().StringVar(&old, "old", "", "`STORE` that a restore has replaced, such as pebble:DIR (default: the one that "+
-		"store restore has kept)")
+	c.Flags().StringVar(&old, "old", "", "`STORE` that a restore replaced, such as pebble:DIR (default: the one that "+
+		"store restore kept)")
 	return c
 }
 
@@ -42,7 +42,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 			return errors.Join(failed, fmt.Errorf("--old %s: %w", old, err))
 		}
 		if err != nil {
-			p.warn("the store that was replaced cannot be read, and mail stays held: %v; give --old STORE if it is elsewhere", err)
+			p.warn("the replaced store cannot be read, so mail stays held: %v; set --old STORE if it is elsewhere", err)
 		}
 	}
 	if failed == nil {
@@ -54,9 +54,9 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		return errors.Join(failed, err)
 	}
 	p.say("%s adopted", plural(n, "charge"))
-	p.fields("  mails that were sent before, and are not sent again", positive(sent), "  mails not sent before", positive(released))
+	p.fields("  mails sent before, which are not sent again", positive(sent), "  mails not sent before", positive(released))
 	p.sayHeld(held)
-	section(p, "Changed by people since the backup; do again what still holds:", []string{"OF", "CHANGE", "COMMAND"}, changes,
+	section(p, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
 		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
 	if len(changes) > 0 || held > 0 {
 		p.code = exitPerson
@@ -65,7 +65,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		return failed
 	}
 	if !meta.Charging {
-		p.say("charging is still off: %s", p.hint("charging on"))
+		p.say("charging is still off; to turn it on, run: %s", p.hint("charging on"))
 	}
 	return p.json(object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
 		"changed", views(changes, func(c replaced.Change) object { return object{"of", c.Of(), "change", c.What, "command", c.Redo} })})
@@ -119,7 +119,7 @@ func heldMail(ctx context.Context, s *session) (int, error) {
 
 func (p *program) sayHeld(held int) {
 	if held > 0 {
-		p.say("%s held, because the lost store may have sent them. Look at them: %s; then send or delete them:\n  %s\n  %s",
+		p.say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
 			plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
 	}
 }
@@ -135,7 +135,7 @@ func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, [
 			p.say("%s deleted unsent", plural(count[fate], "held mail"))
 			return p.json(object{"dropped", count[fate]})
 		}
-		p.say("%s released: %s, or a running duesday serve, sends them", plural(count[fate], "held mail"), p.hint("outbox send"))
+		p.say("%s released; %s, or a running duesday serve, sends them", plural(count[fate], "held mail"), p.hint("outbox send"))
 		return p.json(object{"released", count[fate]})
 	}
 }

@@ -61,7 +61,7 @@ func lostTime(t *testing.T) *cli {
 // waited in the backup nor reminders, and what people changed is named with the command that does it again.
 func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	c := lostTime(t)
-	contains(t, c.must("store", "restore", "--from", "backup", "--replace"), "1 mail that waited in the backup held")
+	contains(t, c.must("store", "restore", "--from", "backup", "--replace"), "1 mail waiting in the backup held")
 	contains(t, c.run("status").out, "mails are held")
 	r := c.run("run", "reminders")
 	equal(t, "reminders before reconcile", r.code, exitFailed)

@@ -25,7 +25,7 @@ func TestReceiptRefund(t *testing.T) {
 	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5"), "nothing was done now",
 		"another --key")
 	contains(t, c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "1", "--key", "b"),
-		"period 0 of 1/1: $1.00 given back, succeeded (re_sandbox_")
+		"period 0 of 1/1: refund of $1.00 succeeded (re_sandbox_")
 	contains(t, c.must("receipt", "list", "1"), "REFUNDED", "$6.00")
 	rest := c.object(exitDone, "receipt", "refund", "1/1", "--period", "0")
 	equal(t, "rest", rest["amount"], "6.99")
@@ -55,7 +55,7 @@ func TestReceiptRefund_WhatIsWrong(t *testing.T) {
 	}{
 		{"receipt refund 1/1", exitUsage, `"period"`},
 		{"receipt refund 1/1 --period 0 --amount 5.001", exitUsage, "--amount"},
-		{"receipt refund 1/1 --period 0 --amount 0", exitUsage, "want more than zero"},
+		{"receipt refund 1/1 --period 0 --amount 0", exitUsage, "must be more than zero"},
 		{"receipt refund 1/1 --period 0 --amount 13", exitUsage, "12.99 USD of the 12.99 USD is left"},
 		{"receipt refund 1/1 --period 0 --reason whim", exitUsage, "duplicate, fraudulent, requested_by_customer"},
 		{"receipt refund 1/1 --period 0 --key 4242424242424242", exitUsage, "card number"},

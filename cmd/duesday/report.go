@@ -22,18 +22,18 @@ func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: monthFlag(), to: monthFlag()}
 	c := p.storeLeaf("report", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error { return p.report(ctx, s, &f) })
-	c.Flags().Var(&f.from, "from", "the first month (default a year back, or the store's first)")
-	c.Flags().Var(&f.to, "to", "the last month (default this one)")
-	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, today the first")
+	c.Flags().Var(&f.from, "from", "first month (default: a year ago, or the store's first)")
+	c.Flags().Var(&f.to, "to", "last month (default: this month)")
+	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, starting today")
 	c.Flags().BoolVar(&f.csv, "csv", false, "write the months as CSV")
 	return checked(c, func([]string) error {
 		switch {
 		case f.csv && p.cfg.JSON:
-			return usagef("want one of --csv and --json")
+			return usagef("--csv and --json cannot be combined")
 		case !f.to.value.IsZero() && f.from.value.After(f.to.value):
-			return usagef("--from %s is after --to %s", f.from.text, f.to.text)
+			return usagef("--from %s must not be after --to %s", f.from.text, f.to.text)
 		case f.from.value.After(civil.Of(p.now().AddDate(0, 0, 1))):
-			return usagef("--from %s has not begun", f.from.text)
+			return usagef("--from %s has not begun yet", f.from.text)
 		}
 		if err := p.walkable("to", f.to.value); err != nil {
 			return err
@@ -51,13 +51,13 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 	}
 	if r.Unreadable > 0 {
 		p.code = exitPerson
-		p.warn("%s cannot be read and is not among the amounts to come: another tool has written it",
+		p.warn("the expected charges do not include %s that another tool wrote and that cannot be read",
 			plural(r.Unreadable, "subscription"))
 	}
 	months := views(r.Months, viewRevenue)
 	if f.csv {
 		for _, a := range r.Before {
-			p.warn("%s more is outstanding of months before these: give an earlier --from", a.Format())
+			p.warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
 		}
 		return exportRows(p.stdout, false, new(progress), monthColumns, each(months), as[object])
 	}
@@ -91,7 +91,7 @@ func viewRevenue(m report.Month) object {
 
 // showReport prints the report for people.
 func (p *program) showReport(r *report.Report, months []object, days int) {
-	p.say("As of %s, by the days of %s\n", stamp(r.AsOf), r.Zone)
+	p.say("As of %s, with days in %s\n", stamp(r.AsOf), r.Zone)
 	t := p.table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
 	for _, m := range months {
 		cells := make([]any, len(monthColumns))
@@ -109,16 +109,16 @@ func (p *program) showReport(r *report.Report, months []object, days int) {
 		}
 	}
 	for _, a := range r.Before {
-		p.say("outstanding of earlier months: %s", a.Format())
+		p.say("outstanding from earlier months: %s", a.Format())
 	}
 	if len(months) == 0 {
-		p.say("no sums are kept of these months, and nothing that was due in them is outstanding")
+		p.say("the store has no sums for these months, and nothing that was due in them is outstanding")
 	}
 	mrr := make([]string, len(r.MRR))
 	for i, a := range r.MRR {
 		mrr[i] = a.Format()
 	}
 	p.say("\nMonthly recurring revenue: %s\n", cmp.Or(strings.Join(mrr, "; "), "none"))
-	section(p, "Expected in "+plural(days, "day")+", today the first:", []string{"DATE", "AMOUNT", "PERIODS"},
+	section(p, "Expected in "+plural(days, "day")+", starting today:", []string{"DATE", "AMOUNT", "PERIODS"},
 		r.Expected, func(x report.Expected) []any { return []any{x.Date, x.Amount, x.Count} })
 }

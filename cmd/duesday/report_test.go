@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	for _, n := range []string{"1/1", "1/2", "2/1", "3/1", "4/1", "5/1"} { // no currency recurs
 		c.run("subscription", "cancel", n)
 	}
-	contains(t, c.must("report", "--from", "2026-01", "--to", "2026-02"), "no sums are kept of these months")
+	contains(t, c.must("report", "--from", "2026-01", "--to", "2026-02"), "the store has no sums for these months")
 }
 
 // TestReport_ArrearsOfAnImport: what was due before the store was made is not left out.
@@ -52,7 +52,7 @@ func TestReport_ArrearsOfAnImport(t *testing.T) {
 	c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method,start_date\n"+
 		"1,a@example.com,1,news,10.00,EUR,5,pm_card_visa,2025-11-05\n2,b@example.com,1,news,1000,JPY,5,pm_card_visa,2026-02-05\n"),
 		"--overdue", "charge")
-	contains(t, c.must("report"), "outstanding of earlier months: €40.00\noutstanding of earlier months: ¥1,000\n")
+	contains(t, c.must("report"), "outstanding from earlier months: €40.00\noutstanding from earlier months: ¥1,000\n")
 	equal(t, "json", c.object(exitDone, "report")["outstanding_before"], map[string]any{"EUR": "40.00", "JPY": "1000"})
 	contains(t, c.run("report", "--csv").errors, "€40.00 more is outstanding")
 	equal(t, "all of them", c.object(exitDone, "report", "--from", "2025-11")["outstanding_before"], map[string]any{})
@@ -94,13 +94,13 @@ func TestReport_ImportedReceipts(t *testing.T) {
 func TestReport_Usage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
-		"--from 2026-13":              "want a month such as 2026-01",
-		"--to 2026-01-31":             "want a month such as 2026-01",
-		"--from 2026-03 --to 2026-02": "--from 2026-03 is after --to 2026-02",
+		"--from 2026-13":              "must be a month such as 2026-01",
+		"--to 2026-01-31":             "must be a month such as 2026-01",
+		"--from 2026-03 --to 2026-02": "--from 2026-03 must not be after --to 2026-02",
 		"--from 2026-04":              "--from 2026-04 has not begun",
-		"--to 2126-04":                "want 2036-03-15 or earlier",
-		"--days 0":                    "--days 0: want 1 to 366",
-		"--csv --json":                "want one of --csv and --json",
+		"--to 2126-04":                "must be 2036-03-15 or earlier",
+		"--days 0":                    "--days must be 1 to 366 (got 0)",
+		"--csv --json":                "--csv and --json cannot be combined",
 	} {
 		contains(t, c.refused(append([]string{"report"}, strings.Fields(args)...)...), want)
 	}

@@ -68,10 +68,10 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		for _, set := range differ.Set {
 			change.WriteString(" " + quoted(set))
 		}
-		err = usagef("%w: leave that out, or change the settings with %s", err, p.hint(change.String()))
+		err = usagef("%w; leave that out, or change the settings with %s", err, p.hint(change.String()))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted; what had begun is recorded, and the next run goes on from there")
+		err = errors.New("interrupted; work that had begun is recorded, and the next run continues from there")
 	}
 	return p.fail(err, cmd.CommandPath())
 }
@@ -127,7 +127,7 @@ func (p *program) root() *cobra.Command {
 	for _, flag := range config.Flags() {
 		f.String(flag.Name, "", flag.Help())
 	}
-	f.BoolVar(&p.asJSON, "json", false, "print JSON, for programs")
+	f.BoolVar(&p.asJSON, "json", false, "print JSON for programs")
 	p.flag = func(name string) string { return f.Lookup(name).Value.String() }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
@@ -160,9 +160,9 @@ func group(name string, commands ...*cobra.Command) *cobra.Command {
 			names = append(names, c.Name())
 		}
 		if len(args) == 0 {
-			return usagef("%s: which one? %s", cmd.CommandPath(), strings.Join(names, ", "))
+			return usagef("%s needs a subcommand: %s", cmd.CommandPath(), strings.Join(names, ", "))
 		}
-		return usagef("unknown command %q for %q: there are %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+		return usagef("unknown command %q for %q; available commands: %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
 	}
 	g.AddCommand(commands...)
 	return g
@@ -224,9 +224,9 @@ func want(names ...string) cobra.PositionalArgs {
 			missing := strings.TrimSuffix(strings.Join(names[len(args):], " "), "...")
 			return usagef("%s: %s is missing", cmd.CommandPath(), missing)
 		case len(names) == 0:
-			return usagef("%s takes no argument, and there is %q", cmd.CommandPath(), args[0])
+			return usagef("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])
 		}
-		return usagef("%s: one argument too many: %q", cmd.CommandPath(), args[len(names)])
+		return usagef("%s: too many arguments (got %q)", cmd.CommandPath(), args[len(names)])
 	}
 }
 

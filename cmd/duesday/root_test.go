@@ -10,17 +10,17 @@ func TestRoot_WrongUsage(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct{ line, want string }{
 		{"bogus", `unknown command "bogus"`},
-		{"account", "which one? attach, card-link, create, list, show, update"},
+		{"account", "duesday account needs a subcommand: attach, card-link, create, list, show, update"},
 		{"account bogus", `unknown command "bogus" for "duesday account"`},
 		{"run payments extra", `takes no argument`},
 		{"run payments --bogus", "unknown flag: --bogus"},
 		{"run payments --date 2026-02-30", "2026-02-30"},
 		{"run payments --workers 0", "1 to 1024"},
-		{"due payments", "--date DATE and --until DATE"},
-		{"due payments --date 2026-01-01 --until 2026-01-01", "want one of"},
+		{"due payments", "--date DATE or --until DATE"},
+		{"due payments --date 2026-01-01 --until 2026-01-01", "set either"},
 		{"subscription show 1", "ACCOUNT/SUBSCRIPTION"},
 		{"subscription show", "ACCOUNT/SUBSCRIPTION is missing"},
-		{"subscription show 1/1 2/2", "one argument too many"},
+		{"subscription show 1/1 2/2", "too many arguments"},
 		{"subscription update 1/1", "nothing to change"},
 		{"subscription create 1/1 --sku a", "amount"},
 		{"subscription create 1/1 --sku a --amount 1 --currency XAU --payment-day 1 --payment-method pm", "precious metal"},
@@ -49,7 +49,7 @@ func TestRoot_WrongUsage(t *testing.T) {
 		{"account update 1", "nothing to change"},
 		{"account update 1 --time-zone Mars", "--time-zone"},
 		{"account update 1 --time-zone=", "--time-zone"},
-		{"outbox", "which one? drop, list, release, replay, send"},
+		{"outbox", "duesday outbox needs a subcommand: drop, list, release, replay, send"},
 		{"outbox replay", "ID is missing"},
 		{"verify --receipt-months -1", "--receipt-months \"-1\": want 0"},
 		{"verify --retry-days 3,1", "--retry-days \"3,1\": want at most 8 ascending days"},
@@ -109,7 +109,7 @@ func TestRoot_MissingStoreSaysWhatToDo(t *testing.T) {
 			t.Errorf("duesday %s: exit %d", line, r.code)
 		}
 		contains(t, r.errors, "duesday: there is no store at pebble:./duesday-data yet", "duesday store create", "--store",
-			"put its backup back")
+			"restore its backup")
 		if strings.Contains(r.errors, "import") {
 			t.Errorf("duesday %s advises an import: %s", line, r.errors)
 		}

@@ -23,11 +23,11 @@ func (p *program) runCommand() *cobra.Command {
 			o.Date = date.value
 			return p.runJob(ctx, kind, o, lease, &date)
 		})
-		date.flags(c.Flags(), "business day for every account (default: each account's own today)")
-		c.Flags().IntVar(&o.Workers, "workers", 16, "how many subscriptions to work on at once")
+		date.flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
+		c.Flags().IntVar(&o.Workers, "workers", 16, "number of subscriptions to process at the same time")
 		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
 			"how long a process on a shared store may be silent before others take over its share")
-		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what would be done, and do nothing")
+		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what the run would do, without doing it")
 		return c
 	}
 	return group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
@@ -39,13 +39,13 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 		return err
 	}
 	if lease < time.Second || lease > time.Hour {
-		return usagef("--lease %s: want 1s to 1h", lease)
+		return usagef("--lease must be 1s to 1h (got %s)", lease)
 	}
 	if err := p.walkable("date", o.Date); err != nil {
 		return err
 	}
 	if today := civil.Of(p.now().UTC()); p.cfg.Live() && o.Date.After(today.AddDays(1)) {
-		return usagef("--date %s has not come yet, and the processor is live", o.Date)
+		return usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
 	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease, take: !o.DryRun},
@@ -123,7 +123,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
 			reason = " (" + meta.Reason + ")"
 		}
-		p.warn("charging is off%s: %s was charged; switch it on with %s", reason, nothing, p.hint("charging on"))
+		p.warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.hint("charging on"))
 	}
 	var read, written float64 // as DynamoDB counts them for this process
 	if m, ok := s.store.(interface{ Consumed() (read, write float64) }); ok {
@@ -138,7 +138,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	}
 	p.sayUnsettled(named)
 	if read+written > 0 {
-		p.say("DynamoDB says that this consumed %.1f write units and %.1f read units.", written, read)
+		p.say("DynamoDB reports that this run consumed %.1f write units and %.1f read units.", written, read)
 	}
 	view := append(viewReport(report), "read_units?", read, "write_units?", written)
 	if kind == billing.Payments {
@@ -147,7 +147,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	view = append(view, "mail", mail.view(s.post))
 	shown := p.json(view)
 	for _, missed := range report.Missed {
-		p.warn("%v; the next run does it", missed)
+		p.warn("%v; the next run will do it", missed)
 	}
 	if err == nil && (report.NeedsPerson() || mail.stays() > 0) {
 		p.code = exitPerson
@@ -159,10 +159,10 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
 	name, what, left := "would_charge", "charged", engine.OutcomeParked
 	if kind == billing.Reminders {
-		name, what, left = "would_remind", "reminded of", engine.OutcomeSkipped
+		name, what, left = "would_remind", "reminded", engine.OutcomeSkipped
 	}
 	list := &listWriter{out: p.stdout, name: name}
-	t := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "WHAT")
+	t := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "ACTION")
 	var totals money.Totals // of payments
 	n := 0
 	var failed error

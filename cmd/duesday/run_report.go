@@ -37,11 +37,11 @@ func viewReport(r *engine.Report) object {
 }
 
 func (p *program) sayReport(r *engine.Report) {
-	p.say("%s of %s (looked from %s on): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
+	p.say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
 	t := p.table()
 	if r.Kind == billing.Reminders {
 		t.row("  written", r.Counts[engine.OutcomeSent], "to the outbox")
-		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "nothing to remind of any more")
+		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "no longer needed")
 	} else {
 		for _, o := range engine.Outcomes() {
 			amounts := ""
@@ -55,24 +55,24 @@ func (p *program) sayReport(r *engine.Report) {
 		}
 	}
 	if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
-		t.row("  unreadable", n, "written by another tool; correct the item there")
+		t.row("  unreadable", n, "written by another tool; correct the items there")
 	}
 	t.flush()
 	for _, d := range r.Doubts {
-		p.warn("%s period %d was perhaps paid twice: another tool %s during the charge; look whether it "+
-			"took the payment, then say %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.hint("subscription update "+d.Name.String()+" --paid-once"))
+		p.warn("%s period %d was perhaps paid twice, because another tool %s during the charge; check whether that tool "+
+			"took the payment, then run: %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.hint("subscription update "+d.Name.String()+" --paid-once"))
 	}
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging
 		if n > 0 {
 			p.say("also: %s %s", plural(n, noun), what)
 		}
 	}
-	beside(r.Cards, "card", "that customers have given: used from now on")
+	beside(r.Cards, "card", "entered by customers, used from now on")
 	p.sayKeepOwn(r.KeepOwn)
-	beside(r.Reversals, "change", "of refunds and disputes: recorded")
-	beside(r.Orphans, "payment intent", "that nothing was bound to: cancelled")
+	beside(r.Reversals, "change", "to refunds and disputes, recorded")
+	beside(r.Orphans, "payment intent", "that nothing was bound to, canceled")
 	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them
-		p.say("\nThe failed periods: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
+		p.say("\nTo list the failed periods, run: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
 	}
 }
 
@@ -86,12 +86,12 @@ func outcomeName(o engine.Outcome) string {
 
 func outcomeText(o engine.Outcome) string {
 	return map[engine.Outcome]string{
-		engine.OutcomeRetry:   "declined, tried again on a later day",
+		engine.OutcomeRetry:   "declined, to be tried again on a later day",
 		engine.OutcomeFailed:  "declined for good, or not paid in time",
-		engine.OutcomeAsked:   "the customer, who pays by wire, was asked to pay",
-		engine.OutcomePending: "the customer or the processor has to act",
-		engine.OutcomeParked:  "duesday subscription charge or skip",
-		engine.OutcomeSkipped: "cancelled, paused, or charging is off",
+		engine.OutcomeAsked:   "the customer pays by wire and was asked to pay",
+		engine.OutcomePending: "the customer or the processor must act",
+		engine.OutcomeParked:  "use duesday subscription charge or skip",
+		engine.OutcomeSkipped: "canceled, paused, or charging is off",
 	}[o]
 }
 
@@ -158,7 +158,7 @@ func (p *program) sayUnsettled(u unsettled) {
 	}
 	failed := u.of(engine.OutcomeFailed)
 	section(p, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
-	section(p, "\nDeclined, and tried again:", append(columns, "AGAIN ON", "REASON"), u.of(engine.OutcomeRetry),
+	section(p, "\nDeclined, to be tried again:", append(columns, "NEXT ATTEMPT", "REASON"), u.of(engine.OutcomeRetry),
 		func(r engine.Result) []any { return cells(r, r.Retry, r.Reason) })
 	waiting, left := u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
 	shown := slices.DeleteFunc(slices.Clone(waiting), func(r engine.Result) bool {
@@ -177,7 +177,7 @@ func (p *program) sayUnsettled(u unsettled) {
 			return cells(r, r.Outcome, since, r.Reason)
 		})
 	if more := len(waiting) - len(shown); more > 0 {
-		p.say("and %d more that wait since earlier runs", more)
+		p.say("and %d more that have been waiting since earlier runs", more)
 	}
 	named, look := append(waiting, failed...), "verify" // no command shows what cannot be read
 	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
@@ -185,6 +185,6 @@ func (p *program) sayUnsettled(u unsettled) {
 		look = "subscription show " + named[i].Name.String()
 	}
 	if len(named) > 0 {
-		p.say("\nLook further: %s", p.hint(look))
+		p.say("\nFor details, run: %s", p.hint(look))
 	}
 }

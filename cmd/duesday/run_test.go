@@ -83,19 +83,19 @@ func TestRun_NamesThePeriods(t *testing.T) {
 SUBSCRIPTION  PERIOD  DUE         AMOUNT  REASON
 4/1           0       2026-03-15  $12.99  declined: lost_card
 
-Declined, and tried again:
-SUBSCRIPTION  PERIOD  DUE         AMOUNT  AGAIN ON    REASON
-2/1           0       2026-03-15  $12.99  2026-03-16  declined: generic_decline
+Declined, to be tried again:
+SUBSCRIPTION  PERIOD  DUE         AMOUNT  NEXT ATTEMPT  REASON
+2/1           0       2026-03-15  $12.99  2026-03-16    declined: generic_decline
 
 Waiting for the customer or for you:
 SUBSCRIPTION  PERIOD  DUE         AMOUNT     OUTCOME  NEW  REASON
 3/1           0       2026-03-15  KWD 1.500  pending  new  the customer has to authenticate the payment
 
-Look further: duesday subscription show 3/1
+For details, run: duesday subscription show 3/1
 `)
 	r = c.run("run", "watch")
 	equal(t, "watch", r.code, exitPerson)
-	contains(t, r.out, "\nThe failed periods: duesday period list --ending failed --from 2026-03-15\n")
+	contains(t, r.out, "\nTo list the failed periods, run: duesday period list --ending failed --from 2026-03-15\n")
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	r = c.run("run", "payments")
 	equal(t, "exit", r.code, exitPerson)
@@ -103,7 +103,7 @@ Look further: duesday subscription show 3/1
 	contains(t, r.out, "3/1           0       2026-03-15  KWD 1.500  pending  -    the customer")
 	out := c.must("run", "payments")
 	equal(t, "old", strings.Count(out, "pending  -"), shownWaiting)
-	contains(t, out, "and 3 more that wait since earlier runs\n")
+	contains(t, out, "and 3 more that have been waiting since earlier runs\n")
 	c.clock.Set(c.clock.Now().Add(time.Minute)) // so that it is the latest one
 	equal(t, "in JSON", len(c.object(exitDone, "run", "payments")["periods"].(map[string]any)["pending"].([]any)),
 		shownWaiting+3)
@@ -116,7 +116,7 @@ func TestRun_Reminders(t *testing.T) {
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 9)) // a week before the 31st
 	dry := c.object(exitDone, "run", "reminders", "--dry-run")
 	equal(t, "would remind", len(dry["would_remind"].([]any)), 1)
-	contains(t, c.must("run", "reminders", "--dry-run"), "1 would be reminded of")
+	contains(t, c.must("run", "reminders", "--dry-run"), "1 would be reminded")
 	o := c.object(exitDone, "run", "reminders")
 	if o["from"] == "" || o["elapsed_ms"] == nil {
 		t.Errorf("run: %v", o)
@@ -125,7 +125,7 @@ func TestRun_Reminders(t *testing.T) {
 	delete(o, "from")
 	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "written": 1, "skipped": 0,
 		"failed": 0, "mail": map[string]any{"written": 1, "to": "./duesday-mail"}})
-	contains(t, c.must("run", "reminders"), "reminders of 2026-03-24", "0 due")
+	contains(t, c.must("run", "reminders"), "reminders for 2026-03-24", "0 due")
 	mails, err := filepath.Glob("duesday-mail/*/reminder-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
@@ -167,7 +167,7 @@ func TestRun_ADateAheadIsRefused(t *testing.T) {
 		if r.code != exitUsage {
 			t.Errorf("%s: exit %d", line, r.code)
 		}
-		contains(t, r.errors, "--date 2026-03-17 has not begun anywhere", "--ahead")
+		contains(t, r.errors, "--date 2026-03-17 has not begun in any time zone", "--ahead")
 	}
 	equal(t, "the subscription", c.object(exitDone, "subscription", "show", "1/1"), before)
 	equal(t, "runs", c.list("run", "list"), []any{})
@@ -189,7 +189,7 @@ func TestRun_MailThatDoesNotLeave(t *testing.T) {
 	if r.code != exitPerson {
 		t.Errorf("exit %d: %s", r.code, r.errors)
 	}
-	contains(t, r.errors, "1 mail to no-folder failed, to be tried again by later runs; the first: ", "not a directory")
+	contains(t, r.errors, "1 mail to no-folder failed; later runs try again; first error: ", "not a directory")
 	c.clock.Set(c.clock.Now().Add(10 * time.Second))
 	m := c.object(exitPerson, "run", "payments", "--mail", "no-folder")["mail"].(map[string]any)
 	equal(t, "mail", members(m, "written", "to", "put_off"), []any{0, "no-folder", 1})

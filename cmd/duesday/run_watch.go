@@ -36,7 +36,7 @@ func (p *program) runList() *cobra.Command {
 		return errors.Join(t.flush(), p.json(views(runs, viewRun)))
 	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
-	c.Flags().IntVar(&limit, "limit", 20, "how many, of the latest business days")
+	c.Flags().IntVar(&limit, "limit", 20, "maximum number of runs, from the latest business days")
 	return checked(c, func([]string) error { return between("limit", limit, 1, 1000) })
 }
 
@@ -73,7 +73,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	case len(runs) > 0:
 		r = runs[0]
 	default:
-		return errors.New("there has been no run")
+		return errors.New("there has been no run yet")
 	}
 	begin, end := "", "\n"
 	if isTerminal(p.screen) && !p.cfg.JSON {
@@ -98,7 +98,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	}
 	switch {
 	case r.State == engine.RunBrokenOff:
-		return fmt.Errorf("run %s was broken off: %s goes on from there", r.ID, p.hint("run "+string(r.Kind)))
+		return fmt.Errorf("run %s was broken off; to continue it, run: %s", r.ID, p.hint("run "+string(r.Kind)))
 	case r.Err() != nil && !r.Off:
 		return r.Err()
 	case r.NeedsPerson():
@@ -130,7 +130,7 @@ func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id 
 		}
 		if silent := p.now().Sub(r.Seen); silent > silentRun && !warned {
 			warned = true
-			p.warn("process %s has written nothing about the run for %s: does it stand still?", r.Process,
+			p.warn("process %s has not reported on the run for %s; check whether it hangs", r.Process,
 				silent.Round(time.Second))
 		}
 		if !r.Seen.Equal(seen) {
@@ -151,9 +151,9 @@ func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
 	if same {
-		p.warn("%v: attached to it", live)
+		p.warn("%v; attached to its run", live)
 	} else {
-		p.warn("%v: waiting for its end, and then running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
+		p.warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
 	}
 	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
 		if isTerminal(p.stderr) {
@@ -171,7 +171,7 @@ func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError
 	case !same:
 		return nil, nil
 	case r.State == engine.RunBrokenOff:
-		p.warn("run %s was broken off: this process goes on from there", r.ID)
+		p.warn("run %s was broken off; this process continues it", r.ID)
 		return nil, nil
 	}
 	return r, nil

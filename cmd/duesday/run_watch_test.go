@@ -105,8 +105,8 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 	if took := time.Since(killed); took > 60*time.Second {
 		t.Errorf("the rest was done after %s", took)
 	}
-	contains(t, said, first.Run, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off: this process goes on")
-	contains(t, out, "payments of", "paid")
+	contains(t, said, first.Run, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
+	contains(t, out, "payments for", "paid")
 	runs := r.list()
 	if code != exitDone || len(runs) != 2 || runs[0].State != "completed" || runs[1].State != "broken off" ||
 		runs[1].Run != first.Run || runs[0].Paid == 0 || runs[0].Paid+runs[1].Paid > 300 {
@@ -121,7 +121,7 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 	r := startRun(t, 300)
 	attached := r.beside("attached to it", "run", "payments")
 	tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
-	waits := r.beside("waiting for its end, and then running "+tomorrow, "run", "payments", "--date", tomorrow, "--ahead")
+	waits := r.beside("waiting for it to end before running "+tomorrow, "run", "payments", "--date", tomorrow, "--ahead")
 	watch := r.beside("", "run", "watch", "--json")
 	mustRun(t, process(t, r.env, "charging", "off", "--reason", "holiday"))
 	off := time.Now()
@@ -138,11 +138,11 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 		t.Errorf("the attached run: exit %d", code)
 	}
 	contains(t, out, fmt.Sprintf("paid     %d ", last.Paid))
-	contains(t, said, "charging is off (holiday): nothing more was charged")
+	contains(t, said, "charging is off (holiday), so nothing more was charged")
 	if code, _, said = waits(); code != exitPerson {
 		t.Errorf("the run of another day: exit %d", code)
 	}
-	contains(t, said, "charging is off (holiday): nothing was charged")
+	contains(t, said, "charging is off (holiday), so nothing was charged")
 	code, out, said = watch()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var shown listed
@@ -173,12 +173,12 @@ func TestRun_ListAndShow(t *testing.T) {
 		[]any{"payments", "completed", today, 5, 2, 1, 5, map[string]any{"USD": "12.99", "JPY": "500"}})
 	id := payments["run"].(string)
 	equal(t, "show", c.object(exitDone, "run", "show", id), payments)
-	contains(t, c.must("run", "show", id), "payments of "+today, "state      completed", "retry-days=1,3,5,7")
+	contains(t, c.must("run", "show", id), "payments for "+today, "state      completed", "retry-days=1,3,5,7")
 	r := c.run("run", "watch", id)
 	if r.code != exitPerson {
 		t.Errorf("watch: exit %d", r.code)
 	}
-	contains(t, r.out, "payments of "+today, "$12.99")
+	contains(t, r.out, "payments for "+today, "$12.99")
 	for _, command := range []string{"show", "watch"} {
 		if r := c.run("run", command, "none"); r.code != exitFailed || !strings.Contains(r.errors, "there is no run none") {
 			t.Errorf("run %s none: %+v", command, r)

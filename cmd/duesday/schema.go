@@ -17,14 +17,14 @@ import (
 )
 
 func prefixFlag(c *cobra.Command, prefix *string) {
-	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that the name of every table begins with")
+	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that every table name begins with")
 }
 
 // namedTables returns the tables with the prefix, or an error about an invalid one.
 func namedTables(prefix string) (schema.Tables, error) {
 	t := schema.New(prefix)
 	if prefix == "" {
-		return t, usagef("--prefix is empty: want letters, digits and _ . -, such as %s", schema.DefaultPrefix)
+		return t, usagef("--prefix must be letters, digits and _ . -, such as %s (got an empty value)", schema.DefaultPrefix)
 	}
 	if err := t.CheckNames(); err != nil {
 		return t, usagef("--prefix %q: %w", prefix, err)
@@ -43,7 +43,7 @@ func (p *program) workbenchCommand() *cobra.Command {
 			return workbench.Write(p.stdout, t)
 		}
 		if p.cfg.JSON {
-			return usagef("--csv prints CSV: leave out --json")
+			return usagef("--csv and --json cannot be combined")
 		}
 		d, err := described(t, prefix, csvTable)
 		if err != nil {
@@ -53,7 +53,7 @@ func (p *program) workbenchCommand() *cobra.Command {
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&csvTable, "csv", "",
-		"print the sample data of this `TABLE` as CSV, with or without the prefix in its name")
+		"print this `TABLE`'s sample data as CSV; its name can include the prefix or not")
 	return c
 }
 
@@ -65,7 +65,7 @@ func described(t schema.Tables, prefix, name string) (schema.Description, error)
 		}
 		names = append(names, strings.TrimPrefix(d.Table.Name, prefix))
 	}
-	return schema.Description{}, usagef("--csv %q: there is no such table; there are %s", name, strings.Join(names, ", "))
+	return schema.Description{}, usagef("--csv must be one of the tables %s (got %q)", strings.Join(names, ", "), name)
 }
 
 func (p *program) cloudformationCommand() *cobra.Command {
@@ -79,9 +79,9 @@ func (p *program) cloudformationCommand() *cobra.Command {
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
-		"provisioned capacity with autoscaling, 5 units, 1 to 10 at 70 %, instead of on demand")
+		"provisioned capacity instead of on demand: 5 units, with autoscaling from 1 to 10 at 70 %")
 	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false,
-		"refuse to delete a table until this is switched off")
+		"refuse to delete a table until this is turned off")
 	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false,
 		"keep continuous backups of the last 35 days")
 	return c
@@ -110,10 +110,10 @@ func (p *program) iamCommand() *cobra.Command {
 	})
 	c.Args = cobra.MaximumNArgs(1)
 	prefixFlag(c, &prefix)
-	c.Flags().StringVar(&o.Account, "account", "123456789012", "`NUMBER` of the AWS account, 12 digits")
-	c.Flags().StringVar(&o.Region, "region", "*", "`REGION` such as eu-west-1, or * for all")
+	c.Flags().StringVar(&o.Account, "account", "123456789012", "12-digit `NUMBER` of the AWS account")
+	c.Flags().StringVar(&o.Region, "region", "*", "AWS `REGION` such as eu-west-1, or * for all")
 	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "",
-		"`NAME` of the recurring-payments table, if it has one of its own")
+		"`NAME` of the recurring-payments table, if it has its own name")
 	return checked(c, func([]string) (err error) {
 		if c.Flags().Changed("prefix") {
 			o.Prefix = prefix
@@ -139,13 +139,13 @@ func (p *program) capacityCommand() *cobra.Command {
 		return p.showPeak(estimate.PlanPeak(costs, o), o, costs.SubscriptionBytes())
 	})
 	f := c.Flags()
-	f.IntVar(&o.Subscriptions, "subscriptions", 0, "`N` subscriptions in the book (required)")
-	f.Var(&share, "peak-share", "`SHARE` of them due on the busiest day, such as 0.2 or 20% (required)")
+	f.IntVar(&o.Subscriptions, "subscriptions", 0, "number `N` of subscriptions in the book (required)")
+	f.Var(&share, "peak-share", "`SHARE` of the subscriptions that are due on the busiest day, such as 0.2 or 20% (required)")
 	f.Float64Var(&o.Hours, "hours", 0,
-		"`H` hours in which that day shall be done (default as long as the processor takes)")
-	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges a second that the processor allows")
+		"`H` hours in which that day must be done (default: as long as the processor takes)")
+	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges per second that the processor allows")
 	f.IntVar(&measured.ItemBytes, "item-bytes", 0,
-		"`BYTES` of a subscription between its payments (default the size of an ordinary one)")
+		"size of a subscription between its payments, in `BYTES` (default: a typical size)")
 	return checked(c, func([]string) error {
 		o.Share = share.value
 		if err := checkPeak(f.Changed, o); err != nil {
@@ -160,17 +160,17 @@ func checkPeak(given func(flag string) bool, o estimate.PeakOptions) error {
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // false for NaN
 	switch {
 	case !given("subscriptions"):
-		return usagef("--subscriptions is missing: how many are in the book?")
+		return usagef("--subscriptions is missing; set it to the number of subscriptions in the book")
 	case o.Subscriptions < 1 || o.Subscriptions > most:
 		return between("subscriptions", o.Subscriptions, 1, most)
 	case !given("peak-share"):
-		return usagef("--peak-share is missing: which share of the book is due on the busiest day? 0.2 or 20%%, for example")
+		return usagef("--peak-share is missing; set it to the share of the book that is due on the busiest day, such as 0.2 or 20%%")
 	case math.Round(float64(o.Subscriptions)*o.Share) < 1:
-		return usagef("--peak-share %v: not one of %d subscriptions would be due", o.Share, o.Subscriptions)
+		return usagef("--peak-share %v is too small: none of %d subscriptions would be due", o.Share, o.Subscriptions)
 	case given("hours") && (!finite(o.Hours) || o.Hours > 24):
-		return usagef("--hours %v: want more than 0 and at most 24, the next day comes then", o.Hours)
+		return usagef("--hours must be more than 0 and at most 24, when the next day begins (got %v)", o.Hours)
 	case !finite(o.ChargeRate) || o.ChargeRate > 1_000_000:
-		return usagef("--charge-rate %v: want charges a second, more than 0 and at most 1000000", o.ChargeRate)
+		return usagef("--charge-rate must be more than 0 and at most 1000000 charges per second (got %v)", o.ChargeRate)
 	}
 	return nil
 }
@@ -181,13 +181,13 @@ func (p *program) showPeak(peak *estimate.Peak, o estimate.PeakOptions, itemByte
 		t.row(s.What, estimate.Number(s.Value), s.How)
 	}
 	t.flush()
-	p.say("\nMeasured on %d subscriptions of %d bytes; each is taken to be due once a month, reminded and mailed.",
+	p.say("\nMeasured on %d subscriptions of %d bytes, assuming that each is due, reminded and mailed once a month.",
 		measuredForCapacity, itemBytes)
 	if peak.Shards > billing.MaxShards {
-		p.say("This does not fit: a store has %d shards per date at most.", billing.MaxShards)
+		p.say("This does not fit: a store can have at most %d shards per date.", billing.MaxShards)
 	}
 	if peak.RateNeeded() > o.ChargeRate {
-		p.say("This does not fit: the processor has to allow %s charges a second, not %s.",
+		p.say("This does not fit: the processor must allow %s charges per second, but allows %s.",
 			estimate.Number(math.Ceil(peak.RateNeeded())), estimate.Number(o.ChargeRate))
 	}
 	return p.json(peak)

@@ -126,10 +126,10 @@ func TestSchema_WrongUse(t *testing.T) {
 	for line, want := range map[string]string{
 		"schema":                                     "cloudformation, iam, nosql-workbench",
 		"schema nosql-workbench --csv payments":      "recurring-payments, outbox, stripe-payments-events",
-		"schema nosql-workbench --csv outbox --json": "leave out --json",
+		"schema nosql-workbench --csv outbox --json": "cannot be combined",
 		"schema nosql-workbench --prefix a/b-":       "--prefix",
 		"schema cloudformation --prefix a/b-":        "letters, digits",
-		"schema cloudformation --prefix=":            "--prefix is empty",
+		"schema cloudformation --prefix=":            "--prefix must be letters",
 		"schema cloudformation now":                  "takes no argument",
 		"schema iam everything":                      "seed, runtime, operator, administration",
 		"schema iam --account 12":                    "12 digits",

@@ -78,28 +78,28 @@ func (p *program) serveCommand() *cobra.Command {
 		return err
 	})
 	f := c.Flags()
-	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day for both jobs, such as 06:10,18:10 (default: the setting)")
-	f.StringVar(&o.zone, "time-zone", "", "`ZONE` of --daily, such as Europe/Berlin (default: the setting)")
+	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day when both jobs run, such as 06:10,18:10 (default: the setting)")
+	f.StringVar(&o.zone, "time-zone", "", "time `ZONE` of --daily, such as Europe/Berlin (default: the setting)")
 	f.StringVar(&o.heartbeat, "heartbeat", "",
-		"`URL` to get after each day whose jobs have completed and whose mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
+		"`URL` to request after each day when the jobs have completed and the mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
 	f.StringVar(&o.clock, "clock", "",
-		"live by a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for that of Stripe's fake; not live")
+		"use a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for the Stripe fake's; not in live mode")
 	f.StringVar(&o.hooks, "listen", serveHooks,
-		"`ADDR` for webhooks, HOST:PORT; port 0 takes a free one; empty turns it off")
-	f.StringVar(&o.api, "api", serveAPI, "`ADDR` for /v1, /metrics and poll --to, HOST:PORT; empty turns it off")
+		"`ADDR` for webhooks, HOST:PORT; port 0 picks a free port, and an empty value turns it off")
+	f.StringVar(&o.api, "api", serveAPI, "`ADDR` for /v1, /metrics and poll --to, HOST:PORT; an empty value turns it off")
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
-		"listen beyond this machine: what comes in goes through a proxy that speaks TLS")
+		"listen on addresses that other machines can reach, behind a proxy that provides TLS")
 	f.StringVar(&o.fulfil, "on-fulfil", "",
-		"`COMMAND` that fulfils a purchase (default: a line in the log, and it is fulfilled)")
+		"`COMMAND` that fulfils a purchase (default: log it, and count it as fulfilled)")
 	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
-		"`COMMAND` for when a fulfilled subscription has ended (default: a line in the log)")
+		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",
-		"`COMMAND` to run whenever the operator is told that something is wrong, or all is well again")
+		"`COMMAND` to run whenever Duesday tells the operator that something is wrong, or that all is well again")
 	f.StringSliceVar(&o.endedBy, "ended-by", nil,
-		"`STATUSES` of a subscription at Stripe that end it for the buyer: of unpaid, paused, past_due")
-	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` from one look for missing events to the next")
-	f.BoolVar(&o.create, "create", false, "make the store if there is none")
-	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events: duesday poll does")
+		"Stripe subscription `STATUSES` that end it for the buyer: any of unpaid, paused, past_due")
+	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` between checks for missing events")
+	f.BoolVar(&o.create, "create", false, "create the store if there is none")
+	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
 	return checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
@@ -109,7 +109,7 @@ func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"
 // check refuses invalid flags before anything is opened.
 func (o *serveFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("poll-every") && o.noPoll {
-		return usagef("--poll-every and --no-poll: give one of them")
+		return usagef("--poll-every and --no-poll cannot be combined")
 	}
 	if err := o.checkDay(); err != nil {
 		return err
@@ -120,13 +120,13 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 			return err
 		}
 		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
-			return usagef("%s %s can be reached from other machines, over plain HTTP: add --behind-proxy if a proxy that "+
-				"speaks TLS is in front of it, or use %s", a.flag, a.address, a.usual)
+			return usagef("%s %s can be reached from other machines over plain HTTP; add --behind-proxy if a proxy in "+
+				"front of it provides TLS, or use %s", a.flag, a.address, a.usual)
 		}
 	}
 	if words := strings.Fields(o.onAlarm); o.onAlarm != "" {
 		if _, err := exec.LookPath(strings.Join(words[:min(1, len(words))], "")); err != nil {
-			return usagef("--on-alarm %q: the first word must be a program: %w", o.onAlarm, err)
+			return usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
 		}
 	}
 	return checkPollEvery(o.every)
@@ -143,7 +143,7 @@ func (o *serveFlags) addresses() []address {
 
 func checkPollEvery(every time.Duration) error {
 	if every < leastPollEvery || every > mostPollEvery {
-		return usagef("--poll-every %s: want %s to %s", every, leastPollEvery, mostPollEvery)
+		return usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return &usageError{err}
 	}
 	if t.APIKey.Given() {
-		return usagef("%s and %[1]s%s are for poll --to: unset them for serve, and create its keys with %s", config.EnvAPIKey,
+		return usagef("%s and %[1]s%s are only for poll --to; unset them for serve, and create its keys with %s", config.EnvAPIKey,
 			config.InFile, p.hint("key create NAME --scope charge"))
 	}
 	if o.beat == nil && t.Heartbeat.Given() {
@@ -337,10 +337,10 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
-		p.warn("webhooks of Stripe's are refused: set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
+		p.warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
 	if !o.keyed && o.api != "" {
-		p.warn("/v1 has no key yet: %s makes one", p.hint("key create NAME --scope charge"))
+		p.warn("/v1 has no key yet; create one with %s", p.hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""
 	if f.live {
@@ -349,19 +349,19 @@ func (p *program) announceTracking(running *server.Server, f followed, o *serveF
 	if !o.noPoll {
 		every = o.every.String()
 	}
-	what := "nothing that Stripe sends"
+	what := "no webhooks"
 	if len(webhooks) > 0 {
 		what = "webhooks at " + strings.Join(webhooks, " and ")
 	}
 	if len(webhooks) == 1 {
 		what += closedHook(f.own, webhooks[0])
 	}
-	p.say("%s at Stripe (%s mode) is followed in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
+	p.say("following %s at Stripe (%s mode) in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
 	if o.fulfil == "" {
-		p.warn("there is no --on-fulfil: a purchase is fulfilled by a line in the log, for good")
+		p.warn("--on-fulfil is not set, so a purchase is only logged, and counts as fulfilled permanently")
 	}
 	if o.unsubscribe == "" {
-		p.say("there is no --on-unsubscribe: when a subscription ends, that is a line in the log")
+		p.say("--on-unsubscribe is not set, so the end of a subscription is only logged")
 	}
 	return object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
@@ -369,7 +369,7 @@ func (p *program) announceTracking(running *server.Server, f followed, o *serveF
 // closedHook names the closed endpoint beside the open one.
 func closedHook(own, open string) string {
 	if strings.HasSuffix(open, server.ConnectPath) {
-		return "; " + server.HookPath + ", for events of " + own + " itself, is closed: set " + config.EnvWebhookSecrets
+		return "; " + server.HookPath + ", for events of " + own + " itself, is closed until you set " + config.EnvWebhookSecrets
 	}
-	return "; " + server.ConnectPath + ", for events of connected accounts, is closed: set " + config.EnvConnectSecrets
+	return "; " + server.ConnectPath + ", for events of connected accounts, is closed until you set " + config.EnvConnectSecrets
 }

@@ -83,12 +83,12 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 		return nil, err
 	}
 	if c.Test() {
-		p.warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s by this machine", c,
+		p.warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s on this machine", c,
 			stamp(c.Now()), stamp(p.machine()()))
 	}
 	if at.None() {
-		p.warn("neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 --time-zone ZONE, "+
-			"or %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		p.warn("neither job will run here, so no one is reminded or charged; set --daily 06:10 --time-zone ZONE, "+
+			"or run: %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
 		return object{"clock?", c.String()}, nil
 	}
 	p.warnOfPages()
@@ -174,7 +174,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		d.p.forget(ctx, d.s)
 	}
 	for _, missed := range r.Missed {
-		d.s.log.Warn("a part of the run of "+string(kind)+" failed; the next one does it", "error", missed)
+		d.s.log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)
 	}
 	if err == nil && r.Off {
 		err = engine.ErrChargingOff
@@ -205,7 +205,7 @@ func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
 			"amount", cell(r.Amount), "reason", r.Reason, "again_on", date(r.Retry))
 	}
 	if more := len(all) - shownWaiting; more > 0 {
-		d.s.log.Warn("more payments have failed or wait", "number", more,
+		d.s.log.Warn("more payments have failed or are waiting", "number", more,
 			"see", d.p.hint("period list --from "+began.String()))
 	}
 }

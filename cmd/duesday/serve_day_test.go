@@ -131,7 +131,7 @@ func TestServe_Day(t *testing.T) {
 	c.env["DUESDAY_PROCESSOR"], c.env["DUESDAY_STRIPE_KEY"] = "stripe", "sk_live_1"
 	r := c.run("serve", "--clock", "2026-01-01")
 	equal(t, "live", r.code, exitUsage)
-	contains(t, r.errors, "--clock is for tests, and the processor is live")
+	contains(t, r.errors, "--clock is only for tests, but the processor is live")
 	if names, _ := filepath.Glob("*"); len(names) > 0 {
 		t.Errorf("refused, and made %q", names)
 	}

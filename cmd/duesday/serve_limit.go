@@ -30,7 +30,7 @@ type limitFlags struct {
 
 func (o *limitFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&o.connections, "max-connections", mostConnections,
-		"`NUMBER` of connections of each listener at a time; at most a quarter of the files that the process may open")
+		"maximum `NUMBER` of connections per listener, up to a quarter of the files that the process may open")
 	f.StringSliceVar(&o.proxies, "trusted-proxy", nil,
 		"`CIDR` of proxies whose X-Forwarded-For names the caller, such as 10.0.0.0/8 (repeatable)")
 }
@@ -38,7 +38,7 @@ func (o *limitFlags) add(f *pflag.FlagSet) {
 // check reads the flags. Few open files lower the default of connections, and refuse a given number.
 func (o *limitFlags) check(f *pflag.FlagSet) error {
 	if o.connections < 1 {
-		return usagef("--max-connections %d: want 1 or more", o.connections)
+		return usagef("--max-connections must be 1 or more (got %d)", o.connections)
 	}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -46,8 +46,8 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	}
 	if most := max(1, int(min(uint64(files.Cur)/4, math.MaxInt32))); o.connections > most {
 		if f.Changed("max-connections") {
-			return usagef("--max-connections %d: want at most %d, a quarter of the %d files that this process may open (ulimit -Hn)",
-				o.connections, most, files.Cur)
+			return usagef("--max-connections must be at most %d, a quarter of the %d files that this process may open with ulimit -Hn (got %d)",
+				most, files.Cur, o.connections)
 		}
 		o.connections = most
 	}
@@ -57,7 +57,7 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 			proxy, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
 		if err != nil || proxy.Addr().Is4In6() { // callers' addresses are unmapped: that would match none
-			return usagef("--trusted-proxy %q: want an address or a block of them, such as 10.0.0.7 or 10.0.0.0/8", text)
+			return usagef("--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got %q)", text)
 		}
 		o.trusted = append(o.trusted, proxy)
 	}

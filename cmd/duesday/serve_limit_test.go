@@ -67,11 +67,11 @@ func TestMemoryOf(t *testing.T) {
 func TestServe_LimitFlags(t *testing.T) {
 	c := newCLI(t)
 	for flags, want := range map[string]string{
-		"--max-connections 0":                 "--max-connections 0: want 1 or more",
-		"--max-connections 2000000000":        "want at most ",
-		"--trusted-proxy proxy.internal":      `--trusted-proxy "proxy.internal": want an address`,
-		"--trusted-proxy 10.0.0.0/33":         `--trusted-proxy "10.0.0.0/33": want an address`,
-		"--trusted-proxy ::ffff:10.0.0.0/104": `--trusted-proxy "::ffff:10.0.0.0/104": want an address`,
+		"--max-connections 0":                 "--max-connections must be 1 or more (got 0)",
+		"--max-connections 2000000000":        "must be at most ",
+		"--trusted-proxy proxy.internal":      `--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got "proxy.internal")`,
+		"--trusted-proxy 10.0.0.0/33":         `--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got "10.0.0.0/33")`,
+		"--trusted-proxy ::ffff:10.0.0.0/104": `--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got "::ffff:10.0.0.0/104")`,
 	} {
 		r := c.run(append([]string{"serve"}, strings.Fields(flags)...)...)
 		if r.code != exitUsage || !strings.Contains(r.errors, want) {

@@ -79,7 +79,7 @@ func TestServe_GivesUp(t *testing.T) {
 	if strings.Contains(text, "hidden") {
 		t.Errorf("a secret is shown: %s", text)
 	}
-	contains(t, c.must("outbox", "replay", dead["id"].(string)), "is due again: a running duesday serve takes it")
+	contains(t, c.must("outbox", "replay", dead["id"].(string)), "is due again; a running duesday serve processes it")
 	equal(t, "due", c.object(exitDone, "outbox", "list")["actions"], map[string]int{"due": 1, "later": 0, "dead": 0})
 	_, stop = c.serve("--on-fulfil", c.job(), "--no-poll")
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + id: 1})
@@ -156,7 +156,7 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	cancel()
 	equal(t, "exit", <-done, exitDone)
 	equal(t, "output", out.String(),
-		"The events that pebble:./duesday-data has not got are looked for every 10m0s; --log-level info tells what was found\n")
+		"Every 10m0s, this command looks for events that pebble:./duesday-data is missing; --log-level info prints what it finds\n")
 
 	r := c.run("rebuild")
 	equal(t, "of a server", r.code, exitDone)

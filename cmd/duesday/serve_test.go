@@ -33,11 +33,11 @@ const (
 )
 
 // noJobs is the warning of a serve without times of the daily jobs.
-const noJobs = `{"warning":"neither job will run here, nobody is reminded and nobody is charged: give --daily 06:10 ` +
-	`--time-zone ZONE, or duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
+const noJobs = `{"warning":"neither job will run here, so no one is reminded or charged; set --daily 06:10 ` +
+	`--time-zone ZONE, or run: duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
 
 // noKey is the warning of a serve that follows Stripe and has no key yet.
-const noKey = `{"warning":"/v1 has no key yet: duesday key create NAME --scope charge makes one"}` + "\n"
+const noKey = `{"warning":"/v1 has no key yet; create one with duesday key create NAME --scope charge"}` + "\n"
 
 // A serveCLI is duesday serve before a fake of Stripe that sends its webhooks there.
 type serveCLI struct {
@@ -246,7 +246,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	r := c.run("purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "13",
 		"--currency", "usd")
 	equal(t, "another order", r.code, exitFailed)
-	contains(t, r.errors, "--key 1 was used before, for another order (the key of purchase "+id(legacy)+")")
+	contains(t, r.errors, "--key 1 was used before for another order (the key of purchase "+id(legacy)+")")
 	equal(t, "objects", members(legacy["objects"].([]any)[0].(map[string]any), "kind", "id"),
 		[]any{"payment_intent", intent})
 
@@ -293,7 +293,7 @@ func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 		"€7.00")
 	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Timeline:")
 	contains(t, c.must("connect", "list"), "acct_shop", shopAccount, ownAccount, "connected", "2 Stripe accounts")
-	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account of our key")
+	contains(t, c.must("connect", "show", stripefake.DefaultAccount), "the account that owns the key")
 	contains(t, c.must("event", "list", "--account", shopAccount, "--limit", "3"), "acct_shop",
 		"3 events, and there are more")
 	all := c.list("event", "list")
@@ -301,7 +301,7 @@ func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 		"payment_intent.succeeded", strconv.Itoa(len(all))+" events\n")
 	contains(t, c.must("rebuild", "--account", shopAccount), "acct_shop")
 	event := c.list("event", "list", "--limit", "1")[0].(map[string]any)["id"].(string)
-	contains(t, c.must("event", "show", event), event, "webhook", "applied", "about", "mode", "test", "API version")
+	contains(t, c.must("event", "show", event), event, "webhook", "applied", "object", "mode", "test", "API version")
 	equal(t, "mode", c.object(exitDone, "event", "show", event)["live"], false)
 	equal(t, "body", decode(t, c.must("event", "show", event, "--body")).(map[string]any)["id"], event)
 	equal(t, "replayed", c.list("replay", event)[0].(map[string]any)["event"], event)
@@ -330,8 +330,8 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
 	again := c.object(exitDone, "poll", "--once", "--all", "--sweep")
 	equal(t, "not again", []any{again["missing"], again["sweep"].(map[string]any)["changed"]}, []any{0, 0})
-	contains(t, c.must("poll", "--once", "--all", "--sweep"), "1 Stripe account asked for", "0 missing",
-		"compared at 1 Stripe account: 0 had changed")
+	contains(t, c.must("poll", "--once", "--all", "--sweep"), "1 Stripe account polled", "0 missing",
+		"compared in 1 Stripe account: 0 had changed")
 	for _, e := range c.list("event", "list", "--account", "acct_shop") {
 		if v := c.object(exitDone, "event", "show", e.(map[string]any)["id"].(string)); v["source"] != "poll" ||
 			v["status"] == "refused" {
@@ -353,7 +353,7 @@ func TestServe_FindsWhatNeverCame(t *testing.T) {
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + legacy["purchase"].(map[string]any)["id"].(string): 1})
 	r := stop()
 	equal(t, "exit", r.code, exitDone)
-	contains(t, r.errors, `/v1 has no key yet: duesday key create NAME --scope charge`)
+	contains(t, r.errors, `/v1 has no key yet; create one with duesday key create NAME --scope charge`)
 }
 
 // TestServe_StripeHangs: a store that knows its Stripe account is served within seconds, although Stripe
@@ -450,17 +450,17 @@ func TestServe_Refuses(t *testing.T) {
 		code             int
 		says             string
 	}{
-		{"--listen 8080", "", "", exitUsage, "want HOST:PORT"},
+		{"--listen 8080", "", "", exitUsage, "must be HOST:PORT"},
 		{"--listen 0.0.0.0:0", "", "", exitUsage, "--behind-proxy"},
 		{"--listen :0", "", "", exitUsage, "--behind-proxy"},
 		{"--listen shop.example:80", "", "", exitUsage, "--behind-proxy"},
 		{"--ended-by canceled", "", "", exitUsage, "want some of past_due,paused,unpaid"},
 		{"--ended-by unpaid,unpaid", "", "", exitUsage, "want some of past_due,paused,unpaid"},
-		{"--poll-every 1ms", "", "", exitUsage, "want 1s"},
-		{"--poll-every 5m --no-poll", "", "", exitUsage, "give one of them"},
+		{"--poll-every 1ms", "", "", exitUsage, "must be 1s"},
+		{"--poll-every 5m --no-poll", "", "", exitUsage, "cannot be combined"},
 		{"more", "", "", exitUsage, "takes no argument"},
 		{"", "DUESDAY_STRIPE_KEY", "", exitUsage, "DUESDAY_STRIPE_KEY_FILE"},
-		{"", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed, "look at the key"},
+		{"", "DUESDAY_STRIPE_KEY", "sk_test_nobody", exitFailed, "Check the key"},
 		{"", "DUESDAY_STRIPE_WEBHOOK_SECRETS", "whsec_hidden,", exitUsage,
 			"DUESDAY_STRIPE_WEBHOOK_SECRETS: one of them is empty"},
 		{"", "DUESDAY_STRIPE_CONNECT_SECRETS_FILE", "none", exitUsage,
@@ -468,7 +468,7 @@ func TestServe_Refuses(t *testing.T) {
 		{"", "DUESDAY_API_KEY", "hidden", exitUsage, "DUESDAY_API_KEY: want at least 16"},
 		{"", "DUESDAY_API_KEY", strings.Repeat("hidden", 9), exitUsage, "duesday key create NAME --scope charge"},
 		{"", "DUESDAY_API_KEY_FILE", "none", exitUsage, "duesday key create NAME --scope charge"},
-		{"", "DUESDAY_STRIPE_API_BASE", "http://127.0.0.1:1", exitFailed, "does Stripe, or its fake, answer"},
+		{"", "DUESDAY_STRIPE_API_BASE", "http://127.0.0.1:1", exitFailed, "Check that Stripe, or its fake, answers"},
 	} {
 		old := c.env[x.env]
 		c.env[x.env] = x.value
@@ -508,19 +508,19 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	c := newServeCLI(t)
 	base := "purchase create --account " + shopAccount + " --key k --kind "
 	for line, says := range map[string]string{
-		base + "gift": "want legacy, product, subscription, split",
+		base + "gift": "must be one of legacy, product, subscription, split",
 		base + "legacy --amount 1.999 --currency USD": "--amount",
 		base + "legacy --amount 1":                    "--currency",
-		base + "legacy --currency USD":                "--currency is for --amount",
+		base + "legacy --currency USD":                "--currency needs --amount",
 		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: this looks like a card " +
 			"number",
 		"purchase create --kind legacy --key k":                          `"account"`,
-		"payment show pi_1":                                              "want STRIPE_ACCOUNT/PAYMENT",
-		"event list --limit -1":                                          "--limit -1",
-		"event list --account acct_1 --subscription sub_1":               "give one of them",
-		"event list --waiting --limit 3":                                 "give it alone",
+		"payment show pi_1":                                              "must be STRIPE_ACCOUNT/PAYMENT",
+		"event list --limit -1":                                          "--limit must be 0 or more",
+		"event list --account acct_1 --subscription sub_1":               "cannot be combined",
+		"event list --waiting --limit 3":                                 "cannot be combined with other flags",
 		"event list --from yesterday":                                    "2026-03-15T10:30:00Z",
-		"event list --from 2026-03-15 --to 2026-03-15":                   "is not after",
+		"event list --from 2026-03-15 --to 2026-03-15":                   "must be after",
 		base + "legacy":                                                  "--amount: must be more than zero",
 		base + "split --price price_1":                                   "--payment",
 		base + "product --amount 1 --currency EUR --email a@example.com": "--payment-method: must",
@@ -528,10 +528,10 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 			" --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
 		"event list --account shop":      "UUID",
 		"rebuild --account shop":         "UUID",
-		"purchase list --account acct_1": "want the UUID of a merchant",
-		"payment list --account 1":       "want the UUID of a merchant",
+		"purchase list --account acct_1": "must be the UUID of a merchant",
+		"payment list --account 1":       "must be the UUID of a merchant",
 		"job replay":                     "JOB is missing",
-		"poll --all":                     "give --once",
+		"poll --all":                     "need --once",
 		"replay":                         "EVENT is missing",
 		"connect add acct_1":             `"account"`,
 	} {
@@ -556,14 +556,14 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"purchase create --account " + ownAccount + " --key k --kind legacy --amount 1 --currency USD": "duesday connect add",
 		"connect show acct_other":                             "not registered",
-		"connect add --account " + ownAccount + " acct_shop":  "and is that one's for good",
+		"connect add --account " + ownAccount + " acct_shop":  "and stays with that merchant",
 		"connect add --account " + ownAccount + " acct_other": "not connected",
 		"purchase show " + ownAccount:                         "there is no purchase",
 		"payment show acct_shop/pi_1":                         "there is no payment acct_shop/pi_1",
 		"event show evt_1":                                    "there is no event evt_1",
 		"job replay fulfil/1":                                 "there is no job fulfil/1 that was given up",
-		"rebuild --account " + ownAccount:                     "has no Stripe account here",
-		"event list --account " + ownAccount:                  "has no Stripe account here",
+		"rebuild --account " + ownAccount:                     "has no Stripe account in this store",
+		"event list --account " + ownAccount:                  "has no Stripe account in this store",
 	} {
 		r := c.run(strings.Fields(line)...)
 		equal(t, line, r.code, exitFailed)

@@ -24,7 +24,7 @@ func (p *program) settingsShow() *cobra.Command {
 			}
 			now, err := s.engine.Settings(ctx)
 			if now.Version == 0 && err == nil {
-				p.warn("this store has no settings yet: the first run or serve gives it those of its flags and variables")
+				p.warn("this store has no settings yet; the first run or serve stores the values of its flags and variables")
 				now.SetAll(p.cfg.Given)
 			}
 			if differ := now.Agree(p.cfg.Given); differ != nil {
@@ -37,7 +37,7 @@ func (p *program) settingsShow() *cobra.Command {
 			t.flush()
 			return errors.Join(err, p.json(viewSettings(&now)))
 		})
-	c.Flags().BoolVar(&history, "history", false, "list every change, the oldest first")
+	c.Flags().BoolVar(&history, "history", false, "list every change, oldest first")
 	return c
 }
 
@@ -81,9 +81,9 @@ func setSettings(s *billing.Settings, args []string) error {
 		name, text, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok:
-			return usagef("%s: want NAME=VALUE, such as retry-days=1,3,5,7", arg)
+			return usagef("settings must be NAME=VALUE, such as retry-days=1,3,5,7 (got %s)", arg)
 		case seen[name]:
-			return usagef("%s: is there twice", name)
+			return usagef("%s is set twice", name)
 		}
 		seen[name] = true
 		if err := s.Set(name, text); err != nil {
@@ -100,7 +100,7 @@ func (p *program) takeSettings(ctx context.Context, s *session) error {
 		return err
 	}
 	if _, err = p.changeSettings(ctx, s, nil); err == nil {
-		p.warn("this store had no settings: it has those of this command now; see %s", p.hint("settings show"))
+		p.warn("this store had no settings, so it now has those of this command; see %s", p.hint("settings show"))
 	}
 	return err
 }

@@ -47,8 +47,8 @@ func TestSettings_ShowAndSet(t *testing.T) {
 	c.must("settings", "set", "daily=06:10,18:10", "time-zone=Europe/Berlin", "sender=Ada <ada@example.com>")
 	for _, r := range []struct{ args, want string }{
 		{"catch-up=5 daily=7", `daily: "7": want at most 24 ascending times such as 06:10,18:10`},
-		{"catch-up=5 catch-up=6", "catch-up: is there twice"},
-		{"catch-up=5 alarm", "alarm: want NAME=VALUE, such as retry-days=1,3,5,7"},
+		{"catch-up=5 catch-up=6", "catch-up is set twice"},
+		{"catch-up=5 alarm", "settings must be NAME=VALUE, such as retry-days=1,3,5,7 (got alarm)"},
 		{"catch-up=5 months=1", `"months": is no setting: there are receipt-months, retry-days,`},
 		{"", "NAME=VALUE is missing"},
 	} {
@@ -72,7 +72,7 @@ func TestSettings_ShowAndSet(t *testing.T) {
 func TestSettings_AFlagThatDiffers(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
-	const want = "--catch-up is 9, and catch-up is 3 in the store's settings: leave that out, or change the settings " +
+	const want = "--catch-up is 9, and catch-up is 3 in the store's settings; leave that out, or change the settings " +
 		"with duesday settings set catch-up=9"
 	for _, args := range []string{"run payments", "run reminders", "run payments --dry-run", "due payments --date 2026-03-15", "verify",
 		"account show 1", "subscription pause 1/1", "charging off", "outbox send", "import book.csv", "store create",
@@ -107,7 +107,7 @@ func TestSettings_OfAnOlderStore(t *testing.T) {
 	equal(t, "these write none", version(), 0)
 	c.env["DUESDAY_CATCH_UP"] = "9"
 	r := c.run("run", "payments", "--retry-days", "2")
-	if r.code != exitDone || !strings.Contains(r.errors, "this store had no settings: it has those of this command now") {
+	if r.code != exitDone || !strings.Contains(r.errors, "this store had no settings, so it now has those of this command") {
 		t.Fatalf("the first run: exit %d\n%s%s", r.code, r.errors, r.out)
 	}
 	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
@@ -140,7 +140,7 @@ func TestSettings_GoWithTheStore(t *testing.T) {
 	c.create("1/1", "pm_card_visa")
 	c.must("settings", "set", "retry-days=2")
 	c.must("store", "backup", "--to", "backup")
-	contains(t, c.must("store", "restore", "--from", "backup", "--store", "pebble:./restored"), "revoked since are valid again: duesday key list --store pebble:./restored")
+	contains(t, c.must("store", "restore", "--from", "backup", "--store", "pebble:./restored"), "revoked after the backup are valid again; check them with duesday key list --store pebble:./restored")
 	c.must("store", "copy", "--from", "pebble:./duesday-data", "--to", "pebble:./copied")
 	for _, at := range []string{"pebble:./restored", "pebble:./copied"} {
 		equal(t, at, members(c.object(exitDone, "settings", "show", "--store", at), "version", "retry_days"),

@@ -399,7 +399,7 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	}
 	r := c.run("serve", "--on-alarm", "./none")
 	equal(t, "no program", r.code, exitUsage)
-	contains(t, r.errors, `--on-alarm "./none": the first word must be a program`)
+	contains(t, r.errors, `--on-alarm must begin with a program (got "./none")`)
 }
 
 // TestStatus_Unserved: where no serve has looked yet, status tells what it can see by itself: a payment that was

@@ -46,7 +46,7 @@ func TestStatus_TablesOnDynamoDB(t *testing.T) {
 
 	for _, operation := range []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"} {
 		proxy.Forbid(operation)
-		what := map[bool]string{true: "may not be asked for", false: "may not describe them"}[operation == "DescribeContinuousBackups"]
+		what := map[bool]string{true: "may not be asked for", false: "is not allowed to describe them"}[operation == "DescribeContinuousBackups"]
 		shows(exitPerson, "unknown", what, "schema iam runtime", "--store", at)
 		proxy.Forbid()
 	}

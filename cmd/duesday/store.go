@@ -41,12 +41,12 @@ func (p *program) storeCreate() *cobra.Command {
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
 	f.Int64Var(&o.capacity.ReadUnits, "read-units", o.capacity.ReadUnits,
-		"`UNITS` of read capacity of each table and index")
+		"read capacity `UNITS` of each table and index")
 	f.Int64Var(&o.capacity.WriteUnits, "write-units", o.capacity.WriteUnits,
-		"`UNITS` of write capacity of each table and index")
+		"write capacity `UNITS` of each table and index")
 	f.BoolVar(&o.settings.DeletionProtection, "deletion-protection", false, "let DynamoDB refuse to delete the tables")
 	f.BoolVar(&o.settings.PointInTimeRecovery, "point-in-time-recovery", false,
-		"let DynamoDB keep the tables restorable to any second of the last 35 days")
+		"let DynamoDB keep backups, to restore the tables to any second of the last 35 days")
 	return c
 }
 
@@ -63,17 +63,17 @@ func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error 
 	c := &o.capacity
 	switch name := given(capacityFlags); {
 	case place.Scheme == "mem":
-		return usagef("mem: is gone with the process: there is no store to make; want pebble:DIR or dynamodb:?region=REGION")
+		return usagef("a mem: store ends with its process, so there is nothing to create; use pebble:DIR or dynamodb:?region=REGION")
 	case !place.Shared() && given(sharedFlags) != "":
-		return usagef("--%s is for a dynamodb: store", given(sharedFlags))
+		return usagef("--%s is only for a dynamodb: store", given(sharedFlags))
 	case name != "" && !o.provisioned:
-		return usagef("--%s wants --provisioned beside it", name)
+		return usagef("--%s needs --provisioned", name)
 	case o.shards < 1 || o.shards > billing.MaxShards:
 		return between("shards", o.shards, 1, billing.MaxShards)
 	case c.ReadUnits < 1:
-		return usagef("--read-units %d: want 1 or more", c.ReadUnits)
+		return usagef("--read-units must be 1 or more (got %d)", c.ReadUnits)
 	case c.WriteUnits < 1:
-		return usagef("--write-units %d: want 1 or more", c.WriteUnits)
+		return usagef("--write-units must be 1 or more (got %d)", c.WriteUnits)
 	}
 	return nil
 }
@@ -107,15 +107,15 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		err = p.with(ctx, n, readMeta)
 	}
 	if errors.Is(err, billing.ErrNoStore) && place.Shared() {
-		return fmt.Errorf("all tables are there, and there is no store yet: %w", err)
+		return fmt.Errorf("all tables exist, but they contain no store yet: %w", err)
 	}
 	if err != nil {
 		return err
 	}
 	if made {
-		p.say("made %s", p.cfg.Store)
+		p.say("created %s", p.cfg.Store)
 	} else {
-		p.say("%s was there already", p.cfg.Store)
+		p.say("%s already exists", p.cfg.Store)
 	}
 	p.fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", positive(meta.Shards))
 	return p.json(object{"store", p.cfg.Store, "made", made, "tables?", tables, "installation", meta.Installation,
@@ -162,9 +162,9 @@ func (p *program) storeDrop() *cobra.Command {
 		case err != nil:
 			return err
 		case place.Scheme == "mem":
-			return usagef("mem: is gone with the process: there is nothing to drop")
+			return usagef("a mem: store ends with its process, so there is nothing to drop")
 		case !place.Shared():
-			return usagef("store drop is for a dynamodb: store; to drop this one delete its folder: %s", place.Folder)
+			return usagef("store drop is only for a dynamodb: store; to drop this one, delete its folder: %s", place.Folder)
 		}
 		all, err := tablesAt(place)
 		if err != nil {
@@ -180,7 +180,7 @@ func (p *program) storeDrop() *cobra.Command {
 			}
 		}
 		if prefix := cmp.Or(place.Prefix, schema.DefaultPrefix); confirm != prefix {
-			return usagef("this drops the tables %s, with everything in them: if that is meant, say --confirm %s",
+			return usagef("this drops the tables %s, with everything in them; to confirm, add --confirm %s",
 				strings.Join(names, ", "), prefix)
 		}
 		client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
@@ -192,7 +192,7 @@ func (p *program) storeDrop() *cobra.Command {
 			return err
 		}
 		for _, name := range kept {
-			p.say("%s: kept: it has a name of its own, and somebody else may have made it; delete it yourself", name)
+			p.say("%s: kept, because it has its own name and another tool may have created it; delete it yourself", name)
 		}
 		p.say("%s dropped", plural(len(dropped), "table"))
 		return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
@@ -207,10 +207,10 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 	case err != nil:
 		return err
 	case !place.Shared():
-		return usagef("store migrate is for a dynamodb: store; the first command that opens a pebble: store raises it")
+		return usagef("store migrate is only for a dynamodb: store; the first command that opens a pebble: store upgrades it")
 	}
 	c := &transfer.Copy{Now: p.now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
-		p.tell("runs under way", plural(int(n), "lease"))
+		p.tell("waiting for runs", plural(int(n), "lease"))
 	}}
 	var had int
 	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
@@ -225,9 +225,9 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if had == billing.FormatVersion {
-		p.say("%s has format %d already", p.cfg.Store, had)
+		p.say("%s already has format %d", p.cfg.Store, had)
 	} else {
-		p.say("%s had format %d, and has format %d now: older versions of Duesday refuse it", p.cfg.Store, had,
+		p.say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.cfg.Store, had,
 			billing.FormatVersion)
 	}
 	return p.json(object{"store", p.cfg.Store, "had", had, "format", billing.FormatVersion})

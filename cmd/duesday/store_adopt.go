@@ -30,7 +30,7 @@ func (p *program) storeAdopt() *cobra.Command {
 	var dry bool
 	c := leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
-	c.Flags().BoolVar(&dry, "dry-run", false, "look and report, and write nothing")
+	c.Flags().BoolVar(&dry, "dry-run", false, "report what the command would do, without writing anything")
 	return c
 }
 
@@ -96,18 +96,18 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	}
 	name := adopted[0].Name
 	if found[0].Missing {
-		return fmt.Errorf("there is no table %s to adopt: name it in the URL, dynamodb:?recurring_table=NAME", name)
+		return fmt.Errorf("there is no table %s to adopt; name the table in the URL, as in dynamodb:?recurring_table=NAME", name)
 	}
 	must := slices.DeleteFunc(slices.Clone(found[0].Differences),
 		func(d dynamotable.Difference) bool { return d.Harmless || d.Mends })
 	if len(must) > 0 {
-		return fmt.Errorf("table %s cannot be adopted, and nothing was written: %w", name,
+		return fmt.Errorf("table %s cannot be adopted, so nothing was written: %w", name,
 			&dynamotable.DifferentError{Differences: must})
 	}
 	// TTL that is off stays off here: the owner of the table decides which items expire. Nothing
 	// depends on it, since expired items are hidden.
 	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
-		p.warn("TTL is off for table %s: expired receipts are hidden, and stay in it until %s has switched TTL on", name,
+		p.warn("TTL is off for table %s, so expired receipts are hidden but stay in it; to turn TTL on, run: %s", name,
 			p.hint("store create"))
 	}
 	if err := p.mayMake(ctx, place, tables, billing.MakeAdopted); dry || err != nil {
@@ -116,9 +116,9 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
 	_, err = dynamotable.Create(ctx, client, own, dynamotable.Settings{}, p.tell)
 	if dynamotable.Denied(err) {
-		return fmt.Errorf("tables of Duesday's own are missing, and may not be made here: the first %s needs the "+
-			"administration policy beside the operator's (%s schema iam administration); "+
-			"the table %s is as it was: %w", p.hint("store adopt"), p.name, name, err)
+		return fmt.Errorf("Duesday's own tables are missing, and this process is not allowed to create them; the first %s needs the "+
+			"administration policy in addition to the operator's (%s schema iam administration); "+
+			"table %s is unchanged: %w", p.hint("store adopt"), p.name, name, err)
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func viewAdoption(table string, r *adoption.Report) object {
 
 func (p *program) sayAdoption(table string, r *adoption.Report) {
 	if r.DryRun {
-		p.say("table %s was looked at, and nothing was written", table)
+		p.say("table %s was checked, and nothing was written", table)
 	} else {
 		p.say("table %s is adopted", table)
 	}
@@ -167,7 +167,7 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 		"  upgraded before", positive(r.Upgraded), "  without a next date: paused", positive(r.OffAgenda),
 		"  due now", r.Due, "  in arrears: will be parked", positive(r.Arrears), "  receipts", r.Receipts,
 		"  items of Duesday's own", positive(r.Own), "  other items", positive(r.Others),
-		"  card numbers, gone when charged", positive(r.Cards), "  card numbers elsewhere, which stay",
+		"  card numbers, removed when charged", positive(r.Cards), "  card numbers elsewhere, which stay",
 		positive(r.CardsLeft), "  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
 	if all := found(r); len(all) > 0 {
 		p.say("")
@@ -177,13 +177,13 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 				t.row(f.kind, x.Item, x.Reason)
 			}
 			if more := len(f.Findings) - shownFindings; more > 0 {
-				t.row(f.kind, fmt.Sprintf("and %d more: --json has all", more), "")
+				t.row(f.kind, fmt.Sprintf("and %d more; --json prints all", more), "")
 			}
 		}
 		t.flush()
 	}
 	if r.DryRun {
-		p.say("\nAdopt it: the same command without --dry-run")
+		p.say("\nTo adopt it, run the same command without --dry-run")
 	} else {
 		p.say("\nNext: %s, then %s", p.hint("verify"), p.hint("run payments --dry-run"))
 	}
@@ -207,7 +207,7 @@ func readMethods(name string) (map[string]string, error) {
 	}
 	methods, errs := parseMethods(content)
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%s is not used, and nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
+		return nil, fmt.Errorf("%s has errors, so nothing was written:\n  %s", name, strings.Join(errs, "\n  "))
 	}
 	return methods, nil
 }
@@ -222,7 +222,7 @@ func parseMethods(content []byte) (methods map[string]string, errs []string) {
 		f.readCSV(content)
 	}
 	if len(f.errs) == 0 && len(f.methods) == 0 {
-		f.fault(1, "no account in it: want %s and one account a line", methodHeader)
+		f.fault(1, "no account in the file; it must have the header %s and one account per line", methodHeader)
 	}
 	if len(f.errs) == 0 {
 		return f.methods, nil
@@ -247,7 +247,7 @@ func (f *methodFile) readCSV(content []byte) {
 	}
 	account, method := slices.Index(header, "account"), slices.Index(header, "payment_method")
 	if err != nil || len(header) != 2 || account < 0 || method < 0 {
-		f.fault(1, "want the header %s, and not %q", methodHeader, strings.Join(header, ","))
+		f.fault(1, "the header must be %s (got %q)", methodHeader, strings.Join(header, ","))
 		return
 	}
 	for fields, err := r.Read(); !errors.Is(err, io.EOF); fields, err = r.Read() {
@@ -258,7 +258,7 @@ func (f *methodFile) readCSV(content []byte) {
 		if line, _ := r.FieldPos(0); len(fields) == 2 {
 			f.add(line, fields[account], fields[method])
 		} else {
-			f.fault(line, "has %d fields: want 2, %s", len(fields), methodHeader)
+			f.fault(line, "must have 2 fields, %s (got %d)", methodHeader, len(fields))
 		}
 	}
 }
@@ -279,11 +279,11 @@ func (f *methodFile) readJSONLines(content []byte) {
 		err := d.Decode(&l)
 		switch {
 		case err != nil:
-			f.fault(line, `want {"account": "123", "payment_method": "pm_card_visa"}: %v`, err)
+			f.fault(line, `must be like {"account": "123", "payment_method": "pm_card_visa"}: %v`, err)
 		case d.InputOffset() != int64(len(text)):
-			f.fault(line, "want one JSON object a line")
+			f.fault(line, "must be one JSON object per line")
 		case l.Account == nil || l.Method == nil:
-			f.fault(line, `want both "account" and "payment_method"`)
+			f.fault(line, `must have both "account" and "payment_method"`)
 		default:
 			f.add(line, *l.Account, *l.Method)
 		}
@@ -298,7 +298,7 @@ func (f *methodFile) add(line int, account, token string) {
 		return
 	}
 	if was, twice := f.methods[account]; twice && was != token {
-		f.fault(line, "account %s has another payment_method on line %d", account, f.lines[account])
+		f.fault(line, "account %s has a different payment_method on line %d", account, f.lines[account])
 		return
 	} else if !twice {
 		f.methods[account], f.lines[account] = token, line

@@ -81,23 +81,23 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 	c.must("store", "create")
 	lines := func(n int) string { return strings.Repeat("a/b,pm\n", n) }
 	for _, x := range []struct{ content, want string }{
-		{"", "line 1: want the header account,payment_method"},
-		{"account,payment_method\n", "line 1: no account in it"},
-		{"account,payment_method,note\n1,pm,x\n", `line 1: want the header account,payment_method, and not "account,payment_method,note"`},
-		{"account,account\n1,pm\n", `line 1: want the header account,payment_method, and not "account,account"`},
-		{"account,payment_method,payment_method\n1,pm\n", `and not "account,payment_method,payment_method"`},
-		{"account,account,payment_method\n1,pm\n", `and not "account,account,payment_method"`},
-		{"account\n1\n", "line 1: want the header"},
-		{"account,payment_method\n1,pm_a\n2,pm_b,x\n", "line 3: has 3 fields"},
-		{"account,payment_method\n1,pm_a\n\n1,pm_b\n", "line 4: account 1 has another payment_method on line 2"},
+		{"", "line 1: the header must be account,payment_method"},
+		{"account,payment_method\n", "line 1: no account in the file"},
+		{"account,payment_method,note\n1,pm,x\n", `line 1: the header must be account,payment_method (got "account,payment_method,note")`},
+		{"account,account\n1,pm\n", `line 1: the header must be account,payment_method (got "account,account")`},
+		{"account,payment_method,payment_method\n1,pm\n", `(got "account,payment_method,payment_method")`},
+		{"account,account,payment_method\n1,pm\n", `(got "account,account,payment_method")`},
+		{"account\n1\n", "line 1: the header must be"},
+		{"account,payment_method\n1,pm_a\n2,pm_b,x\n", "line 3: must have 2 fields"},
+		{"account,payment_method\n1,pm_a\n\n1,pm_b\n", "line 4: account 1 has a different payment_method on line 2"},
 		{"account,payment_method\na#b,pm_a\n", "line 2: account: must not contain"},
 		{"account,payment_method\n1,\n", "line 2: payment_method: is missing"},
 		{"account,payment_method\n1,4111 1111 1111 1111\n", "line 2: payment_method: looks like a card number"},
 		{"account,payment_method\n1,\"pm\n", "line 2: "},
 		{"account,payment_method\n" + lines(30), "and 10 more"},
 		{`{"account":"1","payment_method":"pm"}` + "\n" + `{"account":"1","token":"pm"}`, "line 2: "},
-		{`{"account":"1"}`, `line 1: want both "account" and "payment_method"`},
-		{`{"account":"1","payment_method":"pm"} {}`, "line 1: want one JSON object a line"},
+		{`{"account":"1"}`, `line 1: must have both "account" and "payment_method"`},
+		{`{"account":"1","payment_method":"pm"} {}`, "line 1: must be one JSON object per line"},
 		{`[{"account":"1","payment_method":"pm"}]`, "line 1: "},
 	} {
 		r := c.run("store", "adopt", "--methods", c.file("methods", x.content))
@@ -402,7 +402,7 @@ func TestStoreAdopt_MayNotMakeTables(t *testing.T) {
 	r := c.run("store", "adopt", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "the first duesday store adopt --store 'dynamodb:", "duesday schema iam administration",
-		"the table "+theirs.table+" is as it was")
+		"table "+theirs.table+" is unchanged")
 	equal(t, "nothing was written", len(theirs.all()), 1)
 	proxy.Forbid()
 	r = c.run("store", "create", "--store", at)

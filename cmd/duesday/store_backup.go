@@ -21,10 +21,10 @@ func (p *program) storeBackup() *cobra.Command {
 			return err
 		}
 		if within <= 0 {
-			return usagef("--timeout %s: want more than nothing, such as 10m", within)
+			return usagef("--timeout must be more than zero, such as 10m (got %s)", within)
 		}
 		limited, stop := context.WithTimeoutCause(ctx, within,
-			errors.New("it was not done within "+within.String()+": see --timeout"))
+			errors.New("it was not done within "+within.String()+"; set a longer --timeout"))
 		defer stop()
 		m, err := transfer.Backup(limited, p.folders(), dir, to)
 		switch {
@@ -33,12 +33,12 @@ func (p *program) storeBackup() *cobra.Command {
 		case err != nil:
 			return err
 		}
-		p.say("%s is a backup of %s as it stood at %s.", to, m.From, m.Made.Format(time.RFC3339))
-		p.say("Copy it to another machine. To put it back: %s --from %s", p.hint("store restore"), quoted(to))
+		p.say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
+		p.say("Copy it to another machine. To restore it, run: %s --from %s", p.hint("store restore"), quoted(to))
 		return p.json(object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
 			"from", m.From})
 	})
-	c.Flags().StringVar(&to, "to", "", "`FOLDER` of the backup, new or empty")
+	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
 	return required(c, "to")
 }
@@ -49,13 +49,13 @@ func (p *program) folders() transfer.Folders {
 }
 
 var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its own backups:
-  - switch point-in-time recovery on once: duesday store create --point-in-time-recovery
+  - turn point-in-time recovery on once: duesday store create --point-in-time-recovery
   - to go back, stop every job, and restore every table to the same second, under other names (aws dynamodb
     restore-table-to-point-in-time): with another prefix, such as restored-recurring-payments and restored-outbox
   - open the restored tables: --store 'dynamodb:?prefix=restored-'; TTL is not restored (duesday store create
-    switches it on), nor is autoscaling
-  - duesday run payments asks the processor first, and switches charging off if the restored tables lack a charge
-    of the processor; then duesday reconcile adopts them, and duesday charging on lets the next run charge
+    turns it on), nor is autoscaling
+  - duesday run payments asks the processor first, and turns charging off if the restored tables lack one of the
+    processor's charges; then duesday reconcile adopts them, and duesday charging on lets the next run charge
   - never let jobs run on the old tables again`)
 
 // embedded returns the folder of the store, or how it is done elsewhere.
@@ -67,7 +67,7 @@ func (p *program) embedded() (string, error) {
 	case place.Shared():
 		return "", errPointInTime
 	case place.Folder == "":
-		return "", usagef("a store in memory is gone with its process: want pebble:DIR")
+		return "", usagef("a mem: store ends with its process; use pebble:DIR")
 	}
 	return place.Folder, nil
 }
@@ -84,20 +84,20 @@ func (p *program) storeRestore() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.say("%s is the store as it stood at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
+		p.say("%s is now the store as it was at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
 		if r.Aside != "" {
-			p.say("The store that was there is now %s.", r.Aside)
+			p.say("The previous store is now %s.", r.Aside)
 		}
 		if r.Meta.Moved != "" {
-			p.say("It had been moved before the backup was made, and never charges: %s", r.Meta.Moved)
+			p.say("It was moved before the backup was made, so it never charges: %s", r.Meta.Moved)
 		} else {
-			p.say("Never run jobs on another copy of it from now on: not on the one that it was made from, nor on one that " +
+			p.say("From now on, never run jobs on another copy of it: neither on the one that was backed up, nor on one that " +
 				"was moved elsewhere.")
-			p.say("API keys that were revoked since are valid again: %s", p.hint("key list"))
+			p.say("API keys that were revoked after the backup are valid again; check them with %s", p.hint("key list"))
 			if r.Held > 0 {
-				p.say("%s that waited in the backup held: reconcile tells, by the replaced store, whether they were sent.", plural(r.Held, "mail"))
+				p.say("%s waiting in the backup held; reconcile finds out from the replaced store whether they were sent.", plural(r.Held, "mail"))
 			}
-			p.say("Charging is off in it, because it does not know what was charged, cancelled and changed since. Next:\n"+
+			p.say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
 				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 		}
 		return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
@@ -105,8 +105,8 @@ func (p *program) storeRestore() *cobra.Command {
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
 	})
-	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup has made")
-	c.Flags().BoolVar(&replace, "replace", false, "move a store that is there aside")
+	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup created")
+	c.Flags().BoolVar(&replace, "replace", false, "move an existing store aside")
 	return required(c, "from")
 }
 
@@ -121,10 +121,10 @@ func (p *program) checkStore(ctx context.Context, _ []string) error {
 	}
 	if len(found) > 0 {
 		p.code = exitDamage
-		p.say("%s is damaged. Put a backup back, which keeps the folder aside: %s", p.cfg.Store,
+		p.say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.cfg.Store,
 			p.hint("store restore --replace --from FOLDER"))
 	} else {
-		p.say("%s is whole: every block of its files was read.", p.cfg.Store)
+		p.say("%s is undamaged: every block of its files was read.", p.cfg.Store)
 	}
 	section(p, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
 	return p.json(object{"store", p.cfg.Store, "ok", len(found) == 0, "files", files,

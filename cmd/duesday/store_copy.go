@@ -28,17 +28,17 @@ func (p *program) storeCopy() *cobra.Command {
 	cancel := false
 	c := leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
 	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
-	c.Flags().StringVar(&to, "to", "", "`URL` of the place to move it to")
+	c.Flags().StringVar(&to, "to", "", "`URL` of the store to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
-		strconv.Itoa(billing.MaxShards)+" (default the source's)")
+		strconv.Itoa(billing.MaxShards)+" (default: the source's)")
 	c.Flags().IntVar(&m.Segments, "segments", transfer.DefaultSegments,
-		"`NUMBER` of parts of a table that are copied at a time, fixed when a copy begins")
-	c.Flags().IntVar(&m.Rate, "rate", 0, "`ITEMS` a second at most, 0 for as fast as it goes")
+		"`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
+	c.Flags().IntVar(&m.Rate, "rate", 0, "maximum `ITEMS` per second, 0 for no limit")
 	c.Flags().BoolVar(&cancel, "cancel", false, "give up a copy that is not live yet")
 	required(c, "from", "to")
 	return checked(c, func([]string) error {
 		if m.Rate < 0 {
-			return usagef("--rate %d: want 0 or more items a second", m.Rate)
+			return usagef("--rate must be 0 or more items per second (got %d)", m.Rate)
 		}
 		if c.Flags().Changed("shards") {
 			if err := between("shards", m.Shards, 1, billing.MaxShards); err != nil {
@@ -54,7 +54,7 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 	for i, text := range [...]string{from, to} {
 		place, err := storeurl.Parse(text)
 		if err == nil && place.Scheme == "mem" {
-			err = errors.New("a store in memory is gone with this process: want pebble:DIR or dynamodb:?region=REGION")
+			err = errors.New("a mem: store ends with its process; use pebble:DIR or dynamodb:?region=REGION")
 		}
 		if err == nil && place.Folder != "" {
 			place.Folder, err = filepath.Abs(place.Folder)
@@ -65,7 +65,7 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 		places[i] = place
 	}
 	if places[0] == places[1] {
-		return usagef("--from and --to are the same store")
+		return usagef("--from and --to must be different stores")
 	}
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
 	return p.withCopySide(ctx, places[0], false, func(from billing.Side) error {
@@ -185,22 +185,22 @@ func (p *program) sayCopied(c *transfer.Copy, r *transfer.Report) {
 		for _, d := range r.Differences {
 			p.say("  %s", printable(d.String()))
 		}
-		p.say("Neither store charges now. See that nobody is at work on the source, and run the same command again:\nit " +
-			"copies these once more, and compares everything anew.")
+		p.say("Neither store charges now. Make sure that no one works on the source, and run the same command again:\nit " +
+			"copies these items once more, and compares everything again.")
 		return
 	}
 	if r.Before {
-		p.say("%s was copied to %s before; nothing was done.", c.FromName, c.ToName)
+		p.say("%s was already copied to %s; nothing was done.", c.FromName, c.ToName)
 	} else {
 		p.say("%s copied from %s to %s, and compared one by one.", plural(int(r.Items), "item"), c.FromName, c.ToName)
 	}
-	p.say("%s is switched off for good; keep it for as long as you like, and remove it by hand.", c.FromName)
+	p.say("%s is turned off permanently; keep it as long as you like, and delete it yourself.", c.FromName)
 	at := *p
 	at.cfg.Store = c.ToName
 	if r.Charging {
 		p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
 	} else {
-		p.say("Charging is off in the copy, as it was before (%s): %s", r.Reason, at.hint("charging on"))
+		p.say("Charging is off in the copy, as it was before (%s); to turn it on, run: %s", r.Reason, at.hint("charging on"))
 	}
 }
 
@@ -213,7 +213,7 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 	if lerr != nil || st.Moved == "" {
 		return err
 	}
-	return fmt.Errorf("%w; until the copy is live nobody charges: run the same command again to go on, or with --cancel "+
+	return fmt.Errorf("%w; no store charges until the copy is live, so run the same command again to continue, or with --cancel "+
 		"to give it up", err)
 }
 
@@ -233,7 +233,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
-	p.say("The copy at %s is given up, and does not charge. %s %s.\nRemove what was copied before you use that place "+
+	p.say("The copy at %s is given up, and does not charge. %s %s.\nDelete what was copied before you use that place "+
 		"again.", c.ToName, c.FromName, state)
 	return p.json(object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
 		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})
@@ -263,11 +263,11 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 		case transfer.Comparing, transfer.Mending:
 			b.bar = b.p.progress("items compared", 2*b.copied, nil)
 		case transfer.Confirming:
-			b.bar = b.p.progress("items compared once more, with the source switched off for good", 2*b.copied, nil)
+			b.bar = b.p.progress("items compared once more, with the source turned off permanently", 2*b.copied, nil)
 		case transfer.Lifting:
-			b.bar = b.p.progress("items looked at", 0, nil)
+			b.bar = b.p.progress("items checked", 0, nil)
 		default:
-			b.bar = b.p.progress("leases of workers on the source waited for", 0, nil)
+			b.bar = b.p.progress("leases of workers on the source that must end", 0, nil)
 		}
 	}
 	if phase == transfer.Copying {
@@ -301,7 +301,7 @@ func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
 	return func(leases []string) {
 		if len(leases) > 0 && !told {
 			told = true
-			tell("waiting for workers on the source to end: %s (a lease that is not renewed runs out within %s)",
+			tell("waiting for workers on the source to end: %s (a lease that is not renewed expires within %s)",
 				strings.Join(leases[:min(len(leases), 5)], ", "), engine.DefaultLease.Round(time.Second))
 		}
 	}

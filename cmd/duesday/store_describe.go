@@ -22,7 +22,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if place.Scheme == "mem" {
-		return usagef("mem: is gone with the process: there is no store to describe")
+		return usagef("a mem: store ends with its process, so there is nothing to describe")
 	}
 	var found []dynamotable.Description
 	var tables []object
@@ -169,7 +169,7 @@ func (p *program) sayMeta(m *billing.MoveState, differences []dynamotable.Differ
 			p.say("This is an unfinished copy of another store.")
 		}
 	} else {
-		p.say("The store says nothing of itself yet.")
+		p.say("The store contains no information about itself yet.")
 	}
 	if len(differences) > 0 {
 		p.say("")
@@ -184,7 +184,7 @@ func (p *program) sayMeta(m *billing.MoveState, differences []dynamotable.Differ
 		mends = mends || d.Mends
 	}
 	if mends {
-		p.say("Make what is missing: %s", p.hint("store create"))
+		p.say("To create what is missing, run: %s", p.hint("store create"))
 	}
 }
 

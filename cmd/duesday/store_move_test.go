@@ -49,7 +49,7 @@ func TestStoreCopy(t *testing.T) {
 	}
 	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:moved"), before)
 	again := c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved")
-	contains(t, again, "before; nothing was done", "switched off for good", "duesday run payments --store pebble:")
+	contains(t, again, "nothing was done", "turned off permanently", "duesday run payments --store pebble:")
 
 	for _, args := range [][]string{{"run", "payments"}, {"charging", "on"}, {"subscription", "pause", "1/1"}} {
 		if r := c.run(args...); r.code != exitFailed || !strings.Contains(r.errors, "moved to another store: pebble:") {
@@ -167,13 +167,13 @@ func (c *cli) interrupted(from, to string) {
 func TestStoreCopy_Usage(t *testing.T) {
 	c := newCLI(t)
 	for want, args := range map[string]string{
-		`required flag(s) "to" not set`: "--from pebble:a",
-		"are the same store":            "--from pebble:a --to pebble:./a",
-		"--rate -1":                     "--from pebble:a --to pebble:b --rate -1",
-		"--shards 101: want 1 to 100":   "--from pebble:a --to pebble:b --shards 101",
-		"--segments 0: want 1 to 14":    "--from pebble:a --to pebble:b --segments 0",
-		"gone with this process":        "--from pebble:a --to mem:",
-		"no scheme":                     "--from a --to pebble:b",
+		`required flag(s) "to" not set`:       "--from pebble:a",
+		"must be different stores":            "--from pebble:a --to pebble:./a",
+		"--rate must be 0 or more":            "--from pebble:a --to pebble:b --rate -1",
+		"--shards must be 1 to 100 (got 101)": "--from pebble:a --to pebble:b --shards 101",
+		"--segments must be 1 to 14":          "--from pebble:a --to pebble:b --segments 0",
+		"ends with its process":               "--from pebble:a --to mem:",
+		"no scheme":                           "--from a --to pebble:b",
 	} {
 		r := c.run(append([]string{"store", "copy"}, strings.Fields(args)...)...)
 		equal(t, args, r.code, exitUsage)

@@ -33,14 +33,14 @@ func TestStore_OnDynamoDB(t *testing.T) {
 		{"account", "create", "0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", "--email", "a@example.com"}, {"charging", "off", "--reason", "x"}} {
 		r := c.run(append(line, "--store", at)...)
 		equal(t, line[0], r.code, exitFailed)
-		contains(t, r.errors, "there is no store at dynamodb:", "duesday store create makes a new one")
+		contains(t, r.errors, "there is no store at dynamodb:", "create one with duesday store create")
 		if found, err := dynamotable.Look(t.Context(), dynamotest.Client(t), all[:1]); err != nil || !found[0].Missing {
 			t.Fatalf("%s has made tables: %v", line[0], err)
 		}
 	}
 	out := c.must("store", "create", "--store", at, "--shards", "4")
 	contains(t, out, prefix+"recurring-payments: creating\n", prefix+"recurring-payments: TTL on, attribute TTL\n",
-		prefix+"outbox: active\n", "made dynamodb:", "shards per date", "4")
+		prefix+"outbox: active\n", "created dynamodb:", "shards per date", "4")
 	o = c.object(exitDone, "store", "create", "--store", at) // takes the shards as they are
 	equal(t, "again", members(o, "made", "shards"), []any{false, 4})
 	equal(t, "tables", len(o["tables"].([]any)), len(all))
@@ -63,7 +63,7 @@ func TestStore_OnDynamoDB(t *testing.T) {
 
 	r = c.run("store", "drop", "--store", at)
 	equal(t, "unconfirmed", r.code, exitUsage)
-	contains(t, r.errors, prefix+"recurring-payments, "+prefix+"outbox", "say --confirm "+prefix)
+	contains(t, r.errors, prefix+"recurring-payments, "+prefix+"outbox", "add --confirm "+prefix)
 	equal(t, "misconfirmed", c.run("store", "drop", "--store", at, "--confirm", "duesday-").code, exitUsage)
 	equal(t, "dropped", len(c.object(exitDone, "store", "drop", "--store", at, "--confirm", prefix)["dropped"].([]any)),
 		len(all))
@@ -81,9 +81,9 @@ func TestStore_HalfMade(t *testing.T) {
 	}
 	r := c.run("store", "describe", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.out, "The store says nothing of itself yet.", "table "+table.Name+": TTL attribute: want TTL, got off\n",
+	contains(t, r.out, "The store contains no information about itself yet.", "table "+table.Name+": TTL attribute: want TTL, got off\n",
 		"table "+prefix+"outbox: table: want one, got none\n",
-		"Make what is missing: duesday store create --store 'dynamodb:")
+		"To create what is missing, run: duesday store create --store 'dynamodb:")
 	equal(t, "completed", c.object(exitDone, "store", "create", "--store", at)["made"], true)
 	equal(t, "described", c.object(exitDone, "store", "describe", "--store", at)["ok"], true)
 }
@@ -153,18 +153,18 @@ func TestStore_InAFolder(t *testing.T) {
 func TestStore_WrongUsage(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct{ line, want string }{
-		{"store create --store mem:", "gone with the process"},
-		{"store describe --store mem:", "gone with the process"},
-		{"store drop --store mem:", "gone with the process"},
+		{"store create --store mem:", "ends with its process"},
+		{"store describe --store mem:", "ends with its process"},
+		{"store drop --store mem:", "ends with its process"},
 		{"store drop --confirm duesday-", "delete its folder: ./duesday-data"},
-		{"store create --provisioned", "--provisioned is for a dynamodb: store"},
-		{"store create --read-units 5", "--read-units is for a dynamodb: store"},
-		{"store create --deletion-protection", "--deletion-protection is for a dynamodb: store"},
-		{"store create --shards 0", "--shards 0: want 1 to 100"},
-		{"store create --shards 101", "--shards 101: want 1 to 100"},
-		{"store create --store dynamodb: --read-units 4", "--read-units wants --provisioned beside it"},
-		{"store create --store dynamodb: --provisioned --read-units 0", "--read-units 0: want 1 or more"},
-		{"store create --store dynamodb: --provisioned --write-units 0", "--write-units 0: want 1 or more"},
+		{"store create --provisioned", "--provisioned is only for a dynamodb: store"},
+		{"store create --read-units 5", "--read-units is only for a dynamodb: store"},
+		{"store create --deletion-protection", "--deletion-protection is only for a dynamodb: store"},
+		{"store create --shards 0", "--shards must be 1 to 100 (got 0)"},
+		{"store create --shards 101", "--shards must be 1 to 100 (got 101)"},
+		{"store create --store dynamodb: --read-units 4", "--read-units needs --provisioned"},
+		{"store create --store dynamodb: --provisioned --read-units 0", "--read-units must be 1 or more (got 0)"},
+		{"store create --store dynamodb: --provisioned --write-units 0", "--write-units must be 1 or more (got 0)"},
 		{"store create extra", "takes no argument"},
 		{"store drop --store dynamodb:", "duesday-recurring-payments, duesday-outbox"},
 		{"store create --store dynamodb:?bucket=1", `unknown parameter "bucket"`},
@@ -173,7 +173,7 @@ func TestStore_WrongUsage(t *testing.T) {
 		{"store describe --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
 		{"store drop --confirm duesday- --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
 		{"store adopt --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
-		{"store copy --from mem: --to pebble:x", "gone with this process"},
+		{"store copy --from mem: --to pebble:x", "ends with its process"},
 		{"store copy --from dynamodb:?recurring_table=duesday-outbox --to pebble:x", "another table has it"},
 		{"run payments --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
 	} {

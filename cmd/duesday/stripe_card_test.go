@@ -67,7 +67,7 @@ func TestStripeCards(t *testing.T) {
 	}
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "paid", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{1, 1})
-	contains(t, c.must("account", "show", "1", "--card"), "Visa ending in 3155, good until 2030-12")
+	contains(t, c.must("account", "show", "1", "--card"), "Visa ending in 3155, valid until 2030-12")
 	c.newMail("receipt", "a@example.com")
 	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1})
 	c.clean(1)
@@ -121,7 +121,7 @@ func TestStripeAttach(t *testing.T) {
 	}
 	equal(t, "attached", members(c.object(exitDone, "account", "attach", "1", "--customer", customer), "customer",
 		"payment_method"), []any{customer, card})
-	contains(t, c.must("account", "show", "1", "--card"), customer, "American Express ending in 0005, good until 2030-12")
+	contains(t, c.must("account", "show", "1", "--card"), customer, "American Express ending in 0005, valid until 2030-12")
 	equal(t, "paid", c.object(exitDone, "run", "payments")["paid"], 1)
 	for e := range c.fake.Ledger() {
 		in := c.ask("GET", "/v1/payment_intents/"+e.Intent, "")
@@ -170,7 +170,7 @@ func TestStripeReminder(t *testing.T) {
 	}
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 3))
 	equal(t, "paid", members(c.object(exitDone, "run", "payments"), "paid", "cards_taken_over"), []any{2, 1})
-	contains(t, c.must("account", "show", "1", "--card"), "Mastercard ending in 4444, good until 2034-12")
+	contains(t, c.must("account", "show", "1", "--card"), "Mastercard ending in 4444, valid until 2034-12")
 	c.clean(2)
 }
 
@@ -186,14 +186,14 @@ func TestStripeCards_OwnMethod(t *testing.T) {
 	equal(t, "own cards", members(c.object(exitDone, "run", "payments"), "paid", "retry", "cards_taken_over", "keep_own_method"),
 		[]any{1, 1, 2, nil})
 	c.clock.Set(c.clock.Now().Add(time.Hour))
-	contains(t, c.must("account", "card-link", "1"), "the card does not serve 1/2, which keeps its own payment method")
+	contains(t, c.must("account", "card-link", "1"), "1/2 keeps its own payment method and does not use the card")
 	v := c.object(exitDone, "account", "card-link", "1")
 	equal(t, "named", v["keep_own_method"], []any{"1/2"})
 	c.giveCard(v["url"].(string), "pm_card_mastercard")
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "served", members(c.object(exitDone, "run", "payments"), "paid", "retry", "cards_taken_over", "keep_own_method"),
 		[]any{1, 0, 1, []any{"1/2"}})
-	contains(t, c.must("account", "show", "1"), "the card does not serve 1/2")
+	contains(t, c.must("account", "show", "1"), "1/2 keeps its own payment method")
 	equal(t, "shown", c.object(exitDone, "account", "show", "1")["keep_own_method"], []any{"1/2"})
 	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1, "1/2/0": 1})
 	c.clean(2)

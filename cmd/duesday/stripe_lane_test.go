@@ -243,7 +243,7 @@ func TestStripeLane(t *testing.T) {
 	equal(t, "still open", members(again, "intent", "attempt", "state"), []any{open["intent"], 1, "requires_action"})
 	_, leaves = c.visit(c.pageOf("1/1"), "Complete authentication", nil)
 	contains(t, leaves, thanks, "redirect_status=succeeded")
-	contains(t, c.must("subscription", "show", "1/1"), "succeeded at the processor by now; the next payment run")
+	contains(t, c.must("subscription", "show", "1/1"), "already succeeded at the processor; the next payment run")
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "settled", members(c.object(exitDone, "run", "payments"), "due", "paid"), []any{1, 1})
 	receipt := c.list("receipt", "list", "1")[0].(map[string]any)

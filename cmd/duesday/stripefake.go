@@ -50,40 +50,40 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
 	c := leaf("stripe-fake", func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to be reached at, HOST:PORT; port 0 takes a free one")
+	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
-		"`VERSION` of the API for requests and webhooks that name none")
+		"API `VERSION` for requests and webhooks that do not name one")
 	f.DurationVar(&o.faults.Latency, "latency", 0, "`TIME` that every request takes, such as 200ms")
 	f.IntVar(&o.faults.Rate, "rate", 0,
-		"`NUMBER` of requests a second on one endpoint above which it answers 429; 0 for no limit")
+		"`NUMBER` of requests per second to one endpoint above which the fake answers 429; 0 for no limit")
 	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0,
-		"`RATE` of requests that are not carried out, while the connection breaks")
+		"`RATE` of requests that are not carried out, because the connection breaks")
 	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0,
-		"`RATE` of requests that are carried out, while the connection breaks")
-	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests answered 500 and not carried out")
-	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests answered 500 and carried out all the same")
-	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests answered 429 or 409 and not carried out")
-	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that the dice start from")
+		"`RATE` of requests that are carried out, but lose the reply because the connection breaks")
+	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests that get status 500 and are not carried out")
+	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests that get status 500 but are carried out")
+	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests that get status 429 or 409 and are not carried out")
+	f.Uint64Var(&o.faults.Seed, "seed", 0, "`NUMBER` that seeds the random faults")
 	f.StringArrayVar(&o.accounts, "connect", nil,
-		"`ACCOUNT`, acct_…, that is connected from the start; may be given several times")
+		"`ACCOUNT`, acct_…, that is connected from the start (repeatable)")
 	f.StringArrayVar(&o.own.urls, "webhook-url", nil,
-		"`URL` that all events are sent to, but those of connected accounts; may be given several times")
+		"`URL` that receives all events except those of connected accounts (repeatable)")
 	f.StringVar(&o.events, "events", string(stripefake.SnapshotEvents),
 		"`FORM` of events: snapshot, thin (API v2 lists and sends them, v1 has none), or both for each change")
 	f.StringVar(&o.own.secretFile, "webhook-secret-file", "",
-		"`FILE` with what webhooks to --webhook-url are signed with (default $"+envHookSecret+", or "+usualHookSecret+")")
+		"`FILE` that holds the signing secret for --webhook-url (default: $"+envHookSecret+", or "+usualHookSecret+")")
 	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil,
-		"`URL` that all events of connected accounts are sent to; may be given several times")
+		"`URL` that receives all events of connected accounts (repeatable)")
 	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "",
-		"`FILE` with what webhooks to --connect-webhook-url are signed with (default $"+envConnectSecret+", or "+
+		"`FILE` that holds the signing secret for --connect-webhook-url (default: $"+envConnectSecret+", or "+
 			usualConnectSecret+")")
 	f.Float64Var(&o.faults.EventLosses, "event-losses", 0,
-		"`RATE` of changes of which there is no event at all, neither sent nor listed")
+		"`RATE` of changes that cause no event at all, neither sent nor listed")
 	f.Float64Var(&o.faults.WebhookCopies, "webhook-copies", 0, "`RATE` of webhooks that are sent twice")
 	f.Float64Var(&o.faults.WebhookDrops, "webhook-drops", 0, "`RATE` of webhooks that are never sent")
-	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in any order")
+	f.BoolVar(&o.faults.WebhookShuffle, "webhook-shuffle", false, "send webhooks in random order")
 	f.DurationVar(&o.faults.WebhookDelay, "webhook-delay", 0,
-		"`TIME` that a webhook waits at most before it is sent, by chance")
+		"maximum `TIME` that a webhook waits at random before it is sent")
 	return c
 }
 
@@ -110,8 +110,8 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	for _, id := range o.accounts {
 		if err := stripefake.CheckAccount(id); err != nil || id == stripefake.DefaultAccount {
-			return usagef("--connect %q: want acct_ and letters or digits, and not %s, whose keys it has", id,
-				stripefake.DefaultAccount)
+			return usagef("--connect must be acct_ and letters or digits, except %s, which owns the fake's keys (got %q)",
+				stripefake.DefaultAccount, id)
 		}
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
@@ -122,7 +122,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		return usagef("--api-version: %v", err)
 	}
 	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
-		p.say("A fake of Stripe is served at %s: use it with %s", at, useOfStripeFake(base))
+		p.say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
 		return p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
 			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
 			"control", base + "/_fake/", // of clock, faults, ledger and so on
@@ -143,7 +143,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		{"connect-webhook", envConnectSecret, usualConnectSecret, o.connect, true}} {
 		key := cmp.Or(p.env(sort.env), sort.usual)
 		if len(sort.urls) == 0 && sort.secretFile != "" {
-			return nil, usagef("--%s-secret-file is for --%s-url, and there is none", sort.name, sort.name)
+			return nil, usagef("--%s-secret-file needs --%s-url", sort.name, sort.name)
 		}
 		if sort.secretFile != "" {
 			text, err := secret.FromFile(sort.secretFile)
@@ -165,7 +165,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 func listenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("%s %q: want HOST:PORT, such as %s", flag, address, usual)
+		return "", usagef("%s must be HOST:PORT, such as %s (got %q)", flag, usual, address)
 	}
 	return host, nil
 }
@@ -188,7 +188,7 @@ func (p *program) listenOpen(ctx context.Context, address, power string,
 	}
 	at := l.Addr()
 	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
-		p.warn("whoever reaches %s can %s: it asks for no password", at, power)
+		p.warn("anyone who can reach %s can %s, because it asks for no password", at, power)
 	}
 	base, err := server.LocalBase(at)
 	if err == nil {

@@ -112,12 +112,12 @@ func TestStripeFake(t *testing.T) {
 func TestStripeFake_SaysHowToUseIt(t *testing.T) {
 	c := newCLI(t)
 	first, stop := c.stripeFake()
-	contains(t, first, "A fake of Stripe is served at 127.0.0.1:", "use it with DUESDAY_STRIPE_API_BASE=http://127.0.0.1:",
+	contains(t, first, "A fake Stripe is served at 127.0.0.1:", "use it with DUESDAY_STRIPE_API_BASE=http://127.0.0.1:",
 		"DUESDAY_STRIPE_KEY=sk_test_duesday duesday run payments --processor stripe")
 	equal(t, "stop", stop(), result{code: exitDone})
 	first, stop = c.stripeFake("--listen", ":0")
 	contains(t, first, "DUESDAY_STRIPE_API_BASE=http://localhost:")
-	contains(t, stop().errors, "can use and control this fake: it asks for no password")
+	contains(t, stop().errors, "can use and control this fake, because it asks for no password")
 }
 
 // TestStripeFake_Webhooks: the URLs get every event, of the account or of those that are
@@ -175,17 +175,17 @@ func TestStripeFake_Webhooks(t *testing.T) {
 func TestStripeFake_Refuses(t *testing.T) {
 	c := newCLI(t)
 	for says, args := range map[string][]string{
-		"want HOST:PORT":               {"--listen", "12111"},
+		"must be HOST:PORT":            {"--listen", "12111"},
 		"--lost-replies is 2":          {"--lost-replies", "2"},
 		"add up to 1.5":                {"--errors", ".5", "--busy", "1"},
 		"--latency is -1s":             {"--latency", "-1s"},
 		"--webhook-url: want http://":  {"--webhook-url", "a.example"},
 		"--connect-webhook-url: want":  {"--connect-webhook-url", "a.example"},
-		"and there is none":            {"--webhook-secret-file", "x"},
-		"is for --connect-webhook-url": {"--connect-webhook-secret-file", "x", "--webhook-url", "http://a.example"},
-		"want acct_ and letters":       {"--connect", "shop"},
+		"--webhook-secret-file needs":  {"--webhook-secret-file", "x"},
+		"needs --connect-webhook-url":  {"--connect-webhook-secret-file", "x", "--webhook-url", "http://a.example"},
+		"must be acct_ and letters":    {"--connect", "shop"},
 		"letters or digits":            {"--connect", "acct_a,acct_b"},
-		"and not acct_duesday":         {"--connect", "acct_duesday"},
+		"except acct_duesday":          {"--connect", "acct_duesday"},
 		"--event-losses is 2":          {"--event-losses", "2"},
 		"--api-version: Invalid":       {"--api-version", "new"},
 		"want snapshot, thin or both":  {"--events", "fat"},

@@ -51,32 +51,32 @@ func (p *program) subscriptionCreate() *cobra.Command {
 			p.warnBare(ctx, s, sub)
 			due, _ := sub.Overdue(billing.TodayIn(sub.TimeZone, p.now()))
 			if due > 0 {
-				p.warn("%d periods are due from %s on, and one run could charge several; to skip those that have passed: %s", due,
+				p.warn("%d periods are due from %s on, and one run could charge several of them; to skip past ones, run: %s", due,
 					sub.Anchor, p.hint("subscription skip "+sub.Name.String()+" --until "+s.engine.Today().String()))
 			}
 			p.sayChanged(nil, sub, "created")
 			return p.json(append(viewChanged(nil, sub), "overdue_periods?", due))
 		})
 	f := c.Flags()
-	f.StringVar(&n.SKU, "sku", "", "what is subscribed to")
+	f.StringVar(&n.SKU, "sku", "", "`SKU` that the customer subscribes to")
 	f.StringVar(&amount, "amount", "", "`AMOUNT` of each payment, such as 12.99")
-	f.StringVar(&currency, "currency", "", "ISO 4217 `CODE` of the amount")
+	f.StringVar(&currency, "currency", "", "ISO 4217 currency `CODE` of the amount")
 	f.IntVar(&n.PaymentDay, "payment-day", 0,
-		"`DAY` of the month 1 to 31, of the week 1 (Monday) to 7 with weekly intervals")
+		"`DAY` of the month, 1 to 31, or of the week, 1 (Monday) to 7, if the interval is in weeks")
 	f.StringVar(&n.Method, "payment-method", "",
-		"the processor's `TOKEN`, such as pm_card_visa; never a card number (default the account's)")
-	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default automatic)")
-	f.StringVar(&n.Email, "email", "", "`ADDRESS` of an account that does not exist yet")
-	f.Var(&start, "start-date", "no payment before it (default today)")
+		"payment method `TOKEN` from the processor, such as pm_card_visa, never a card number (default: the account's)")
+	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default: automatic)")
+	f.StringVar(&n.Email, "email", "", "email `ADDRESS`, for an account that does not exist yet")
+	f.Var(&start, "start-date", "day before which no payment is due (default: today)")
 	f.IntVar(&n.TrialDays, "trial-days", 0,
-		"`DAYS` free from the start; the first payment is due after them, on that day without --payment-day")
-	f.Var(&next, "next-payment-date", "the first due date (default the first payment day from the start)")
-	f.StringVar(&interval, "interval", "monthly", "`PERIOD`: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
-	f.StringVar(&n.TimeZone, "time-zone", "", "IANA `NAME` for an account that does not exist yet (default UTC)")
+		"free `DAYS` at the start; the first payment is due after them, or right at their end without --payment-day")
+	f.Var(&next, "next-payment-date", "first due date (default: the first payment day from the start)")
+	f.StringVar(&interval, "interval", "monthly", "`PERIOD` between payments: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
+	f.StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME`, for an account that does not exist yet (default: UTC)")
 	f.IntVar(&n.ReminderDays, "reminder-days", billing.DefaultReminderDays,
-		"`DAYS` before a payment its reminder is sent; 0 for none")
-	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which it is completed; 0 for no end")
-	f.StringVar(&n.Address, "address", "", "`TEXT` of the postal address")
+		"`DAYS` before a payment when its reminder is sent; 0 for no reminder")
+	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which the subscription is completed; 0 for no end")
+	f.StringVar(&n.Address, "address", "", "postal address `TEXT`")
 	required(c, "sku", "amount", "currency")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
 		name, err := parseName(args[0])
@@ -84,7 +84,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 			return err
 		}
 		if !f.Changed("payment-day") && n.TrialDays == 0 {
-			return usagef("--payment-day is missing: only --trial-days does without")
+			return usagef("--payment-day is missing; only a subscription with --trial-days can do without it")
 		}
 		if n.Amount, err = parseAmount(amount, currency); err != nil {
 			return err
@@ -118,8 +118,8 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 		return
 	}
 	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
-		p.warn("account %s has no payment method: without one, a payment that is due waits for a person; give it one with "+
-			"%s, or let the customer: %s", a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
+		p.warn("account %s has no payment method, so a due payment will wait for an operator; set a method with "+
+			"%s, or let the customer enter a card: %s", a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *program) subscriptionList() *cobra.Command {
 	})
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
-	f.flags(c, "those of")
+	f.flags(c, "subscriptions with")
 	return checked(c, func(args []string) error { return accountArgument(&account, args) })
 }
 
@@ -170,7 +170,7 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 	case err != nil:
 		return "", secret.Clean(err.Error())
 	case in.State != billing.RequiresAction:
-		return "", "it is " + string(in.State) + " at the processor by now; the next payment run goes on from there"
+		return "", "it is already " + string(in.State) + " at the processor; the next payment run continues from there"
 	case in.Link == "":
 		return "", "the processor has no page for it"
 	default:
@@ -213,16 +213,16 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 	receipts []*billing.Receipt) {
 	p.subscriptionFields(sub)
 	if o := sub.Open; o.ByWire() {
-		p.say("\nOpen: period %d, due %s, %s by wire: it ends failed on %s if it is not paid before", o.Period, date(o.Due),
+		p.say("\nOpen: period %d, due %s, %s by wire; it fails on %s if it is not paid before then", o.Period, date(o.Due),
 			o.Amount.Format(), date(o.PayBy))
-		p.say("  to record its payment: duesday receipt create %s", sub.Name)
+		p.say("  to record its payment, run: duesday receipt create %s", sub.Name)
 	} else if o != nil {
 		fallback := ""
 		if o.ByFallback() {
 			fallback = " (the fallback for " + o.FallbackFor + ")"
 		}
 		p.say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, date(o.Due), o.Amount.Format(), o.Method,
-			fallback, o.Attempt, prefixed(", ", string(o.State)), prefixed(", tried again on ", date(o.Retry)))
+			fallback, o.Attempt, prefixed(", ", string(o.State)), prefixed(", scheduled for ", date(o.Retry)))
 		p.say("  intent %s", o.Ref)
 		switch {
 		case link != "":
@@ -234,7 +234,7 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 			p.say("  attempt %d declined at %s: %s (%s)", a.Number, stamp(a.At), a.Code, a.Method)
 		}
 	}
-	section(p, "\nPeriods that did not end paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
+	section(p, "\nPeriods that were not paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
 		func(x *billing.EndedPeriod) []any {
 			amount := x.Amount.Decimal() + " " + x.Amount.Currency().Code()
 			return []any{"  " + strconv.Itoa(x.Period), x.Due, amount, x.Ending, x.Reason}
@@ -256,15 +256,15 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	}
 	switch {
 	case s.Status == billing.ParkedState:
-		note += ": " + s.Parked + "; duesday subscription charge or skip"
+		note += ": " + s.Parked + "; use duesday subscription charge or skip"
 	case s.Manual != nil:
-		note += ", " + s.Manual.Amount.Format() + " paid outside is recorded when the payment intent is cancelled"
+		note += ", a manual payment of " + s.Manual.Amount.Format() + " is recorded when the payment intent is canceled"
 	case collects(s) != nil:
 		note += ", period " + strconv.Itoa(*collects(s)) + " is being collected"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
 	case s.Open != nil && s.Open.State == billing.RequiresAction:
-		note += ", requires_action: the customer has to authenticate the payment"
+		note += ", requires_action: the customer must authenticate the payment"
 	case s.Open.ByWire() && s.Requested == "":
 		note += ", the customer was asked to pay"
 	case s.Requested != "":

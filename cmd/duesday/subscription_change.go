@@ -30,26 +30,26 @@ type updateFlags struct {
 func (u *updateFlags) add(f *pflag.FlagSet) {
 	u.set, u.from = f, dateFlag()
 	f.StringVar(&u.sku, "sku", "", "`SKU` of the new plan, from the next period")
-	f.StringVar(&u.amount, "amount", "", "`AMOUNT` in the subscription's currency")
-	f.Var(&u.from, "from", "with --sku or --amount: from the first period due on it or later")
+	f.StringVar(&u.amount, "amount", "", "new `AMOUNT` in the subscription's currency")
+	f.Var(&u.from, "from", "with --sku or --amount: start with the first period due on this day or later")
 	f.BoolVar(&u.notify, "notify", false, "with --sku or --amount: tell the customer by mail")
 	f.StringArrayVar(&u.where, "where", nil,
-		"`sku=SKU`: change the plan of every subscription of it; with currency=CODE of those in it")
-	f.BoolVar(&u.yes, "yes", false, "with --where: do it; without, the command shows what it would do")
-	f.IntVar(&u.day, "payment-day", 0, "`DAY` of the month, or of the week")
+		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
+	f.BoolVar(&u.yes, "yes", false, "with --where: make the changes; without --yes, the command only shows what it would do")
+	f.IntVar(&u.day, "payment-day", 0, "new payment `DAY` of the month, or of the week")
 	f.BoolVar(&u.early, "early", false,
-		"with --payment-day: from the last such day before the next due date, if it is still ahead")
-	f.StringVar(&u.method, "payment-method", "", "the processor's `TOKEN`; never a card number")
-	f.StringVar(&u.collection, "collection", "", collectionHelp+", from the next period that is not open")
-	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment its reminder is sent; 0 for none")
-	f.StringVar(&u.address, "address", "", "`TEXT` of the postal address")
+		"with --payment-day: start on the last such day before the next due date, if that day has not passed")
+	f.StringVar(&u.method, "payment-method", "", "payment method `TOKEN` from the processor, never a card number")
+	f.StringVar(&u.collection, "collection", "", collectionHelp+"; starts with the next period that is not open")
+	f.IntVar(&u.reminderDays, "reminder-days", 0, "`DAYS` before a payment when its reminder is sent; 0 for no reminder")
+	f.StringVar(&u.address, "address", "", "postal address `TEXT`")
 	f.BoolVar(&u.paidOnce, "paid-once", false,
-		"answer that no period named as perhaps paid twice was, or that the money went back")
+		"confirm that no period reported as perhaps paid twice was, or that the money was returned")
 	u.on.flags(f, asOfRun)
 }
 
 // collectionHelp describes the flag of a subscription's collection.
-const collectionHelp = "`automatic` to charge the payment method, manual if the customer pays by wire when asked"
+const collectionHelp = "`automatic` to charge the payment method, or manual if the customer pays by wire when asked"
 
 // change returns what is asked for, but for the amount: its currency is not known yet.
 func (u *updateFlags) change(p *program) (billing.Change, error) {
@@ -60,13 +60,13 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	plan := c.SKU != nil || f.Changed("amount")
 	switch {
 	case c == (billing.Change{}) && !plan:
-		return c, usagef("%s: nothing to change: give a flag", p.command)
+		return c, usagef("%s: nothing to change; set at least one flag", p.command)
 	case u.early && c.PaymentDay == nil:
-		return c, usagef("--early is for a new --payment-day")
+		return c, usagef("--early needs a new --payment-day")
 	case !plan && (u.notify || !u.from.value.IsZero()):
-		return c, usagef("--from and --notify are for a new --sku or --amount")
+		return c, usagef("--from and --notify need a new --sku or --amount")
 	case u.yes && !f.Changed("where"):
-		return c, usagef("--yes is for --where")
+		return c, usagef("--yes needs --where")
 	}
 	if c.Collection != nil {
 		if err := billing.CheckCollection(*c.Collection); err != nil {
@@ -82,7 +82,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	var others int // flags of this command beside --paid-once
 	c := leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
 		if u.paidOnce && others > 0 {
-			return usagef("--paid-once stands alone")
+			return usagef("--paid-once cannot be combined with other flags")
 		}
 		if u.paidOnce {
 			return p.answerDoubts(ctx, args[0])
@@ -147,12 +147,12 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 	return p.with(ctx, need{}, func(s *session) error {
 		answered, err := s.engine.AnswerDoubts(ctx, n)
 		if err == nil && answered == 0 {
-			err = fmt.Errorf("subscription %s: no period is named as perhaps paid twice: %w", n, billing.ErrState)
+			err = fmt.Errorf("subscription %s has no period that was perhaps paid twice: %w", n, billing.ErrState)
 		}
 		if err != nil {
 			return err
 		}
-		p.say("subscription %s: answered for %s", n, plural(answered, "period"))
+		p.say("subscription %s: confirmed for %s", n, plural(answered, "period"))
 		return p.json(object{"answered", answered})
 	})
 }
@@ -196,7 +196,7 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 	if days < 0 {
 		text = plural(-days, "day") + " earlier"
 	}
-	p.say("period %d: due %s before, and %s now: %s", period, before, after, text)
+	p.say("period %d: due date changed from %s to %s, %s", period, before, after, text)
 	return object{"due_before", before, "due_after", after, "days_later", days}
 }
 
@@ -241,11 +241,11 @@ func (p *program) subscriptionCancel() *cobra.Command {
 			return sub, err
 		})
 	c.Flags().BoolVar(&atEnd, "at-period-end", false,
-		"let the running period end first; periods due by now are still charged; resume takes it back")
-	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what stays unpaid")
+		"let the current period end first; periods that are due by now are still charged, and resume undoes it")
+	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
 	return checked(c, func([]string) error {
 		if atEnd && collect {
-			return usagef("--collect is for a cancellation now: with --at-period-end overdue periods are charged anyway")
+			return usagef("--collect cannot be combined with --at-period-end, which charges overdue periods anyway")
 		}
 		return nil
 	})
@@ -263,7 +263,7 @@ func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subsc
 	for _, x := range list {
 		p.say("period %d, due %s, %s: unpaid and written off", x.Period, date(x.Due), x.Amount.Format())
 	}
-	p.say("written off in all: %s", sum.Format())
+	p.say("written off in total: %s", sum.Format())
 	return object{"written_off", views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
 }
 
@@ -276,7 +276,7 @@ func (p *program) subscriptionSkip() *cobra.Command {
 			}
 			return e.SkipUntil(ctx, n, until.value)
 		})
-	c.Flags().Var(&until, "until", "skip every period due before this day, also of an active subscription")
+	c.Flags().Var(&until, "until", "skip every period due before this day, even if the subscription is active")
 	return c
 }
 

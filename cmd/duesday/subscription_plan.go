@@ -27,19 +27,19 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 		case name == "currency" && c.Currency == "" && value != "":
 			c.Currency = strings.ToUpper(value)
 		default:
-			return nil, usagef("--where %s: want sku=SKU once, and perhaps currency=CODE", text)
+			return nil, usagef("--where must be sku=SKU once, and optionally currency=CODE once (got %s)", text)
 		}
 	}
 	for _, name := range [...]string{"payment-day", "payment-method", "reminder-days", "address"} {
 		if f.Changed(name) {
-			return nil, usagef("--%s is for one subscription, not for --where", name)
+			return nil, usagef("--%s is for one subscription and cannot be combined with --where", name)
 		}
 	}
 	switch {
 	case c.Of == "":
-		return nil, usagef("--where: want sku=SKU")
+		return nil, usagef("--where must include sku=SKU")
 	case c.SKU == nil && !f.Changed("amount"):
-		return nil, usagef("--where: want a new --amount, a new --sku, or both")
+		return nil, usagef("--where needs a new --amount, a new --sku, or both")
 	case f.Changed("amount"):
 		c.Amount = func(cur money.Currency) (money.Amount, error) { return parseMoney(amount, cur) }
 	}
@@ -51,12 +51,12 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanChange, yes bool) error {
 	plan, err := s.engine.Plan(ctx, c)
 	if errors.Is(err, engine.ErrCurrencies) {
-		return usagef("--where sku=%s: %w: add --where currency=CODE", c.Of, err)
+		return usagef("--where sku=%s: %w; add --where currency=CODE", c.Of, err)
 	}
 	if err != nil {
 		return err
 	}
-	section(p, "to be changed, of "+c.Of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "A MONTH", "NEW", "MAIL"}, plan.Sums,
+	section(p, "Changes to subscriptions with SKU "+c.Of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
 		func(g *engine.PlanSum) []any {
 			return []any{g.Before, g.After, g.Count, g.MonthBefore, g.MonthAfter, g.Mail}
 		})
@@ -66,7 +66,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	for _, was := range replaces {
 		p.sayReplaced(&was, " of "+plural(plan.Replaces[was], "subscription"))
 	}
-	what, changed, left := "to be changed; nothing is yet: give --yes", 0, plan.Left
+	what, changed, left := "to change; nothing is changed yet, so add --yes to change them", 0, plan.Left
 	for _, n := range plan.Names {
 		if !yes {
 			break
@@ -75,7 +75,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
 		case err != nil:
-			p.warn("%d of %d are changed; the same command again changes the others", changed, len(plan.Names))
+			p.warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
 			return err
 		case done:
 			changed++
@@ -83,7 +83,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	}
 	p.deliver(ctx, s)
 	for _, why := range left[:min(len(left), 20)] {
-		p.warn("left as it is: %s", why)
+		p.warn("not changed: %s", why)
 	}
 	if len(left) > 0 {
 		p.code = exitPerson
@@ -92,7 +92,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	if yes {
 		what, shown = "changed", changed
 	}
-	p.say("%s %s%s", plural(shown, "subscription"), what, prefixed(", left as they are: ", positive(len(left))))
+	p.say("%s %s%s", plural(shown, "subscription"), what, prefixed(", not changed: ", positive(len(left))))
 	return p.json(object{"to_change", len(plan.Names), "changed", changed, "left", left,
 		"plans", views(plan.Sums, func(g *engine.PlanSum) object {
 			return object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
@@ -121,12 +121,12 @@ func (p *program) subscriptionCharge() *cobra.Command {
 			return p.showCharged(s, n, r.Period, a)
 		})
 	f := c.Flags()
-	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, from 0")
+	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, counted from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
-	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` of this request; the same key again charges nothing more")
+	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
 	return checked(c, func([]string) error {
 		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
-			return usagef("--reopen and --key are for a --period")
+			return usagef("--reopen and --key need --period")
 		}
 		return nil
 	})
@@ -142,16 +142,16 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 	}
 	switch {
 	case a.Repeated && !a.Paid && len(a.Results) == 0:
-		p.say("the key was known, and period %d is not tried once more", period)
+		p.say("the key was already used, so period %d is not tried again", period)
 	case a.Paid:
-		p.say("period %d of %s is paid already%s", period, n, prefixed(": receipt ", number))
+		p.say("period %d of %s is already paid%s", period, n, prefixed(": receipt ", number))
 	}
 	for _, r := range a.Results {
 		switch {
 		case r.Outcome != engine.OutcomePaid:
 			p.code = exitPerson
 		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
-			p.warn("a due date has passed meanwhile, and the subscription is still past_due: %s", p.hint("subscription resume "+
+			p.warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.hint("subscription resume "+
 				n.String()))
 		}
 	}

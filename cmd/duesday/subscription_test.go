@@ -102,9 +102,9 @@ func TestSubscription_NewDay(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-03-31", "--payment-day", "31")
 	contains(t, c.must("subscription", "update", "1/1", "--payment-day", "10"),
-		"period 0: due 2026-03-31 before, and 2026-04-10 now: 10 days later")
+		"period 0: due date changed from 2026-03-31 to 2026-04-10, 10 days later")
 	contains(t, c.must("subscription", "update", "1/1", "--payment-day", "5"),
-		"period 0: due 2026-04-10 before, and 2026-04-05 now: 5 days earlier")
+		"period 0: due date changed from 2026-04-10 to 2026-04-05, 5 days earlier")
 	o := c.object(exitDone, "subscription", "update", "1/1", "--payment-day", "20", "--early")
 	equal(t, "early", members(o, "due_before", "due_after", "days_later", "next_payment_date"),
 		[]any{"2026-04-05", "2026-03-20", -16, "2026-03-20"})
@@ -170,13 +170,13 @@ func TestSubscription_NewPrice(t *testing.T) {
 	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
 		"month_before": "1.08", "month": "1.25", "mail": 1}
 	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, and an amount is in one: "+
-		"1/1 is in USD, and 4/1 in EUR: add --where currency=CODE")
+		"1/1 is in USD, and 4/1 in EUR; add --where currency=CODE")
 	euros := append(slices.Clone(change), "--where", "currency=eur")
 	change = append(change, "--where", "currency=usd")
 	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
 	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 2, "changed": 0, "left": left,
 		"plans": []any{usd}, "replaces": []any{}})
-	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "2 subscriptions to be changed; nothing is yet: give --yes")
+	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "2 subscriptions to change; nothing is changed yet, so add --yes to change them")
 	equal(t, "in euros", c.object(exitDone, append(euros, "--yes")...)["plans"], []any{eur})
 	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{2, 2})
 	equal(t, "again", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{0, 0})
@@ -254,7 +254,7 @@ func TestSubscription_NewMethodIsChargedAtOnce(t *testing.T) {
 		[]any{0, today, "12.99", 2, "2026-03-16"})
 	equal(t, "attempts", members(open["declined"].([]any)[0].(map[string]any), "attempt", "code", "payment_method", "at"),
 		[]any{1, "generic_decline", "pm_card_visa_chargeDeclined", "2026-03-15T10:30:00.000Z"})
-	contains(t, c.must("subscription", "show", "1/1"), "Open: period 0", "tried again on 2026-03-16", "generic_decline")
+	contains(t, c.must("subscription", "show", "1/1"), "Open: period 0", "scheduled for 2026-03-16", "generic_decline")
 	contains(t, c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa"),
 		"period 0, due 2026-03-15, $12.99: paid", "2026-04-15")
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})
@@ -276,7 +276,7 @@ func TestSubscription_ChargeAndSkipWhatIsParked(t *testing.T) {
 	if n := len(o["periods"].([]any)); n < 1 {
 		t.Errorf("%d periods that did not end paid", n)
 	}
-	contains(t, c.must("subscription", "show", "1/1"), "Periods that did not end paid:", "skipped", "Receipts:")
+	contains(t, c.must("subscription", "show", "1/1"), "Periods that were not paid:", "skipped", "Receipts:")
 	equal(t, "audit", c.object(exitDone, "verify")["ok"], true)
 }
 
@@ -288,13 +288,13 @@ func TestSubscription_ChargeFailedPeriod(t *testing.T) {
 	c.run("run", "payments")
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa_chargeDeclined")
 	v := c.object(exitPerson, "subscription", "charge", "1/1", "--period", "0", "--key", "one")
-	contains(t, c.must("subscription", "charge", "1/1", "--period", "0", "--key", "one"), "not tried once more")
+	contains(t, c.must("subscription", "charge", "1/1", "--period", "0", "--key", "one"), "not tried again")
 	equal(t, "declined", members(v["results"].([]any)[0].(map[string]any), "period", "outcome", "due_date"),
 		[]any{0, "failed", "2026-03-15"})
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa")
 	contains(t, c.must("subscription", "charge", "1/1", "--period", "0"), "period 0, due 2026-03-15, $12.99: paid",
 		"2026-04-15")
-	contains(t, c.must("subscription", "charge", "1/1", "--period", "0"), "period 0 of 1/1 is paid already: receipt 2026")
+	contains(t, c.must("subscription", "charge", "1/1", "--period", "0"), "period 0 of 1/1 is already paid: receipt 2026")
 	v = c.object(exitDone, "subscription", "charge", "1/1", "--period", "0")
 	equal(t, "again", members(v, "results", "paid_before"), []any{[]any{}, true})
 	for line, want := range map[string]string{"--period 1": "period 1 is due on 2026-04-15",
@@ -349,7 +349,7 @@ func TestReceipt_PastPeriod(t *testing.T) {
 		equal(t, "receipt", members(o, "period", "amount", "kind", "processed_at", "repeated"),
 			[]any{0, "12.99", "external", "2026-03-10T00:00:00.000Z", repeated})
 	}
-	contains(t, c.must(args...), "asked for before, and nothing was recorded anew", "period 0 of 1/1, due 2026-03-15: $12.99 recorded as paid outside")
+	contains(t, c.must(args...), "this payment was requested before, so nothing was recorded again", "period 0 of 1/1, due 2026-03-15: $12.99 recorded as a manual payment")
 	r := c.run("receipt", "create", "1/1", "--period", "0")
 	if r.code != exitFailed || !strings.Contains(r.errors, "period 0 is paid (receipt 20260310-") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
@@ -400,13 +400,13 @@ func paidLate(t *testing.T) *cli {
 func TestReceipt_Overpayment(t *testing.T) {
 	c := paidLate(t)
 	r := c.run("receipt", "create", "1/1", "--note", "wire 7")
-	if r.code != exitPerson || !strings.Contains(r.out, "was charged, too: $12.99 recorded as an overpayment") {
+	if r.code != exitPerson || !strings.Contains(r.out, "was also charged, so $12.99 was recorded as an overpayment") {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.errors)
 	}
 	contains(t, c.must("receipt", "list", "1"), "overpayment", "charge", "2 receipts")
 	contains(t, c.must("verify"), "NOTE", "overpaid", "1/1", "12.99 USD was paid outside on "+today)
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "external", "charges"), []any{true, 0, 1})
-	contains(t, c.must("receipt", "refund", "1/1", "--period", "0"), "$12.99 given back")
+	contains(t, c.must("receipt", "refund", "1/1", "--period", "0"), "refund of $12.99 succeeded")
 }
 
 // TestReceipt_OverpaymentByARun: the command has died behind its request, and a run finds the money taken.
@@ -423,7 +423,7 @@ func TestReceipt_OverpaymentByARun(t *testing.T) {
 	})
 	shown := c.object(exitDone, "subscription", "show", "1/1")
 	equal(t, "requested", members(shown["manual"].(map[string]any), "period", "amount", "note"), []any{0, "12.99", "wire"})
-	contains(t, c.must("subscription", "show", "1/1"), "$12.99 paid outside is recorded when the payment intent is cancelled")
+	contains(t, c.must("subscription", "show", "1/1"), "a manual payment of $12.99 is recorded when the payment intent is canceled")
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	r := c.run("run", "payments")
 	if r.code != exitPerson || !strings.Contains(r.out, "it was paid outside, too: give one of the payments back") {
@@ -443,7 +443,7 @@ func TestAccount_Fallback(t *testing.T) {
 	equal(t, "open", members(open, "payment_method", "by_fallback", "attempt"), []any{"pm_card_visa_chargeDeclined", true, 3})
 	contains(t, c.must("subscription", "show", "1/1"),
 		"by pm_card_visa_chargeDeclined (the fallback for pm_card_visa_chargeDeclinedLostCard), attempt 3")
-	contains(t, c.refused("account", "attach", "1", "--fallback", ""), "--fallback is empty: want a token, or none")
+	contains(t, c.refused("account", "attach", "1", "--fallback", ""), "--fallback must be a token or none (got an empty value)")
 	equal(t, "none", c.object(exitDone, "account", "attach", "1", "--fallback", "none")["fallback_payment_method"], nil)
 	c.create("2/1", "pm_card_visa_chargeDeclinedLostCard")
 	c.must("account", "attach", "2", "--fallback", "pm_card_visa")
@@ -465,7 +465,7 @@ func TestSubscription_CancelNamesArrears(t *testing.T) {
 	c.create("5/1", "pm_card_visa_chargeDeclined")
 	c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
 	contains(t, c.must("subscription", "cancel", "1/1"), "period 0, due 2026-03-15, $12.99: unpaid and written off",
-		"period 1, due 2026-04-15, $12.99: unpaid and written off", "written off in all: $25.98")
+		"period 1, due 2026-04-15, $12.99: unpaid and written off", "written off in total: $25.98")
 	mails, err := filepath.Glob("duesday-mail/*/cancelled-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Fatal(mails, err)
@@ -483,7 +483,7 @@ func TestSubscription_CancelNamesArrears(t *testing.T) {
 		t.Error(out)
 	}
 	contains(t, c.must("subscription", "cancel", "5/1", "--collect"), "period 1, due 2026-04-15, $12.99: skipped (declined: ",
-		"written off in all: $25.98")
+		"written off in total: $25.98")
 	if r := c.run("subscription", "cancel", "3/1", "--collect", "--at-period-end"); r.code != exitUsage {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
@@ -540,7 +540,7 @@ func TestVerify_CannotRepair(t *testing.T) {
 	}
 	r := c.run("verify", "--repair-sums")
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.errors, "no sum was repaired")
+	contains(t, r.errors, "no sum was corrected")
 	contains(t, r.out, "outside of the 15 minutes from 2026-03-15", "the sum in USD is larger than an amount can be")
 	if strings.Contains(r.out, "want a kind") {
 		t.Error(r.out)

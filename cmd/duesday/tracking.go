@@ -43,7 +43,7 @@ func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(foll
 	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == trackingNeed{}},
 		func(s *session) error { return p.track(ctx, s, &t, n.stripe, tracking.Options{}, do) })
 	if errors.Is(err, store.ErrMissing) {
-		return fmt.Errorf("there is no store at %s yet: duesday store create makes one, as does duesday connect add",
+		return fmt.Errorf("there is no store at %s yet; create one with duesday store create or duesday connect add",
 			secret.Redact(p.cfg.Store))
 	}
 	return p.explainTracking(err)
@@ -71,7 +71,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	var f followed
 	if !asks {
 		if f.own, f.live, err = tracking.Pinned(ctx, s.store, s.tables); errors.Is(err, store.ErrNotFound) {
-			err = errors.New("nothing that Stripe runs is followed in this store yet: duesday serve begins it, as does " +
+			err = errors.New("this store does not follow a Stripe account yet; start with duesday serve or " +
 				"duesday connect add")
 		}
 	} else {
@@ -102,7 +102,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		return err
 	}
 	if asks && f.live && p.clock != nil {
-		return usagef("--clock is for tests, and the key at Stripe is live: leave one of them out")
+		return usagef("--clock is only for tests, but the Stripe key is live; leave one of them out")
 	}
 	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
@@ -137,10 +137,10 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 func (p *program) explainTracking(err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
-		return fmt.Errorf("%w; %s says which merchant has which Stripe account", err,
+		return fmt.Errorf("%w; to register it for its merchant, run: %s", err,
 			p.hint("connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
-		return fmt.Errorf("%w; the merchant has to connect it at Stripe again", err)
+		return fmt.Errorf("%w; the merchant must connect it at Stripe again", err)
 	}
 	return err
 }
@@ -164,7 +164,7 @@ func checkAccountFlag(account string, stripe bool) error {
 	case tracking.IsUUID(account) || stripe && (account == "" || strings.HasPrefix(account, "acct_")):
 		return nil
 	case stripe:
-		return usagef("--account %q: want an account at Stripe, acct_…, or the UUID of a merchant", account)
+		return usagef("--account must be a Stripe account, acct_…, or the UUID of a merchant (got %q)", account)
 	}
-	return usagef("--account %q: want the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58", account)
+	return usagef("--account must be the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 (got %q)", account)
 }

@@ -27,7 +27,7 @@ func (p *program) verifyCommand() *cobra.Command {
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
 		return p.with(ctx, need{processor: true, read: !repair}, func(s *session) error { return p.verify(ctx, s, repair) })
 	})
-	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the sums of the report, if nothing else is wrong")
+	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the report's sums, if nothing else is wrong")
 	return c
 }
 
@@ -78,11 +78,11 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 		p.code = exitFailed
 	}
 	if repair && corrected == 0 && !a.OK {
-		p.warn("no sum was repaired: sums are repaired only if nothing else is wrong, and if an amount can hold them")
+		p.warn("no sum was corrected, because sums are corrected only if nothing else is wrong and an amount can hold them")
 	}
 	p.say("%s", p.verdict(a))
 	p.fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
-		"  imported receipts", positive(a.Imported), "  paid outside", positive(a.External),
+		"  imported receipts", positive(a.Imported), "  manual payments", positive(a.External),
 		"  periods open", positive(a.Open), "  parked", positive(a.Parked), "  refunds", positive(a.Refunds),
 		"  disputes", positive(a.Disputes), "  charges of other stores", positive(a.Others),
 		"  sums corrected", positive(corrected))
@@ -114,10 +114,10 @@ func (p *program) verdict(a *audit.Report) string {
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
 	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
-	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and people are told")
+	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and users see")
 	on := leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
-		"`ID` of another installation whose charges of subscriptions in this store are right")
+		"`ID` of another installation whose charges for this store's subscriptions are correct")
 	return group("charging", off, on)
 }
 
@@ -137,7 +137,7 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 		if on {
 			p.say("charging is on")
 		} else {
-			p.say("charging is off: no run opens or confirms a payment")
+			p.say("charging is off; no run opens or confirms a payment")
 		}
 		return p.json(object{"charging", on, "reason?", reason, "accepted_installation?", other})
 	})
@@ -156,7 +156,7 @@ func (p *program) installation(s *session) *status.Installation {
 		in.Tables = func(ctx context.Context) (wrong, weak, unknown []string, err error) {
 			found, err := dynamotable.Describe(ctx, d.Client(), s.tables.All())
 			if dynamotable.Denied(err) {
-				return nil, nil, []string{"this process may not describe them"}, nil
+				return nil, nil, []string{"this process is not allowed to describe them"}, nil
 			}
 			wrong, weak, unknown = dynamotable.Lacks(found)
 			return wrong, weak, unknown, err

@@ -18,7 +18,7 @@ func viewAccount(a *billing.Account) object {
 		fee = percent(a.Payer.Fee)
 	}
 	if a.Copying { // the change is not in every copy yet
-		change = "unfinished: update the account again"
+		change = "unfinished; update the account again"
 	}
 	var bounced object // the address that a mail server refused for good
 	if b := a.Bounced; b.Email != "" {
