@@ -116,7 +116,7 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
 	_, err = dynamotable.Create(ctx, client, own, dynamotable.Settings{}, p.tell)
 	if dynamotable.Denied(err) {
-		return fmt.Errorf("Duesday's own tables are missing, and this process is not allowed to create them; the first %s needs the "+
+		return fmt.Errorf("the tables of Duesday's own items are missing, and this process is not allowed to create them; the first %s needs the "+
 			"administration policy in addition to the operator's (%s schema iam administration); "+
 			"table %s is unchanged: %w", p.hint("store adopt"), p.name, name, err)
 	}

@@ -190,6 +190,14 @@ func decodeMeta(it store.Item) (Meta, error) {
 	c.stamp(RestoredDate, &m.Restored)
 	c.number(schema.Shards, &m.Shards)
 	c.stamp(schema.SumsDate, &m.Summed)
+	for _, x := range []struct {
+		name string
+		at   time.Time
+	}{{schema.CausesDate, m.Caused}, {schema.SumsDate, m.Summed}} {
+		if x.at.IsZero() && it.Has(x.name) { // noting them again would never succeed
+			c.fail(x.name, "is no time", nil)
+		}
+	}
 	if m.Shards = max(1, m.Shards); c.err != nil { // for every row: nothing is charged
 		return m, fmt.Errorf("%w: item %s %[2]s: %v; correct it where it was written", store.ErrFormat, MetaPK, c.err)
 	}
