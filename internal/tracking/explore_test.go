@@ -69,6 +69,7 @@ type explorer struct {
 	most   int            // nodes, after which it is given up
 	left   map[string]int // rows that were taken away, by id
 	doubts []doubt        // of them, that are to be tried out
+	whole  bool           // there was time for all nodes
 
 	steps, crashes, lost, edges, setbacks, expanded int
 }
@@ -92,7 +93,7 @@ func explore(t testing.TB, tp *tape, events []stripefake.Event, most, faults int
 			x.fault(n, "what is left", err.Error())
 		}
 	}
-	if len(x.queue) == 0 {
+	if x.whole = programme.Whole(); len(x.queue) == 0 {
 		x.finish()
 	}
 	return x
