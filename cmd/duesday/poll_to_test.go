@@ -131,11 +131,11 @@ func TestPoll_ToFlags(t *testing.T) {
 		{"https://a:b@pay.example", "", "", "must be an address"},
 		{to, "DUESDAY_POLL_SECRET", "", "--to needs an API key with scope read in DUESDAY_API_KEY, and the server's poll secret in DUESDAY_POLL_SECRET"},
 		{to, "DUESDAY_API_KEY", "", "--to needs an API key"},
-		{to, "DUESDAY_POLL_SECRET", "short", "DUESDAY_POLL_SECRET: want at least 32"},
-		{to, "DUESDAY_POLL_SECRET", pollSecret, "DUESDAY_POLL_SECRET: want at least 32"}, // spaces
-		{to, "DUESDAY_POLL_SECRET", "dd_" + strings.Repeat("a", 40), "DUESDAY_POLL_SECRET: this is an API key"},
-		{to, "DUESDAY_API_KEY", env["DUESDAY_POLL_SECRET"], "DUESDAY_POLL_SECRET: this is an API key"},
-		{to, "DUESDAY_POLL_SECRET", env["DUESDAY_STRIPE_WEBHOOK_SECRETS"], "DUESDAY_POLL_SECRET: this is a secret of Stripe's"},
+		{to, "DUESDAY_POLL_SECRET", "short", "DUESDAY_POLL_SECRET must be at least 32"},
+		{to, "DUESDAY_POLL_SECRET", pollSecret, "DUESDAY_POLL_SECRET must be at least 32"}, // spaces
+		{to, "DUESDAY_POLL_SECRET", "dd_" + strings.Repeat("a", 40), "DUESDAY_POLL_SECRET is an API key"},
+		{to, "DUESDAY_API_KEY", env["DUESDAY_POLL_SECRET"], "DUESDAY_POLL_SECRET is an API key"},
+		{to, "DUESDAY_POLL_SECRET", env["DUESDAY_STRIPE_WEBHOOK_SECRETS"], "DUESDAY_POLL_SECRET is one of Stripe's secrets"},
 		{to, "DUESDAY_POLL_SECRET_FILE", "f", "DUESDAY_POLL_SECRET and DUESDAY_POLL_SECRET_FILE are both set"},
 	} {
 		maps.Copy(c.env, env)

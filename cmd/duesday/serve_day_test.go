@@ -121,7 +121,7 @@ func TestServe_Day(t *testing.T) {
 		{[]string{"--daily", "06:10", "--time-zone", "CET"},
 			"--time-zone \"CET\": want an IANA name such as Europe/Berlin, no abbreviation"},
 		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
-		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": want START[,SPEED]"},
+		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": a test clock must be START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},
 	} {
 		r := c.run(append([]string{"serve", "--listen", "127.0.0.1:0", "--api="}, x.args...)...)

@@ -190,7 +190,7 @@ func TestSubscription_NewPrice(t *testing.T) {
 		"$15.00  $12.99  2 ") // the pending price is taken back
 	c.create("5/1", "pm_card_visa", "--currency", "JPY", "--amount", "1300")
 	contains(t, c.refused("subscription", "update", "--where", "sku=news", "--where", "currency=JPY", "--amount", "13.50"),
-		"subscription 5/1, in JPY: --amount: amount \"13.50\": want digits with no decimals")
+		"subscription 5/1, in JPY: --amount: amount must be digits without decimals")
 	again := []string{"subscription", "update", "--where", "sku=news", "--where", "currency=USD", "--amount", "16", "--from", "2026-07-01"}
 	contains(t, c.run(again...).out, "  replaces: sku news 15.00 from 2026-05-01 of 2 subscriptions")
 	equal(t, "replaces", c.object(exitPerson, again...)["replaces"], []any{map[string]any{"sku": "news", "amount": "15.00",
