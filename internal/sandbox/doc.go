@@ -9,9 +9,10 @@
 // # The ledger
 //
 // With a file, the ledger is append-only JSON lines, which docs/internals/stripe.md describes. A line
-// is synced to disk before its answer is given, and no answer shows a state without its line on disk. Lines written here also carry install, key, method, charge, code and hard, from which the
-// state is rebuilt. Lines with the documented fields alone may be added by hand while the file is
-// closed. Without a file the ledger is in memory.
+// is synced to disk before its answer is given, and no answer shows a state without its line on disk.
+// Lines written here also carry install, key, method, charge, code and hard, from which the state is
+// rebuilt. Lines with only the documented fields may be added by hand while the file is closed.
+// Without a file the ledger is in memory.
 //
 // # Several processes of one user
 //

@@ -11,10 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
-// A journal keeps a ledger in a file that any number of processes append to. The calls of a process
-// queue up for its next turn, in which it locks the file, reads the lines that other processes have
-// appended, executes the calls, syncs their lines to disk, and unlocks the file. So each call sees
-// everything that was answered before it, and the calls of a turn share a sync.
+// A journal keeps a ledger in a file that any number of processes append to. Calls wait for their
+// process's next turn. In a turn the process locks the file, reads what other processes appended,
+// executes the calls, syncs their lines to disk, and unlocks the file. Each call therefore sees
+// everything that was answered before it, and the calls of a turn share one sync.
 //
 // A failed write or sync is final, because the content of the file is unknown until it is opened
 // again: every later turn fails.
