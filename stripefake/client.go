@@ -88,29 +88,36 @@ func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 
 // Now returns the fake's clock.
 func (c Control) Now(ctx context.Context) (time.Time, error) {
-	return c.clock(ctx, http.MethodGet, nil)
+	clock, err := c.Clock(ctx)
+	return clock.Now, err
 }
+
+// Clock returns the fake's clock with its speed.
+func (c Control) Clock(ctx context.Context) (Clock, error) { return c.clock(ctx, http.MethodGet, nil) }
 
 // SetNow sets the fake's clock.
 func (c Control) SetNow(ctx context.Context, t time.Time) (time.Time, error) {
-	return c.clock(ctx, http.MethodPost, clockForm{Now: &t})
+	clock, err := c.clock(ctx, http.MethodPost, clockForm{Now: &t})
+	return clock.Now, err
 }
 
 // Advance moves the fake's clock, and returns it.
 func (c Control) Advance(ctx context.Context, d time.Duration) (time.Time, error) {
-	return c.clock(ctx, http.MethodPost, clockForm{Advance: new(duration(d))})
+	clock, err := c.clock(ctx, http.MethodPost, clockForm{Advance: new(duration(d))})
+	return clock.Now, err
 }
 
-func (c Control) clock(ctx context.Context, method string, in any) (time.Time, error) {
-	var out clockForm
-	err := c.Do(ctx, method, "clock", in, &out)
-	if err == nil && out.Now == nil {
-		err = errors.New("the answer is not the fake's: it has no time")
+// SetSpeed makes the fake's clock advance that many seconds per second.
+func (c Control) SetSpeed(ctx context.Context, speed int) error {
+	_, err := c.clock(ctx, http.MethodPost, clockForm{Speed: &speed})
+	return err
+}
+
+func (c Control) clock(ctx context.Context, method string, in any) (out Clock, err error) {
+	if err = c.Do(ctx, method, "clock", in, &out); err == nil && out.Now.IsZero() {
+		err = errors.New("the server is not the fake: its reply has no time")
 	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	return *out.Now, nil
+	return out, err
 }
 
 // Faults returns the faults in effect.

@@ -3,6 +3,7 @@ package stripefake
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -13,9 +14,36 @@ import (
 // Now returns the time of the fake's clock.
 func (f *Fake) Now() time.Time { return f.api.TimeNow() }
 
+// A Clock is what the fake's clock shows, and how fast it goes.
+type Clock struct {
+	Now    time.Time `json:"now"`
+	Speed  int       `json:"speed"`  // seconds per second of Options.Now
+	Start  time.Time `json:"start"`  // what the clock showed at Anchor
+	Anchor time.Time `json:"anchor"` // a time of Options.Now
+}
+
+// Clock returns the fake's clock. Another process on the machine computes its time from Start, Anchor and Speed.
+func (f *Fake) Clock() Clock {
+	c := f.api.Clock()
+	return Clock{f.Now(), c.Speed, c.Start, c.Anchor}
+}
+
 // SetNow sets the fake's clock, which goes on from there, and carries out every change due by
 // then. Idempotency keys and the 30 days of events follow this clock too; test clocks do not.
-func (f *Fake) SetNow(t time.Time) { f.api.SetNow(t) }
+func (f *Fake) SetNow(t time.Time) { f.api.SetClock(&t, 0) }
+
+// SetSpeed makes the fake's clock advance that many seconds per second from now on. The speed must be
+// 1 to MaxSpeed. Changes that become due happen at the next request, SetNow or Advance.
+func (f *Fake) SetSpeed(speed int) error {
+	if speed < 1 || speed > MaxSpeed {
+		return fmt.Errorf("speed: must be 1 to %d seconds per second (got %d)", MaxSpeed, speed)
+	}
+	f.api.SetClock(nil, speed)
+	return nil
+}
+
+// MaxSpeed is the highest speed of the fake's clock: ten days per second.
+const MaxSpeed = 10 * 24 * 60 * 60
 
 // Advance moves the fake's clock forward, or back, as SetNow does.
 func (f *Fake) Advance(d time.Duration) { f.api.Advance(d) }

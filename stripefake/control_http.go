@@ -31,7 +31,7 @@ func (f *Fake) controls() *http.ServeMux {
 		})
 	}
 	handle("GET /_fake/clock", func(http.ResponseWriter, *http.Request) (any, error) {
-		return clockForm{Now: new(f.Now())}, nil
+		return f.Clock(), nil
 	})
 	handle("POST /_fake/clock", posted(f.controlClock))
 	handle("GET /_fake/faults", func(http.ResponseWriter, *http.Request) (any, error) {
@@ -151,15 +151,21 @@ func writeControl(w http.ResponseWriter, v any, err error) {
 }
 
 func (f *Fake) controlClock(_ *http.Request, in clockForm) (any, error) {
-	switch {
-	case (in.Now == nil) == (in.Advance == nil):
-		return nil, errors.New(`want either {"now":"2026-01-31T12:00:00Z"} or {"advance":"25h"}`)
-	case in.Now != nil:
+	if in.Now != nil && in.Advance != nil || in == (clockForm{}) {
+		return nil, errors.New(`must be {"now":"2026-01-31T12:00:00Z"}, {"advance":"25h"} or {"speed":3600}`)
+	}
+	if in.Speed != nil {
+		if err := f.SetSpeed(*in.Speed); err != nil {
+			return nil, err
+		}
+	}
+	if in.Now != nil {
 		f.SetNow(*in.Now)
-	default:
+	}
+	if in.Advance != nil {
 		f.Advance(time.Duration(*in.Advance))
 	}
-	return clockForm{Now: new(f.Now())}, nil
+	return f.Clock(), nil
 }
 
 func (f *Fake) controlFaults(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -221,6 +227,7 @@ type Identity struct {
 type clockForm struct {
 	Now     *time.Time `json:"now,omitempty"`
 	Advance *duration  `json:"advance,omitempty"`
+	Speed   *int       `json:"speed,omitempty"` // seconds per second
 }
 
 type okForm struct {

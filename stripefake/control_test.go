@@ -125,8 +125,8 @@ func TestControl_Refuses(t *testing.T) {
 	}
 	for _, tt := range []struct{ path, body, kind, says string }{
 		{"clock", `{"advance":"1h"}`, "text/plain", "application/json"}, // as a page in a browser can send it
-		{"clock", `{}`, jsonType, "want either"},
-		{"clock", `{"advance":"1h","now":"2026-01-01T00:00:00Z"}`, jsonType, "want either"},
+		{"clock", `{}`, jsonType, "must be"},
+		{"clock", `{"advance":"1h","now":"2026-01-01T00:00:00Z"}`, jsonType, "must be"},
 		{"clock", `{"advance":"long"}`, jsonType, "such as 25h"},
 		{"intents/pi_1/authenticate", `{}`, jsonType, `want {\"ok\":true}`},
 		{"faults", `{"busy":"x"}`, jsonType, "busy is a JSON string: want a number"},

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // openProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
@@ -142,12 +143,17 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	if _, _, err := processor.API().Own(ctx); err != nil {
 		return "", explainStripe(err, p.cfg.Stripe.APIBase)
 	}
+	if base := p.cfg.Stripe.APIBase; base != "" {
+		if c, err := (stripefake.Control{Base: base}).Clock(ctx); err == nil { // exact, and with its speed
+			return clock.Text(c.Start, c.Speed, c.Anchor), nil
+		}
+	}
 	ahead, at := processor.API().ClockAhead()
 	if at.IsZero() {
 		return "", errors.New("the processor's replies have no Date header")
 	}
 	now := p.machine()()
-	return now.Add(ahead).UTC().Format(time.RFC3339Nano) + ",1s/s," + now.UTC().Format(time.RFC3339Nano), nil
+	return clock.Text(now.Add(ahead), 1, now), nil
 }
 
 func (p *program) machine() func() time.Time {

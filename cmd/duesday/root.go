@@ -120,7 +120,11 @@ func (p *program) root() *cobra.Command {
 			if err = p.cfg.Stripe.Key.Read(); err != nil { // only then is it known whether the processor is a live one
 				return &usageError{err}
 			}
-			return p.setClock(cmd.Context(), config.EnvClock, p.env(config.EnvClock))
+			text := p.env(config.EnvClock)
+			if text == processorClock && cmd.Name() == stripeFakeName {
+				text = "" // the fake is the processor
+			}
+			return p.setClock(cmd.Context(), config.EnvClock, text)
 		},
 	}
 	f := root.PersistentFlags()

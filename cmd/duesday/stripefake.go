@@ -21,6 +21,7 @@ import (
 
 const (
 	stripeFakeAddress = "127.0.0.1:12111"
+	stripeFakeName    = "stripe-fake"
 	stripeFakeKey     = "sk_test_duesday"
 
 	// Of webhooks to --webhook-url and --connect-webhook-url. The usual secrets are public, like the keys.
@@ -35,6 +36,7 @@ type stripeFakeFlags struct {
 	version  string
 	accounts []string // the connected ones
 	events   string
+	clock    string
 	own      hookFlags
 	connect  hookFlags
 	faults   stripefake.Faults
@@ -48,11 +50,13 @@ type hookFlags struct {
 
 func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
-	c := leaf("stripe-fake", func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
+	c := leaf(stripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
 		"API `VERSION` for requests and webhooks that do not name one")
+	f.StringVar(&o.clock, "clock", "",
+		"`START[,SPEED]` of the fake's clock, as for serve: 2026-01-01,1h/s (default: $"+config.EnvClock+", or the machine's)")
 	f.DurationVar(&o.faults.Latency, "latency", 0, "`TIME` that every request takes, such as 200ms")
 	f.IntVar(&o.faults.Rate, "rate", 0,
 		"`NUMBER` of requests per second to one endpoint above which the fake answers 429; 0 for no limit")
@@ -115,11 +119,23 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		}
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	fake := stripefake.New(stripefake.Options{Now: p.now, Real: time.Now, Connected: o.accounts, Webhooks: hooks,
+	if o.clock == processorClock {
+		return usagef("--clock must be START[,SPEED], because --clock processor is for commands that use the fake")
+	}
+	if err := p.setClock(ctx, "--clock", o.clock); err != nil {
+		return err
+	}
+	fake := stripefake.New(stripefake.Options{Now: p.machine(), Real: time.Now, Connected: o.accounts, Webhooks: hooks,
 		Events: events, Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return usagef("--api-version: %v", err)
+	}
+	if c := p.clock; c != nil {
+		fake.SetNow(c.Now())
+		if err := fake.SetSpeed(c.Speed()); err != nil {
+			return usagef("--clock: %v", err)
+		}
 	}
 	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
 		p.say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
@@ -131,7 +147,23 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err != nil {
 		return err
 	}
+	go renew(ctx, fake)
 	return listen.Serve(ctx, l, listen.NewServer(fake, 2*time.Minute), log) // requests may wait for each other
+}
+
+// renew carries out what is due by the fake's clock, such as renewals and their webhooks, also when
+// no one sends the fake a request.
+func renew(ctx context.Context, fake *stripefake.Fake) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fake.Advance(0)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error) {

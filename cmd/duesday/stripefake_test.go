@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/stripefake"
 )
@@ -21,11 +22,17 @@ import (
 // stripeFake runs duesday stripe-fake until stop, and returns the first line that it prints.
 func (c *cli) stripeFake(args ...string) (first string, stop func() result) {
 	c.t.Helper()
+	return c.stripeFakeBy(c.clock.Now, args...)
+}
+
+// stripeFakeBy is stripeFake by the machine's clock.
+func (c *cli) stripeFakeBy(machine func() time.Time, args ...string) (first string, stop func() result) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	read, write := io.Pipe()
 	var errors strings.Builder
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
-		c.clock.Now)
+		machine)
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"stripe-fake", "--listen", "127.0.0.1:0"}, args...))

@@ -104,9 +104,18 @@ func (c *Clock) String() string {
 	if !c.Test() {
 		return ""
 	}
-	return fmt.Sprintf("%s,%s/s,%s", c.start.Format(time.RFC3339Nano), time.Duration(c.speed)*time.Second,
-		c.anchor.UTC().Format(time.RFC3339Nano))
+	return Text(c.start, int(c.speed), c.anchor)
 }
+
+// Text returns the text, for Parse, of a test clock that shows start at anchor, a time of the machine's
+// clock, and advances speed seconds per second.
+func Text(start time.Time, speed int, anchor time.Time) string {
+	return fmt.Sprintf("%s,%s/s,%s", start.UTC().Format(time.RFC3339Nano), time.Duration(speed)*time.Second,
+		anchor.UTC().Format(time.RFC3339Nano))
+}
+
+// Speed returns how many seconds the clock advances per second of the machine's clock.
+func (c *Clock) Speed() int { return int(c.speed) }
 
 // A Peer is the clock of a server, as its answers show it. The zero Peer has shown nothing. It is
 // safe for concurrent use.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -158,15 +159,39 @@ func (f *Fake) TimeNow() time.Time {
 	return f.time()
 }
 
-func (f *Fake) SetNow(t time.Time) {
+// A Clock shows Start when Options.Now is Anchor, and advances Speed seconds per second.
+type Clock struct {
+	Start, Anchor time.Time
+	Speed         int
+}
+
+func (c Clock) at(now time.Time) time.Time {
+	speed := time.Duration(c.Speed)
+	return c.Start.Add(min(now.Round(0).Sub(c.Anchor), math.MaxInt64/speed) * speed)
+}
+
+// Clock returns the fake's clock.
+func (f *Fake) Clock() Clock {
 	defer f.lock()()
-	f.offset = t.Sub(f.Options.Now())
+	return f.clock
+}
+
+// SetClock sets the fake's clock to start, or leaves its time if start is nil, and its speed, or
+// leaves that if speed is 0. It carries out every change that is due.
+func (f *Fake) SetClock(start *time.Time, speed int) {
+	defer f.lock()()
+	now := f.Options.Now().Round(0)
+	shown := f.clock.at(now)
+	if start != nil {
+		shown = *start
+	}
+	f.clock = Clock{shown, now, cmp.Or(speed, f.clock.Speed)}
 	f.Tick()
 }
 
 // Advance moves the fake's clock forward, or back.
 func (f *Fake) Advance(d time.Duration) {
 	defer f.lock()()
-	f.offset += d
+	f.clock.Start = f.clock.Start.Add(d)
 	f.Tick()
 }

@@ -59,7 +59,7 @@ type Fake struct {
 	spaces   map[spaceKey]*Space   // guarded by mu
 	accounts map[string]*account   // guarded by mu; by id, disconnected ones too
 	revoked  map[string]bool       // guarded by mu; keys answered with 401
-	offset   time.Duration         // guarded by mu; of its clock to Options.Now
+	clock    Clock                 // guarded by mu
 	own      *agenda               // guarded by mu; of its clock, for all accounts
 	Numbered uint64                // guarded by mu; ids so far
 	windows  map[limit][]time.Time // guarded by mu; of the rate limit: the requests of the last second
@@ -90,6 +90,8 @@ func New(o Options) *Fake {
 	f := &Fake{Options: o, router: newRouter(append(Routes(), o.Routes...)), faults: o.Faults, dice: newDice(o.Seed),
 		spaces: map[spaceKey]*Space{}, accounts: map[string]*account{}, revoked: map[string]bool{}, own: newAgenda(),
 		windows: map[limit][]time.Time{}}
+	now := o.Now().Round(0)
+	f.clock = Clock{now, now, 1}
 	f.post = newPostOffice(f)
 	defer f.lock()()
 	for _, k := range o.Keys {
@@ -124,7 +126,7 @@ func (f *Fake) lock() (unlock func()) {
 }
 
 // time returns the time of the fake's clock. The caller holds Mu.
-func (f *Fake) time() time.Time { return f.Options.Now().Add(f.offset) }
+func (f *Fake) time() time.Time { return f.clock.at(f.Options.Now()) }
 
 // In returns the objects of the account. The caller holds Mu.
 func (f *Fake) In(account string, live bool) *Space {
