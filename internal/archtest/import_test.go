@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"internal/election":       {},
 	"internal/field":          {},
 	"internal/httpapi":        {"field", "key", "listen", "secret", "store", "tracking"},
+	"internal/importing":      {"billing", "billing/engine", "book", "sandbox", "secret", "store"},
 	"internal/key":            {"field", "schema", "secret", "store"},
 	"internal/listen":         {},
 	"internal/mail":           {"billing", "money", "outbox"},

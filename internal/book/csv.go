@@ -169,12 +169,12 @@ func (t *table) next() bool {
 		}
 	}
 	n := t.subscription(line, &row)
-	if len(t.problems) > 0 {
+	if problems := t.checked(t.problems, n); len(problems) > 0 {
 		raw := t.raw()
 		if method := row[paymentMethod]; secret.HasCardInMethod(method) {
 			raw = strings.ReplaceAll(secret.MaskMethod(raw), method, secret.MaskMethod(method))
 		}
-		return t.rejectRow(line, raw, t.problems)
+		return t.rejectRow(line, raw, problems)
 	}
 	return t.yield(Record{Line: line, Subscription: n}, nil)
 }

@@ -135,7 +135,13 @@ func (m *model) record(line int, it *item) (Record, []problem) {
 			"REC#<processed>#SKU#<sku>"}}
 	}
 	it.refuse(it.rest, "")
-	return r, it.problems
+	problems := m.checked(it.problems, r.Subscription)
+	if len(it.problems) == 0 && len(problems) > 0 {
+		if col, ok := columnNamed(problems[0].column); ok {
+			problems[0].column = subscriptionAttributes[col]
+		}
+	}
+	return r, problems
 }
 
 func accountItem(id string, it *item) *billing.Account {

@@ -63,7 +63,7 @@ func (s *session) jsonLine(line int, b []byte) bool {
 		}
 	}
 	n := s.subscription(line, &row)
-	if problems = merge(problems, s.problems); len(problems) > 0 {
+	if problems = s.checked(merge(problems, s.problems), n); len(problems) > 0 {
 		return s.rejectRow(line, maskObject(text), problems)
 	}
 	return s.yield(Record{Line: line, Subscription: n}, nil)

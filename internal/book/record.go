@@ -52,7 +52,8 @@ type Options struct {
 }
 
 // A Check returns the problem of an otherwise good subscription, such as one that does not fit the
-// store; nil: none. given reports whether the row has the column. What is yielded has passed it.
+// store, or nil. given reports whether the row has the column. Read calls it once for each subscription
+// that Read would yield without a Check, in the same order.
 type Check func(n billing.NewSubscription, given func(column string) bool) *billing.FieldError
 
 // Read yields the good rows and, for each bad one, a Rejection for every bad column; one of the two

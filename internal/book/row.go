@@ -15,12 +15,6 @@ import (
 // texts are the fields of one row by column; "" when absent.
 type texts [columns]string
 
-// has reports whether the row gives the column of that name.
-func (t *texts) has(name string) bool {
-	col, ok := columnNamed(name)
-	return ok && t[col] != ""
-}
-
 // A problem is the fault of one column of a row.
 type problem struct{ column, reason string }
 
@@ -35,6 +29,7 @@ type checker struct {
 	// of the row at hand
 	problems []problem
 	bad      columnSet
+	given    columnSet
 }
 
 func newChecker(more Check) checker {
@@ -47,6 +42,9 @@ func newChecker(more Check) checker {
 // subscription returns the row as a subscription. The row is good if c.problems is then empty.
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.reset()
+	for col, text := range t {
+		c.given[col] = text != ""
+	}
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
 		Method: t[paymentMethod], Collection: billing.Collection(t[collection]), Address: t[address], TimeZone: t[timeZone]}
 	if n.Email == "" {
@@ -60,15 +58,27 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 		c.rules(n, t) // of the dates
 	}
 	c.compareEarlier(line, n)
-	if len(c.problems) == 0 && c.more != nil {
-		if p := c.more(*n, t.has); p != nil {
-			c.problems = append(c.problems, problem{p.Field, p.Problem})
-		}
-	}
 	if len(c.problems) > 1 {
 		slices.SortStableFunc(c.problems, func(a, b problem) int { return position(a.column) - position(b.column) })
 	}
 	return n
+}
+
+// checked returns the problems of a row, or the one that the caller's Check finds in a row without any.
+func (c *checker) checked(problems []problem, n *billing.NewSubscription) []problem {
+	if len(problems) > 0 || c.more == nil || n == nil {
+		return problems
+	}
+	if p := c.more(*n, c.has); p != nil {
+		return []problem{{p.Field, p.Problem}}
+	}
+	return nil
+}
+
+// has reports whether the row at hand gives the column of that name.
+func (c *checker) has(name string) bool {
+	col, ok := columnNamed(name)
+	return ok && c.given[col]
 }
 
 func (c *checker) reset() { c.problems, c.bad = c.problems[:0], columnSet{} }

@@ -1,0 +1,124 @@
+package importing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// A verdict compares a good row with the store.
+type verdict struct {
+	exists  bool
+	ended   bool // it exists, and is cancelled or completed
+	due     bool // it does not exist, and is due at once
+	differs []billing.Difference
+	terms   billing.Change        // to make with Update
+	account billing.AccountChange // to make with Update
+	overdue int                   // periods, of a new one with more than one
+	warning string
+}
+
+func (v *verdict) changes() bool {
+	return v.terms != (billing.Change{}) || v.account != (billing.AccountChange{})
+}
+
+// judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an
+// error of the store in m.failed. It returns the error with which the store would refuse the row.
+func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubscription,
+	given func(string) bool) *billing.FieldError {
+	m.row = verdict{warning: m.unknownMethod(n.Method)}
+	if !m.looks {
+		if sub, err := n.Build(m.Now(), 1); err == nil { // else the book names it
+			return m.judgeOverdue(&n, sub)
+		}
+		return nil
+	}
+	a, err := e.Account(ctx, n.Account)
+	if m.failed = billing.IgnoreNotFound(err); m.failed != nil {
+		return nil
+	}
+	row, probe := &m.row, n
+	if a != nil && m.Update { // a new subscription of the account would be refused
+		probe.Email, probe.TimeZone = "", ""
+	}
+	sub, err := e.Preview(ctx, probe)
+	row.exists = errors.Is(err, billing.ErrExists)
+	switch {
+	case err != nil && !row.exists:
+		field, refused := errors.AsType[*billing.FieldError](err)
+		if !refused {
+			m.failed = err
+		}
+		return field
+	case !row.exists:
+		row.due = e.IsDue(sub)
+		if field := m.judgeOverdue(&n, sub); field != nil {
+			return field
+		}
+	case sub.Over():
+		row.ended = true
+		return nil
+	default:
+		row.terms, row.differs = sub.Compare(&n, given)
+	}
+	if a == nil || m.told[n.Account] || !row.exists && !m.Update {
+		return nil
+	}
+	for _, d := range a.Compare(&n, given) {
+		m.told[n.Account] = true
+		row.differs = append(row.differs, d)
+		if d.Field == "email" {
+			row.account.Email = &n.Email
+		} else {
+			row.account.TimeZone = &n.TimeZone
+		}
+	}
+	return nil
+}
+
+// judgeOverdue refuses a new subscription with several periods due, or notes what becomes of them.
+func (m *Import) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscription) *billing.FieldError {
+	today := billing.TodayIn(sub.TimeZone, m.Now())
+	due, next := sub.Overdue(today)
+	if m.row.overdue = due; due == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%d periods are due from %s on", due, sub.Anchor)
+	switch m.Overdue {
+	case Charge:
+		text += ", and runs will charge them"
+	case Skip:
+		m.row.due = m.row.due && next == today
+		text += "; past periods are skipped, and the first payment is due on " + next.String()
+	default:
+		column := "next_payment_date"
+		if n.NextPayment.IsZero() {
+			column = "start_date"
+		}
+		return &billing.FieldError{Field: column, Problem: text + ", and one run could charge several of them; --overdue charge " +
+			"accepts that, and --overdue skip begins on " + next.String()}
+	}
+	m.row.warning = strings.TrimPrefix(m.row.warning+"; "+text, "; ")
+	return nil
+}
+
+// tokens are the forms of Stripe's payment methods, and of those of its test mode.
+var tokens, testTokens = regexp.MustCompile(`^(pm|card|src|ba)_[0-9A-Za-z]{8,}$`), regexp.MustCompile(`^pm_[a-z][0-9A-Za-z_]+$`)
+
+// unknownMethod returns the warning of a payment method that no processor knows.
+func (m *Import) unknownMethod(method string) string {
+	switch {
+	case method == "" || !m.Stripe && sandbox.Knows(method) || tokens.MatchString(method):
+		return ""
+	case m.Stripe && !m.Live && testTokens.MatchString(method) && !strings.HasPrefix(method, "pm_sandbox_"):
+		return ""
+	}
+	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows, so every charge with it will fail"
+}
