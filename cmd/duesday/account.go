@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/mail"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -62,7 +63,7 @@ func (p *program) accountShow() *cobra.Command {
 			if err != nil {
 				return notFound(err, "account "+args[0])
 			}
-			var shown *billing.Card // nil: not asked for, or there is none
+			var shown *processor.Card // nil: not asked for, or there is none
 			if card {
 				found, err := s.engine.AccountCard(ctx, a.ID)
 				if billing.IgnoreNotFound(err) != nil {
@@ -85,7 +86,7 @@ func (p *program) accountShow() *cobra.Command {
 				p.sayKeepOwn(own)
 				return err
 			}
-			list, err := billing.Gather(readable(p, subscriptions))
+			list, err := processor.Gather(readable(p, subscriptions))
 			if err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ func (p *program) accountShow() *cobra.Command {
 	return c
 }
 
-func (p *program) accountFields(a *billing.Account, card *billing.Card) {
+func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	v := viewAccount(a)
 	bounced := ""
 	if b := a.Bounced; b.Email != "" {
@@ -206,9 +207,9 @@ func parsePercent(text string) (int, error) {
 
 func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
-// withoutWallet adds a way out to billing.ErrNoWallet.
+// withoutWallet adds a way out to processor.ErrNoWallet.
 func withoutWallet(err error) error {
-	if errors.Is(err, billing.ErrNoWallet) {
+	if errors.Is(err, processor.ErrNoWallet) {
 		return fmt.Errorf("%w with duesday account attach ACCOUNT --payment-method TOKEN, "+
 			"or set --processor to a processor that keeps them", err)
 	}
@@ -266,14 +267,14 @@ func nameTexts(list []billing.Name) (texts []string) {
 }
 
 // viewCard has the parts of a card for people; nil of none.
-func viewCard(c *billing.Card) object {
+func viewCard(c *processor.Card) object {
 	if c == nil {
 		return nil
 	}
 	return object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // in which it is good: 2026-12
 }
 
-func cardText(c *billing.Card) string {
+func cardText(c *processor.Card) string {
 	if c == nil {
 		return ""
 	}

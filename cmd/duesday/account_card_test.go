@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func TestAccountAttach(t *testing.T) {
@@ -104,7 +105,7 @@ func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bou
 // A clerk knows one locale and one link, and notes one bounce.
 type clerk struct {
 	locale  string
-	link    billing.CardLink
+	link    processor.CardLink
 	fails   error
 	bounced string
 }
@@ -112,7 +113,7 @@ type clerk struct {
 func (c *clerk) Locale(context.Context, outbox.Effect) (string, error)             { return c.locale, nil }
 func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
 
-func (c *clerk) Link(context.Context, outbox.Effect) (billing.CardLink, error) {
+func (c *clerk) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
 	return c.link, c.fails
 }
 
@@ -129,7 +130,7 @@ func TestLinkedDelivery(t *testing.T) {
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)
 	}
-	knows.link, knows.locale = billing.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}, "pt-BR"
+	knows.link, knows.locale = processor.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}, "pt-BR"
 	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != knows.link.URL ||
 		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" || to.got[1].Data[outbox.DataLocale] != "pt-BR" {
 		t.Errorf("with one: %v, %+v", err, to.got)
@@ -141,8 +142,8 @@ func TestLinkedDelivery(t *testing.T) {
 	if err := send(); !errors.Is(err, outbox.ErrPermanent) || knows.bounced != "a@example.com 550 5.1.1" {
 		t.Errorf("refused: %v, noted %q", err, knows.bounced)
 	}
-	d.Deliverer, knows.fails = to, billing.ErrUnknown
-	if err := send(); !errors.Is(err, billing.ErrUnknown) || len(to.got) != 2 {
+	d.Deliverer, knows.fails = to, processor.ErrUnknown
+	if err := send(); !errors.Is(err, processor.ErrUnknown) || len(to.got) != 2 {
 		t.Errorf("not for the moment: %v, %d delivered", err, len(to.got))
 	}
 }
@@ -175,17 +176,17 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 
 // TestLookForLink is what is shown of what the processor answers.
 func TestLookForLink(t *testing.T) {
-	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: billing.RequiresAction}}
+	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: processor.RequiresAction}}
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, time.Now)
 	for _, tt := range []struct {
-		in           billing.Intent
+		in           processor.Intent
 		err          error
 		link, noLink string
 	}{
-		{in: billing.Intent{State: billing.RequiresAction, Link: "https://pay.example/1"}, link: "https://pay.example/1"},
-		{in: billing.Intent{State: billing.RequiresAction}, noLink: "no page"},
-		{in: billing.Intent{State: billing.Succeeded}, noLink: "succeeded at the processor"},
-		{err: billing.ErrUnknown, noLink: "answer was lost"},
+		{in: processor.Intent{State: processor.RequiresAction, Link: "https://pay.example/1"}, link: "https://pay.example/1"},
+		{in: processor.Intent{State: processor.RequiresAction}, noLink: "no page"},
+		{in: processor.Intent{State: processor.Succeeded}, noLink: "succeeded at the processor"},
+		{err: processor.ErrUnknown, noLink: "answer was lost"},
 	} {
 		link, noLink := p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub)
 		if link != tt.link || !strings.Contains(noLink, tt.noLink) || (tt.noLink == "" && noLink != "") {
@@ -196,9 +197,9 @@ func TestLookForLink(t *testing.T) {
 
 // answering is a processor that only looks up.
 type answering struct {
-	billing.Processor
-	in  billing.Intent
+	processor.Charger
+	in  processor.Intent
 	err error
 }
 
-func (a answering) Lookup(context.Context, string) (billing.Intent, error) { return a.in, a.err }
+func (a answering) Lookup(context.Context, string) (processor.Intent, error) { return a.in, a.err }

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
@@ -45,7 +45,7 @@ type delivery struct {
 // accounts is what an engine knows of the customer of a mail.
 type accounts interface {
 	Locale(context.Context, outbox.Effect) (string, error)
-	Link(context.Context, outbox.Effect) (billing.CardLink, error)
+	Link(context.Context, outbox.Effect) (processor.CardLink, error)
 	Arrears(context.Context, outbox.Effect) (map[string]string, error)
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }

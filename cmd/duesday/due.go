@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func (p *program) dueCommand() *cobra.Command {
@@ -122,7 +123,7 @@ func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.D
 	return func(yield func(billing.DueRow, error) bool) {
 		ahead := make([]billing.DueRow, 0, dueAhead)
 		flush := func() bool {
-			charged := billing.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
+			charged := processor.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
 				s, err := e.Load(ctx, r.Name)
 				_, unread := e.Account(ctx, r.Account)
 				switch illegible, ok := errors.AsType[*billing.IllegibleError](cmp.Or(err, unread)); {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func TestOutbox(t *testing.T) {
@@ -86,8 +86,8 @@ func (s slowMail) Deliver(ctx context.Context, _ outbox.Effect) error {
 func (slowMail) Locale(context.Context, outbox.Effect) (string, error)             { return "", nil }
 func (slowMail) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
 func (slowMail) NoteBounce(context.Context, outbox.Effect, string) error           { return nil }
-func (slowMail) Link(context.Context, outbox.Effect) (billing.CardLink, error) {
-	return billing.CardLink{}, nil
+func (slowMail) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
+	return processor.CardLink{}, nil
 }
 
 // TestDelivery_Stop: mail under way when the program is to stop still leaves, within the grace.

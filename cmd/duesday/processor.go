@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
@@ -86,8 +87,8 @@ func (p *program) explain(err error) error {
 	switch {
 	case errors.Is(err, engine.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and mode that charged this store's payments, or another store", err)
-	case p.cfg.UsesStripe() && (errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) ||
-		errors.Is(err, billing.ErrUnknown)):
+	case p.cfg.UsesStripe() && (errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrNotExecuted) ||
+		errors.Is(err, processor.ErrUnknown)):
 		return explainStripe(err, p.cfg.Stripe.APIBase)
 	}
 	return err
@@ -96,7 +97,7 @@ func (p *program) explain(err error) error {
 // explainStripe adds a way out to an error of Stripe at the address, "" for its own.
 func explainStripe(err error, base string) error {
 	switch {
-	case errors.Is(err, billing.ErrRefused):
+	case errors.Is(err, processor.ErrRefused):
 		return fmt.Errorf("%w; nothing was done. Check the key in %s or %[2]s%s", err, config.EnvStripeKey, config.InFile)
 	case err != nil && base != "":
 		return fmt.Errorf("%w; nothing was done. Check that Stripe, or its fake, answers at %s (%s)", err, base,

@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -79,7 +80,7 @@ type session struct {
 	store     store.Store
 	tables    schema.Tables
 	engine    *engine.Engine
-	processor billing.Processor // nil: not needed
+	processor processor.Charger // nil: not needed
 	ledger    io.Closer         // closes the processor; nil: nothing to close
 	now       func() time.Time
 	post      *post                      // nil of a session that only reads

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/proof"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func (p *program) proveCommand() *cobra.Command {
@@ -68,7 +69,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 	})
 	for _, i := range x.Intents {
 		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
-			func(r billing.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
+			func(r processor.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
 	}
 	section(p, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
 		func(r *billing.Receipt) []any { return []any{"  " + stamp(r.Processed), r.Amount} })
@@ -102,7 +103,7 @@ func viewIntent(i proof.Intent) object {
 	}
 	return object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
 		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
-		"returns", views(i.Reversals, func(r billing.Reversal) object {
+		"returns", views(i.Reversals, func(r processor.Reversal) object {
 			return object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
 				"currency", r.Amount.Currency().Code(), "created_at", r.Created}
 		})}

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func (p *program) receiptList() *cobra.Command {
@@ -107,7 +108,7 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
-	reason := choiceFlag(billing.Duplicate, billing.Fraudulent, billing.RequestedByCustomer)
+	reason := choiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
 	c := p.subscriptionLeaf("refund", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
 			o.Name, o.Reason = n, reason.value
@@ -168,7 +169,7 @@ func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord
 	}
 	list = a[r.Charge]
 	for _, x := range list {
-		if sum, err := refunded.Add(x.Amount); err == nil && x.Kind == billing.Refunded && x.Counts() {
+		if sum, err := refunded.Add(x.Amount); err == nil && x.Kind == processor.Refunded && x.Counts() {
 			refunded = sum
 		}
 	}
@@ -197,11 +198,11 @@ func (a accountReversals) text(r *billing.Receipt) string {
 	}
 	for _, x := range list {
 		switch {
-		case x.Kind == billing.Disputed && x.Counts() && x.State == billing.ReversalSucceeded:
+		case x.Kind == processor.Disputed && x.Counts() && x.State == processor.ReversalSucceeded:
 			parts = append(parts, x.Amount.Format()+" dispute lost")
-		case x.Kind == billing.Disputed && x.Counts():
+		case x.Kind == processor.Disputed && x.Counts():
 			parts = append(parts, x.Amount.Format()+" disputed")
-		case x.Counts() && x.State != billing.ReversalSucceeded:
+		case x.Counts() && x.State != processor.ReversalSucceeded:
 			parts = append(parts, x.Amount.Format()+" of it "+string(x.State))
 		}
 	}

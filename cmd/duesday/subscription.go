@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -155,7 +156,7 @@ func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error])
 // lookForLink asks the processor where the customer can authenticate the open period's payment.
 // noLink is why there is no link: also a failure to open the processor, which nothing else needs.
 func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subscription) (link, noLink string) {
-	if sub.Open == nil || sub.Open.State != billing.RequiresAction {
+	if sub.Open == nil || sub.Open.State != processor.RequiresAction {
 		return "", ""
 	}
 	if s.processor == nil && !p.cfg.UsesStripe() {
@@ -169,7 +170,7 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 	switch in, err := s.processor.Lookup(ctx, sub.Open.Ref); {
 	case err != nil:
 		return "", secret.Clean(err.Error())
-	case in.State != billing.RequiresAction:
+	case in.State != processor.RequiresAction:
 		return "", "it is already " + string(in.State) + " at the processor; the next payment run continues from there"
 	case in.Link == "":
 		return "", "the processor has no page for it"
@@ -184,7 +185,7 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 		return err
 	}
 	link, noLink := p.lookForLink(ctx, s, sub)
-	periods, err := billing.Gather(readable(p, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
+	periods, err := processor.Gather(readable(p, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
 	if err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		note += ", period " + strconv.Itoa(*collects(s)) + " is being collected"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
-	case s.Open != nil && s.Open.State == billing.RequiresAction:
+	case s.Open != nil && s.Open.State == processor.RequiresAction:
 		note += ", requires_action: the customer must authenticate the payment"
 	case s.Open.ByWire() && s.Requested == "":
 		note += ", the customer was asked to pay"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func (c *cli) create(name, method string, more ...string) {
@@ -389,7 +390,7 @@ func paidLate(t *testing.T) *cli {
 	c.session(func(ctx context.Context, s *session) error {
 		sub, err := s.engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
 		if err == nil {
-			_, err = s.processor.Confirm(ctx, billing.ConfirmRequest{Key: "late", Ref: sub.Open.Ref, Method: "pm_card_visa", Attempt: 1})
+			_, err = s.processor.Confirm(ctx, processor.ConfirmRequest{Key: "late", Ref: sub.Open.Ref, Method: "pm_card_visa", Attempt: 1})
 		}
 		return err
 	})

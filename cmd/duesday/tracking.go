@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
@@ -93,7 +93,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		}
 		f.own, f.live, err = f.processor.API().Own(asking)
 		err = explainStripe(err, t.Stripe.APIBase)
-		if err != nil && pinned && !errors.Is(err, billing.ErrRefused) && ctx.Err() == nil {
+		if err != nil && pinned && !errors.Is(err, processor.ErrRefused) && ctx.Err() == nil {
 			p.warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
 			f.own, f.live, err = own, live, nil
 		}

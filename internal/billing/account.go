@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -16,13 +17,13 @@ import (
 type Account struct {
 	ID       string
 	Email    string
-	TimeZone string    // IANA name, of its subscriptions' days
-	Locale   string    // of its mail, such as pt-BR; "": English
-	Bounced  Bounce    // of its address; zero: none
-	Method   string    // the processor's token, for subscriptions without one of their own
-	Fallback string    // a second token, for a period whose method was declined for good; "": none
-	Given    time.Time // when the method was given; zero: not known
-	Payer    Payer     // of its subscriptions
+	TimeZone string          // IANA name, of its subscriptions' days
+	Locale   string          // of its mail, such as pt-BR; "": English
+	Bounced  Bounce          // of its address; zero: none
+	Method   string          // the processor's token, for subscriptions without one of their own
+	Fallback string          // a second token, for a period whose method was declined for good; "": none
+	Given    time.Time       // when the method was given; zero: not known
+	Payer    processor.Payer // of its subscriptions
 	Created  time.Time
 	Copying  bool // an address change has not yet reached every copy
 	Mixed    bool // its subscriptions came with different addresses; the next change of the account unites them
@@ -162,9 +163,9 @@ func (t *Attachment) Check() error {
 }
 
 // Payer returns the payer with the changes of the attachment.
-func (t *Attachment) Payer(p Payer) (Payer, error) {
+func (t *Attachment) Payer(p processor.Payer) (processor.Payer, error) {
 	if t.Connected != nil && *t.Connected != p.At {
-		p = Payer{At: *t.Connected}
+		p = processor.Payer{At: *t.Connected}
 	}
 	if t.Customer != "" {
 		p.Customer = t.Customer

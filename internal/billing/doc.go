@@ -1,9 +1,8 @@
 // Package billing has the nouns of recurring payments: accounts, subscriptions, periods, receipts
-// and reversals, with their items, keys and pure transitions, and the contracts with a payment
-// processor (Processor, Wallet, Refunder, Platform, Identified).
+// and reversals, with their items, keys and pure transitions.
 //
-// It does not decide which subscription is charged and when: package engine does. It does not know
-// the storage engine (package store is the contract), and imports no processor.
+// It does not decide which subscription is charged and when: package engine does. It knows neither
+// the storage engine (package store is the contract) nor a processor (package processor is).
 //
 // # Where things are
 //
@@ -16,7 +15,6 @@
 //     the access patterns; create.go: new subscriptions and their accounts
 //   - watermark.go: the dates of a daily job
 //   - move.go: the move of a store
-//   - processor.go, wallet.go, reversal.go: the contracts with the processor
 //   - input.go: checks of input
 //
 // Instants are UTC with milliseconds. Days are dates in the subscription's zone, or a run's day.

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // TestItem_RoundTrip: every attribute that is written is read again. One out of byte order would
@@ -26,7 +27,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	}
 	day := func(n int) civil.Date { return first.AddDays(n) }
 	attempts := []billing.Attempt{{Number: 1, Code: "lost_card", Method: "pm_1", At: at(1)}}
-	payer := billing.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
+	payer := processor.Payer{At: "acct_1", Customer: "cus_1", Fee: 250}
 
 	subscription := &billing.Subscription{Name: name, SKU: "new", Pending: &billing.Plan{SKU: "4", Amount: amount, From: day(9)},
 		Email: "ada@example.com", PaymentDay: 2, Amount: amount,
@@ -40,7 +41,7 @@ func TestItem_RoundTrip(t *testing.T) {
 		Manual: &billing.ManualRequest{Period: 2, Amount: amount, Note: "wire", Processed: at(6)}, CancelAtEnd: true, CancelDate: day(11), Collect: 2, CardTold: "2026-12", Mailed: []string{"failed/2/"}, PausedOn: day(4), Parked: "why", Version: 7,
 		Open: &billing.OpenPeriod{Period: 2, Generation: 1, Ref: "pi_2", Retired: []string{"pi_0", "pi_1"}, Amount: amount,
 			Method: "pm_3", Payer: payer, Due: day(5), Attempt: 2, Base: "ch_1", First: day(6), Retry: day(7), Asked: day(8), PayBy: day(12),
-			State: billing.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
+			State: processor.RequiresAction, Opened: at(5), Attempts: attempts, SKU: "old", Overtaken: true, FallbackFor: "pm_2",
 			FallbackCard: "Visa ending in 4242"}}
 	read, err := billing.DecodeSubscription(subscription.Item())
 	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "SkipUntil")
@@ -74,7 +75,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, keyed, request, err, "Key")
 
 	record := &billing.ReversalRecord{Name: name, ReversalID: billing.RefundIDPrefix + "0123456789abcdef0123456789abcdef",
-		Kind: billing.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: billing.ReversalFailed,
+		Kind: processor.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: processor.ReversalFailed,
 		Reason: "duplicate", Refusal: "no", Ref: "re_1", Created: at(1), Processed: at(2), Ended: at(3)}
 	reversal, err := billing.DecodeReversal(record.Writes("t", nil, nil)[0].Item)
 	same(t, record, reversal, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -40,6 +41,11 @@ type Name struct {
 	Account string
 	ID      string
 	SKU     string // "" when not yet looked up
+}
+
+// TaggedName returns the name of the subscription whose period an intent was opened for.
+func TaggedName(t processor.Tag) Name {
+	return Name{Account: t.Account, ID: t.Subscription, SKU: t.SKU}
 }
 
 // ParseName reads ACCOUNT/SUBSCRIPTION.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -19,14 +20,14 @@ type OpenPeriod struct {
 	Retired    []string // cancelled intents of this period
 	Amount     money.Amount
 	Method     string
-	Payer      Payer
+	Payer      processor.Payer
 	Due        civil.Date
-	Attempt    int        // the attempt to be made, from 1
-	Base       string     // Intent.Latest before that attempt: another Latest means that it ran
-	First      civil.Date // of the first decline; zero before it
-	Retry      civil.Date // not before; zero: now
-	Asked      civil.Date // when the customer was asked to authenticate the attempt; zero: not asked
-	State      State      // Processing or RequiresAction while it waits, failing while it ends, else ""
+	Attempt    int             // the attempt to be made, from 1
+	Base       string          // Intent.Latest before that attempt: another Latest means that it ran
+	First      civil.Date      // of the first decline; zero before it
+	Retry      civil.Date      // not before; zero: now
+	Asked      civil.Date      // when the customer was asked to authenticate the attempt; zero: not asked
+	State      processor.State // Processing or RequiresAction while it waits, failing while it ends, else ""
 	Opened     time.Time
 	Attempts   []Attempt // the declined ones
 	SKU        string    // what a past period was for; "" of another: the subscription's

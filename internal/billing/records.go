@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -239,7 +240,7 @@ func (e *Records) Places(ctx context.Context) ([]string, error) {
 
 // RegisterPlace returns the writes to add the payer's connected account to Places; none for our own
 // account. They must be in the commit which gives an account the payer.
-func (e *Records) RegisterPlace(p Payer) []store.Write {
+func (e *Records) RegisterPlace(p processor.Payer) []store.Write {
 	if p.At == "" {
 		return nil
 	}

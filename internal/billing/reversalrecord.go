@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -28,12 +29,12 @@ const (
 type ReversalRecord struct {
 	Name
 	ReversalID string // our own id of a refund asked for here; else the processor's id
-	Kind       ReversalKind
+	Kind       processor.ReversalKind
 	Period     int
 	Generation int    // of the charge's intent
 	Charge     string // reference of the charge's intent
 	Amount     money.Amount
-	State      ReversalState
+	State      processor.ReversalState
 	Reason     string    // in the processor's words; "": none was given
 	Refusal    string    // why the processor refused it
 	Ref        string    // the processor's id; "" before its answer, and after a refusal
@@ -48,42 +49,39 @@ func (r *ReversalRecord) AskedHere() bool { return IsRefundID(r.ReversalID) }
 // Counts reports whether the customer has, or may have, the record's money back. An inquiry
 // does not count: no money has moved, and a refund may be the answer to it.
 func (r *ReversalRecord) Counts() bool {
-	return r.State != ReversalFailed && r.State != ReversalCanceled && r.State != ReversalInquiry
-}
-
-func (s ReversalState) final() bool {
-	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
+	return r.State != processor.ReversalFailed && r.State != processor.ReversalCanceled &&
+		r.State != processor.ReversalInquiry
 }
 
 // follows reports whether a record may go from the state was to s. A final state is left in one
 // case only: a successful refund is sent back by the bank, or a lost dispute is won.
-func (s ReversalState) follows(was ReversalState) bool {
+func follows(s, was processor.ReversalState) bool {
 	switch was {
-	case ReversalInquiry:
-		return s == ReversalPending || s.final()
-	case ReversalPending:
-		return s.final()
-	case ReversalSucceeded:
-		return s == ReversalFailed
+	case processor.ReversalInquiry:
+		return s == processor.ReversalPending || s.Final()
+	case processor.ReversalPending:
+		return s.Final()
+	case processor.ReversalSucceeded:
+		return s == processor.ReversalFailed
 	}
 	return false
 }
 
 // Apply brings the record to its state at the processor, and reports whether this is new. A refund
 // shown after a refusal counts: another request had been refused.
-func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
-	if !shown.State.final() && shown.State != ReversalInquiry {
-		shown.State = ReversalPending
+func (r *ReversalRecord) Apply(shown processor.Reversal, now time.Time) bool {
+	if !shown.State.Final() && shown.State != processor.ReversalInquiry {
+		shown.State = processor.ReversalPending
 	}
 	switch {
 	case r.Ref == "":
 		r.Ref, r.Processed, r.Refusal = shown.ID, shown.Created, ""
-	case r.Ref != shown.ID || !shown.State.follows(r.State):
+	case r.Ref != shown.ID || !follows(shown.State, r.State):
 		return false
 	}
 	r.Reason = cmp.Or(r.Reason, secret.MaskCards(shown.Reason))
 	r.State, r.Ended = shown.State, time.Time{}
-	if r.State.final() {
+	if r.State.Final() {
 		r.Ended = now
 	}
 	return true
@@ -91,17 +89,17 @@ func (r *ReversalRecord) Apply(shown Reversal, now time.Time) bool {
 
 // Refuse records the processor's definite refusal of a refund, or returns false: it was answered.
 func (r *ReversalRecord) Refuse(why string, now time.Time) bool {
-	if r.State != ReversalRequested {
+	if r.State != processor.ReversalRequested {
 		return false
 	}
-	r.State, r.Refusal, r.Ended = ReversalFailed, why, now
+	r.State, r.Refusal, r.Ended = processor.ReversalFailed, why, now
 	return true
 }
 
 // Reconcile compares a reversal at the processor with its account's records. It returns the
 // matching record as it was, nil if there is none, and as it becomes, nil if nothing is new. A
 // refund whose record the store has lost gets its own id back.
-func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (was, becomes *ReversalRecord) {
+func Reconcile(list []*ReversalRecord, n Name, shown processor.Reversal, now time.Time) (was, becomes *ReversalRecord) {
 	if was = matching(list, shown); was != nil {
 		if changed := *was; changed.Apply(shown, now) {
 			becomes = &changed
@@ -109,7 +107,7 @@ func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (w
 		return was, becomes
 	}
 	becomes = &ReversalRecord{Name: n, ReversalID: shown.ID, Kind: shown.Kind, Period: shown.Tag.Period,
-		Generation: shown.Tag.Generation, Charge: shown.Ref, Amount: shown.Amount, State: ReversalRequested,
+		Generation: shown.Tag.Generation, Charge: shown.Ref, Amount: shown.Amount, State: processor.ReversalRequested,
 		Created: shown.Created}
 	if IsRefundID(shown.Request) && FindReversal(list, shown.Request) == nil {
 		becomes.ReversalID = shown.Request
@@ -120,7 +118,7 @@ func Reconcile(list []*ReversalRecord, n Name, shown Reversal, now time.Time) (w
 
 // matching returns the record of the reversal, or nil. If the processor has made two refunds of one
 // request, the record of the request has one of them.
-func matching(list []*ReversalRecord, shown Reversal) *ReversalRecord {
+func matching(list []*ReversalRecord, shown processor.Reversal) *ReversalRecord {
 	var asked *ReversalRecord
 	for _, r := range list {
 		switch {
@@ -203,7 +201,7 @@ func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) [
 	} else {
 		writes = append(writes, a.BumpVersion(table))
 	}
-	if r.State == ReversalRequested {
+	if r.State == processor.ReversalRequested {
 		writes = append(writes, store.Put(table, ItemAt(r.unfinishedKey())))
 	}
 	return writes
@@ -224,7 +222,7 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 	}
 	writes := []store.Write{store.Update(table, r.Key(), set, remove,
 		is(schema.State, string(was.State)), Unchanged(schema.Refund, ref))}
-	if was.State == ReversalRequested && r.State != ReversalRequested {
+	if was.State == processor.ReversalRequested && r.State != processor.ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}
 	return writes
@@ -239,7 +237,8 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 	switch {
 	case r.Key() != KeyOf(it):
 		return nil, &IllegibleError{schema.SK, "does not go with CreatedDate", nil}
-	case r.State != ReversalRequested && r.State != ReversalInquiry && r.State != ReversalPending && !r.State.final():
+	case r.State != processor.ReversalRequested && r.State != processor.ReversalInquiry &&
+		r.State != processor.ReversalPending && !r.State.Final():
 		return nil, &IllegibleError{schema.State, "is none of a refund's or dispute's", nil}
 	}
 	return r, c.err
@@ -260,7 +259,7 @@ func (e *Records) ReversalRecords(ctx context.Context) iter.Seq2[*ReversalRecord
 
 // ReversalsOf returns the account's refunds and disputes, oldest first, or an IllegibleError.
 func (e *Records) ReversalsOf(ctx context.Context, account string) (list []*ReversalRecord, err error) {
-	if list, err = Gather(e.GetReversalsByAccount(ctx, account)); err != nil {
+	if list, err = processor.Gather(e.GetReversalsByAccount(ctx, account)); err != nil {
 		return nil, fmt.Errorf("account %s: reading a refund or dispute: %w", account, err)
 	}
 	return list, nil

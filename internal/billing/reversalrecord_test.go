@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // TestReconcile goes through every state of a record and every state that the processor shows.
@@ -12,40 +13,40 @@ func TestReconcile(t *testing.T) {
 	const asked = "rf_0123456789abcdef0123456789abcdef"
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
 	name := billing.Name{Account: "a1", ID: "s1", SKU: "gold"}
-	states := [...]billing.ReversalState{billing.ReversalInquiry, billing.ReversalPending, billing.ReversalSucceeded,
-		billing.ReversalFailed, billing.ReversalCanceled}
+	states := [...]processor.ReversalState{processor.ReversalInquiry, processor.ReversalPending, processor.ReversalSucceeded,
+		processor.ReversalFailed, processor.ReversalCanceled}
 	type record = billing.ReversalRecord
 	for _, row := range []struct {
 		of      string
 		record  *record
-		becomes [len(states)]billing.ReversalState // "": nothing is new
-		id      string                             // of a new record
+		becomes [len(states)]processor.ReversalState // "": nothing is new
+		id      string                               // of a new record
 	}{
 		{"no record", nil, states, asked},
-		{"requested", &record{ReversalID: asked, State: billing.ReversalRequested}, states, ""},
-		{"refused", &record{ReversalID: asked, State: billing.ReversalFailed, Refusal: "no", Ended: now}, states, ""},
-		{"inquiry", &record{Ref: "re_1", State: billing.ReversalInquiry},
-			[...]billing.ReversalState{"", "pending", "succeeded", "failed", "canceled"}, ""},
-		{"pending", &record{Ref: "re_1", State: billing.ReversalPending},
-			[...]billing.ReversalState{"", "", "succeeded", "failed", "canceled"}, ""},
-		{"succeeded", &record{Ref: "re_1", State: billing.ReversalSucceeded},
-			[...]billing.ReversalState{"", "", "", "failed", ""}, ""},
-		{"failed", &record{Ref: "re_1", State: billing.ReversalFailed}, [len(states)]billing.ReversalState{}, ""},
-		{"canceled", &record{Ref: "re_1", State: billing.ReversalCanceled}, [len(states)]billing.ReversalState{}, ""},
-		{"another of the request", &record{ReversalID: asked, Ref: "re_2", State: billing.ReversalSucceeded}, states, "re_1"},
-		{"another request's", &record{ReversalID: "rf_ffffffffffffffffffffffffffffffff", State: billing.ReversalRequested},
+		{"requested", &record{ReversalID: asked, State: processor.ReversalRequested}, states, ""},
+		{"refused", &record{ReversalID: asked, State: processor.ReversalFailed, Refusal: "no", Ended: now}, states, ""},
+		{"inquiry", &record{Ref: "re_1", State: processor.ReversalInquiry},
+			[...]processor.ReversalState{"", "pending", "succeeded", "failed", "canceled"}, ""},
+		{"pending", &record{Ref: "re_1", State: processor.ReversalPending},
+			[...]processor.ReversalState{"", "", "succeeded", "failed", "canceled"}, ""},
+		{"succeeded", &record{Ref: "re_1", State: processor.ReversalSucceeded},
+			[...]processor.ReversalState{"", "", "", "failed", ""}, ""},
+		{"failed", &record{Ref: "re_1", State: processor.ReversalFailed}, [len(states)]processor.ReversalState{}, ""},
+		{"canceled", &record{Ref: "re_1", State: processor.ReversalCanceled}, [len(states)]processor.ReversalState{}, ""},
+		{"another of the request", &record{ReversalID: asked, Ref: "re_2", State: processor.ReversalSucceeded}, states, "re_1"},
+		{"another request's", &record{ReversalID: "rf_ffffffffffffffffffffffffffffffff", State: processor.ReversalRequested},
 			states, asked},
-		{"another kind", &record{ReversalID: "re_1", Ref: "re_1", Kind: billing.Disputed, State: billing.ReversalPending},
+		{"another kind", &record{ReversalID: "re_1", Ref: "re_1", Kind: processor.Disputed, State: processor.ReversalPending},
 			states, asked},
 	} {
 		for i, state := range states {
-			shown := billing.Reversal{Kind: billing.Refunded, ID: "re_1", Request: asked, Ref: "pi_1", State: state,
+			shown := processor.Reversal{Kind: processor.Refunded, ID: "re_1", Request: asked, Ref: "pi_1", State: state,
 				Reason: "theirs", Created: now.Add(-time.Hour)}
 			var list []*record
 			if row.record != nil {
 				r := *row.record
 				if r.Name = name; r.Kind == "" {
-					r.Kind = billing.Refunded
+					r.Kind = processor.Refunded
 				}
 				list = append(list, &r)
 			}
@@ -60,7 +61,7 @@ func TestReconcile(t *testing.T) {
 				}
 				continue
 			}
-			final := state != billing.ReversalInquiry && state != billing.ReversalPending
+			final := state != processor.ReversalInquiry && state != processor.ReversalPending
 			switch {
 			case becomes == nil:
 				t.Errorf("%s, %s: nothing is new", row.of, state)
@@ -80,11 +81,11 @@ func TestReconcile(t *testing.T) {
 
 // TestRefuse: only a refund without an answer is refused.
 func TestRefuse(t *testing.T) {
-	for _, state := range []billing.ReversalState{"requested", "inquiry", "pending", "succeeded", "failed", "canceled"} {
+	for _, state := range []processor.ReversalState{"requested", "inquiry", "pending", "succeeded", "failed", "canceled"} {
 		r := billing.ReversalRecord{State: state}
 		refused := r.Refuse("why", time.Now())
-		want := state == billing.ReversalRequested
-		written := r.State == billing.ReversalFailed && r.Refusal == "why" && !r.Ended.IsZero()
+		want := state == processor.ReversalRequested
+		written := r.State == processor.ReversalFailed && r.Refusal == "why" && !r.Ended.IsZero()
 		if refused != want || want && !written || !want && r.State != state {
 			t.Errorf("%s: %t, %+v", state, refused, r)
 		}

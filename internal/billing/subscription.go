@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -327,7 +328,7 @@ func (s *Subscription) readStates() error {
 			Active, Paused, CanceledSub, Completed), nil}
 	case !slices.Contains([]Request{RequestNone, RequestCancel, RequestPause, RequestSkip, RequestManual}, s.Requested):
 		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
-	case s.Open != nil && !slices.Contains([]State{"", Processing, RequiresAction, Failing}, s.Open.State):
+	case s.Open != nil && !slices.Contains([]processor.State{"", processor.Processing, processor.RequiresAction, Failing}, s.Open.State):
 		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
 	case s.Ours() && s.Period > 0 && !s.Over() && s.Raw.Str(schema.Anchor) == "": // its dates would begin anew
 		return &IllegibleError{schema.Anchor, "is missing", nil}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -128,8 +129,8 @@ func (s *Subscription) Bound(intent string) bool {
 
 // ShowsOvertaken reports whether the intent may show the outcome of an attempt before a person gave
 // the period's new method. It does not count against that: at worst it is tried once more.
-func (o *OpenPeriod) ShowsOvertaken(in Intent) bool {
-	return o.Overtaken && in.Latest != o.Base && (in.State == Declined || in.State == RequiresAction)
+func (o *OpenPeriod) ShowsOvertaken(in processor.Intent) bool {
+	return o.Overtaken && in.Latest != o.Base && (in.State == processor.Declined || in.State == processor.RequiresAction)
 }
 
 // Ending reports whether the open period ends unpaid as soon as its intent is shown cancelled.
@@ -181,11 +182,11 @@ func (s *Subscription) SetMethod(method string, at time.Time) {
 }
 
 // AttemptRan reports whether the intent shows a run of the period's current attempt.
-func AttemptRan(o *OpenPeriod, in Intent) bool {
+func AttemptRan(o *OpenPeriod, in processor.Intent) bool {
 	switch in.State {
-	case Succeeded, Canceled, Processing:
+	case processor.Succeeded, processor.Canceled, processor.Processing:
 		return true
-	case Declined, RequiresAction:
+	case processor.Declined, processor.RequiresAction:
 		return in.Latest != o.Base
 	}
 	return false
@@ -323,4 +324,4 @@ func (s *Subscription) Arrears(catchUp int, today civil.Date) bool {
 const DefaultCatchUp = 3
 
 // Failing marks an open period declined for good. It ends once its intent is shown cancelled.
-const Failing State = "failing"
+const Failing processor.State = "failing"

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -77,7 +78,7 @@ func (l *life) day(ctx context.Context, e *engine.Engine, today civil.Date, mont
 
 // unanswered reports whether the processor has given no answer. It may be told to have faults.
 func unanswered(err error) bool {
-	return errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted)
+	return errors.Is(err, processor.ErrUnknown) || errors.Is(err, processor.ErrNotExecuted)
 }
 
 // act lets one subscriber act on one day. dice are parts of 10,000; most throws mean no action.

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -191,7 +192,7 @@ func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 			_, err = l.e.UpdateSubscription(ctx, name, u.terms)
 		}
 		refused := errors.As(err, new(*billing.FieldError)) || errors.Is(err, billing.ErrState) ||
-			errors.Is(err, billing.ErrInvalid)
+			errors.Is(err, processor.ErrInvalid)
 		if err != nil && !refused {
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/soaktest"
 )
 
@@ -33,14 +33,14 @@ func benchmark(b *testing.B, file string) {
 }
 
 func charge(s *Sandbox, i int64, sum money.Amount) error {
-	in, err := s.Open(context.Background(), billing.OpenRequest{Key: fmt.Sprintf("open-0123456789abcdef-%d", i),
+	in, err := s.Open(context.Background(), processor.OpenRequest{Key: fmt.Sprintf("open-0123456789abcdef-%d", i),
 		Amount: sum, Method: "pm_card_visa",
-		Tag: billing.Tag{Installation: "installation", Account: fmt.Sprintf("account-%07d", i),
+		Tag: processor.Tag{Installation: "installation", Account: fmt.Sprintf("account-%07d", i),
 			Subscription: fmt.Sprintf("sub-%07d", i), SKU: "plan", Period: 3}})
 	if err != nil {
 		return err
 	}
-	_, err = s.Confirm(context.Background(), billing.ConfirmRequest{Key: fmt.Sprintf("confirm-0123456789abcdef-%d", i),
+	_, err = s.Confirm(context.Background(), processor.ConfirmRequest{Key: fmt.Sprintf("confirm-0123456789abcdef-%d", i),
 		Ref: in.Ref, Method: "pm_card_visa", Attempt: 1})
 	return err
 }
@@ -86,7 +86,7 @@ func BenchmarkListTail(b *testing.B) {
 	since := c.Now().Add(-9 * time.Second)
 	for b.Loop() {
 		n := 0
-		for range s.List(b.Context(), billing.ListRequest{Since: since}) {
+		for range s.List(b.Context(), processor.ListRequest{Since: since}) {
 			n++
 		}
 		if n != 10 {

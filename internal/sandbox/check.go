@@ -5,17 +5,17 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
-func invalid(why string) error { return fmt.Errorf("%w: %s", billing.ErrInvalid, why) }
+func invalid(why string) error { return fmt.Errorf("%w: %s", processor.ErrInvalid, why) }
 
 const (
 	maxKey  = 255 // bytes, Stripe's limit
 	maxText = 500 // bytes, Stripe's limit for metadata
 )
 
-func checkOpen(r billing.OpenRequest) error {
+func checkOpen(r processor.OpenRequest) error {
 	t := r.Tag
 	switch {
 	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
@@ -30,14 +30,14 @@ func checkOpen(r billing.OpenRequest) error {
 
 var errNoAccounts = invalid("the sandbox has no connected accounts")
 
-func checkList(r billing.ListRequest) error {
+func checkList(r processor.ListRequest) error {
 	if r.At != "" {
 		return errNoAccounts
 	}
 	return nil
 }
 
-func checkConfirm(r billing.ConfirmRequest) error {
+func checkConfirm(r processor.ConfirmRequest) error {
 	switch {
 	case r.Method == "":
 		return invalid("a payment method is needed")

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func TestConcurrent_OneRef(t *testing.T) {
@@ -19,7 +19,7 @@ func TestConcurrent_OneRef(t *testing.T) {
 				if i%2 == 0 {
 					method = "pm_card_visa_chargeDeclined"
 				}
-				r := billing.ConfirmRequest{Key: fmt.Sprint("key", i), Ref: ref, Method: method, Attempt: i}
+				r := processor.ConfirmRequest{Key: fmt.Sprint("key", i), Ref: ref, Method: method, Attempt: i}
 				if _, err := s.Confirm(t.Context(), r); err != nil {
 					t.Error(err)
 				}
@@ -42,7 +42,7 @@ func TestConcurrent_OneKey(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: in.Ref,
+				if _, err := s.Confirm(t.Context(), processor.ConfirmRequest{Key: "k", Ref: in.Ref,
 					Method: "pm_card_visa_chargeDeclined"}); err != nil {
 					t.Error(err)
 				}
@@ -63,7 +63,7 @@ func TestConcurrent_Everything(t *testing.T) {
 				for i := range rounds {
 					in := pay(t, s, worker*100+i)
 					found := false
-					for listed, err := range s.List(t.Context(), billing.ListRequest{}) {
+					for listed, err := range s.List(t.Context(), processor.ListRequest{}) {
 						if err != nil {
 							t.Error(err)
 						}

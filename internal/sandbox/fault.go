@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A fate is the fault, or none, of one call.
@@ -60,16 +60,16 @@ func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 		}
 	}
 	if err := s.delay(ctx); err != nil {
-		return normal, fmt.Errorf("%w: %w", billing.ErrUnknown, err)
+		return normal, fmt.Errorf("%w: %w", processor.ErrUnknown, err)
 	}
 	f := s.fates.draw()
 	switch {
 	case f == busy:
-		return f, billing.ErrNotExecuted
+		return f, processor.ErrNotExecuted
 	case f == lost, f == cached && key == "":
-		return f, billing.ErrUnknown
+		return f, processor.ErrUnknown
 	case f == cached && s.spoil(key):
-		return f, billing.ErrUnknown
+		return f, processor.ErrUnknown
 	}
 	return f, nil
 }
@@ -77,7 +77,7 @@ func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 // end is the way of the answer back. It returns err, or the error of a lost answer.
 func (s *Sandbox) end(op string, f fate, err error) error {
 	if f == unknown {
-		err = billing.ErrUnknown
+		err = processor.ErrUnknown
 	}
 	if s.o.Hook != nil {
 		if crash := s.o.Hook(op, After); crash != nil {

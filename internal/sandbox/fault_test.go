@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func TestFault_Unknown(t *testing.T) {
 	s := openSandbox(t, "", Options{UnknownRate: 1})
 	r := request(t, 1, 0, "pm_card_visa")
-	if in, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || in != (billing.Intent{}) {
+	if in, err := s.Open(t.Context(), r); !errors.Is(err, processor.ErrUnknown) || in != (processor.Intent{}) {
 		t.Errorf("%+v, %v, want ErrUnknown", in, err)
 	}
 	wantOutcomes(t, s, "opened")
@@ -25,7 +25,7 @@ func TestFault_Unknown(t *testing.T) {
 }
 
 func TestFault_NotDone(t *testing.T) {
-	for want, o := range map[error]Options{billing.ErrUnknown: {LostRate: 1}, billing.ErrNotExecuted: {BusyRate: 1}} {
+	for want, o := range map[error]Options{processor.ErrUnknown: {LostRate: 1}, processor.ErrNotExecuted: {BusyRate: 1}} {
 		s := openSandbox(t, "", o)
 		if _, err := s.Open(t.Context(), request(t, 1, 0, "pm_card_visa")); !errors.Is(err, want) {
 			t.Errorf("open: %v, want %v", err, want)
@@ -36,7 +36,7 @@ func TestFault_NotDone(t *testing.T) {
 		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, want) {
 			t.Errorf("cancel: %v, want %v", err, want)
 		}
-		for _, err := range s.List(t.Context(), billing.ListRequest{}) {
+		for _, err := range s.List(t.Context(), processor.ListRequest{}) {
 			if !errors.Is(err, want) {
 				t.Errorf("list: %v, want %v", err, want)
 			}
@@ -52,22 +52,22 @@ func TestFault_Cached(t *testing.T) {
 	s.fates = sound
 	ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
 	s.fates = faulty
-	r := billing.ConfirmRequest{Key: "spoilt", Ref: ref, Method: "pm_card_visa"}
-	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
+	r := processor.ConfirmRequest{Key: "spoilt", Ref: ref, Method: "pm_card_visa"}
+	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrUnknown) {
 		t.Errorf("%v, want ErrUnknown", err)
 	}
-	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrUnknown) {
+	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, processor.ErrUnknown) {
 		t.Errorf("a lookup: %v, want ErrUnknown", err)
 	}
 	s.fates = sound
 	c.move(DefaultKeyLife - time.Millisecond)
-	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) {
+	if _, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrUnknown) {
 		t.Errorf("the same key: %v, want ErrUnknown", err)
 	}
 	wantOutcomes(t, s, "opened")
 	r.Key = "other"
 	in, err := s.Confirm(t.Context(), r)
-	if err != nil || in.State != billing.Succeeded {
+	if err != nil || in.State != processor.Succeeded {
 		t.Errorf("another key: %+v, %v", in, err)
 	}
 	s.fates = faulty // a key with a saved answer keeps it
@@ -120,10 +120,10 @@ func TestList_LostHalfway(t *testing.T) {
 	}
 	s.fates = newFates(&Options{UnknownRate: 1})
 	seen, ends := 0, 0
-	for _, err := range s.List(t.Context(), billing.ListRequest{}) {
+	for _, err := range s.List(t.Context(), processor.ListRequest{}) {
 		if err == nil {
 			seen++
-		} else if ends++; !errors.Is(err, billing.ErrUnknown) {
+		} else if ends++; !errors.Is(err, processor.ErrUnknown) {
 			t.Error(err)
 		}
 	}
@@ -142,8 +142,8 @@ func TestLatency(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := s.Confirm(ctx, billing.ConfirmRequest{Key: "k", Ref: in.Ref, Method: "pm_card_visa"})
-		if !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+		_, err := s.Confirm(ctx, processor.ConfirmRequest{Key: "k", Ref: in.Ref, Method: "pm_card_visa"})
+		if !errors.Is(err, processor.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want ErrUnknown and the deadline", err)
 		}
 		if took := time.Since(start); took != 300*time.Millisecond {
@@ -157,7 +157,7 @@ func TestContextEndedBefore(t *testing.T) {
 	s := openSandbox(t, "", Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, billing.ErrUnknown) ||
+	if _, err := s.Open(ctx, request(t, 1, 0, "pm_card_visa")); !errors.Is(err, processor.ErrUnknown) ||
 		!errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want ErrUnknown and the cancellation", err)
 	}
@@ -180,7 +180,7 @@ func TestHook(t *testing.T) {
 		armed = OpOpen
 		_, err := s.Open(t.Context(), request(t, 4, 0, ""))
 		armed = OpConfirm
-		_, err2 := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: fresh, Method: "pm_card_visa"})
+		_, err2 := s.Confirm(t.Context(), processor.ConfirmRequest{Key: "k", Ref: fresh, Method: "pm_card_visa"})
 		armed = OpCancel
 		_, err3 := s.Cancel(t.Context(), doomed)
 		armed = OpLookup
@@ -188,7 +188,7 @@ func TestHook(t *testing.T) {
 		armed = OpList
 		var err5 error
 		seen := 0
-		for _, err := range s.List(t.Context(), billing.ListRequest{}) {
+		for _, err := range s.List(t.Context(), processor.ListRequest{}) {
 			err5 = err
 			seen++
 		}

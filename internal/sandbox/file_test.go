@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 func ledgerFile(t testing.TB) string { return filepath.Join(t.TempDir(), "ledger.jsonl") }
@@ -174,10 +174,10 @@ func TestFile_LinesByHand(t *testing.T) {
 		t.Errorf("list %v, want %v", got, want)
 	}
 	declined := mustLookup(t, s, "pi_x")
-	if declined.State != billing.Declined || declined.Latest == "" {
+	if declined.State != processor.Declined || declined.Latest == "" {
 		t.Errorf("%+v", declined)
 	}
-	if in := mustConfirm(t, s, "pi_x", "k", "pm_card_visa"); in.State != billing.Succeeded ||
+	if in := mustConfirm(t, s, "pi_x", "k", "pm_card_visa"); in.State != processor.Succeeded ||
 		in.Latest == declined.Latest {
 		t.Errorf("confirmed: %+v after %+v", in, declined)
 	}
@@ -214,12 +214,12 @@ func TestFile_DuplicateSuccess(t *testing.T) {
 func TestFile_SuccessAfterCancel(t *testing.T) {
 	at := "2026-02-01T09:00:00.000Z"
 	s := reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at))
-	if in := mustLookup(t, s, "pi_x"); in.State != billing.Canceled {
+	if in := mustLookup(t, s, "pi_x"); in.State != processor.Canceled {
 		t.Errorf("a canceled intent was moved: %+v", in)
 	}
 	s = reopened(t, plain("pi_x", 1, "canceled", at)+plain("pi_x", 1, "opened", at)+plain("pi_x", 1, "succeeded", at)+
 		plain("pi_x", 1, "canceled", at))
-	if in := mustLookup(t, s, "pi_x"); in.State != billing.Succeeded {
+	if in := mustLookup(t, s, "pi_x"); in.State != processor.Succeeded {
 		t.Errorf("%+v", in)
 	}
 }
@@ -232,7 +232,7 @@ func TestFile_OddCharge(t *testing.T) {
 	if in := mustLookup(t, s, "pi_x"); in.Latest != "ch_by_hand" {
 		t.Errorf("%+v", in)
 	}
-	if in := mustConfirm(t, s, "pi_x", "k", methodFlaky); in.State != billing.Succeeded || in.Latest == "ch_by_hand" {
+	if in := mustConfirm(t, s, "pi_x", "k", methodFlaky); in.State != processor.Succeeded || in.Latest == "ch_by_hand" {
 		t.Errorf("%+v", in)
 	}
 }

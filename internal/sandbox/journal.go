@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A journal keeps a ledger in a file that any number of processes append to. Calls wait for their
@@ -116,8 +116,8 @@ func (s *Sandbox) turn(tasks []task) {
 			answers[i] = t.work()
 		}
 		err = s.out.end(s.ledger)
-	case !errors.Is(err, billing.ErrUnknown):
-		err = fmt.Errorf("%w: sandbox ledger: %w", billing.ErrNotExecuted, err)
+	case !errors.Is(err, processor.ErrUnknown):
+		err = fmt.Errorf("%w: sandbox ledger: %w", processor.ErrNotExecuted, err)
 	}
 	for i, t := range tasks {
 		if err != nil {
@@ -186,7 +186,7 @@ func (j *journal) end(l *ledger) error {
 	clear(j.pending) // the strings can be freed
 	j.pending = j.pending[:0]
 	if err = errors.Join(err, unlock(j.file)); err != nil {
-		j.err = fmt.Errorf("%w: the sandbox's ledger cannot be written: %w", billing.ErrUnknown, err)
+		j.err = fmt.Errorf("%w: the sandbox's ledger cannot be written: %w", processor.ErrUnknown, err)
 		return j.err
 	}
 	j.durable = l.lines.n

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/soaktest"
 )
 
@@ -116,13 +116,13 @@ func TestJournal_FailedSync(t *testing.T) {
 	gone := errors.New("disk is gone")
 	w.fail.Store(&gone)
 	for i := range 3 {
-		r := billing.ConfirmRequest{Key: fmt.Sprint(i), Ref: ref, Method: "pm_card_visa"}
-		if in, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, gone) ||
-			in != (billing.Intent{}) {
+		r := processor.ConfirmRequest{Key: fmt.Sprint(i), Ref: ref, Method: "pm_card_visa"}
+		if in, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrUnknown) || !errors.Is(err, gone) ||
+			in != (processor.Intent{}) {
 			t.Errorf("confirm: %+v, %v", in, err)
 		}
 	}
-	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrUnknown) {
+	if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, processor.ErrUnknown) {
 		t.Errorf("lookup of what may not be on disk: %v", err)
 	}
 	wantOutcomes(t, s, "opened")
@@ -138,7 +138,7 @@ func TestJournal_SyncsWhatOthersLeft(t *testing.T) {
 	close(w.gate)
 	line := plain("pi_left", 1, "succeeded", "2026-03-01T09:00:00.000Z")
 	appendTo(t, s.out.file.Name(), line)
-	if in := mustLookup(t, s, "pi_left"); in.State != billing.Succeeded || w.syncs.Load() != 1 {
+	if in := mustLookup(t, s, "pi_left"); in.State != processor.Succeeded || w.syncs.Load() != 1 {
 		t.Errorf("%+v after %d syncs", in, w.syncs.Load())
 	}
 	if mustLookup(t, s, "pi_left"); w.syncs.Load() != 1 {
@@ -197,7 +197,7 @@ func TestJournal_Damaged(t *testing.T) {
 		}
 		in := pay(t, s, 1)
 		damage(file)
-		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, billing.ErrNotExecuted) || !strings.Contains(err.Error(), want) {
+		if _, err := s.Lookup(t.Context(), in.Ref); !errors.Is(err, processor.ErrNotExecuted) || !strings.Contains(err.Error(), want) {
 			t.Errorf("lookup: %v, want %s", err, want)
 		}
 		if _, err := s.Lookup(t.Context(), in.Ref); err == nil || !strings.Contains(err.Error(), want) {
@@ -230,13 +230,13 @@ func TestJournal_Stopped(t *testing.T) {
 		t.Fatal(e.line)
 	}
 	began := time.Now()
-	if _, err := s.Cancel(t.Context(), ref); !errors.Is(err, billing.ErrNotExecuted) || !errors.Is(err, ErrLocked) {
+	if _, err := s.Cancel(t.Context(), ref); !errors.Is(err, processor.ErrNotExecuted) || !errors.Is(err, ErrLocked) {
 		t.Errorf("cancel: %v after %s", err, time.Since(began))
 	}
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if in := mustLookup(t, s, ref); in.State != billing.Opened {
+	if in := mustLookup(t, s, ref); in.State != processor.Opened {
 		t.Errorf("%+v", in)
 	}
 }
@@ -294,13 +294,13 @@ func chargeOne(ctx context.Context, s *Sandbox, by string, n int) (ref string, e
 	if err != nil {
 		return "", err
 	}
-	r := billing.OpenRequest{Key: fmt.Sprint("open-", n), Amount: sum, Method: "pm_card_visa",
-		Tag: billing.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: n}}
+	r := processor.OpenRequest{Key: fmt.Sprint("open-", n), Amount: sum, Method: "pm_card_visa",
+		Tag: processor.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: n}}
 	in, err := s.Open(ctx, r)
 	if err == nil {
-		in, err = s.Confirm(ctx, billing.ConfirmRequest{Key: fmt.Sprint(by, n), Ref: in.Ref, Method: r.Method})
+		in, err = s.Confirm(ctx, processor.ConfirmRequest{Key: fmt.Sprint(by, n), Ref: in.Ref, Method: r.Method})
 	}
-	if err == nil && in.State != billing.Succeeded {
+	if err == nil && in.State != processor.Succeeded {
 		err = fmt.Errorf("charge %d is %s", n, in.State)
 	}
 	return in.Ref, err
@@ -363,7 +363,7 @@ func checkSuccesses(t *testing.T, file string, done map[string]bool) {
 	t.Helper()
 	s, successes := openSandbox(t, file, Options{}), map[string]int{}
 	for e := range s.Entries() {
-		if e.State == billing.Succeeded {
+		if e.State == processor.Succeeded {
 			successes[e.Ref]++
 		}
 	}

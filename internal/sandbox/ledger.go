@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A ledger holds all lines and the state that follows from them. Lines written now and lines read
@@ -16,11 +16,11 @@ import (
 // numbers for strings.
 type ledger struct {
 	view
-	refs      map[string]uint32    // intents by ref
-	keys      map[keyHash]uint32   // the line of the key's answer
-	names     map[string]uint32    // places in text, of repeated strings
-	successes []uint32             // succeeded lines by (at, line)
-	flaky     map[billing.Tag]bool // periods in which the flaky method has had its decline
+	refs      map[string]uint32      // intents by ref
+	keys      map[keyHash]uint32     // the line of the key's answer
+	names     map[string]uint32      // places in text, of repeated strings
+	successes []uint32               // succeeded lines by (at, line)
+	flaky     map[processor.Tag]bool // periods in which the flaky method has had its decline
 	reversals reversals
 }
 
@@ -75,8 +75,8 @@ type (
 )
 
 // states gives each state a number: the index.
-var states = [...]billing.State{billing.Opened, billing.Succeeded, billing.Declined,
-	billing.RequiresAction, billing.Processing, billing.Canceled}
+var states = [...]processor.State{processor.Opened, processor.Succeeded, processor.Declined,
+	processor.RequiresAction, processor.Processing, processor.Canceled}
 
 const (
 	opened state = iota
@@ -87,7 +87,7 @@ const (
 	canceled
 )
 
-func stateOf(s billing.State) (state, bool) {
+func stateOf(s processor.State) (state, bool) {
 	i := slices.Index(states[:], s)
 	return state(max(i, 0)), i >= 0
 }
@@ -99,7 +99,7 @@ func hashKey(key string) keyHash {
 
 func newLedger() *ledger {
 	return &ledger{view: view{text: []string{""}}, refs: map[string]uint32{}, keys: map[keyHash]uint32{},
-		names: map[string]uint32{"": 0}, flaky: map[billing.Tag]bool{}}
+		names: map[string]uint32{"": 0}, flaky: map[processor.Tag]bool{}}
 }
 
 // add appends the line and moves its intent. key is "" when there is none.
@@ -165,7 +165,7 @@ func (l *ledger) addIntent(ref string) uint32 {
 
 // addTerms copies the tag's strings, which may be parts of larger ones. The account has at most
 // 65,535 bytes.
-func (l *ledger) addTerms(tag billing.Tag, amount money.Amount) uint32 {
+func (l *ledger) addTerms(tag processor.Tag, amount money.Amount) uint32 {
 	return l.terms.add(terms{
 		ids: strings.Clone(tag.Account + tag.Subscription), cut: uint16(len(tag.Account)),
 		install: l.intern(tag.Installation), sku: l.intern(tag.SKU),
@@ -185,7 +185,7 @@ func (l *ledger) intern(s string) uint32 {
 }
 
 // flakyKey names the period of the terms.
-func (l *ledger) flakyKey(t uint32) billing.Tag {
+func (l *ledger) flakyKey(t uint32) processor.Tag {
 	tag := l.tag(l.terms.at(t))
 	tag.SKU, tag.Generation = "", 0
 	return tag
@@ -193,8 +193,8 @@ func (l *ledger) flakyKey(t uint32) billing.Tag {
 
 func (v *view) name(i uint32) string { return v.text[i] }
 
-func (v *view) tag(t *terms) billing.Tag {
-	return billing.Tag{Installation: v.name(t.install), Account: t.ids[:t.cut], Subscription: t.ids[t.cut:],
+func (v *view) tag(t *terms) processor.Tag {
+	return processor.Tag{Installation: v.name(t.install), Account: t.ids[:t.cut], Subscription: t.ids[t.cut:],
 		SKU: v.name(t.sku), Period: int(t.period), Generation: int(t.generation)}
 }
 
@@ -218,16 +218,16 @@ func (v *view) charge(n *line) string {
 }
 
 // intent returns the answer of the line.
-func (v *view) intent(number uint32) billing.Intent {
+func (v *view) intent(number uint32) processor.Intent {
 	n := v.lines.at(number)
 	t := v.terms.at(n.terms)
-	return billing.Intent{Ref: v.intents.at(n.intent).ref, State: states[n.state], Tag: v.tag(t), Amount: t.amount(),
+	return processor.Intent{Ref: v.intents.at(n.intent).ref, State: states[n.state], Tag: v.tag(t), Amount: t.amount(),
 		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Changed: time.UnixMilli(n.at).UTC()}
 }
 
 // An Entry is a line of the ledger: the intent as the line left it.
 type Entry struct {
-	billing.Intent
+	processor.Intent
 	Attempt int // as the caller numbered it; 0 before the first
 	Method  string
 }

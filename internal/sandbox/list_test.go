@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
-func list(t *testing.T, s billing.Processor, since time.Time) (periods []int) {
+func list(t *testing.T, s processor.Charger, since time.Time) (periods []int) {
 	t.Helper()
-	for in, err := range s.List(t.Context(), billing.ListRequest{Since: since}) {
+	for in, err := range s.List(t.Context(), processor.ListRequest{Since: since}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.State != billing.Succeeded {
+		if in.State != processor.Succeeded {
 			t.Errorf("listed %+v", in)
 		}
 		periods = append(periods, in.Tag.Period)
@@ -25,7 +25,7 @@ func list(t *testing.T, s billing.Processor, since time.Time) (periods []int) {
 	return periods
 }
 
-func pay(t testing.TB, s billing.Processor, period int) billing.Intent {
+func pay(t testing.TB, s processor.Charger, period int) processor.Intent {
 	t.Helper()
 	ref := mustOpen(t, s, request(t, period, 0, "pm_card_visa")).Ref
 	return mustConfirm(t, s, ref, fmt.Sprint("k", period), "pm_card_visa")
@@ -84,7 +84,7 @@ func TestList_Snapshot(t *testing.T) {
 		pay(t, s, period)
 	}
 	next, seen := 100, 0
-	for in, err := range s.List(t.Context(), billing.ListRequest{}) {
+	for in, err := range s.List(t.Context(), processor.ListRequest{}) {
 		if err != nil || in.Tag.Period >= 100 {
 			t.Fatalf("%+v, %v", in, err)
 		}
@@ -96,7 +96,7 @@ func TestList_Snapshot(t *testing.T) {
 	if seen != 3 {
 		t.Errorf("saw %d, want 3", seen)
 	}
-	for range s.List(t.Context(), billing.ListRequest{}) {
+	for range s.List(t.Context(), processor.ListRequest{}) {
 		break // and may be left
 	}
 }
@@ -110,11 +110,11 @@ func testContextEnds(t *testing.T, s *subject, _ *clock) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var errs []error
-	for _, err := range s.List(ctx, billing.ListRequest{}) {
+	for _, err := range s.List(ctx, processor.ListRequest{}) {
 		errs = append(errs, err)
 		cancel()
 	}
-	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], billing.ErrUnknown) ||
+	if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], processor.ErrUnknown) ||
 		!errors.Is(errs[1], context.Canceled) {
 		t.Errorf("errors %v, want nil and then an unknown end", errs)
 	}

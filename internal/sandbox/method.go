@@ -1,6 +1,8 @@
 package sandbox
 
-import "github.com/duesday/duesday/internal/billing"
+import (
+	"github.com/duesday/duesday/internal/processor"
+)
 
 // The test payment methods with a behaviour of their own. Those named pm_card_… are
 // Stripe's names for the same behaviour.
@@ -13,26 +15,26 @@ const (
 
 // An outcome is the result of an attempt with a payment method.
 type outcome struct {
-	state billing.State
+	state processor.State
 	code  string
 	hard  bool
 }
 
 // The outcomes of payment methods, by their tokens.
 var (
-	paid      = outcome{state: billing.Succeeded}
-	generic   = outcome{state: billing.Declined, code: "generic_decline"}
-	noMethod  = outcome{state: billing.Declined, code: "resource_missing", hard: true}
+	paid      = outcome{state: processor.Succeeded}
+	generic   = outcome{state: processor.Declined, code: "generic_decline"}
+	noMethod  = outcome{state: processor.Declined, code: "resource_missing", hard: true}
 	byMethods = map[string]outcome{
 		"pm_card_visa":                                 paid,
 		"pm_card_visa_chargeDeclined":                  generic,
-		"pm_card_visa_chargeDeclinedInsufficientFunds": {state: billing.Declined, code: "insufficient_funds"},
-		"pm_card_visa_chargeDeclinedLostCard":          {state: billing.Declined, code: "lost_card", hard: true},
-		"pm_card_visa_chargeDeclinedStolenCard":        {state: billing.Declined, code: "stolen_card", hard: true},
-		"pm_card_chargeDeclinedExpiredCard":            {state: billing.Declined, code: "expired_card", hard: true},
-		"pm_sandbox_doNotTryAgain":                     {state: billing.Declined, code: "do_not_try_again", hard: true},
-		"pm_card_authenticationRequired":               {state: billing.RequiresAction},
-		"pm_sandbox_processing":                        {state: billing.Processing},
+		"pm_card_visa_chargeDeclinedInsufficientFunds": {state: processor.Declined, code: "insufficient_funds"},
+		"pm_card_visa_chargeDeclinedLostCard":          {state: processor.Declined, code: "lost_card", hard: true},
+		"pm_card_visa_chargeDeclinedStolenCard":        {state: processor.Declined, code: "stolen_card", hard: true},
+		"pm_card_chargeDeclinedExpiredCard":            {state: processor.Declined, code: "expired_card", hard: true},
+		"pm_sandbox_doNotTryAgain":                     {state: processor.Declined, code: "do_not_try_again", hard: true},
+		"pm_card_authenticationRequired":               {state: processor.RequiresAction},
+		"pm_sandbox_processing":                        {state: processor.Processing},
 		methodTimeout:                                  paid,
 		methodPendingRefund:                            paid,
 		methodFlaky:                                    paid, // after its decline

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A record is a line of the file.
@@ -79,9 +79,9 @@ func (l *ledger) restore(text []byte) error {
 }
 
 // parse returns the parts of a charge's line, or the reason why the line is invalid.
-func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err error) {
+func (r *record) parse() (n line, tag processor.Tag, amount money.Amount, err error) {
 	var known bool
-	n.state, known = stateOf(billing.State(r.Outcome))
+	n.state, known = stateOf(processor.State(r.Outcome))
 	at, noTime := time.Parse(time.RFC3339, r.At)
 	amount, noAmount := parseAmount(r.Amount, r.Currency)
 	switch {
@@ -101,10 +101,10 @@ func (r *record) parse() (n line, tag billing.Tag, amount money.Amount, err erro
 		err = fmt.Errorf("amount %s: want more than zero", r.Amount)
 	}
 	if err != nil {
-		return line{}, billing.Tag{}, money.Amount{}, err
+		return line{}, processor.Tag{}, money.Amount{}, err
 	}
 	n.at, n.attempt, n.hard = at.UnixMilli(), int32(r.Attempt), r.Hard
-	tag = billing.Tag{Installation: r.Install, Account: r.Account, Subscription: r.Subscription, SKU: r.SKU,
+	tag = processor.Tag{Installation: r.Install, Account: r.Account, Subscription: r.Subscription, SKU: r.SKU,
 		Period: r.Period, Generation: r.Generation}
 	return n, tag, amount, nil
 }

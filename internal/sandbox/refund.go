@@ -7,20 +7,20 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
-var _ billing.Refunder = (*Sandbox)(nil)
+var _ processor.Refunder = (*Sandbox)(nil)
 
-// Refund implements billing.Refunder. Within KeyLife the key answers as it did first. A refund of a
+// Refund implements processor.Refunder. Within KeyLife the key answers as it did first. A refund of a
 // charge on pm_card_pendingRefund is pending until MoveReversal changes it.
-func (s *Sandbox) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
-	return call(ctx, s, OpRefund, r.Key, func() (billing.Reversal, error) { return s.refund(r) })
+func (s *Sandbox) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
+	return call(ctx, s, OpRefund, r.Key, func() (processor.Reversal, error) { return s.refund(r) })
 }
 
-func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
-	return call(ctx, s, OpReversalsOf, "", func() ([]billing.Reversal, error) {
-		return locked(s, func() (list []billing.Reversal, err error) {
+func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
+	return call(ctx, s, OpReversalsOf, "", func() ([]processor.Reversal, error) {
+		return locked(s, func() (list []processor.Reversal, err error) {
 			for _, i := range s.ledger.reversals.of[ref] {
 				list = append(list, s.ledger.reversals.list[i].Reversal)
 			}
@@ -30,68 +30,68 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]billing.Revers
 	})
 }
 
-// Reversals implements billing.Refunder. It yields the refunds and disputes made at or after
+// Reversals implements processor.Refunder. It yields the refunds and disputes made at or after
 // r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
 // may come after a part of the list.
-func (s *Sandbox) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
-	return listCall(ctx, s, OpReversals, r, func() (int, func(int) billing.Reversal) {
+func (s *Sandbox) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
+	return listCall(ctx, s, OpReversals, r, func() (int, func(int) processor.Reversal) {
 		found := s.ledger.reversals.since(r.Since.Truncate(time.Millisecond))
-		return len(found), func(i int) billing.Reversal { return found[i] }
+		return len(found), func(i int) processor.Reversal { return found[i] }
 	})
 }
 
 // AllReversals returns every refund and dispute as it stands: the auditor's view, without faults.
-func (s *Sandbox) AllReversals() []billing.Reversal {
+func (s *Sandbox) AllReversals() []processor.Reversal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ledger.reversals.since(time.Time{})
 }
 
-func (s *Sandbox) refund(r billing.RefundRequest) (billing.Reversal, error) {
+func (s *Sandbox) refund(r processor.RefundRequest) (processor.Reversal, error) {
 	if err := checkRefund(r); err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
-	return change(s, func(now time.Time) (billing.Reversal, error) {
+	return change(s, func(now time.Time) (processor.Reversal, error) {
 		made, ok, err := s.savedReversal(r.Key, now)
 		if err != nil {
-			return billing.Reversal{}, err
+			return processor.Reversal{}, err
 		}
 		if ok {
 			if made.Request != r.ID || made.Ref != r.Ref || made.Amount != r.Amount || made.Reason != string(r.Reason) {
-				return billing.Reversal{}, invalid("the idempotency key was used with other parameters")
+				return processor.Reversal{}, invalid("the idempotency key was used with other parameters")
 			}
 			return made, nil
 		}
-		state := billing.ReversalSucceeded
+		state := processor.ReversalSucceeded
 		if in, err := s.find(r.Ref); err != nil {
-			return billing.Reversal{}, err
+			return processor.Reversal{}, err
 		} else if s.ledger.name(s.ledger.lines.at(in.last).method) == methodPendingRefund {
-			state = billing.ReversalPending
+			state = processor.ReversalPending
 		}
-		return s.makeReversal(billing.Reversal{Kind: billing.Refunded, Request: r.ID, Ref: r.Ref, Amount: r.Amount,
+		return s.makeReversal(processor.Reversal{Kind: processor.Refunded, Request: r.ID, Ref: r.Ref, Amount: r.Amount,
 			State: state, Reason: string(r.Reason)}, r.Key, now)
 	})
 }
 
 // MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
 // r.Amount, r.State and r.Reason, and returns it whole. It has no faults, latency or hook.
-func (s *Sandbox) MakeReversal(r billing.Reversal) (billing.Reversal, error) {
+func (s *Sandbox) MakeReversal(r processor.Reversal) (processor.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
-		return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
+		return processor.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
 	}
-	return change(s, func(now time.Time) (billing.Reversal, error) { return s.makeReversal(r, "", now) })
+	return change(s, func(now time.Time) (processor.Reversal, error) { return s.makeReversal(r, "", now) })
 }
 
 // MoveReversal brings a refund or dispute into another state, as the bank does, without faults.
-func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
-	_, err := change(s, func(now time.Time) (billing.Reversal, error) {
+func (s *Sandbox) MoveReversal(id string, state processor.ReversalState) error {
+	_, err := change(s, func(now time.Time) (processor.Reversal, error) {
 		i, ok := s.ledger.reversals.ids[id]
 		if !ok {
-			return billing.Reversal{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
+			return processor.Reversal{}, invalid(fmt.Sprintf("there is no refund or dispute %.64q", id))
 		}
 		r := s.ledger.reversals.list[i].Reversal
 		if r.State = state; wordOf(r.Kind, state) == "" {
-			return billing.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
+			return processor.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
 		}
 		s.writeReversal(r, "", now)
 		return r, nil
@@ -100,22 +100,22 @@ func (s *Sandbox) MoveReversal(id string, state billing.ReversalState) error {
 }
 
 // makeReversal adds a refund or dispute of at most the amount left. mu is held.
-func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (billing.Reversal, error) {
+func (s *Sandbox) makeReversal(r processor.Reversal, key string, now time.Time) (processor.Reversal, error) {
 	in, err := s.find(r.Ref)
 	if err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
 	last := s.ledger.lines.at(in.last)
 	if last.state != succeeded {
-		return billing.Reversal{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
+		return processor.Reversal{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
 	}
 	t := s.ledger.terms.at(last.terms)
 	left := s.ledger.reversals.left(r.Ref, t.amount())
 	if r.Amount.Currency() != left.Currency() || !r.Amount.IsPositive() || r.Amount.Minor() > left.Minor() {
-		return billing.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
+		return processor.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
 	}
 	prefix := refundPrefix
-	if r.Kind == billing.Disputed {
+	if r.Kind == processor.Disputed {
 		prefix = disputePrefix
 	}
 	r.ID, r.Tag, r.Created = s.nextRef(prefix), s.ledger.tag(t), now
@@ -124,7 +124,7 @@ func (s *Sandbox) makeReversal(r billing.Reversal, key string, now time.Time) (b
 }
 
 // writeReversal appends the line, in memory and for the file. mu is held.
-func (s *Sandbox) writeReversal(r billing.Reversal, key string, at time.Time) {
+func (s *Sandbox) writeReversal(r processor.Reversal, key string, at time.Time) {
 	s.ledger.reversals.add(r, key)
 	if s.out != nil {
 		line := recordOfReversal(r)
@@ -134,7 +134,7 @@ func (s *Sandbox) writeReversal(r billing.Reversal, key string, at time.Time) {
 }
 
 // savedReversal returns the first answer of the key, if it is remembered. mu is held.
-func (s *Sandbox) savedReversal(key string, now time.Time) (r billing.Reversal, ok bool, err error) {
+func (s *Sandbox) savedReversal(key string, now time.Time) (r processor.Reversal, ok bool, err error) {
 	i, ok := s.reversalOf(hashKey(key), now.UnixMilli())
 	if !ok {
 		if _, ok, err = s.saved(key, now.UnixMilli()); ok {
@@ -157,12 +157,12 @@ func (s *Sandbox) reversalOf(h keyHash, now int64) (i int, ok bool) {
 	return i, ok
 }
 
-func checkRefund(r billing.RefundRequest) error {
+func checkRefund(r processor.RefundRequest) error {
 	switch {
 	case !r.Amount.IsPositive() || r.Amount.Currency().IsZero():
 		return invalid("the amount must be more than zero")
-	case r.Reason != "" && r.Reason != billing.Duplicate && r.Reason != billing.Fraudulent &&
-		r.Reason != billing.RequestedByCustomer:
+	case r.Reason != "" && r.Reason != processor.Duplicate && r.Reason != processor.Fraudulent &&
+		r.Reason != processor.RequestedByCustomer:
 		return invalid("there is no such reason")
 	}
 	return checkTexts(r.Key, r.ID, r.Ref)

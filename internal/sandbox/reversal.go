@@ -5,30 +5,30 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // reversalWords are the outcomes of the lines of refunds and disputes. None is an outcome of an
 // intent, so a program older than refunds refuses the file, and names the line.
 var reversalWords = map[string]reversalOutcome{
-	"refunded":        {billing.Refunded, billing.ReversalSucceeded},
-	"refund_pending":  {billing.Refunded, billing.ReversalPending},
-	"refund_failed":   {billing.Refunded, billing.ReversalFailed},
-	"refund_canceled": {billing.Refunded, billing.ReversalCanceled},
-	"disputed":        {billing.Disputed, billing.ReversalPending},
-	"dispute_lost":    {billing.Disputed, billing.ReversalSucceeded},
-	"dispute_won":     {billing.Disputed, billing.ReversalFailed},
-	"dispute_closed":  {billing.Disputed, billing.ReversalCanceled},
+	"refunded":        {processor.Refunded, processor.ReversalSucceeded},
+	"refund_pending":  {processor.Refunded, processor.ReversalPending},
+	"refund_failed":   {processor.Refunded, processor.ReversalFailed},
+	"refund_canceled": {processor.Refunded, processor.ReversalCanceled},
+	"disputed":        {processor.Disputed, processor.ReversalPending},
+	"dispute_lost":    {processor.Disputed, processor.ReversalSucceeded},
+	"dispute_won":     {processor.Disputed, processor.ReversalFailed},
+	"dispute_closed":  {processor.Disputed, processor.ReversalCanceled},
 }
 
 // A reversalOutcome is the kind and state of a refund or dispute that a word names.
 type reversalOutcome struct {
-	kind  billing.ReversalKind
-	state billing.ReversalState
+	kind  processor.ReversalKind
+	state processor.ReversalState
 }
 
-func wordOf(kind billing.ReversalKind, state billing.ReversalState) string {
+func wordOf(kind processor.ReversalKind, state processor.ReversalState) string {
 	for word, c := range reversalWords {
 		if c == (reversalOutcome{kind, state}) {
 			return word
@@ -48,12 +48,12 @@ type reversals struct {
 
 // A reversal is a refund or dispute as it stands.
 type reversal struct {
-	billing.Reversal
-	first billing.ReversalState // in the answer of the key
+	processor.Reversal
+	first processor.ReversalState // in the answer of the key
 }
 
 // add takes a line: of a new reversal, or of another state of a known one.
-func (l *reversals) add(r billing.Reversal, key string) {
+func (l *reversals) add(r processor.Reversal, key string) {
 	l.lines++
 	i, known := l.ids[r.ID]
 	if known {
@@ -73,7 +73,7 @@ func (l *reversals) add(r billing.Reversal, key string) {
 }
 
 // since returns those made at or after the time, as they stand.
-func (l *reversals) since(t time.Time) (found []billing.Reversal) {
+func (l *reversals) since(t time.Time) (found []processor.Reversal) {
 	for _, r := range l.list {
 		if !r.Created.Before(t) {
 			found = append(found, r.Reversal)
@@ -85,7 +85,7 @@ func (l *reversals) since(t time.Time) (found []billing.Reversal) {
 func (l *reversals) left(ref string, charged money.Amount) money.Amount {
 	minor := charged.Minor()
 	for _, i := range l.of[ref] {
-		if r := &l.list[i]; r.State == billing.ReversalSucceeded || r.State == billing.ReversalPending {
+		if r := &l.list[i]; r.State == processor.ReversalSucceeded || r.State == processor.ReversalPending {
 			minor -= r.Amount.Minor()
 		}
 	}
@@ -98,28 +98,28 @@ const (
 )
 
 // recordOfReversal is a line of the file, at the time of creation.
-func recordOfReversal(r billing.Reversal) record {
+func recordOfReversal(r processor.Reversal) record {
 	return record{Ref: r.ID, Account: r.Tag.Account, Subscription: r.Tag.Subscription, SKU: r.Tag.SKU,
 		Period: r.Tag.Period, Generation: r.Tag.Generation, Amount: r.Amount.Decimal(),
 		Currency: r.Amount.Currency().Code(), Outcome: wordOf(r.Kind, r.State), At: r.Created.Format(atLayout),
 		Install: r.Tag.Installation, Of: r.Ref, Request: r.Request, Reason: r.Reason}
 }
 
-func (r *record) readReversal() (billing.Reversal, error) {
+func (r *record) readReversal() (processor.Reversal, error) {
 	c, ok := reversalWords[r.Outcome]
 	switch {
 	case !ok:
-		return billing.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
+		return processor.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
 	case r.Of == "":
-		return billing.Reversal{}, errors.New("of is missing")
+		return processor.Reversal{}, errors.New("of is missing")
 	}
 	plain := *r
-	plain.Outcome = string(billing.Succeeded)
+	plain.Outcome = string(processor.Succeeded)
 	n, tag, amount, err := plain.parse()
 	if err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
-	return billing.Reversal{Kind: c.kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount,
+	return processor.Reversal{Kind: c.kind, ID: r.Ref, Request: r.Request, Ref: r.Of, Tag: tag, Amount: amount,
 		State: c.state, Reason: r.Reason, Created: time.UnixMilli(n.at).UTC()}, nil
 }
 

@@ -11,33 +11,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // paidIntent is an intent of 12.99 EUR that has been paid.
-func paidIntent(t testing.TB, s billing.Processor, period int, method string) billing.Intent {
+func paidIntent(t testing.TB, s processor.Charger, period int, method string) processor.Intent {
 	t.Helper()
 	in := mustOpen(t, s, request(t, period, 0, method))
 	return mustConfirm(t, s, in.Ref, fmt.Sprint("confirm-", period), method)
 }
 
-func refundOf(t testing.TB, key, ref, sum string) billing.RefundRequest {
-	return billing.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"),
-		Reason: billing.Duplicate}
+func refundOf(t testing.TB, key, ref, sum string) processor.RefundRequest {
+	return processor.RefundRequest{Key: key, ID: "id-" + key, Ref: ref, Amount: amount(t, sum, "EUR"),
+		Reason: processor.Duplicate}
 }
 
-func mustRefund(t testing.TB, s any, r billing.RefundRequest) billing.Reversal {
+func mustRefund(t testing.TB, s any, r processor.RefundRequest) processor.Reversal {
 	t.Helper()
-	made, err := s.(billing.Refunder).Refund(t.Context(), r)
+	made, err := s.(processor.Refunder).Refund(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return made
 }
 
-func listReturns(t testing.TB, s billing.Processor, since time.Time) (list []billing.Reversal) {
+func listReturns(t testing.TB, s processor.Charger, since time.Time) (list []processor.Reversal) {
 	t.Helper()
-	for r, err := range s.(billing.Refunder).Reversals(t.Context(), billing.ListRequest{Since: since}) {
+	for r, err := range s.(processor.Refunder).Reversals(t.Context(), processor.ListRequest{Since: since}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,13 +48,13 @@ func listReturns(t testing.TB, s billing.Processor, since time.Time) (list []bil
 
 func TestRefund(t *testing.T) {
 	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
-		p := s.Processor
+		p := s.Charger
 		in := paidIntent(t, p, 1, "pm_card_visa")
 		c.move(time.Hour)
 		first := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00"))
-		want := billing.Reversal{Kind: billing.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag,
+		want := processor.Reversal{Kind: processor.Refunded, ID: first.ID, Request: "id-a", Ref: in.Ref, Tag: in.Tag,
 			Amount: amount(t, "5.00", "EUR"),
-			State:  billing.ReversalSucceeded, Reason: "duplicate", Created: c.Now()}
+			State:  processor.ReversalSucceeded, Reason: "duplicate", Created: c.Now()}
 		if first != want || !strings.HasPrefix(first.ID, refundPrefix) {
 			t.Errorf("got %+v, want %+v", first, want)
 		}
@@ -62,9 +62,9 @@ func TestRefund(t *testing.T) {
 		if again := mustRefund(t, p, refundOf(t, "a", in.Ref, "5.00")); again != first {
 			t.Errorf("under the same key: %+v", again)
 		}
-		for what, r := range map[string]billing.RefundRequest{
-			"another amount":  {Key: "a", ID: "id-a", Ref: in.Ref, Amount: amount(t, "5.01", "EUR"), Reason: billing.Duplicate},
-			"another id":      {Key: "a", ID: "id-b", Ref: in.Ref, Amount: amount(t, "5.00", "EUR"), Reason: billing.Duplicate},
+		for what, r := range map[string]processor.RefundRequest{
+			"another amount":  {Key: "a", ID: "id-a", Ref: in.Ref, Amount: amount(t, "5.01", "EUR"), Reason: processor.Duplicate},
+			"another id":      {Key: "a", ID: "id-b", Ref: in.Ref, Amount: amount(t, "5.00", "EUR"), Reason: processor.Duplicate},
 			"key of a charge": refundOf(t, "open-1-0", in.Ref, "1"),
 			"too much":        refundOf(t, "b", in.Ref, "8.00"),
 			"no amount":       refundOf(t, "b", in.Ref, "0"),
@@ -73,28 +73,28 @@ func TestRefund(t *testing.T) {
 			"odd reason":      {Key: "b", Ref: in.Ref, Amount: amount(t, "1", "EUR"), Reason: "whim"},
 			"not paid":        refundOf(t, "b", mustOpen(t, p, request(t, 2, 0, "pm_card_visa")).Ref, "1"),
 		} {
-			if _, err := p.(billing.Refunder).Refund(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+			if _, err := p.(processor.Refunder).Refund(t.Context(), r); !errors.Is(err, processor.ErrInvalid) {
 				t.Errorf("%s: %v, want ErrInvalid", what, err)
 			}
 		}
-		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "b", "pi_x", "1")); !errors.Is(err,
-			billing.ErrNoIntent) {
+		if _, err := p.(processor.Refunder).Refund(t.Context(), refundOf(t, "b", "pi_x", "1")); !errors.Is(err,
+			processor.ErrNoIntent) {
 			t.Errorf("no such intent: %v", err)
 		}
-		if _, err := p.Open(t.Context(), billing.OpenRequest{Key: "a", Amount: amount(t, "1", "EUR"),
-			Method: "pm_card_visa"}); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := p.Open(t.Context(), processor.OpenRequest{Key: "a", Amount: amount(t, "1", "EUR"),
+			Method: "pm_card_visa"}); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("a refund's key for a charge: %v", err)
 		}
 		c.move(time.Hour)
 		second := mustRefund(t, p, refundOf(t, "b", in.Ref, "7.99"))
-		of, err := p.(billing.Refunder).ReversalsOf(t.Context(), in.Ref)
-		if want := []billing.Reversal{first, second}; err != nil || !slices.Equal(of, want) {
+		of, err := p.(processor.Refunder).ReversalsOf(t.Context(), in.Ref)
+		if want := []processor.Reversal{first, second}; err != nil || !slices.Equal(of, want) {
 			t.Errorf("of the intent: %+v, %v, want %+v", of, err, want)
 		}
-		if _, err := p.(billing.Refunder).ReversalsOf(t.Context(), "pi_x"); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := p.(processor.Refunder).ReversalsOf(t.Context(), "pi_x"); !errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("of no intent: %v", err)
 		}
-		if got := listReturns(t, p, second.Created); !slices.Equal(got, []billing.Reversal{second}) {
+		if got := listReturns(t, p, second.Created); !slices.Equal(got, []processor.Reversal{second}) {
 			t.Errorf("since then: %+v", got)
 		}
 		if now, err := p.Lookup(t.Context(), in.Ref); err != nil || now != in {
@@ -102,8 +102,8 @@ func TestRefund(t *testing.T) {
 		}
 		wantOutcomes(t, s, "opened succeeded opened")
 		c.move(DefaultKeyLife) // the key is forgotten, and nothing is left
-		if _, err := p.(billing.Refunder).Refund(t.Context(), refundOf(t, "a", in.Ref, "5.00")); !errors.Is(err,
-			billing.ErrInvalid) {
+		if _, err := p.(processor.Refunder).Refund(t.Context(), refundOf(t, "a", in.Ref, "5.00")); !errors.Is(err,
+			processor.ErrInvalid) {
 			t.Errorf("a day later: %v", err)
 		}
 	})
@@ -111,36 +111,36 @@ func TestRefund(t *testing.T) {
 
 func TestMakeAndMoveReturn(t *testing.T) {
 	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
-		in := paidIntent(t, s.Processor, 1, methodPendingRefund)
-		pending := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00"))
-		if pending.State != billing.ReversalPending {
+		in := paidIntent(t, s.Charger, 1, methodPendingRefund)
+		pending := mustRefund(t, s.Charger, refundOf(t, "a", in.Ref, "5.00"))
+		if pending.State != processor.ReversalPending {
 			t.Errorf("refund: %+v", pending)
 		}
-		dispute, err := s.box.MakeReversal(billing.Reversal{Kind: billing.Disputed, Ref: in.Ref,
-			Amount: amount(t, "7.99", "EUR"), State: billing.ReversalPending, Reason: "fraudulent"})
+		dispute, err := s.box.MakeReversal(processor.Reversal{Kind: processor.Disputed, Ref: in.Ref,
+			Amount: amount(t, "7.99", "EUR"), State: processor.ReversalPending, Reason: "fraudulent"})
 		if err != nil || dispute.Tag != in.Tag || dispute.Request != "" || !strings.HasPrefix(dispute.ID, disputePrefix) {
 			t.Fatalf("dispute: %+v, %v", dispute, err)
 		}
 		c.move(time.Hour)
-		for id, state := range map[string]billing.ReversalState{pending.ID: billing.ReversalFailed,
-			dispute.ID: billing.ReversalSucceeded} {
+		for id, state := range map[string]processor.ReversalState{pending.ID: processor.ReversalFailed,
+			dispute.ID: processor.ReversalSucceeded} {
 			if err := s.box.MoveReversal(id, state); err != nil {
 				t.Fatal(err)
 			}
 		}
 		moved, lost := pending, dispute
-		moved.State, lost.State = billing.ReversalFailed, billing.ReversalSucceeded
-		if got := listReturns(t, s.Processor, time.Time{}); !slices.Equal(got, []billing.Reversal{moved, lost}) {
+		moved.State, lost.State = processor.ReversalFailed, processor.ReversalSucceeded
+		if got := listReturns(t, s.Charger, time.Time{}); !slices.Equal(got, []processor.Reversal{moved, lost}) {
 			t.Errorf("listed: %+v", got)
 		}
-		if again := mustRefund(t, s.Processor, refundOf(t, "a", in.Ref, "5.00")); again != pending {
+		if again := mustRefund(t, s.Charger, refundOf(t, "a", in.Ref, "5.00")); again != pending {
 			t.Errorf("the key answers %+v, and answered %+v first", again, pending)
 		}
-		mustRefund(t, s.Processor, refundOf(t, "b", in.Ref, "5.00")) // what failed may go back again
-		if err := s.box.MoveReversal("re_x", billing.ReversalFailed); !errors.Is(err, billing.ErrInvalid) {
+		mustRefund(t, s.Charger, refundOf(t, "b", in.Ref, "5.00")) // what failed may go back again
+		if err := s.box.MoveReversal("re_x", processor.ReversalFailed); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("nothing of that id: %v", err)
 		}
-		if err := s.box.MoveReversal(dispute.ID, billing.ReversalRequested); !errors.Is(err, billing.ErrInvalid) {
+		if err := s.box.MoveReversal(dispute.ID, processor.ReversalRequested); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("a state that is none: %v", err)
 		}
 	})
@@ -155,7 +155,7 @@ func TestRefund_Reopened(t *testing.T) {
 	c.move(time.Second)
 	other := paidIntent(t, s, 2, "pm_card_visa")
 	mustRefund(t, s, refundOf(t, "b", other.Ref, "2.00"))
-	if err := s.MoveReversal(a.ID, billing.ReversalSucceeded); err != nil {
+	if err := s.MoveReversal(a.ID, processor.ReversalSucceeded); err != nil {
 		t.Fatal(err)
 	}
 	before := s.AllReversals()
@@ -182,7 +182,7 @@ func TestRefund_Reopened(t *testing.T) {
 		t.Errorf("the key answers %+v, and answered %+v first", again, a)
 	}
 	mustRefund(t, s, refundOf(t, "c", in.Ref, "3.00"))
-	if _, err := s.Refund(t.Context(), refundOf(t, "d", in.Ref, "9.00")); !errors.Is(err, billing.ErrInvalid) {
+	if _, err := s.Refund(t.Context(), refundOf(t, "d", in.Ref, "9.00")); !errors.Is(err, processor.ErrInvalid) {
 		t.Errorf("more than is left: %v", err)
 	}
 }
@@ -219,10 +219,10 @@ func TestRefund_Faults(t *testing.T) {
 		want error
 		made int
 	}{
-		{Options{UnknownRate: 1}, billing.ErrUnknown, 1},
-		{Options{LostRate: 1}, billing.ErrUnknown, 0},
-		{Options{CachedRate: 1}, billing.ErrUnknown, 0},
-		{Options{BusyRate: 1}, billing.ErrNotExecuted, 0},
+		{Options{UnknownRate: 1}, processor.ErrUnknown, 1},
+		{Options{LostRate: 1}, processor.ErrUnknown, 0},
+		{Options{CachedRate: 1}, processor.ErrUnknown, 0},
+		{Options{BusyRate: 1}, processor.ErrNotExecuted, 0},
 	} {
 		file, c := ledgerFile(t), newClock()
 		calm := openSandbox(t, file, Options{Now: c.Now})
@@ -239,7 +239,7 @@ func TestRefund_Faults(t *testing.T) {
 			t.Errorf("%+v: of the intent: %v", x.o, err)
 		}
 		var last error
-		for _, last = range s.Reversals(t.Context(), billing.ListRequest{}) {
+		for _, last = range s.Reversals(t.Context(), processor.ListRequest{}) {
 			continue
 		}
 		if !errors.Is(last, x.want) {
@@ -252,7 +252,7 @@ func TestRefund_Faults(t *testing.T) {
 			continue
 		}
 		s.o.CachedRate, s.fates = 0, newFates(&Options{})
-		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, billing.ErrUnknown) {
+		if _, err := s.Refund(t.Context(), refundOf(t, "a", in.Ref, "1")); !errors.Is(err, processor.ErrUnknown) {
 			t.Errorf("a saved failure: %v", err)
 		}
 		c.move(DefaultKeyLife)
@@ -272,7 +272,7 @@ func TestRefund_AtOnce(t *testing.T) {
 			wait.Go(func() {
 				r, err := s.Refund(context.Background(), refundOf(t, fmt.Sprint(period, "-", n/2), in.Ref, "4.00"))
 				if err != nil {
-					if !errors.Is(err, billing.ErrInvalid) {
+					if !errors.Is(err, processor.ErrInvalid) {
 						t.Error(err)
 					}
 					return

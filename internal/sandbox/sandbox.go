@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
-// A Sandbox is a billing.Processor, safe for concurrent use. Its intents succeed at most once,
+// A Sandbox is a processor.Charger, safe for concurrent use. Its intents succeed at most once,
 // however often and late they are confirmed.
 type Sandbox struct {
 	o     Options
@@ -34,7 +34,7 @@ type Sandbox struct {
 	made  uint64 // guarded by mu; refs since birth
 }
 
-var _ billing.Processor = (*Sandbox)(nil)
+var _ processor.Charger = (*Sandbox)(nil)
 
 var errClosed = errors.New("the sandbox processor is closed")
 
@@ -97,24 +97,24 @@ func (s *Sandbox) Close() error {
 	return s.out.close()
 }
 
-// Open implements billing.Processor. Within KeyLife the key answers as it did first.
-func (s *Sandbox) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
-	return call(ctx, s, OpOpen, r.Key, func() (billing.Intent, error) { return s.open(r) })
+// Open implements processor.Charger. Within KeyLife the key answers as it did first.
+func (s *Sandbox) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
+	return call(ctx, s, OpOpen, r.Key, func() (processor.Intent, error) { return s.open(r) })
 }
 
-// Confirm implements billing.Processor. Within KeyLife the key answers as it did first, even if the
+// Confirm implements processor.Charger. Within KeyLife the key answers as it did first, even if the
 // intent has moved since. A new key has no effect on an intent that is processing or final, and is
 // not remembered.
-func (s *Sandbox) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	return call(ctx, s, OpConfirm, r.Key, func() (billing.Intent, error) { return s.confirm(r) })
+func (s *Sandbox) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
+	return call(ctx, s, OpConfirm, r.Key, func() (processor.Intent, error) { return s.confirm(r) })
 }
 
-func (s *Sandbox) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	return call(ctx, s, OpCancel, "", func() (billing.Intent, error) { return s.cancel(ref) })
+func (s *Sandbox) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
+	return call(ctx, s, OpCancel, "", func() (processor.Intent, error) { return s.cancel(ref) })
 }
 
-func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	return call(ctx, s, OpLookup, "", func() (billing.Intent, error) {
+func (s *Sandbox) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
+	return call(ctx, s, OpLookup, "", func() (processor.Intent, error) {
 		return s.answer(func(int64) (uint32, error) {
 			in, err := s.find(ref)
 			if err != nil {
@@ -125,14 +125,14 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (billing.Intent, error
 	})
 }
 
-// List implements billing.Processor: it yields the successes in the ledger at the call, one for
+// List implements processor.Charger: it yields the successes in the ledger at the call, one for
 // each line, oldest first, each as it was answered. r.Since counts in whole milliseconds, as the
 // ledger does. r.Customer leaves nothing out, since there are no customers. An error comes last.
 // The error of a lost answer may come after a part of the list.
-func (s *Sandbox) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return listCall(ctx, s, OpList, r, func() (int, func(int) billing.Intent) {
+func (s *Sandbox) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
+	return listCall(ctx, s, OpList, r, func() (int, func(int) processor.Intent) {
 		v, numbers := s.ledger.view, slices.Clone(s.ledger.successes[s.ledger.from(r.Since):])
-		return len(numbers), func(i int) billing.Intent { return v.intent(numbers[i]) }
+		return len(numbers), func(i int) processor.Intent { return v.intent(numbers[i]) }
 	})
 }
 
@@ -171,7 +171,7 @@ func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, 
 
 // listCall runs a call answered by a list. find is called with mu held, and returns the length and the
 // elements of the list.
-func listCall[T any](ctx context.Context, s *Sandbox, op string, r billing.ListRequest,
+func listCall[T any](ctx context.Context, s *Sandbox, op string, r processor.ListRequest,
 	find func() (int, func(int) T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -194,7 +194,7 @@ func listCall[T any](ctx context.Context, s *Sandbox, op string, r billing.ListR
 		}
 		for i := range n {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", billing.ErrUnknown, ctx.Err())
+				err = fmt.Errorf("%w: %w", processor.ErrUnknown, ctx.Err())
 				break
 			}
 			if !yield(value(i), nil) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A clock is one that a test moves.
@@ -59,16 +59,16 @@ func openSandbox(t testing.TB, file string, o Options) *Sandbox {
 }
 
 // request is an Open for the period, under a key of its own.
-func request(t testing.TB, period, generation int, method string) billing.OpenRequest {
-	return billing.OpenRequest{
+func request(t testing.TB, period, generation int, method string) processor.OpenRequest {
+	return processor.OpenRequest{
 		Key: fmt.Sprintf("open-%d-%d", period, generation),
-		Tag: billing.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: period,
+		Tag: processor.Tag{Installation: "i1", Account: "123", Subscription: "456", SKU: "789", Period: period,
 			Generation: generation},
 		Amount: amount(t, "12.99", "EUR"), Method: method,
 	}
 }
 
-func mustOpen(t testing.TB, s billing.Processor, r billing.OpenRequest) billing.Intent {
+func mustOpen(t testing.TB, s processor.Charger, r processor.OpenRequest) processor.Intent {
 	t.Helper()
 	in, err := s.Open(t.Context(), r)
 	if err != nil {
@@ -77,16 +77,16 @@ func mustOpen(t testing.TB, s billing.Processor, r billing.OpenRequest) billing.
 	return in
 }
 
-func mustConfirm(t testing.TB, s billing.Processor, ref, key, method string) billing.Intent {
+func mustConfirm(t testing.TB, s processor.Charger, ref, key, method string) processor.Intent {
 	t.Helper()
-	in, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: key, Ref: ref, Method: method, Attempt: 1})
+	in, err := s.Confirm(t.Context(), processor.ConfirmRequest{Key: key, Ref: ref, Method: method, Attempt: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func mustLookup(t testing.TB, s billing.Processor, ref string) billing.Intent {
+func mustLookup(t testing.TB, s processor.Charger, ref string) processor.Intent {
 	t.Helper()
 	in, err := s.Lookup(t.Context(), ref)
 	if err != nil {
@@ -113,7 +113,7 @@ func wantOutcomes(t *testing.T, s interface{ Entries() iter.Seq[Entry] }, want s
 
 // A subject is what a test calls: a processor, and what no processor's client can do.
 type subject struct {
-	billing.Processor
+	processor.Charger
 	box *Sandbox
 }
 
@@ -129,7 +129,7 @@ func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
 			box := openSandbox(t, file, Options{Now: c.Now})
 			s := &subject{box, box}
 			if name == "shared" {
-				s.Processor = &relay{both: [2]*Sandbox{box, openSandbox(t, file, Options{Now: c.Now})}}
+				s.Charger = &relay{both: [2]*Sandbox{box, openSandbox(t, file, Options{Now: c.Now})}}
 			}
 			test(t, s, c)
 		})
@@ -144,35 +144,35 @@ type relay struct {
 
 func (r *relay) next() *Sandbox { return r.both[r.calls.Add(1)%2] }
 
-func (r *relay) Open(ctx context.Context, o billing.OpenRequest) (billing.Intent, error) {
+func (r *relay) Open(ctx context.Context, o processor.OpenRequest) (processor.Intent, error) {
 	return r.next().Open(ctx, o)
 }
 
-func (r *relay) Confirm(ctx context.Context, c billing.ConfirmRequest) (billing.Intent, error) {
+func (r *relay) Confirm(ctx context.Context, c processor.ConfirmRequest) (processor.Intent, error) {
 	return r.next().Confirm(ctx, c)
 }
 
-func (r *relay) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+func (r *relay) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
 	return r.next().Cancel(ctx, ref)
 }
 
-func (r *relay) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+func (r *relay) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
 	return r.next().Lookup(ctx, ref)
 }
 
-func (r *relay) List(ctx context.Context, l billing.ListRequest) iter.Seq2[billing.Intent, error] {
+func (r *relay) List(ctx context.Context, l processor.ListRequest) iter.Seq2[processor.Intent, error] {
 	return r.next().List(ctx, l)
 }
 
-func (r *relay) Refund(ctx context.Context, q billing.RefundRequest) (billing.Reversal, error) {
+func (r *relay) Refund(ctx context.Context, q processor.RefundRequest) (processor.Reversal, error) {
 	return r.next().Refund(ctx, q)
 }
 
-func (r *relay) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+func (r *relay) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
 	return r.next().ReversalsOf(ctx, ref)
 }
 
-func (r *relay) Reversals(ctx context.Context, l billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+func (r *relay) Reversals(ctx context.Context, l processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	return r.next().Reversals(ctx, l)
 }
 
@@ -180,7 +180,7 @@ func TestOpen_Replay(t *testing.T) {
 	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
 		r := request(t, 1, 0, "pm_card_visa")
 		first := mustOpen(t, s, r)
-		want := billing.Intent{Ref: first.Ref, State: billing.Opened, Tag: r.Tag, Amount: r.Amount, Changed: c.Now()}
+		want := processor.Intent{Ref: first.Ref, State: processor.Opened, Tag: r.Tag, Amount: r.Amount, Changed: c.Now()}
 		if first != want || !strings.HasPrefix(first.Ref, "pi_sandbox_") {
 			t.Errorf("opened %+v, want %+v", first, want)
 		}
@@ -202,27 +202,27 @@ func TestOpen_OtherParameters(t *testing.T) { everyWhere(t, testOtherParameters)
 func testOtherParameters(t *testing.T, s *subject, _ *clock) {
 	r := request(t, 1, 0, "pm_card_visa")
 	in := mustOpen(t, s, r)
-	for name, change := range map[string]func(r *billing.OpenRequest){
-		"amount":   func(r *billing.OpenRequest) { r.Amount = amount(t, "13", "EUR") },
-		"currency": func(r *billing.OpenRequest) { r.Amount = amount(t, "12.99", "USD") },
-		"method":   func(r *billing.OpenRequest) { r.Method = "pm_other" },
-		"period":   func(r *billing.OpenRequest) { r.Tag.Period++ },
-		"account":  func(r *billing.OpenRequest) { r.Tag.Account = "x" },
-		"sku":      func(r *billing.OpenRequest) { r.Tag.SKU = "x" },
+	for name, change := range map[string]func(r *processor.OpenRequest){
+		"amount":   func(r *processor.OpenRequest) { r.Amount = amount(t, "13", "EUR") },
+		"currency": func(r *processor.OpenRequest) { r.Amount = amount(t, "12.99", "USD") },
+		"method":   func(r *processor.OpenRequest) { r.Method = "pm_other" },
+		"period":   func(r *processor.OpenRequest) { r.Tag.Period++ },
+		"account":  func(r *processor.OpenRequest) { r.Tag.Account = "x" },
+		"sku":      func(r *processor.OpenRequest) { r.Tag.SKU = "x" },
 	} {
 		other := r
 		change(&other)
-		if _, err := s.Open(t.Context(), other); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := s.Open(t.Context(), other); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("other %s: %v, want ErrInvalid", name, err)
 		}
 	}
-	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: r.Key, Ref: in.Ref,
-		Method: r.Method}); !errors.Is(err, billing.ErrInvalid) {
+	if _, err := s.Confirm(t.Context(), processor.ConfirmRequest{Key: r.Key, Ref: in.Ref,
+		Method: r.Method}); !errors.Is(err, processor.ErrInvalid) {
 		t.Errorf("confirm with an open's key: %v, want ErrInvalid", err)
 	}
 	mustConfirm(t, s, in.Ref, "k", "pm_card_visa")
 	r.Key = "k"
-	if _, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+	if _, err := s.Open(t.Context(), r); !errors.Is(err, processor.ErrInvalid) {
 		t.Errorf("open with a confirm's key: %v, want ErrInvalid", err)
 	}
 }
@@ -231,20 +231,20 @@ func TestOpen_Invalid(t *testing.T) { everyWhere(t, testOpenInvalid) }
 
 func testOpenInvalid(t *testing.T, s *subject, _ *clock) {
 	eur, _ := money.ParseCurrency("EUR")
-	for name, change := range map[string]func(r *billing.OpenRequest){
-		"zero":        func(r *billing.OpenRequest) { r.Amount = money.New(0, eur) },
-		"negative":    func(r *billing.OpenRequest) { r.Amount = money.New(-1, eur) },
-		"no currency": func(r *billing.OpenRequest) { r.Amount = money.New(1, money.Currency{}) },
-		"no key":      func(r *billing.OpenRequest) { r.Key = "" },
-		"long key":    func(r *billing.OpenRequest) { r.Key = strings.Repeat("k", 256) },
-		"bad utf-8":   func(r *billing.OpenRequest) { r.Tag.Account = "\xff" },
-		"long text":   func(r *billing.OpenRequest) { r.Method = strings.Repeat("m", 501) },
-		"period":      func(r *billing.OpenRequest) { r.Tag.Period = -1 },
-		"generation":  func(r *billing.OpenRequest) { r.Tag.Generation = 1 << 40 },
+	for name, change := range map[string]func(r *processor.OpenRequest){
+		"zero":        func(r *processor.OpenRequest) { r.Amount = money.New(0, eur) },
+		"negative":    func(r *processor.OpenRequest) { r.Amount = money.New(-1, eur) },
+		"no currency": func(r *processor.OpenRequest) { r.Amount = money.New(1, money.Currency{}) },
+		"no key":      func(r *processor.OpenRequest) { r.Key = "" },
+		"long key":    func(r *processor.OpenRequest) { r.Key = strings.Repeat("k", 256) },
+		"bad utf-8":   func(r *processor.OpenRequest) { r.Tag.Account = "\xff" },
+		"long text":   func(r *processor.OpenRequest) { r.Method = strings.Repeat("m", 501) },
+		"period":      func(r *processor.OpenRequest) { r.Tag.Period = -1 },
+		"generation":  func(r *processor.OpenRequest) { r.Tag.Generation = 1 << 40 },
 	} {
 		r := request(t, 1, 0, "pm_card_visa")
 		change(&r)
-		if in, err := s.Open(t.Context(), r); !errors.Is(err, billing.ErrInvalid) || in != (billing.Intent{}) {
+		if in, err := s.Open(t.Context(), r); !errors.Is(err, processor.ErrInvalid) || in != (processor.Intent{}) {
 			t.Errorf("%s: %+v, %v, want ErrInvalid", name, in, err)
 		}
 	}
@@ -257,17 +257,17 @@ func TestConfirm_Replay(t *testing.T) {
 		first := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined")
 		c.move(time.Hour)
 		second := mustConfirm(t, s, ref, "k2", "pm_card_visa")
-		if second.State != billing.Succeeded || second.Latest == first.Latest {
+		if second.State != processor.Succeeded || second.Latest == first.Latest {
 			t.Errorf("a new key answered %+v after %+v", second, first)
 		}
 		if again := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined"); again != first ||
-			again.State != billing.Declined {
+			again.State != processor.Declined {
 			t.Errorf("replay %+v, want the first answer %+v", again, first)
 		}
 		other := mustOpen(t, s, request(t, 2, 0, "")).Ref
-		for _, r := range []billing.ConfirmRequest{{Key: "k1", Ref: ref, Method: "pm_card_visa"},
+		for _, r := range []processor.ConfirmRequest{{Key: "k1", Ref: ref, Method: "pm_card_visa"},
 			{Key: "k1", Ref: other, Method: "pm_card_visa_chargeDeclined"}} {
-			if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+			if _, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrInvalid) {
 				t.Errorf("key with other parameters %+v: %v, want ErrInvalid", r, err)
 			}
 		}
@@ -304,21 +304,21 @@ func TestConfirm_Invalid(t *testing.T) { everyWhere(t, testConfirmInvalid) }
 
 func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
 	ref := mustOpen(t, s, request(t, 1, 0, "")).Ref
-	for _, r := range []billing.ConfirmRequest{
+	for _, r := range []processor.ConfirmRequest{
 		{Key: "", Ref: ref, Method: "pm_card_visa"},
 		{Key: "k", Ref: ref},
 		{Key: "k", Ref: ref, Method: "\xff"},
 		{Key: "k", Ref: ref, Method: "pm_card_visa", Attempt: -1},
 	} {
-		if _, err := s.Confirm(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("%+v: %v, want ErrInvalid", r, err)
 		}
 	}
-	if _, err := s.Confirm(t.Context(), billing.ConfirmRequest{Key: "k", Ref: "pi_none",
-		Method: "pm_card_visa"}); !errors.Is(err, billing.ErrNoIntent) {
+	if _, err := s.Confirm(t.Context(), processor.ConfirmRequest{Key: "k", Ref: "pi_none",
+		Method: "pm_card_visa"}); !errors.Is(err, processor.ErrNoIntent) {
 		t.Errorf("unknown ref: %v, want ErrNoIntent", err)
 	}
-	if in := mustConfirm(t, s, ref, "k", "pm_card_visa"); in.State != billing.Succeeded {
+	if in := mustConfirm(t, s, ref, "k", "pm_card_visa"); in.State != processor.Succeeded {
 		t.Errorf("a refused request kept its key: %+v", in)
 	}
 }
@@ -334,7 +334,7 @@ func TestCancel(t *testing.T) {
 			c.move(time.Second)
 			want := in
 			if method != "pm_card_visa" {
-				want.State, want.Changed = billing.Canceled, c.Now()
+				want.State, want.Changed = processor.Canceled, c.Now()
 			}
 			for range 2 {
 				got, err := s.Cancel(t.Context(), in.Ref)
@@ -346,7 +346,7 @@ func TestCancel(t *testing.T) {
 		}
 		wantOutcomes(t, s, "opened canceled opened declined canceled opened requires_action canceled opened processing "+
 			"canceled opened succeeded")
-		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := s.Cancel(t.Context(), "pi_none"); !errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("unknown ref: %v, want ErrNoIntent", err)
 		}
 	})
@@ -364,10 +364,10 @@ func testLookup(t *testing.T, s *subject, _ *clock) {
 		t.Errorf("%+v, want %+v", got, confirmed)
 	}
 	for _, ref := range []string{"pi_sandbox_none", "", ".", "..", "a/b", "a?b#c%", "\xff", "é ", "\x00"} {
-		if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := s.Lookup(t.Context(), ref); !errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("unknown ref %q: %v, want ErrNoIntent", ref, err)
 		}
-		if _, err := s.Cancel(t.Context(), ref); !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := s.Cancel(t.Context(), ref); !errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("cancel of unknown ref %q: %v, want ErrNoIntent", ref, err)
 		}
 	}
@@ -385,7 +385,7 @@ func TestClose(t *testing.T) {
 		if _, err := s.box.Lookup(t.Context(), in.Ref); !errors.Is(err, errClosed) {
 			t.Errorf("lookup after close: %v", err)
 		}
-		for _, err := range s.box.List(context.Background(), billing.ListRequest{}) {
+		for _, err := range s.box.List(context.Background(), processor.ListRequest{}) {
 			if !errors.Is(err, errClosed) {
 				t.Errorf("list after close: %v", err)
 			}

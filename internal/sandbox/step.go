@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // answer is change with the intent of the line that the step returns.
-func (s *Sandbox) answer(step func(now int64) (uint32, error)) (billing.Intent, error) {
-	return change(s, func(now time.Time) (in billing.Intent, err error) {
+func (s *Sandbox) answer(step func(now int64) (uint32, error)) (processor.Intent, error) {
+	return change(s, func(now time.Time) (in processor.Intent, err error) {
 		number, err := step(now.UnixMilli())
 		if err == nil {
 			in = s.ledger.intent(number)
@@ -69,7 +69,7 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 	h := hashKey(key)
 	if at, spoilt := s.spoilt[h]; spoilt {
 		if s.alive(at, now) {
-			return 0, false, fmt.Errorf("%w: a saved failure, under this key", billing.ErrUnknown)
+			return 0, false, fmt.Errorf("%w: a saved failure, under this key", processor.ErrUnknown)
 		}
 		delete(s.spoilt, h)
 	}
@@ -84,14 +84,14 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 func (s *Sandbox) find(ref string) (*intent, error) {
 	i, ok := s.ledger.refs[ref]
 	if !ok {
-		return nil, fmt.Errorf("%w: %.64q", billing.ErrNoIntent, ref)
+		return nil, fmt.Errorf("%w: %.64q", processor.ErrNoIntent, ref)
 	}
 	return s.ledger.intents.at(i), nil
 }
 
-func (s *Sandbox) open(r billing.OpenRequest) (billing.Intent, error) {
+func (s *Sandbox) open(r processor.OpenRequest) (processor.Intent, error) {
 	if err := checkOpen(r); err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	return s.answer(func(now int64) (uint32, error) {
 		l := s.ledger
@@ -113,9 +113,9 @@ func (s *Sandbox) open(r billing.OpenRequest) (billing.Intent, error) {
 	})
 }
 
-func (s *Sandbox) confirm(r billing.ConfirmRequest) (billing.Intent, error) {
+func (s *Sandbox) confirm(r processor.ConfirmRequest) (processor.Intent, error) {
 	if err := checkConfirm(r); err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	attempted := false
 	in, err := s.answer(func(now int64) (uint32, error) {
@@ -143,13 +143,13 @@ func (s *Sandbox) confirm(r billing.ConfirmRequest) (billing.Intent, error) {
 		return s.attempt(last, in.charges+1, r, now), nil
 	})
 	if err == nil && attempted && r.Method == methodTimeout {
-		return billing.Intent{}, fmt.Errorf("%w: %s", billing.ErrUnknown, methodTimeout)
+		return processor.Intent{}, fmt.Errorf("%w: %s", processor.ErrUnknown, methodTimeout)
 	}
 	return in, err
 }
 
 // attempt tries to take the money. An unknown token is no payment method: a hard decline. mu is held.
-func (s *Sandbox) attempt(last line, charge uint32, r billing.ConfirmRequest, now int64) uint32 {
+func (s *Sandbox) attempt(last line, charge uint32, r processor.ConfirmRequest, now int64) uint32 {
 	l := s.ledger
 	o, known := byMethods[r.Method]
 	switch {
@@ -164,7 +164,7 @@ func (s *Sandbox) attempt(last line, charge uint32, r billing.ConfirmRequest, no
 	return s.write(last, r.Key)
 }
 
-func (s *Sandbox) cancel(ref string) (billing.Intent, error) {
+func (s *Sandbox) cancel(ref string) (processor.Intent, error) {
 	return s.answer(func(now int64) (uint32, error) {
 		in, err := s.find(ref)
 		if err != nil {

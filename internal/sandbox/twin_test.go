@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // twins are a sandbox that is closed and opened again at any point and one in memory
@@ -30,7 +30,7 @@ type twins struct {
 }
 
 // same holds the answers of both against each other.
-func (w *twins) same(what string, do func(s *Sandbox, refs []string) (billing.Intent, error)) {
+func (w *twins) same(what string, do func(s *Sandbox, refs []string) (processor.Intent, error)) {
 	var got [2]string
 	for i, s := range w.both {
 		in, err := do(s, w.refs[i])
@@ -46,7 +46,7 @@ func (w *twins) same(what string, do func(s *Sandbox, refs []string) (billing.In
 }
 
 // plain shows an intent without what differs between twins.
-func (w *twins) plain(i int, in billing.Intent) string {
+func (w *twins) plain(i int, in processor.Intent) string {
 	number := w.known[i][in.Ref]
 	in.Latest = strings.TrimPrefix(in.Latest, chargePrefix+strings.TrimPrefix(in.Ref, refPrefix))
 	in.Ref = fmt.Sprint("intent ", number)
@@ -54,7 +54,7 @@ func (w *twins) plain(i int, in billing.Intent) string {
 }
 
 func kind(err error) error {
-	for _, k := range []error{billing.ErrUnknown, billing.ErrInvalid, billing.ErrNoIntent} {
+	for _, k := range []error{processor.ErrUnknown, processor.ErrInvalid, processor.ErrNoIntent} {
 		if errors.Is(err, k) {
 			return k
 		}
@@ -99,24 +99,24 @@ func (w *twins) step() {
 	}
 	switch op := rapid.IntRange(0, 9).Draw(t, "op"); op {
 	case 0, 1:
-		r := billing.OpenRequest{Key: key, Method: method, Amount: rapid.SampledFrom(w.sums).Draw(t, "amount"),
-			Tag: billing.Tag{Installation: "i", Account: rapid.SampledFrom([]string{"", "a", "é<&>\u2028"}).Draw(t, "account"),
+		r := processor.OpenRequest{Key: key, Method: method, Amount: rapid.SampledFrom(w.sums).Draw(t, "amount"),
+			Tag: processor.Tag{Installation: "i", Account: rapid.SampledFrom([]string{"", "a", "é<&>\u2028"}).Draw(t, "account"),
 				Period: number}}
-		w.same("open", func(s *Sandbox, _ []string) (billing.Intent, error) { return s.Open(t.Context(), r) })
+		w.same("open", func(s *Sandbox, _ []string) (processor.Intent, error) { return s.Open(t.Context(), r) })
 	case 2, 3, 4, 5:
-		w.same("confirm", func(s *Sandbox, refs []string) (billing.Intent, error) {
-			return s.Confirm(t.Context(), billing.ConfirmRequest{Key: key, Ref: ref(refs), Method: method, Attempt: number})
+		w.same("confirm", func(s *Sandbox, refs []string) (processor.Intent, error) {
+			return s.Confirm(t.Context(), processor.ConfirmRequest{Key: key, Ref: ref(refs), Method: method, Attempt: number})
 		})
 	case 6:
-		w.same("cancel", func(s *Sandbox, refs []string) (billing.Intent, error) { return s.Cancel(t.Context(), ref(refs)) })
+		w.same("cancel", func(s *Sandbox, refs []string) (processor.Intent, error) { return s.Cancel(t.Context(), ref(refs)) })
 	case 7:
-		w.same("authenticate", func(s *Sandbox, refs []string) (billing.Intent, error) {
-			return billing.Intent{}, s.Authenticate(ref(refs))
+		w.same("authenticate", func(s *Sandbox, refs []string) (processor.Intent, error) {
+			return processor.Intent{}, s.Authenticate(ref(refs))
 		})
 	case 8:
 		ok := rapid.Bool().Draw(t, "ok")
-		w.same("finish", func(s *Sandbox, refs []string) (billing.Intent, error) {
-			return billing.Intent{}, s.Finish(ref(refs), ok)
+		w.same("finish", func(s *Sandbox, refs []string) (processor.Intent, error) {
+			return processor.Intent{}, s.Finish(ref(refs), ok)
 		})
 	case 9:
 		w.reopen()
@@ -126,11 +126,11 @@ func (w *twins) step() {
 // check compares all that can be asked.
 func (w *twins) check(since time.Time) {
 	for i := range w.refs[0] {
-		w.same("lookup", func(s *Sandbox, refs []string) (billing.Intent, error) { return s.Lookup(w.t.Context(), refs[i]) })
+		w.same("lookup", func(s *Sandbox, refs []string) (processor.Intent, error) { return s.Lookup(w.t.Context(), refs[i]) })
 	}
 	var lists, ledgers [2][]string
 	for i, s := range w.both {
-		for in, err := range s.List(w.t.Context(), billing.ListRequest{Since: since}) {
+		for in, err := range s.List(w.t.Context(), processor.ListRequest{Since: since}) {
 			lists[i] = append(lists[i], w.plain(i, in)+fmt.Sprint(err))
 		}
 		for e := range s.Entries() {
@@ -181,7 +181,7 @@ func TestReopen_SameState(t *testing.T) {
 func atMostOne(t rapid.TB, s *Sandbox) {
 	count := map[string]int{}
 	for e := range s.Entries() {
-		if e.State == billing.Succeeded {
+		if e.State == processor.Succeeded {
 			count[e.Ref]++
 		}
 		if count[e.Ref] > 1 {

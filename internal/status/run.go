@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -331,7 +332,7 @@ func (r *Runs) mark(kind billing.Kind, c *Check) {
 
 // waiting is of the last completed payment run: a look at every subscription would be a scan.
 func (v *view) waiting(ctx context.Context, c *Check) error {
-	doubts, err := billing.Gather(v.Engine.Doubts(ctx))
+	doubts, err := processor.Gather(v.Engine.Doubts(ctx))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package stripe
 import (
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
@@ -24,9 +24,9 @@ func page200() apitest.Reply {
 func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
 	e := cardError("authentication_required", "authentication_required", "", "ch_1", apitest.Fields{})
 	s := apitest.NewScript(t, apitest.Fails(402, e), apitest.OK(apitest.Object(e["payment_intent"].(apitest.Fields))))
-	p := processor(t, s)
+	p := scripted(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
-	if err != nil || first.State != billing.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" ||
+	if err != nil || first.State != processor.RequiresAction || first.Latest != "ch_1/action" || first.Link != "" ||
 		first.Code != "authentication_required" {
 		t.Errorf("got %+v, %v", first, err)
 	}
@@ -39,8 +39,8 @@ func TestConfirm_AuthenticationWithoutAPage(t *testing.T) {
 // The page is made by a second confirm of the same intent, under a key of its own.
 func TestConfirm_MakesThePage(t *testing.T) {
 	s := apitest.NewScript(t, needsAction(), page200())
-	got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
-	if err != nil || got.State != billing.RequiresAction || got.Link != actionPage || got.Latest != "ch_1/action" {
+	got, err := scripted(t, s, withPage).Confirm(t.Context(), confirmRequest)
+	if err != nil || got.State != processor.RequiresAction || got.Link != actionPage || got.Latest != "ch_1/action" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	first, second := s.Requests()[0], s.Requests()[1]
@@ -54,7 +54,7 @@ func TestConfirm_MakesThePage(t *testing.T) {
 	other := apitest.NewScript(t, needsAction(), page200())
 	next := confirmRequest
 	next.Key = "dd_next"
-	if _, err := processor(t, other, withPage).Confirm(t.Context(), next); err != nil ||
+	if _, err := scripted(t, other, withPage).Confirm(t.Context(), next); err != nil ||
 		other.Requests()[1].Header.Get("Idempotency-Key") == second.Header.Get("Idempotency-Key") {
 		t.Errorf("two attempts ask for their pages under one key: %v", err)
 	}
@@ -63,27 +63,27 @@ func TestConfirm_MakesThePage(t *testing.T) {
 func TestConfirm_WhatThePageCameTo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		replies []apitest.Reply
-		state   billing.State
+		state   processor.State
 		latest  string
 		err     error
 	}{
 		"paid at once": {[]apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})},
-			billing.Succeeded, "ch_2", nil},
-		"still needed": {[]apitest.Reply{needsAction()}, billing.RequiresAction, "ch_1/action", nil},
+			processor.Succeeded, "ch_2", nil},
+		"still needed": {[]apitest.Reply{needsAction()}, processor.RequiresAction, "ch_1/action", nil},
 		"not possible": {[]apitest.Reply{apitest.Fails(400,
 			apitest.Fields{"type": "invalid_request_error", "code": "parameter_unknown", "param": "return_url"})},
-			billing.RequiresAction, "ch_1/action", nil},
+			processor.RequiresAction, "ch_1/action", nil},
 		"declined": {[]apitest.Reply{apitest.Fails(402,
-			cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))}, billing.Declined, "ch_2", nil},
+			cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))}, processor.Declined, "ch_2", nil},
 		"paid meanwhile": {[]apitest.Reply{apitest.Fails(400,
 			apitest.Fields{"type": "invalid_request_error", "code": "payment_intent_unexpected_state"}),
-			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, billing.Succeeded, "ch_2", nil},
+			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": "ch_2"})}, processor.Succeeded, "ch_2", nil},
 		// The money may have been taken: the customer must not be asked for it.
-		"answer lost": {[]apitest.Reply{{}}, "", "", billing.ErrUnknown},
+		"answer lost": {[]apitest.Reply{{}}, "", "", processor.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.NewScript(t, append([]apitest.Reply{needsAction()}, tt.replies...)...)
-			got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest)
+			got, err := scripted(t, s, withPage).Confirm(t.Context(), confirmRequest)
 			if got.State != tt.state || got.Latest != tt.latest || (err == nil) != (tt.err == nil) {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -98,15 +98,15 @@ func TestConfirm_WhatThePageCameTo(t *testing.T) {
 func TestConfirm_AuthenticationAfterANote(t *testing.T) {
 	now := apitest.IntentFields()
 	needed := apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "authentication_required"})
-	p := processor(t, memory(t, now, tooOften(), needed))
+	p := scripted(t, memory(t, now, tooOften(), needed))
 	first, err := p.Confirm(t.Context(), confirmRequest)
-	if err != nil || first.State != billing.Declined {
+	if err != nil || first.State != processor.Declined {
 		t.Fatalf("got %+v, %v", first, err)
 	}
 	next := confirmRequest
 	next.Key = "dd_next"
 	second, err := p.Confirm(t.Context(), next)
-	if err != nil || second.State != billing.RequiresAction || second.Latest == first.Latest {
+	if err != nil || second.State != processor.RequiresAction || second.Latest == first.Latest {
 		t.Errorf("got %+v, %v", second, err)
 	}
 	later, err := p.Lookup(t.Context(), "pi_1")

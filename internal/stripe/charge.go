@@ -11,19 +11,19 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Open implements billing.Processor. All parameters come from the request, and none from settings
+// Open implements processor.Charger. All parameters come from the request, and none from settings
 // or the clock: a key has the same parameters whenever it is sent.
 //
 // A 5xx under a key is repeated by Stripe for a day. Open then asks under a second and a third key:
 // an intent that is never confirmed moves no money.
-func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *Processor) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	params, err := openParams(r)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	var pi *sdk.PaymentIntent
 	for n := 1; n <= 3; n++ {
@@ -39,17 +39,17 @@ func (p *Processor) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 		}
 	}
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	in, err := p.intent(r.Payer.At, pi)
 	if err == nil && in.Amount != r.Amount {
-		return billing.Intent{}, fmt.Errorf("%w: %s was asked for and Stripe made %s over %s", billing.ErrInvalid, r.Amount,
+		return processor.Intent{}, fmt.Errorf("%w: %s was asked for and Stripe made %s over %s", processor.ErrInvalid, r.Amount,
 			in.Ref, in.Amount)
 	}
 	return in, err
 }
 
-func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
+func openParams(r processor.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	if r.Key == "" {
 		return nil, api.Unsent("no idempotency key")
 	}
@@ -88,15 +88,15 @@ func openParams(r billing.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	return params, nil
 }
 
-// Lookup implements billing.Processor.
-func (p *Processor) Lookup(ctx context.Context, text string) (billing.Intent, error) {
+// Lookup implements processor.Charger.
+func (p *Processor) Lookup(ctx context.Context, text string) (processor.Intent, error) {
 	at, err := parseRef(text)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	pi, err := p.retrieve(ctx, at)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	return p.intent(at.at, pi)
 }
@@ -113,12 +113,12 @@ func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, e
 	return pi, nil
 }
 
-// Cancel implements billing.Processor. It sends no idempotency key: a second cancellation changes
+// Cancel implements processor.Charger. It sends no idempotency key: a second cancellation changes
 // nothing, and a key would repeat yesterday's refusal.
-func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, error) {
+func (p *Processor) Cancel(ctx context.Context, text string) (processor.Intent, error) {
 	at, err := parseRef(text)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	params := &sdk.PaymentIntentCancelParams{Params: api.Params(at.at, ""), CancellationReason: new("abandoned"),
 		Expand: expandCharge()}
@@ -127,31 +127,31 @@ func (p *Processor) Cancel(ctx context.Context, text string) (billing.Intent, er
 		return p.Lookup(ctx, text)
 	}
 	if err != nil {
-		return billing.Intent{}, noIntent(at, err)
+		return processor.Intent{}, noIntent(at, err)
 	}
 	return p.sameIntent(at, pi)
 }
 
 // sameIntent reads the intent of the request.
-func (p *Processor) sameIntent(at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
+func (p *Processor) sameIntent(at ref, pi *sdk.PaymentIntent) (processor.Intent, error) {
 	if pi.ID != at.id {
-		return billing.Intent{}, api.Unusable("a payment intent", "%s was meant, and %q answered", at, pi.ID)
+		return processor.Intent{}, api.Unusable("a payment intent", "%s was meant, and %q answered", at, pi.ID)
 	}
 	return p.intent(at.at, pi)
 }
 
-// List implements billing.Processor. Stripe lists by creation: an intent made before r.Since that
+// List implements processor.Charger. Stripe lists by creation: an intent made before r.Since that
 // has succeeded since then is not among them. r.Since and r.Until count in whole seconds, rounded
 // down: of two listings, one until where the other begins, each intent is in one.
-func (p *Processor) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
+func (p *Processor) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
 	rows := p.rows(ctx, "/v1/payment_intents", r, "expand[]", "data.latest_charge")
-	return list(rows, func(pi *sdk.PaymentIntent) (billing.Intent, error) { return p.intent(r.At, pi) })
+	return list(rows, func(pi *sdk.PaymentIntent) (processor.Intent, error) { return p.intent(r.At, pi) })
 }
 
 // noIntent returns ErrNoIntent for an error about the intent itself, which the path named.
 func noIntent(at ref, err error) error {
 	if f, ok := api.Is(err, api.Gone); ok {
-		return fmt.Errorf("%w: %s: %s", billing.ErrNoIntent, at, f.Text)
+		return fmt.Errorf("%w: %s: %s", processor.ErrNoIntent, at, f.Text)
 	}
 	return err
 }

@@ -10,23 +10,23 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
-func openRequest(t *testing.T) billing.OpenRequest {
-	return billing.OpenRequest{Key: "dd_key", Tag: testTag, Amount: apitest.USD(t, 1299), Method: "pm_1"}
+func openRequest(t *testing.T) processor.OpenRequest {
+	return processor.OpenRequest{Key: "dd_key", Tag: testTag, Amount: apitest.USD(t, 1299), Method: "pm_1"}
 }
 
 func TestOpen_SendsTheFrozenParameters(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent())
-	p := processor(t, s, func(o *Options) { o.ReturnURL = "https://example.com" })
+	p := scripted(t, s, func(o *Options) { o.ReturnURL = "https://example.com" })
 	got, err := p.Open(t.Context(), openRequest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := billing.Intent{Ref: "pi_1", State: billing.Opened, Tag: testTag, Amount: apitest.USD(t, 1299),
+	want := processor.Intent{Ref: "pi_1", State: processor.Opened, Tag: testTag, Amount: apitest.USD(t, 1299),
 		Changed: api.Instant(1000), Opened: api.Instant(1000)}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -52,8 +52,8 @@ func TestOpen_SendsTheFrozenParameters(t *testing.T) {
 func TestOpen_OnAConnectedAccount(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent())
 	r := openRequest(t)
-	r.Payer = billing.Payer{At: "acct_7", Customer: "cus_1", Fee: 250}
-	got, err := processor(t, s).Open(t.Context(), r)
+	r.Payer = processor.Payer{At: "acct_7", Customer: "cus_1", Fee: 250}
+	got, err := scripted(t, s).Open(t.Context(), r)
 	if err != nil || got.Ref != "acct_7/pi_1" {
 		t.Fatalf("got %q, %v", got.Ref, err)
 	}
@@ -69,29 +69,29 @@ func TestOpen_LeavesUsNoFeeOnOurOwnAccount(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent())
 	r := openRequest(t)
 	r.Payer.Fee = 250
-	if _, err := processor(t, s).Open(t.Context(), r); err != nil || s.Requests()[0].Form.Has("application_fee_amount") {
+	if _, err := scripted(t, s).Open(t.Context(), r); err != nil || s.Requests()[0].Form.Has("application_fee_amount") {
 		t.Errorf("sent %v, %v", s.Requests()[0].Form, err)
 	}
 }
 
 func TestOpen_SendsNothingThatCannotBe(t *testing.T) {
-	p := processor(t, apitest.NewScript(t))
-	for name, change := range map[string]func(*billing.OpenRequest){
-		"no key":             func(r *billing.OpenRequest) { r.Key = "" },
-		"account":            func(r *billing.OpenRequest) { r.Payer.At = "acct_1/../x" },
-		"below the minimum":  func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 49) },
-		"above the maximum":  func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 100_000_000) },
-		"zero":               func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, 0) },
-		"negative":           func(r *billing.OpenRequest) { r.Amount = apitest.USD(t, -1299) },
-		"no such currency":   func(r *billing.OpenRequest) { r.Amount = apitest.Money(t, "KPW", 1299) },
-		"three decimals":     func(r *billing.OpenRequest) { r.Amount = apitest.Money(t, "KWD", 1299) },
-		"fee":                func(r *billing.OpenRequest) { r.Payer.Fee = 10001 },
-		"too long a SKU":     func(r *billing.OpenRequest) { r.Tag.SKU = strings.Repeat("é", 501) },
-		"an amount's nature": func(r *billing.OpenRequest) { r.Amount = billing.Intent{}.Amount },
+	p := scripted(t, apitest.NewScript(t))
+	for name, change := range map[string]func(*processor.OpenRequest){
+		"no key":             func(r *processor.OpenRequest) { r.Key = "" },
+		"account":            func(r *processor.OpenRequest) { r.Payer.At = "acct_1/../x" },
+		"below the minimum":  func(r *processor.OpenRequest) { r.Amount = apitest.USD(t, 49) },
+		"above the maximum":  func(r *processor.OpenRequest) { r.Amount = apitest.USD(t, 100_000_000) },
+		"zero":               func(r *processor.OpenRequest) { r.Amount = apitest.USD(t, 0) },
+		"negative":           func(r *processor.OpenRequest) { r.Amount = apitest.USD(t, -1299) },
+		"no such currency":   func(r *processor.OpenRequest) { r.Amount = apitest.Money(t, "KPW", 1299) },
+		"three decimals":     func(r *processor.OpenRequest) { r.Amount = apitest.Money(t, "KWD", 1299) },
+		"fee":                func(r *processor.OpenRequest) { r.Payer.Fee = 10001 },
+		"too long a SKU":     func(r *processor.OpenRequest) { r.Tag.SKU = strings.Repeat("é", 501) },
+		"an amount's nature": func(r *processor.OpenRequest) { r.Amount = processor.Intent{}.Amount },
 	} {
 		r := openRequest(t)
 		change(&r)
-		if _, err := p.Open(t.Context(), r); !errors.Is(err, billing.ErrInvalid) {
+		if _, err := p.Open(t.Context(), r); !errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestOpen_GoesOnAfterACachedFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := apitest.NewScript(t, apitest.Reply{Status: 500, Body: "oops"},
 			apitest.Fails(500, apitest.Fields{"type": "api_error"}), apitest.OKIntent())
-		if _, err := processor(t, s).Open(t.Context(), openRequest(t)); err != nil {
+		if _, err := scripted(t, s).Open(t.Context(), openRequest(t)); err != nil {
 			t.Fatal(err)
 		}
 		var keys []string
@@ -118,17 +118,17 @@ func TestOpen_GoesOnAfterACachedFailure(t *testing.T) {
 
 func TestOpen_OfALostAnswerIsUnknown(t *testing.T) {
 	s := apitest.NewScript(t, apitest.Reply{})
-	_, err := processor(t, s).Open(t.Context(), openRequest(t))
-	apitest.WantError(t, "no answer", err, billing.ErrUnknown)
+	_, err := scripted(t, s).Open(t.Context(), openRequest(t))
+	apitest.WantError(t, "no answer", err, processor.ErrUnknown)
 }
 
 func TestOpen_RefusesAnIntentOverAnotherAmount(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"amount": 1300}))
-	_, err := processor(t, s).Open(t.Context(), openRequest(t))
-	apitest.WantError(t, "another amount", err, billing.ErrInvalid)
+	_, err := scripted(t, s).Open(t.Context(), openRequest(t))
+	apitest.WantError(t, "another amount", err, processor.ErrInvalid)
 }
 
-var confirmRequest = billing.ConfirmRequest{Key: "dd_confirm", Ref: "pi_1", Method: "pm_1", Attempt: 1}
+var confirmRequest = processor.ConfirmRequest{Key: "dd_confirm", Ref: "pi_1", Method: "pm_1", Attempt: 1}
 
 func cardError(code, decline, advice, charge string, in apitest.Fields) apitest.Fields {
 	e := apitest.Fields{"type": "card_error", "code": code,
@@ -162,87 +162,87 @@ func TestConfirm_AnswersOfStripe(t *testing.T) {
 	tests := []struct {
 		name    string
 		replies []apitest.Reply
-		want    billing.Intent // State, Latest, Code, Hard
+		want    processor.Intent // State, Latest, Code, Hard
 		err     error
 	}{
 		{"succeeded", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "succeeded",
 			"latest_charge": apitest.ChargeFields("ch_1")})},
-			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
+			processor.Intent{State: processor.Succeeded, Latest: "ch_1"}, nil},
 		{"processing", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "processing", "latest_charge": "ch_1"})},
-			billing.Intent{State: billing.Processing, Latest: "ch_1"}, nil},
+			processor.Intent{State: processor.Processing, Latest: "ch_1"}, nil},
 		{"requires_capture", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_capture"})},
-			billing.Intent{State: billing.Processing}, nil},
+			processor.Intent{State: processor.Processing}, nil},
 		{"requires_action", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_action"})},
-			billing.Intent{State: billing.RequiresAction, Latest: "pi_1/action", Code: "authentication_required"}, nil},
+			processor.Intent{State: processor.RequiresAction, Latest: "pi_1/action", Code: "authentication_required"}, nil},
 		{"soft decline", []apitest.Reply{apitest.Fails(402,
 			cardError("card_declined", "insufficient_funds", "", "ch_2", apitest.Fields{}))},
-			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "insufficient_funds"}, nil},
+			processor.Intent{State: processor.Declined, Latest: "ch_2", Code: "insufficient_funds"}, nil},
 		{"hard decline", []apitest.Reply{apitest.Fails(402,
 			cardError("card_declined", "stolen_card", "", "ch_2", apitest.Fields{}))},
-			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card", Hard: true}, nil},
+			processor.Intent{State: processor.Declined, Latest: "ch_2", Code: "stolen_card", Hard: true}, nil},
 		{"advised against", []apitest.Reply{apitest.Fails(402,
 			cardError("card_declined", "generic_decline", "do_not_try_again", "ch_2", apitest.Fields{}))},
-			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "generic_decline", Hard: true, Stop: true},
+			processor.Intent{State: processor.Declined, Latest: "ch_2", Code: "generic_decline", Hard: true, Stop: true},
 			nil},
 		{"advised to wait", []apitest.Reply{apitest.Fails(402,
 			cardError("card_declined", "stolen_card", "try_again_later", "ch_2", apitest.Fields{}))},
-			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "stolen_card"}, nil},
+			processor.Intent{State: processor.Declined, Latest: "ch_2", Code: "stolen_card"}, nil},
 		{"decline without the intent", []apitest.Reply{apitest.Fails(402, cardError("expired_card", "", "", "ch_2", nil)),
 			apitest.OKIntent(apitest.Fields{"status": "requires_payment_method", "latest_charge": apitest.ChargeFields("ch_2"),
 				"last_payment_error": cardError("expired_card", "", "", "ch_2", nil)})},
-			billing.Intent{State: billing.Declined, Latest: "ch_2", Code: "expired_card", Hard: true}, nil},
+			processor.Intent{State: processor.Declined, Latest: "ch_2", Code: "expired_card", Hard: true}, nil},
 		{"decline by which the intent ended",
 			[]apitest.Reply{apitest.Fails(402,
 				cardError("card_declined", "", "", "ch_2", apitest.Fields{"status": "canceled"}))},
-			billing.Intent{State: billing.Canceled, Latest: "ch_2", Code: "card_declined"}, nil},
+			processor.Intent{State: processor.Canceled, Latest: "ch_2", Code: "card_declined"}, nil},
 		{"moved, and has succeeded", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")),
 			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
-			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
+			processor.Intent{State: processor.Succeeded, Latest: "ch_1"}, nil},
 		{"moved, and is canceled", []apitest.Reply{apitest.Fails(400, request("payment_intent_unexpected_state")),
 			apitest.OKIntent(apitest.Fields{"status": "canceled"})},
-			billing.Intent{State: billing.Canceled}, nil},
+			processor.Intent{State: processor.Canceled}, nil},
 		{"no intent", []apitest.Reply{apitest.Fails(404, missing("intent")), apitest.Fails(404, missing("intent"))},
-			billing.Intent{}, billing.ErrNoIntent},
+			processor.Intent{}, processor.ErrNoIntent},
 		{"no mandate, of one that has succeeded",
 			[]apitest.Reply{apitest.Fails(404, missing("mandate")),
 				apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})},
-			billing.Intent{State: billing.Succeeded, Latest: "ch_1"}, nil},
+			processor.Intent{State: processor.Succeeded, Latest: "ch_1"}, nil},
 		{"nobody knows what is missing", []apitest.Reply{apitest.Fails(404, missing("")), apitest.Fails(403, request(""))},
-			billing.Intent{}, billing.ErrRefused},
+			processor.Intent{}, processor.ErrRefused},
 		{"key of other parameters", []apitest.Reply{apitest.Fails(400,
-			apitest.Fields{"type": "idempotency_error", "message": "m"})}, billing.Intent{}, billing.ErrInvalid},
-		{"wrong request", []apitest.Reply{apitest.Fails(400, request("parameter_unknown"))}, billing.Intent{},
-			billing.ErrInvalid},
+			apitest.Fields{"type": "idempotency_error", "message": "m"})}, processor.Intent{}, processor.ErrInvalid},
+		{"wrong request", []apitest.Reply{apitest.Fails(400, request("parameter_unknown"))}, processor.Intent{},
+			processor.ErrInvalid},
 		{"unauthorized", []apitest.Reply{apitest.Fails(401,
 			apitest.Fields{"type": "invalid_request_error", "message": "Invalid API Key provided: " + apitest.Key})},
-			billing.Intent{}, billing.ErrRefused},
-		{"forbidden", []apitest.Reply{apitest.Fails(403, request(""))}, billing.Intent{}, billing.ErrRefused},
+			processor.Intent{}, processor.ErrRefused},
+		{"forbidden", []apitest.Reply{apitest.Fails(403, request(""))}, processor.Intent{}, processor.ErrRefused},
 		{"server error", []apitest.Reply{apitest.Fails(500,
-			apitest.Fields{"type": "api_error", "message": apitest.ClientSecret})}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy's page", []apitest.Reply{{Status: 502, Body: "<html>" + apitest.ClientSecret}}, billing.Intent{},
-			billing.ErrUnknown},
-		{"a proxy that forbids", []apitest.Reply{{Status: 403, Body: "<html>no"}}, billing.Intent{}, billing.ErrUnknown},
-		{"a proxy that knows nobody", []apitest.Reply{{Status: 401, Body: "{}"}}, billing.Intent{}, billing.ErrUnknown},
-		{"another server's 404", []apitest.Reply{{Status: 404, Body: "not found"}}, billing.Intent{}, billing.ErrUnknown},
+			apitest.Fields{"type": "api_error", "message": apitest.ClientSecret})}, processor.Intent{}, processor.ErrUnknown},
+		{"a proxy's page", []apitest.Reply{{Status: 502, Body: "<html>" + apitest.ClientSecret}}, processor.Intent{},
+			processor.ErrUnknown},
+		{"a proxy that forbids", []apitest.Reply{{Status: 403, Body: "<html>no"}}, processor.Intent{}, processor.ErrUnknown},
+		{"a proxy that knows nobody", []apitest.Reply{{Status: 401, Body: "{}"}}, processor.Intent{}, processor.ErrUnknown},
+		{"another server's 404", []apitest.Reply{{Status: 404, Body: "not found"}}, processor.Intent{}, processor.ErrUnknown},
 		{"a redirect", []apitest.Reply{{Status: 302, Body: "{}",
-			Header: map[string]string{"Location": "https://example.com"}}}, billing.Intent{}, billing.ErrUnknown},
+			Header: map[string]string{"Location": "https://example.com"}}}, processor.Intent{}, processor.ErrUnknown},
 		{"no JSON", []apitest.Reply{apitest.OK(`{"id":"pi_1","name":"Ada","client_secret":"` + apitest.ClientSecret +
-			`","object":`)}, billing.Intent{}, billing.ErrUnknown},
-		{"an empty object", []apitest.Reply{apitest.OK(`{}`)}, billing.Intent{}, billing.ErrUnknown},
-		{"another object", []apitest.Reply{apitest.OKIntent(apitest.Fields{"object": "charge"})}, billing.Intent{},
-			billing.ErrUnknown},
+			`","object":`)}, processor.Intent{}, processor.ErrUnknown},
+		{"an empty object", []apitest.Reply{apitest.OK(`{}`)}, processor.Intent{}, processor.ErrUnknown},
+		{"another object", []apitest.Reply{apitest.OKIntent(apitest.Fields{"object": "charge"})}, processor.Intent{},
+			processor.ErrUnknown},
 		{"another intent", []apitest.Reply{apitest.OKIntent(apitest.Fields{"id": "pi_2", "status": "succeeded"})},
-			billing.Intent{}, billing.ErrUnknown},
+			processor.Intent{}, processor.ErrUnknown},
 		{"a status of the future", []apitest.Reply{apitest.OKIntent(apitest.Fields{"status": "requires_prayer"})},
-			billing.Intent{}, billing.ErrUnknown},
+			processor.Intent{}, processor.ErrUnknown},
 		{"live mode", []apitest.Reply{apitest.OKIntent(apitest.Fields{"livemode": true, "status": "succeeded"})},
-			billing.Intent{}, billing.ErrRefused},
-		{"nothing", []apitest.Reply{{}}, billing.Intent{}, billing.ErrUnknown},
+			processor.Intent{}, processor.ErrRefused},
+		{"nothing", []apitest.Reply{{}}, processor.Intent{}, processor.ErrUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := apitest.NewScript(t, tt.replies...)
-			got, err := processor(t, s).Confirm(t.Context(), confirmRequest)
+			got, err := scripted(t, s).Confirm(t.Context(), confirmRequest)
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("got error %v, want %v", err, tt.err)
 			}
@@ -275,15 +275,15 @@ func TestConfirm_OfARepeatedAnswer(t *testing.T) {
 		first.Header = replay
 		s := apitest.NewScript(t, first,
 			apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_2")}))
-		if got, err := processor(t, s, withPage).Confirm(t.Context(), confirmRequest); err != nil ||
-			got.State != billing.Succeeded {
+		if got, err := scripted(t, s, withPage).Confirm(t.Context(), confirmRequest); err != nil ||
+			got.State != processor.Succeeded {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
 	final := apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})
 	final.Header = replay
-	if got, err := processor(t, apitest.NewScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil ||
-		got.State != billing.Succeeded {
+	if got, err := scripted(t, apitest.NewScript(t, final)).Confirm(t.Context(), confirmRequest); err != nil ||
+		got.State != processor.Succeeded {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
 }
@@ -297,7 +297,7 @@ func TestConfirm_ADeclineLooksTheSameLater(t *testing.T) {
 		apitest.OK(apitest.Object(later,
 			apitest.Fields{"latest_charge": apitest.ChargeFields("ch_2",
 				apitest.Fields{"outcome": apitest.Fields{"advice_code": "try_again_later"}})})))
-	p := processor(t, s)
+	p := scripted(t, s)
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil {
 		t.Fatal(err)
@@ -327,9 +327,9 @@ func TestLookup(t *testing.T) {
 		apitest.OKIntent(apitest.Fields{"status": "requires_action",
 			"next_action": apitest.Fields{"type": "redirect_to_url",
 				"redirect_to_url": apitest.Fields{"url": "https://hooks.example/x"}}}))
-	p := processor(t, s)
+	p := scripted(t, s)
 	got, err := p.Lookup(t.Context(), "acct_9/pi_1")
-	if err != nil || got.State != billing.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(api.Instant(5000)) ||
+	if err != nil || got.State != processor.Succeeded || got.Ref != "acct_9/pi_1" || !got.Changed.Equal(api.Instant(5000)) ||
 		!got.Opened.Equal(api.Instant(1000)) {
 		t.Errorf("succeeded: got %+v, %v", got, err)
 	}
@@ -338,22 +338,22 @@ func TestLookup(t *testing.T) {
 		t.Errorf("sent %v, %v", r.Form, r.Header)
 	}
 	_, err = p.Lookup(t.Context(), "pi_1")
-	apitest.WantError(t, "no intent", err, billing.ErrNoIntent)
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled ||
+	apitest.WantError(t, "no intent", err, processor.ErrNoIntent)
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != processor.Canceled ||
 		!got.Changed.Equal(api.Instant(7000)) {
 		t.Errorf("canceled: got %+v, %v", got, err)
 	}
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.Opened || got.Latest != "" {
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != processor.Opened || got.Latest != "" {
 		t.Errorf("never attempted: got %+v, %v", got, err)
 	}
-	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != billing.RequiresAction ||
+	if got, err = p.Lookup(t.Context(), "pi_1"); err != nil || got.State != processor.RequiresAction ||
 		got.Link != "https://hooks.example/x" {
 		t.Errorf("requires action: got %+v, %v", got, err)
 	}
 	for _, text := range []string{"", "in_1", "sb_1", "pi_", "pi_1/x", "acct_1/", "/pi_1", "acct_1/pi_1/x", "pi_1?x=1",
 		"pi_..", strings.Repeat("pi_1", 99)} {
 		_, err := p.Lookup(t.Context(), text)
-		apitest.WantError(t, text, err, billing.ErrNoIntent)
+		apitest.WantError(t, text, err, processor.ErrNoIntent)
 	}
 }
 
@@ -363,19 +363,19 @@ func TestCancel(t *testing.T) {
 	s := apitest.NewScript(t, apitest.OKIntent(apitest.Fields{"status": "canceled", "canceled_at": 9}),
 		unexpected, apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}),
 		apitest.Reply{Status: 500, Body: "x"})
-	p := processor(t, s)
-	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Canceled {
+	p := scripted(t, s)
+	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != processor.Canceled {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if r := s.Requests()[0]; r.Form.Get("cancellation_reason") != "abandoned" ||
 		len(r.Header.Values("Idempotency-Key")) != 0 {
 		t.Errorf("sent %v, under %v", r.Form, r.Header.Values("Idempotency-Key"))
 	}
-	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != billing.Succeeded {
+	if got, err := p.Cancel(t.Context(), "pi_1"); err != nil || got.State != processor.Succeeded {
 		t.Errorf("after a success: got %+v, %v", got, err)
 	}
 	_, err := p.Cancel(t.Context(), "pi_1")
-	apitest.WantError(t, "no answer", err, billing.ErrUnknown)
+	apitest.WantError(t, "no answer", err, processor.ErrUnknown)
 }
 
 func TestList(t *testing.T) {
@@ -384,17 +384,17 @@ func TestList(t *testing.T) {
 	s := apitest.NewScript(t, apitest.List(true, apitest.Object(apitest.IntentFields()), foreign),
 		apitest.List(false, apitest.Object(apitest.IntentFields(),
 			apitest.Fields{"id": "pi_3", "status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")})))
-	p := processor(t, s)
-	var got []billing.Intent
+	p := scripted(t, s)
+	var got []processor.Intent
 	for in, err := range p.List(t.Context(),
-		billing.ListRequest{At: "acct_1", Customer: "cus_1", Since: time.Unix(99, 999_999_999)}) {
+		processor.ListRequest{At: "acct_1", Customer: "cus_1", Since: time.Unix(99, 999_999_999)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, in)
 	}
-	if len(got) != 3 || got[0].Tag != testTag || got[1].Tag != (billing.Tag{}) || got[1].Ref != "acct_1/pi_9" ||
-		got[2].State != billing.Succeeded {
+	if len(got) != 3 || got[0].Tag != testTag || got[1].Tag != (processor.Tag{}) || got[1].Ref != "acct_1/pi_9" ||
+		got[2].State != processor.Succeeded {
 		t.Errorf("got %+v", got)
 	}
 	first, second := s.Requests()[0], s.Requests()[1]
@@ -416,22 +416,22 @@ func TestList_EndsWithAnErrorWhereItIsNotWhole(t *testing.T) {
 		yields  int
 		want    error
 	}{
-		"no list":           {[]apitest.Reply{apitest.OK(`{}`)}, 0, billing.ErrUnknown},
-		"an intent":         {[]apitest.Reply{apitest.OKIntent()}, 0, billing.ErrUnknown},
-		"more, but nothing": {[]apitest.Reply{apitest.List(true)}, 0, billing.ErrUnknown},
+		"no list":           {[]apitest.Reply{apitest.OK(`{}`)}, 0, processor.ErrUnknown},
+		"an intent":         {[]apitest.Reply{apitest.OKIntent()}, 0, processor.ErrUnknown},
+		"more, but nothing": {[]apitest.Reply{apitest.List(true)}, 0, processor.ErrUnknown},
 		"the same page again": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())),
-			apitest.List(true, apitest.Object(apitest.IntentFields()))}, 2, billing.ErrUnknown},
+			apitest.List(true, apitest.Object(apitest.IntentFields()))}, 2, processor.ErrUnknown},
 		"of the other mode": {[]apitest.Reply{apitest.List(false,
-			apitest.Object(apitest.IntentFields(), apitest.Fields{"livemode": true}))}, 0, billing.ErrRefused},
+			apitest.Object(apitest.IntentFields(), apitest.Fields{"livemode": true}))}, 0, processor.ErrRefused},
 		"our key": {[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, 0,
-			billing.ErrRefused},
+			processor.ErrRefused},
 		"the second page lost": {[]apitest.Reply{apitest.List(true, apitest.Object(apitest.IntentFields())),
-			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"})}, 1, billing.ErrInvalid},
+			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"})}, 1, processor.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var last error
 			n := 0
-			for _, err := range processor(t, apitest.NewScript(t, tt.replies...)).List(t.Context(), billing.ListRequest{}) {
+			for _, err := range scripted(t, apitest.NewScript(t, tt.replies...)).List(t.Context(), processor.ListRequest{}) {
 				if last != nil {
 					t.Error("something came after the error")
 				}
@@ -451,13 +451,13 @@ func TestCancelledContextIsUnknown(t *testing.T) {
 	reason := errors.New("the night is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := apitest.NewScript(t, apitest.Reply{Check: func(apitest.Seen) { cancel(reason) }})
-	p := processor(t, s)
+	p := scripted(t, s)
 	_, err := p.Confirm(ctx, confirmRequest)
-	if !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+	if !errors.Is(err, processor.ErrUnknown) || !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
 		t.Errorf("under way: got %v", err)
 	}
 	_, err = p.Confirm(ctx, confirmRequest)
-	if !errors.Is(err, billing.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, processor.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("before it was sent: got %v", err)
 	}
 }
@@ -470,7 +470,7 @@ func TestTelemetry(t *testing.T) {
 		r.Header = map[string]string{"Request-Id": "req_1"} // it tells of none without
 		return r
 	}
-	p := processor(t, s)
+	p := scripted(t, s)
 	for range 4 {
 		if _, err := p.Lookup(t.Context(), "pi_1"); err != nil {
 			t.Fatal(err)

@@ -9,20 +9,20 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Confirm implements billing.Processor. It says no only if Stripe's code says no, by the table in
+// Confirm implements processor.Charger. It says no only if Stripe's code says no, by the table in
 // api/classify.go. If the customer must authenticate, Confirm confirms the intent once more as if
 // the customer were present, which makes the page.
-func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *Processor) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	if r.Key == "" || r.Method == "" {
-		return billing.Intent{}, api.Unsent("no idempotency key, or no payment method")
+		return processor.Intent{}, api.Unsent("no idempotency key, or no payment method")
 	}
 	params := &sdk.PaymentIntentConfirmParams{Params: api.Params(at.at, r.Key), PaymentMethod: &r.Method,
 		OffSession: new(true), Expand: expandCharge()}
@@ -37,22 +37,22 @@ func (p *Processor) Confirm(ctx context.Context, r billing.ConfirmRequest) (bill
 }
 
 // confirmed returns the intent after a confirm. One of a repeated, not final answer is looked up.
-func (p *Processor) confirmed(ctx context.Context, at ref, pi *sdk.PaymentIntent) (billing.Intent, error) {
+func (p *Processor) confirmed(ctx context.Context, at ref, pi *sdk.PaymentIntent) (processor.Intent, error) {
 	in, err := p.sameIntent(at, pi)
-	if err == nil && in.State != billing.Succeeded && pi.LastResponse != nil && api.IsReplay(pi.LastResponse.Header) {
+	if err == nil && in.State != processor.Succeeded && pi.LastResponse != nil && api.IsReplay(pi.LastResponse.Header) {
 		return p.Lookup(ctx, at.String())
 	}
 	return in, err
 }
 
 // confirmFailed returns the intent after a confirm that was answered by an error.
-func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err error) (billing.Intent, error) {
+func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err error) (processor.Intent, error) {
 	if _, ok := api.Is(err, api.Moved); ok {
 		return p.Lookup(ctx, at.String())
 	}
 	f, ok := api.Is(err, api.Declined, api.PayerGone, api.Gone) // Gone may mean a mandate: look it up
 	if !ok {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	pi, in, over, err := p.afterFailure(ctx, at, key, f)
 	if over {
@@ -67,10 +67,10 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 			kind = noteStop
 		}
 		if in, err = p.leaveNote(ctx, at, newNote(key, kind, code), pi); err != nil {
-			return billing.Intent{}, err
+			return processor.Intent{}, err
 		}
 	} else {
-		in.State, in.Latest, in.Code, in.Hard, in.Link = billing.Declined, f.Charge, code, hard, ""
+		in.State, in.Latest, in.Code, in.Hard, in.Link = processor.Declined, f.Charge, code, hard, ""
 		in.Stop = stop
 	}
 	if pi.LatestCharge == nil || pi.LatestCharge.Created == 0 || pi.LatestCharge.ID != f.Charge {
@@ -83,23 +83,23 @@ func (p *Processor) confirmFailed(ctx context.Context, at ref, key string, err e
 // look-up if the error has none or repeats an earlier one. over reports whether the intent has
 // moved on since, another attempt has followed, or there is an error.
 func (p *Processor) afterFailure(ctx context.Context, at ref, key string, f *api.Error) (pi *sdk.PaymentIntent,
-	in billing.Intent, over bool, err error) {
+	in processor.Intent, over bool, err error) {
 	pi = f.Intent
 	if pi == nil || pi.ID != at.id || pi.Status == "" || f.Replayed {
 		if pi, err = p.retrieve(ctx, at); err != nil {
-			return nil, billing.Intent{}, true, err
+			return nil, processor.Intent{}, true, err
 		}
 	}
 	in, err = p.intent(at.at, pi)
-	over = err != nil || in.State == billing.Succeeded || in.State == billing.Processing ||
-		in.State == billing.Canceled || isEarlier(f, key, pi)
+	over = err != nil || in.State == processor.Succeeded || in.State == processor.Processing ||
+		in.State == processor.Canceled || isEarlier(f, key, pi)
 	return pi, in, over, err
 }
 
 // authenticate asks for the page on which the customer can authenticate the attempt that failed
 // with f. The page completes the same intent, so there is no second charge.
-func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmRequest,
-	f *api.Error) (billing.Intent, error) {
+func (p *Processor) authenticate(ctx context.Context, at ref, r processor.ConfirmRequest,
+	f *api.Error) (processor.Intent, error) {
 	pi, first, over, err := p.afterFailure(ctx, at, r.Key, f)
 	if over {
 		return first, err
@@ -107,10 +107,10 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r billing.ConfirmR
 	if pi.Metadata[metaAttempt] != "" { // of an earlier attempt; it would hide this one
 		n := newNote(r.Key, noteAction, "authentication_required")
 		if first, err = p.leaveNote(ctx, at, n, pi); err != nil {
-			return billing.Intent{}, err
+			return processor.Intent{}, err
 		}
 	} else {
-		first.State, first.Latest, first.Code, first.Hard = billing.RequiresAction, waiting(pi), "authentication_required",
+		first.State, first.Latest, first.Code, first.Hard = processor.RequiresAction, waiting(pi), "authentication_required",
 			false
 	}
 	first.Changed = p.api.Now()
@@ -203,7 +203,7 @@ func isEarlier(f *api.Error, key string, pi *sdk.PaymentIntent) bool {
 // leaveNote writes the note on the intent and returns the intent with it. Until the note is known
 // to be written the result is ErrUnknown. To make the attempt once more then changes nothing, while
 // an attempt told but not noted would be counted and, at the next look-up, not have happened.
-func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.PaymentIntent) (billing.Intent, error) {
+func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.PaymentIntent) (processor.Intent, error) {
 	n.after, n.code = chargeOf(seen), strings.Join(strings.Fields(n.code), "_")
 	held, _ := noteOf(seen)
 	if n.before = held.id; held.id == n.id {
@@ -213,13 +213,13 @@ func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.Paym
 		Metadata: map[string]string{metaAttempt: n.String()}}
 	pi, err := p.client.V1PaymentIntents.Update(ctx, r.id, params)
 	if f, final := api.Is(err, api.Moved, api.Invalid, api.Declined, api.Action, api.PayerGone); final {
-		return billing.Intent{}, api.Unusable("a note", "%s takes none of an attempt that made no charge: %s", r, f.Text)
+		return processor.Intent{}, api.Unusable("a note", "%s takes none of an attempt that made no charge: %s", r, f.Text)
 	}
 	if err != nil {
-		return billing.Intent{}, noIntent(r, err)
+		return processor.Intent{}, noIntent(r, err)
 	}
 	if pi.Metadata[metaAttempt] != n.String() {
-		return billing.Intent{}, api.Unusable("a note",
+		return processor.Intent{}, api.Unusable("a note",
 			"%s has none of an attempt that made no charge, after it was written", r)
 	}
 	return p.sameIntent(r, pi)

@@ -1,6 +1,6 @@
 // Package stripe takes payments through Stripe, on our own account and on connected ones. Its
-// Processor is a billing.Processor over PaymentIntents, with an identity. It is a billing.Wallet
-// (customers, cards and the page to give one) and a billing.Refunder (refunds and disputes) as well.
+// Processor is a processor.Charger over PaymentIntents, with an identity. It is a processor.Wallet
+// (customers, cards and the page to give one) and a processor.Refunder (refunds and disputes) as well.
 //
 // It decides nothing about periods, retries on later days or dunning: package billing does. It
 // serves no HTTP, keeps nothing on disk and stores no card data. It never uses Stripe's search,

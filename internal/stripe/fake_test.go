@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
@@ -23,16 +23,16 @@ func stateful(t *testing.T, change ...func(*Options)) (*Processor, *stripefake.F
 }
 
 // customer makes a customer with the card and returns the request for an intent.
-func customer(t *testing.T, p *Processor, at, method string) billing.OpenRequest {
+func customer(t *testing.T, p *Processor, at, method string) processor.OpenRequest {
 	t.Helper()
 	id, err := p.MakeCustomer(t.Context(),
-		billing.CustomerRequest{Key: "dd_c" + t.Name(), At: at, Installation: "inst", Account: "acme",
+		processor.CustomerRequest{Key: "dd_c" + t.Name(), At: at, Installation: "inst", Account: "acme",
 			Email: "a@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := billing.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: apitest.USD(t, 1299),
-		Payer: billing.Payer{At: at, Customer: id, Fee: 100}}
+	r := processor.OpenRequest{Key: "dd_o" + t.Name(), Tag: testTag, Amount: apitest.USD(t, 1299),
+		Payer: processor.Payer{At: at, Customer: id, Fee: 100}}
 	if at == "" {
 		r.Payer.Fee = 0
 	}
@@ -47,13 +47,13 @@ func customer(t *testing.T, p *Processor, at, method string) billing.OpenRequest
 	return r
 }
 
-func charged(t *testing.T, p *Processor, r billing.OpenRequest) (billing.Intent, billing.ConfirmRequest) {
+func charged(t *testing.T, p *Processor, r processor.OpenRequest) (processor.Intent, processor.ConfirmRequest) {
 	t.Helper()
 	in, err := p.Open(t.Context(), r)
-	if err != nil || in.State != billing.Opened || in.Latest != "" || in.Tag != testTag {
+	if err != nil || in.State != processor.Opened || in.Latest != "" || in.Tag != testTag {
 		t.Fatalf("opened %+v, %v", in, err)
 	}
-	c := billing.ConfirmRequest{Key: "dd_k1" + t.Name(), Ref: in.Ref, Method: r.Method, Attempt: 1}
+	c := processor.ConfirmRequest{Key: "dd_k1" + t.Name(), Ref: in.Ref, Method: r.Method, Attempt: 1}
 	if in, err = p.Confirm(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestFake_ALife(t *testing.T) {
 	for _, at := range []string{"", "acct_shop"} {
 		t.Run("at "+at, func(t *testing.T) {
 			in, c := charged(t, p, customer(t, p, at, "pm_card_visa"))
-			if in.State != billing.Succeeded || in.Latest == "" || in.Amount != apitest.USD(t, 1299) ||
+			if in.State != processor.Succeeded || in.Latest == "" || in.Amount != apitest.USD(t, 1299) ||
 				!in.Changed.Equal(apitest.Now) {
 				t.Errorf("got %+v", in)
 			}
@@ -89,30 +89,30 @@ func TestFake_ALife(t *testing.T) {
 				t.Errorf("canceled after it: got %+v, %v", again, err)
 			}
 			back, err := p.Refund(t.Context(),
-				billing.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300),
-					Reason: billing.RequestedByCustomer, Tag: testTag})
-			if err != nil || back.State != billing.ReversalSucceeded || back.Ref != in.Ref || back.Tag != testTag ||
+				processor.RefundRequest{Key: "dd_r" + at, ID: "r1", Ref: in.Ref, Amount: apitest.USD(t, 300),
+					Reason: processor.RequestedByCustomer, Tag: testTag})
+			if err != nil || back.State != processor.ReversalSucceeded || back.Ref != in.Ref || back.Tag != testTag ||
 				back.Request != "r1" || back.Amount != apitest.USD(t, 300) {
 				t.Errorf("refunded: got %+v, %v", back, err)
 			}
 			_, err = p.Refund(t.Context(),
-				billing.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
-			apitest.WantError(t, "more than is left", err, billing.ErrInvalid)
+				processor.RefundRequest{Key: "dd_s" + at, ID: "r2", Ref: in.Ref, Amount: apitest.USD(t, 1000), Tag: testTag})
+			apitest.WantError(t, "more than is left", err, processor.ErrInvalid)
 			if _, err := fake.Dispute(strings.TrimPrefix(in.Ref, at+"/"), "fraudulent"); err != nil {
 				t.Fatal(err)
 			}
 			all, err := p.ReversalsOf(t.Context(), in.Ref)
-			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != billing.Disputed ||
-				all[1].State != billing.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
+			if err != nil || len(all) != 2 || all[0] != back || all[1].Kind != processor.Disputed ||
+				all[1].State != processor.ReversalPending || all[1].Tag != testTag || all[1].Ref != in.Ref {
 				t.Errorf("returns: got %+v, %v", all, err)
 			}
 			n := 0
-			for r, err := range p.Reversals(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
+			for r, err := range p.Reversals(t.Context(), processor.ListRequest{At: at, Since: apitest.Now}) {
 				if n++; err != nil || r != all[n-1] {
 					t.Errorf("listed: got %+v, %v; want %+v", r, err, all[n-1])
 				}
 			}
-			for got, err := range p.List(t.Context(), billing.ListRequest{At: at, Since: apitest.Now}) {
+			for got, err := range p.List(t.Context(), processor.ListRequest{At: at, Since: apitest.Now}) {
 				if n++; err != nil || got != in {
 					t.Errorf("listed: got %+v, %v; want %+v", got, err, in)
 				}
@@ -125,11 +125,11 @@ func TestFake_ALife(t *testing.T) {
 }
 
 func TestFake_Declines(t *testing.T) {
-	for method, want := range map[string]billing.Intent{
-		"pm_sandbox_decline_insufficient_funds": {State: billing.Declined, Code: "insufficient_funds"},
-		"pm_sandbox_decline_stolen_card":        {State: billing.Declined, Code: "stolen_card", Hard: true},
-		"pm_sandbox_decline_do_not_honor":       {State: billing.Declined, Code: "do_not_honor"},
-		"pm_usBankAccount_success":              {State: billing.Processing},
+	for method, want := range map[string]processor.Intent{
+		"pm_sandbox_decline_insufficient_funds": {State: processor.Declined, Code: "insufficient_funds"},
+		"pm_sandbox_decline_stolen_card":        {State: processor.Declined, Code: "stolen_card", Hard: true},
+		"pm_sandbox_decline_do_not_honor":       {State: processor.Declined, Code: "do_not_honor"},
+		"pm_usBankAccount_success":              {State: processor.Processing},
 	} {
 		t.Run(method, func(t *testing.T) {
 			p, _ := stateful(t)
@@ -143,15 +143,15 @@ func TestFake_Declines(t *testing.T) {
 			if first.State != want.State || first.Code != want.Code || first.Hard != want.Hard || first.Latest == "" {
 				t.Errorf("got %+v, want %+v", first, want)
 			}
-			if want.State != billing.Declined {
+			if want.State != processor.Declined {
 				return
 			}
 			c.Key += "next"
-			if second, err := p.Confirm(t.Context(), c); err != nil || second.State != billing.Declined ||
+			if second, err := p.Confirm(t.Context(), c); err != nil || second.State != processor.Declined ||
 				second.Latest == first.Latest {
 				t.Errorf("the next attempt: got %+v, %v", second, err)
 			}
-			if got, err := p.Cancel(t.Context(), c.Ref); err != nil || got.State != billing.Canceled {
+			if got, err := p.Cancel(t.Context(), c.Ref); err != nil || got.State != processor.Canceled {
 				t.Errorf("canceled: got %+v, %v", got, err)
 			}
 		})
@@ -161,13 +161,13 @@ func TestFake_Declines(t *testing.T) {
 func TestFake_Authentication(t *testing.T) {
 	p, fake := stateful(t, withPage)
 	in, c := charged(t, p, customer(t, p, "", "pm_card_authenticationRequired"))
-	if in.State != billing.RequiresAction || in.Link == "" || in.Latest == "" {
+	if in.State != processor.RequiresAction || in.Link == "" || in.Latest == "" {
 		t.Fatalf("got %+v", in)
 	}
 	if err := fake.Authenticate(c.Ref, true); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := p.Lookup(t.Context(), c.Ref); err != nil || got.State != billing.Succeeded {
+	if got, err := p.Lookup(t.Context(), c.Ref); err != nil || got.State != processor.Succeeded {
 		t.Errorf("authenticated: got %+v, %v", got, err)
 	}
 	succeeded := 0
@@ -187,7 +187,7 @@ func TestFake_NoSuchMethod(t *testing.T) {
 	r := customer(t, p, "", "pm_card_visa")
 	r.Method = "pm_nobodys"
 	in, _ := charged(t, p, r)
-	if in.State != billing.Declined || !in.Hard || in.Code != "resource_missing" || in.Latest == "" {
+	if in.State != processor.Declined || !in.Hard || in.Code != "resource_missing" || in.Latest == "" {
 		t.Errorf("got %+v", in)
 	}
 }
@@ -204,17 +204,17 @@ func TestFake_RefusesOneAccountAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := p.Open(t.Context(), r)
-	apitest.WantError(t, "a disconnected account", err, billing.ErrAccountRefused)
-	if got, _ := charged(t, p, customer(t, p, "acct_b", "pm_card_visa")); got.State != billing.Succeeded {
+	apitest.WantError(t, "a disconnected account", err, processor.ErrAccountRefused)
+	if got, _ := charged(t, p, customer(t, p, "acct_b", "pm_card_visa")); got.State != processor.Succeeded {
 		t.Errorf("the other account: got %+v", got)
 	}
 	if err := fake.Revoke("sk_test_duesday"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = p.Lookup(t.Context(), "acct_b/pi_1")
-	apitest.WantError(t, "a revoked key", err, billing.ErrRefused)
+	apitest.WantError(t, "a revoked key", err, processor.ErrRefused)
 	_, err = p.Identity(t.Context())
-	apitest.WantError(t, "a revoked key", err, billing.ErrRefused)
+	apitest.WantError(t, "a revoked key", err, processor.ErrRefused)
 }
 
 func TestFake_CardsByLink(t *testing.T) {
@@ -224,11 +224,11 @@ func TestFake_CardsByLink(t *testing.T) {
 	}
 	r := customer(t, p, "", "pm_card_visa")
 	link, err := p.CardLink(t.Context(),
-		billing.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
+		processor.LinkRequest{Key: "dd_l", Payer: r.Payer, Installation: "inst", Account: "acme", Currency: "USD"})
 	if err != nil || link.URL == "" || !link.Expires.After(apitest.Now) {
 		t.Errorf("got %+v, %v", link, err)
 	}
-	for s, err := range p.Setups(t.Context(), billing.ListRequest{Since: apitest.Now}) {
+	for s, err := range p.Setups(t.Context(), processor.ListRequest{Since: apitest.Now}) {
 		t.Errorf("nobody has given a card: got %+v, %v", s, err)
 	}
 }

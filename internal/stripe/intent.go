@@ -10,71 +10,71 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 // intent reads Stripe's intent. It returns an error if the answer is unusable.
-func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (billing.Intent, error) {
+func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (processor.Intent, error) {
 	const what = "a payment intent"
 	if pi.Object != "payment_intent" || !api.IsID(pi.ID, "pi_") {
-		return billing.Intent{}, api.Unusable(what, "the answer is a %q with the id %q", pi.Object, pi.ID)
+		return processor.Intent{}, api.Unusable(what, "the answer is a %q with the id %q", pi.Object, pi.ID)
 	}
 	if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
-	in := billing.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata),
+	in := processor.Intent{Ref: ref{at, pi.ID}.String(), Tag: tagOf(pi.Metadata),
 		Amount: api.Amount(pi.Amount, string(pi.Currency)),
 		Latest: chargeOf(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
-	if in.Tag != (billing.Tag{}) && !in.Amount.IsPositive() {
-		return billing.Intent{}, api.Unusable(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
+	if in.Tag != (processor.Tag{}) && !in.Amount.IsPositive() {
+		return processor.Intent{}, api.Unusable(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
 	}
 	switch pi.Status {
 	case sdk.PaymentIntentStatusRequiresConfirmation, sdk.PaymentIntentStatusRequiresPaymentMethod:
 		attempted(&in, pi)
 	case sdk.PaymentIntentStatusRequiresAction:
-		in.State, in.Latest, in.Code = billing.RequiresAction, waiting(pi), "authentication_required"
+		in.State, in.Latest, in.Code = processor.RequiresAction, waiting(pi), "authentication_required"
 		if a := pi.NextAction; a != nil && a.RedirectToURL != nil {
 			in.Link = a.RedirectToURL.URL
 		}
 	case sdk.PaymentIntentStatusProcessing, sdk.PaymentIntentStatusRequiresCapture:
-		in.State = billing.Processing
+		in.State = processor.Processing
 	case sdk.PaymentIntentStatusSucceeded:
-		in.State = billing.Succeeded
+		in.State = processor.Succeeded
 	case sdk.PaymentIntentStatusCanceled:
 		attempted(&in, pi) // its last attempt may have been declined
-		in.State, in.Link = billing.Canceled, ""
+		in.State, in.Link = processor.Canceled, ""
 	default:
-		if in.State = billing.Processing; in.Tag == (billing.Tag{}) {
+		if in.State = processor.Processing; in.Tag == (processor.Tag{}) {
 			return in, nil // not ours: it must not end a list
 		}
-		return billing.Intent{}, api.Unusable(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
+		return processor.Intent{}, api.Unusable(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
 	}
-	in.NoPage = in.State == billing.RequiresAction && in.Link == "" && p.returnURL != ""
+	in.NoPage = in.State == processor.RequiresAction && in.Link == "" && p.returnURL != ""
 	return in, nil
 }
 
 // attempted sets the state of an intent that waits for a confirm, the first or another.
-func attempted(in *billing.Intent, pi *sdk.PaymentIntent) {
+func attempted(in *processor.Intent, pi *sdk.PaymentIntent) {
 	last := pi.LastPaymentError
 	n, noted := noteOf(pi)
 	switch {
 	case noted && n.kind == noteAction:
-		in.State, in.Latest, in.Code = billing.RequiresAction, n.id+actionSuffix, n.code
+		in.State, in.Latest, in.Code = processor.RequiresAction, n.id+actionSuffix, n.code
 	case noted:
-		in.State, in.Latest, in.Code, in.Hard = billing.Declined, n.id, n.code, n.kind != noteSoft
+		in.State, in.Latest, in.Code, in.Hard = processor.Declined, n.id, n.code, n.kind != noteSoft
 		in.Stop = n.kind == noteStop
 	case pi.Status == sdk.PaymentIntentStatusRequiresConfirmation, last == nil && in.Latest == "":
-		in.State = billing.Opened
+		in.State = processor.Opened
 	case last == nil:
-		in.State = billing.Declined
+		in.State = processor.Declined
 		if pi.LatestCharge != nil {
 			in.Code = pi.LatestCharge.FailureCode
 		}
 	case api.IsAction(string(last.Code), string(last.DeclineCode)):
-		in.State, in.Latest, in.Code = billing.RequiresAction, waiting(pi), "authentication_required"
+		in.State, in.Latest, in.Code = processor.RequiresAction, waiting(pi), "authentication_required"
 	default:
-		in.State, in.Code = billing.Declined, cmp.Or(string(last.DeclineCode), string(last.Code))
+		in.State, in.Code = processor.Declined, cmp.Or(string(last.DeclineCode), string(last.Code))
 		advice := lastAdvice(pi)
 		in.Hard = api.IsHard(string(last.Code), string(last.DeclineCode), advice)
 		in.Stop = api.IsStop(string(last.DeclineCode), advice)
@@ -136,7 +136,7 @@ func parseRef(text string) (ref, error) {
 		at, id = "", text
 	}
 	if !api.IsID(id, "pi_") || connected && !api.IsID(at, "acct_") {
-		return ref{}, fmt.Errorf("%w: %.60q is no payment intent of Stripe's: want pi_… or acct_…/pi_…", billing.ErrNoIntent,
+		return ref{}, fmt.Errorf("%w: %.60q is no payment intent of Stripe's: want pi_… or acct_…/pi_…", processor.ErrNoIntent,
 			text)
 	}
 	return ref{at, id}, nil
@@ -156,7 +156,7 @@ const (
 const maxMetadata = 500
 
 // metadataOf returns the tag as metadata without empty values, which would remove one at Stripe.
-func metadataOf(t billing.Tag) (map[string]string, error) {
+func metadataOf(t processor.Tag) (map[string]string, error) {
 	return metadata(metaInstallation, t.Installation, api.MetaAccount, t.Account, api.MetaSubscription, t.Subscription,
 		metaSKU, t.SKU, metaPeriod, strconv.Itoa(t.Period), metaGeneration, strconv.Itoa(t.Generation))
 }
@@ -177,15 +177,15 @@ func metadata(pairs ...string) (map[string]string, error) {
 }
 
 // tagOf reads the tag back. It is zero if it is not Duesday's, or was made unreadable by hand.
-func tagOf(m map[string]string) billing.Tag {
+func tagOf(m map[string]string) processor.Tag {
 	if m[metaInstallation] == "" {
-		return billing.Tag{}
+		return processor.Tag{}
 	}
 	period, err := strconv.Atoi(m[metaPeriod])
 	generation, err2 := strconv.Atoi(m[metaGeneration])
 	if err != nil || err2 != nil {
-		return billing.Tag{}
+		return processor.Tag{}
 	}
-	return billing.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount],
+	return processor.Tag{Installation: m[metaInstallation], Account: m[api.MetaAccount],
 		Subscription: m[api.MetaSubscription], SKU: m[metaSKU], Period: period, Generation: generation}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
@@ -24,14 +24,14 @@ type conversation struct {
 	call    func(t *testing.T, p *Processor) ([]string, error) // what it says of refs and amounts
 }
 
-func ofIntent(in billing.Intent, err error) ([]string, error) {
+func ofIntent(in processor.Intent, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{fmt.Sprintf("%s is over %s, succeeded %t", in.Ref, in.Amount, in.State == billing.Succeeded)}, nil
+	return []string{fmt.Sprintf("%s is over %s, succeeded %t", in.Ref, in.Amount, in.State == processor.Succeeded)}, nil
 }
 
-func ofReturn(r billing.Reversal, err error) ([]string, error) {
+func ofReturn(r processor.Reversal, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,12 @@ func conversations(t *testing.T) map[string]conversation {
 	confirm := func(t *testing.T, p *Processor) ([]string, error) {
 		return ofIntent(p.Confirm(t.Context(), confirmRequest))
 	}
-	tagged := func(tag billing.Tag) bool { return tag != billing.Tag{} }
+	tagged := func(tag processor.Tag) bool { return tag != processor.Tag{} }
 	ofList := func(t *testing.T, p *Processor) ([]string, error) {
-		return ofAll(p.List(t.Context(), billing.ListRequest{}), func(in billing.Intent) bool { return tagged(in.Tag) },
+		return ofAll(p.List(t.Context(), processor.ListRequest{}), func(in processor.Intent) bool { return tagged(in.Tag) },
 			ofIntent)
 	}
-	payer := billing.Payer{Customer: "cus_1"}
+	payer := processor.Payer{Customer: "cus_1"}
 	attach := func(method string) func(t *testing.T, p *Processor) ([]string, error) {
 		return func(t *testing.T, p *Processor) ([]string, error) {
 			c, err := p.Attach(t.Context(), payer, method)
@@ -113,7 +113,7 @@ func conversations(t *testing.T) map[string]conversation {
 		"Refund": {map[string]apitest.Reply{"POST " + refunds: apitest.OK(refundFields())},
 			func(t *testing.T, p *Processor) ([]string, error) {
 				return ofReturn(p.Refund(t.Context(),
-					billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
+					processor.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500), Tag: testTag}))
 			}},
 		"ReversalsOf": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()),
 			"GET " + disputes: apitest.List(false, disputeFields())},
@@ -128,12 +128,12 @@ func conversations(t *testing.T) map[string]conversation {
 		"Returns": {map[string]apitest.Reply{"GET " + refunds: apitest.List(false, refundFields()),
 			"GET " + disputes: apitest.List(false, disputeFields())},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				return ofAll(p.Reversals(t.Context(), billing.ListRequest{}),
-					func(r billing.Reversal) bool { return tagged(r.Tag) }, ofReturn)
+				return ofAll(p.Reversals(t.Context(), processor.ListRequest{}),
+					func(r processor.Reversal) bool { return tagged(r.Tag) }, ofReturn)
 			}},
 		"MakeCustomer": {map[string]apitest.Reply{"POST /v1/customers": customerFields()},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				return ofText(p.MakeCustomer(t.Context(), billing.CustomerRequest{Key: "k"}))
+				return ofText(p.MakeCustomer(t.Context(), processor.CustomerRequest{Key: "k"}))
 			}},
 		"Attach": {map[string]apitest.Reply{"GET " + customer: customerFields(),
 			"GET " + method: apitest.OK(cardFields("pm_1", "")), "POST " + method + "/attach": card}, attach("pm_1")},
@@ -149,13 +149,13 @@ func conversations(t *testing.T) map[string]conversation {
 		}},
 		"CardLink": {map[string]apitest.Reply{"POST /v1/checkout/sessions": apitest.OK(`{"id":"cs_1","object":"checkout.session","livemode":false,"url":"https://checkout.example/c","expires_at":8000}`)},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				l, err := p.CardLink(t.Context(), billing.LinkRequest{Key: "k", Payer: payer, Currency: "USD"})
+				l, err := p.CardLink(t.Context(), processor.LinkRequest{Key: "k", Payer: payer, Currency: "USD"})
 				return ofText(l.URL, err)
 			}},
 		"Setups": {map[string]apitest.Reply{"GET /v1/setup_intents": apitest.List(false, setup("seti_1"), setup("seti_2"))},
 			func(t *testing.T, p *Processor) ([]string, error) {
-				return ofAll(p.Setups(t.Context(), billing.ListRequest{}), func(billing.Setup) bool { return true },
-					func(s billing.Setup, err error) ([]string, error) { return ofText(s.ID+" "+s.Card.Method, err) })
+				return ofAll(p.Setups(t.Context(), processor.ListRequest{}), func(processor.Setup) bool { return true },
+					func(s processor.Setup, err error) ([]string, error) { return ofText(s.ID+" "+s.Card.Method, err) })
 			}},
 		"Identity": {map[string]apitest.Reply{"GET /v1/account": accountReply("acct_1")},
 			func(t *testing.T, p *Processor) ([]string, error) {
@@ -198,7 +198,7 @@ func (c conversation) have(t *testing.T, request, body string) (said []string, e
 				t.Errorf("panic: %v\n%s", r, debug.Stack())
 			}
 		}()
-		said, err = c.call(t, processor(t, s, withPage))
+		said, err = c.call(t, scripted(t, s, withPage))
 	})
 	return said, err
 }

@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
@@ -48,15 +48,15 @@ func TestEveryRequestIsStripes(t *testing.T) {
 	var errs []error
 	note := func(err error) { errs = append(errs, err) }
 	for _, at := range []string{"", "acct_1"} {
-		payer := billing.Payer{At: at, Customer: "cus_1", Fee: 100}
+		payer := processor.Payer{At: at, Customer: "cus_1", Fee: 100}
 		own := ref{at, "pi_1"}.String()
 		tag := testTag
-		_, err = p.Open(ctx, billing.OpenRequest{Key: "dd_1", Tag: tag, Amount: apitest.USD(t, 1099), Method: "pm_1",
+		_, err = p.Open(ctx, processor.OpenRequest{Key: "dd_1", Tag: tag, Amount: apitest.USD(t, 1099), Method: "pm_1",
 			Payer: payer})
 		note(err)
-		_, err = p.Confirm(ctx, billing.ConfirmRequest{Key: "dd_2", Ref: own, Method: "pm_1"})
+		_, err = p.Confirm(ctx, processor.ConfirmRequest{Key: "dd_2", Ref: own, Method: "pm_1"})
 		note(err)
-		_, err = p.authenticate(ctx, ref{at, "pi_1"}, billing.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"},
+		_, err = p.authenticate(ctx, ref{at, "pi_1"}, processor.ConfirmRequest{Key: "dd_3", Ref: own, Method: "pm_1"},
 			&api.Error{Verdict: api.Action})
 		note(err)
 		_, err = p.leaveNote(ctx, ref{at, "pi_1"}, newNote("dd_4", noteHard, "resource_missing"), new(sdk.PaymentIntent))
@@ -65,12 +65,12 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.Cancel(ctx, own)
 		note(err)
-		r := billing.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0),
+		r := processor.ListRequest{At: at, Customer: "cus_1", Since: time.Unix(1_700_000_000, 0),
 			Until: time.Unix(1_800_000_000, 0)}
 		for _, err := range p.List(ctx, r) {
 			note(err)
 		}
-		_, err = p.MakeCustomer(ctx, billing.CustomerRequest{Key: "dd_5", At: at, Installation: "i", Account: "a",
+		_, err = p.MakeCustomer(ctx, processor.CustomerRequest{Key: "dd_5", At: at, Installation: "i", Account: "a",
 			Email: "a@example.com"})
 		note(err)
 		_, err = p.Attach(ctx, payer, "pm_1")
@@ -81,14 +81,14 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 		_, err = p.Card(ctx, at, "pm_1")
 		note(err)
-		_, err = p.CardLink(ctx, billing.LinkRequest{Key: "dd_6", Payer: payer, Installation: "i", Account: "a",
+		_, err = p.CardLink(ctx, processor.LinkRequest{Key: "dd_6", Payer: payer, Installation: "i", Account: "a",
 			Subscription: "s", Currency: "EUR"})
 		note(err)
 		for _, err := range p.Setups(ctx, r) {
 			note(err)
 		}
-		_, err = p.Refund(ctx, billing.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100),
-			Reason: billing.RequestedByCustomer, Tag: tag})
+		_, err = p.Refund(ctx, processor.RefundRequest{Key: "dd_7", ID: "r1", Ref: own, Amount: apitest.USD(t, 100),
+			Reason: processor.RequestedByCustomer, Tag: tag})
 		note(err)
 		_, err = p.ReversalsOf(ctx, own)
 		note(err)
@@ -103,8 +103,8 @@ func TestEveryRequestIsStripes(t *testing.T) {
 		note(err)
 	}
 	for _, err := range errs {
-		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) ||
-			errors.Is(err, billing.ErrNotExecuted) || errors.Is(err, billing.ErrNoIntent) {
+		if errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrAccountRefused) ||
+			errors.Is(err, processor.ErrNotExecuted) || errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("stripe-mock did not take it: %v", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
@@ -79,7 +79,7 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 			}(),
 		} {
 			t.Run(name+" "+status, func(t *testing.T) {
-				p := processor(t, memory(t, now, tt.answer, tt.answer))
+				p := scripted(t, memory(t, now, tt.answer, tt.answer))
 				before, err := p.Lookup(t.Context(), "pi_1")
 				if err != nil {
 					t.Fatal(err)
@@ -88,7 +88,7 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if first.State != billing.Declined || first.Code != tt.code || first.Hard != tt.hard || first.Stop != (name == "advised against") ||
+				if first.State != processor.Declined || first.Code != tt.code || first.Hard != tt.hard || first.Stop != (name == "advised against") ||
 					first.Latest == before.Latest || first.Latest == "" || !first.Changed.Equal(apitest.Now) {
 					t.Errorf("got %+v", first)
 				}
@@ -118,8 +118,8 @@ func TestConfirm_NotesAnAttemptWithoutACharge(t *testing.T) {
 // again, which changes nothing.
 func TestConfirm_WithoutTheNoteSaysNothing(t *testing.T) {
 	s := apitest.NewScript(t, noMethod(), apitest.OKIntent(), apitest.Reply{})
-	_, err := processor(t, s).Confirm(t.Context(), confirmRequest)
-	apitest.WantError(t, "no note", err, billing.ErrUnknown)
+	_, err := scripted(t, s).Confirm(t.Context(), confirmRequest)
+	apitest.WantError(t, "no note", err, processor.ErrUnknown)
 	for name, answer := range map[string]apitest.Reply{
 		"takes no notes": apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "message": "m"}),
 		"is somewhere else": apitest.Fails(400,
@@ -129,9 +129,9 @@ func TestConfirm_WithoutTheNoteSaysNothing(t *testing.T) {
 		"is another":      apitest.OKIntent(apitest.Fields{"id": "pi_2"}),
 	} {
 		s = apitest.NewScript(t, noMethod(), apitest.OKIntent(), answer)
-		_, err := processor(t, s).Confirm(t.Context(), confirmRequest)
-		apitest.WantError(t, "an intent that "+name, err, billing.ErrUnknown)
-		if errors.Is(err, billing.ErrInvalid) {
+		_, err := scripted(t, s).Confirm(t.Context(), confirmRequest)
+		apitest.WantError(t, "an intent that "+name, err, processor.ErrUnknown)
+		if errors.Is(err, processor.ErrInvalid) {
 			t.Errorf("an intent that %s: got %v, which is definite", name, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := apitest.IntentFields()
 			s := memory(t, now, append(slices.Clone(tt.before), repeated(tt.repeat))...)
-			p := processor(t, s, withPage)
+			p := scripted(t, s, withPage)
 			for i := range tt.before {
 				r := confirmRequest
 				if i > 0 {
@@ -182,7 +182,7 @@ func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 			}
 			maps.Copy(now, tt.now)
 			want, err := p.Lookup(t.Context(), "pi_1")
-			if err != nil || want.State != billing.Declined {
+			if err != nil || want.State != processor.Declined {
 				t.Fatalf("before it: %+v, %v", want, err)
 			}
 			note := now["metadata"].(apitest.Fields)[metaAttempt]
@@ -199,7 +199,7 @@ func TestConfirm_ARepeatedAnswerHidesNoLaterAttempt(t *testing.T) {
 // An attempt that was cut off before its note was written is noted when its answer is repeated.
 func TestConfirm_ARepeatedAnswerIsNoted(t *testing.T) {
 	now := apitest.IntentFields()
-	p := processor(t, memory(t, now, tooOften(), repeated(noMethod()), repeated(noMethod())))
+	p := scripted(t, memory(t, now, tooOften(), repeated(noMethod()), repeated(noMethod())))
 	first, err := p.Confirm(t.Context(), confirmRequest)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestConfirm_ARepeatedAnswerIsNoted(t *testing.T) {
 func TestConfirm_OfAnIntentThatHasSucceededMeanwhile(t *testing.T) {
 	s := apitest.NewScript(t, noMethod(),
 		apitest.OKIntent(apitest.Fields{"status": "succeeded", "latest_charge": apitest.ChargeFields("ch_1")}))
-	if got, err := processor(t, s).Confirm(t.Context(), confirmRequest); err != nil || got.State != billing.Succeeded {
+	if got, err := scripted(t, s).Confirm(t.Context(), confirmRequest); err != nil || got.State != processor.Succeeded {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -68,7 +68,7 @@ func TestIdentity(t *testing.T) {
 	for key, want := range map[string]string{"sk_test_1": "stripe acct_12 test", "rk_test_1": "stripe acct_12 test",
 		"sk_live_1": "stripe acct_12 live", "rk_live_1": "stripe acct_12 live"} {
 		s := apitest.NewScript(t, apitest.OK(`{"id":"acct_12","object":"account"}`))
-		got, err := processor(t, s, func(o *Options) { o.API.Key = secret.New(key) }).Identity(t.Context())
+		got, err := scripted(t, s, func(o *Options) { o.API.Key = secret.New(key) }).Identity(t.Context())
 		if err != nil || got != want {
 			t.Errorf("%s: got %q, %v; want %q", key, got, err, want)
 		}
@@ -76,7 +76,7 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("sent %s %s", r.Method, r.Path)
 		}
 	}
-	if got, err := processor(t, apitest.NewScript(t, apitest.OK(`{}`))).Identity(t.Context()); err == nil {
+	if got, err := scripted(t, apitest.NewScript(t, apitest.OK(`{}`))).Identity(t.Context()); err == nil {
 		t.Errorf("of nobody: got %q", got)
 	}
 }

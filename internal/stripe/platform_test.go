@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -26,21 +26,21 @@ func TestCheckConnected(t *testing.T) {
 	}{
 		"connected": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
 		"our own": {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is our own account",
-			billing.ErrInvalid},
-		"our own, by no name": {"", nil, "want acct_…", billing.ErrInvalid},
-		"a customer":          {"cus_1", nil, "want acct_…", billing.ErrInvalid},
-		"a path":              {"acct_1/../x", nil, "want acct_…", billing.ErrInvalid},
-		"a stranger's":        {"acct_2", []apitest.Reply{accountReply("acct_1"), forbidden}, "", billing.ErrAccountRefused},
+			processor.ErrInvalid},
+		"our own, by no name": {"", nil, "want acct_…", processor.ErrInvalid},
+		"a customer":          {"cus_1", nil, "want acct_…", processor.ErrInvalid},
+		"a path":              {"acct_1/../x", nil, "want acct_…", processor.ErrInvalid},
+		"a stranger's":        {"acct_2", []apitest.Reply{accountReply("acct_1"), forbidden}, "", processor.ErrAccountRefused},
 		"our key": {"acct_2",
-			[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", billing.ErrRefused},
+			[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", processor.ErrRefused},
 		"another's answer": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_3")}, "",
-			billing.ErrUnknown},
-		"our own answer": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_1")}, "", billing.ErrUnknown},
-		"no answer":      {"acct_2", []apitest.Reply{apitest.OK("{}")}, "", billing.ErrUnknown},
+			processor.ErrUnknown},
+		"our own answer": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_1")}, "", processor.ErrUnknown},
+		"no answer":      {"acct_2", []apitest.Reply{apitest.OK("{}")}, "", processor.ErrUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := apitest.NewScript(t, tt.replies...)
-			err := processor(t, s).CheckConnected(t.Context(), tt.at)
+			err := scripted(t, s).CheckConnected(t.Context(), tt.at)
 			if !errors.Is(err, tt.want) || tt.text != "" && !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -56,7 +56,7 @@ func TestCheckConnected(t *testing.T) {
 func TestConnected(t *testing.T) {
 	item := func(id string) string { return accountReply(id).Body }
 	s := apitest.NewScript(t, apitest.List(true, item("acct_1"), item("acct_2")), apitest.List(false, item("acct_3")))
-	p := processor(t, s)
+	p := scripted(t, s)
 	var got []string
 	for id, err := range p.Connected(t.Context()) {
 		if err != nil {
@@ -74,10 +74,10 @@ func TestConnected(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reply apitest.Reply
 		want  error
-	}{"our key": {apitest.Fails(403, apitest.Fields{"type": "invalid_request_error"}), billing.ErrRefused},
-		"what is no account": {apitest.List(false, item("cus_1")), billing.ErrUnknown}} {
+	}{"our key": {apitest.Fails(403, apitest.Fields{"type": "invalid_request_error"}), processor.ErrRefused},
+		"what is no account": {apitest.List(false, item("cus_1")), processor.ErrUnknown}} {
 		var last error
-		for id, err := range processor(t, apitest.NewScript(t, tt.reply)).Connected(t.Context()) {
+		for id, err := range scripted(t, apitest.NewScript(t, tt.reply)).Connected(t.Context()) {
 			if last = err; err == nil {
 				t.Errorf("%s: got %q", name, id)
 			}
@@ -96,8 +96,8 @@ func TestFake_Connected(t *testing.T) {
 	if err := fake.Disconnect("acct_a"); err != nil {
 		t.Fatal(err)
 	}
-	for at, want := range map[string]error{"acct_b": nil, "acct_a": billing.ErrAccountRefused,
-		"acct_nobody": billing.ErrAccountRefused, stripefake.DefaultAccount: billing.ErrInvalid} {
+	for at, want := range map[string]error{"acct_b": nil, "acct_a": processor.ErrAccountRefused,
+		"acct_nobody": processor.ErrAccountRefused, stripefake.DefaultAccount: processor.ErrInvalid} {
 		if err := p.CheckConnected(t.Context(), at); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", at, err, want)
 		}

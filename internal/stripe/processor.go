@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
@@ -25,11 +25,11 @@ type Processor struct {
 }
 
 var (
-	_ billing.Processor  = (*Processor)(nil)
-	_ billing.Wallet     = (*Processor)(nil)
-	_ billing.Refunder   = (*Processor)(nil)
-	_ billing.Platform   = (*Processor)(nil)
-	_ billing.Identified = (*Processor)(nil)
+	_ processor.Charger    = (*Processor)(nil)
+	_ processor.Wallet     = (*Processor)(nil)
+	_ processor.Refunder   = (*Processor)(nil)
+	_ processor.Platform   = (*Processor)(nil)
+	_ processor.Identified = (*Processor)(nil)
 )
 
 // New returns a Processor, and sends nothing yet. No error repeats the key.
@@ -110,7 +110,7 @@ func (o *Options) set(name, value string) error {
 	return nil
 }
 
-// CheckConnected implements billing.Platform. It returns ErrInvalid if at is no id of an account,
+// CheckConnected implements processor.Platform. It returns ErrInvalid if at is no id of an account,
 // or is our own account, whose payments would be listed twice. It returns ErrAccountRefused if the
 // account is not connected to us.
 func (p *Processor) CheckConnected(ctx context.Context, at string) error {
@@ -132,12 +132,12 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 	return err
 }
 
-// Connected implements billing.Platform. It leaves disconnected accounts out.
+// Connected implements processor.Platform. It leaves disconnected accounts out.
 func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
-	return list(p.rows(ctx, "/v1/accounts", billing.ListRequest{}), api.IDOf)
+	return list(p.rows(ctx, "/v1/accounts", processor.ListRequest{}), api.IDOf)
 }
 
-// Identity implements billing.Identified: "stripe acct_123 test". It asks Stripe for the account.
+// Identity implements processor.Identified: "stripe acct_123 test". It asks Stripe for the account.
 func (p *Processor) Identity(ctx context.Context) (string, error) {
 	id, live, err := p.api.Own(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *Processor) Identity(ctx context.Context) (string, error) {
 }
 
 // rows yields the objects of a list for a request. The pairs are further parameters.
-func (p *Processor) rows(ctx context.Context, path string, r billing.ListRequest,
+func (p *Processor) rows(ctx context.Context, path string, r processor.ListRequest,
 	pairs ...string) iter.Seq2[json.RawMessage, error] {
 	query := api.CreatedBetween(r.Since, r.Until)
 	if r.Customer != "" {
@@ -165,7 +165,7 @@ func (p *Processor) rows(ctx context.Context, path string, r billing.ListRequest
 	}
 }
 
-func checkList(r billing.ListRequest) error {
+func checkList(r processor.ListRequest) error {
 	if r.Customer == "" {
 		return api.CheckAt(r.At)
 	}

@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
 // processor returns a Processor that the script answers.
-func processor(t *testing.T, s *apitest.Script, change ...func(*Options)) *Processor {
+func scripted(t *testing.T, s *apitest.Script, change ...func(*Options)) *Processor {
 	t.Helper()
 	o := Options{API: api.Options{Key: secret.New(apitest.Key), Transport: s, Rate: api.MaxRate,
 		Now: func() time.Time { return apitest.Now }, Log: apitest.Log(t)}}
@@ -35,5 +35,5 @@ func newProcessor(t *testing.T, o Options, change ...func(*Options)) *Processor 
 	return p
 }
 
-var testTag = billing.Tag{Installation: "inst", Account: "acme", Subscription: "sub", SKU: "gold", Period: 3,
+var testTag = processor.Tag{Installation: "inst", Account: "acme", Subscription: "sub", SKU: "gold", Period: 3,
 	Generation: 1}

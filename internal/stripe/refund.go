@@ -7,29 +7,29 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Refund implements billing.Refunder. A connected account's fee to us stays with us.
-func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+// Refund implements processor.Refunder. A connected account's fee to us stays with us.
+func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
 	units, err := api.Units(r.Amount)
 	if err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
 	switch {
 	case units <= 0:
-		return billing.Reversal{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
+		return processor.Reversal{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
 	case r.Key == "" || r.ID == "":
-		return billing.Reversal{}, api.Unsent("refund without an idempotency key or an id")
+		return processor.Reversal{}, api.Unsent("refund without an idempotency key or an id")
 	}
 	meta, err := metadataOf(r.Tag)
 	if err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
 	meta[metaRefund] = r.ID
 	params := &sdk.RefundCreateParams{Params: api.Params(at.at, r.Key), PaymentIntent: &at.id, Amount: &units,
@@ -39,24 +39,24 @@ func (p *Processor) Refund(ctx context.Context, r billing.RefundRequest) (billin
 	}
 	refund, err := p.client.V1Refunds.Create(ctx, params)
 	if err != nil {
-		return billing.Reversal{}, noIntent(at, err)
+		return processor.Reversal{}, noIntent(at, err)
 	}
 	got, err := p.refund(at.at, refund)
 	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
-		return billing.Reversal{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
+		return processor.Reversal{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
 			r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
 	}
 	return got, err
 }
 
-// ReversalsOf implements billing.Refunder.
-func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]billing.Reversal, error) {
+// ReversalsOf implements processor.Refunder.
+func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]processor.Reversal, error) {
 	at, err := parseRef(text)
 	if err != nil {
 		return nil, err
 	}
-	var all []billing.Reversal
-	for r, err := range p.reversals(ctx, billing.ListRequest{At: at.at}, "payment_intent", at.id) {
+	var all []processor.Reversal
+	for r, err := range p.reversals(ctx, processor.ListRequest{At: at.at}, "payment_intent", at.id) {
 		if err != nil {
 			return nil, noIntent(at, err)
 		}
@@ -68,30 +68,30 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]billing.Rev
 	return all, nil
 }
 
-// Reversals implements billing.Refunder. r.Since and r.Until count in whole seconds, rounded
+// Reversals implements processor.Refunder. r.Since and r.Until count in whole seconds, rounded
 // down; r.Customer leaves nothing out, since Stripe does not list by it. The disputes made up to a
 // year before r.Since are listed, too, because a verdict and an appeal come months later.
-func (p *Processor) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+func (p *Processor) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	if err := checkList(r); err != nil {
-		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
+		return func(yield func(processor.Reversal, error) bool) { yield(processor.Reversal{}, err) }
 	}
 	r.Customer = ""
 	return p.reversals(ctx, r)
 }
 
 // reversals yields the refunds and then the disputes. The pairs are parameters of both lists.
-func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs ...string) iter.Seq2[billing.Reversal,
+func (p *Processor) reversals(ctx context.Context, r processor.ListRequest, pairs ...string) iter.Seq2[processor.Reversal,
 	error] {
 	pairs = append(pairs, "expand[]", "data.payment_intent")
 	refunds := list(p.rows(ctx, "/v1/refunds", r, pairs...),
-		func(x *sdk.Refund) (billing.Reversal, error) { return p.refund(r.At, x) })
+		func(x *sdk.Refund) (processor.Reversal, error) { return p.refund(r.At, x) })
 	if !r.Since.IsZero() {
 		r.Since = r.Since.Add(-api.DisputesLast)
 	}
 	disputes := list(p.rows(ctx, "/v1/disputes", r, pairs...),
-		func(x *sdk.Dispute) (billing.Reversal, error) { return p.dispute(r.At, x) })
-	return func(yield func(billing.Reversal, error) bool) {
-		for _, part := range [...]iter.Seq2[billing.Reversal, error]{refunds, disputes} {
+		func(x *sdk.Dispute) (processor.Reversal, error) { return p.dispute(r.At, x) })
+	return func(yield func(processor.Reversal, error) bool) {
+		for _, part := range [...]iter.Seq2[processor.Reversal, error]{refunds, disputes} {
 			for reversal, err := range part {
 				if !yield(reversal, err) || err != nil {
 					return
@@ -101,27 +101,27 @@ func (p *Processor) reversals(ctx context.Context, r billing.ListRequest, pairs 
 	}
 }
 
-func (p *Processor) refund(at string, x *sdk.Refund) (billing.Reversal, error) {
+func (p *Processor) refund(at string, x *sdk.Refund) (processor.Reversal, error) {
 	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
-		return billing.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
+		return processor.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
-	r := billing.Reversal{Kind: billing.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
+	r := processor.Reversal{Kind: processor.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
 		Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	if err := p.returned(&r, at, "a refund", x.PaymentIntent, x.Amount, x.Currency); err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
-	state, known := map[sdk.RefundStatus]billing.ReversalState{sdk.RefundStatusPending: billing.ReversalPending,
-		sdk.RefundStatusRequiresAction: billing.ReversalPending, sdk.RefundStatusSucceeded: billing.ReversalSucceeded,
-		sdk.RefundStatusFailed: billing.ReversalFailed, sdk.RefundStatusCanceled: billing.ReversalCanceled}[x.Status]
+	state, known := map[sdk.RefundStatus]processor.ReversalState{sdk.RefundStatusPending: processor.ReversalPending,
+		sdk.RefundStatusRequiresAction: processor.ReversalPending, sdk.RefundStatusSucceeded: processor.ReversalSucceeded,
+		sdk.RefundStatusFailed: processor.ReversalFailed, sdk.RefundStatusCanceled: processor.ReversalCanceled}[x.Status]
 	if !known && r.Request != "" { // one that is not Duesday's must not end a list
-		return billing.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
+		return processor.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
 	}
-	r.State = cmp.Or(state, billing.ReversalPending)
+	r.State = cmp.Or(state, processor.ReversalPending)
 	return r, nil
 }
 
 // returned fills in the amount of a reversal, and the ref and the tag of its intent, if it has one.
-func (p *Processor) returned(r *billing.Reversal, at, what string, pi *sdk.PaymentIntent, units int64,
+func (p *Processor) returned(r *processor.Reversal, at, what string, pi *sdk.PaymentIntent, units int64,
 	currency sdk.Currency) error {
 	if pi != nil && !api.IsID(pi.ID, "pi_") {
 		return api.Unusable("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
@@ -135,31 +135,31 @@ func (p *Processor) returned(r *billing.Reversal, at, what string, pi *sdk.Payme
 		r.Ref, r.Tag = ref{at, pi.ID}.String(), tagOf(pi.Metadata)
 	}
 	r.Amount = api.Amount(units, string(currency))
-	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (billing.Tag{})) {
+	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (processor.Tag{})) {
 		return api.Unusable(what, "%s is of %d of %q", r.ID, units, currency)
 	}
 	return nil
 }
 
 // dispute reads Stripe's. An unknown status counts as undecided. An inquiry claims no money yet.
-func (p *Processor) dispute(at string, x *sdk.Dispute) (billing.Reversal, error) {
+func (p *Processor) dispute(at string, x *sdk.Dispute) (processor.Reversal, error) {
 	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
-		return billing.Reversal{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
+		return processor.Reversal{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
 	}
 	if err := p.api.CheckMode(x.ID, x.Livemode); err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
-	r := billing.Reversal{Kind: billing.Disputed, ID: x.ID, Reason: string(x.Reason), Created: api.Instant(x.Created)}
+	r := processor.Reversal{Kind: processor.Disputed, ID: x.ID, Reason: string(x.Reason), Created: api.Instant(x.Created)}
 	if err := p.returned(&r, at, "a dispute", x.PaymentIntent, x.Amount, x.Currency); err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
-	r.State = cmp.Or(map[sdk.DisputeStatus]billing.ReversalState{
-		sdk.DisputeStatusWon: billing.ReversalFailed, sdk.DisputeStatusLost: billing.ReversalSucceeded,
+	r.State = cmp.Or(map[sdk.DisputeStatus]processor.ReversalState{
+		sdk.DisputeStatusWon: processor.ReversalFailed, sdk.DisputeStatusLost: processor.ReversalSucceeded,
 		// the customer keeps the money until the appeal is won
-		"appeal_needs_response": billing.ReversalSucceeded, "appeal_under_review": billing.ReversalSucceeded,
+		"appeal_needs_response": processor.ReversalSucceeded, "appeal_under_review": processor.ReversalSucceeded,
 		// no money was claimed in the end
-		sdk.DisputeStatusWarningClosed: billing.ReversalCanceled, "prevented": billing.ReversalCanceled,
-		sdk.DisputeStatusWarningNeedsResponse: billing.ReversalInquiry,
-		sdk.DisputeStatusWarningUnderReview:   billing.ReversalInquiry}[x.Status], billing.ReversalPending)
+		sdk.DisputeStatusWarningClosed: processor.ReversalCanceled, "prevented": processor.ReversalCanceled,
+		sdk.DisputeStatusWarningNeedsResponse: processor.ReversalInquiry,
+		sdk.DisputeStatusWarningUnderReview:   processor.ReversalInquiry}[x.Status], processor.ReversalPending)
 	return r, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
@@ -26,17 +26,17 @@ func disputeFields(changes ...apitest.Fields) string {
 		"livemode": false, "payment_intent": in}, changes...)
 }
 
-func wantRefund(t *testing.T) billing.Reversal {
-	return billing.Reversal{Kind: billing.Refunded, ID: "re_1", Request: "r1", Ref: "acct_1/pi_1", Tag: testTag,
+func wantRefund(t *testing.T) processor.Reversal {
+	return processor.Reversal{Kind: processor.Refunded, ID: "re_1", Request: "r1", Ref: "acct_1/pi_1", Tag: testTag,
 		Amount: apitest.USD(t, 500),
-		State:  billing.ReversalSucceeded, Reason: "duplicate", Created: api.Instant(6000)}
+		State:  processor.ReversalSucceeded, Reason: "duplicate", Created: api.Instant(6000)}
 }
 
 func TestRefund(t *testing.T) {
-	r := billing.RefundRequest{Key: "dd_r", ID: "r1", Ref: "acct_1/pi_1", Amount: apitest.USD(t, 500),
-		Reason: billing.Duplicate, Tag: testTag}
+	r := processor.RefundRequest{Key: "dd_r", ID: "r1", Ref: "acct_1/pi_1", Amount: apitest.USD(t, 500),
+		Reason: processor.Duplicate, Tag: testTag}
 	s := apitest.NewScript(t, apitest.OK(refundFields()))
-	got, err := processor(t, s).Refund(t.Context(), r)
+	got, err := scripted(t, s).Refund(t.Context(), r)
 	if err != nil || got != wantRefund(t) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -59,59 +59,59 @@ func TestRefund_Refusals(t *testing.T) {
 		reply apitest.Reply
 		want  error
 	}{
-		"nothing left": {request("charge_already_refunded"), billing.ErrInvalid},
-		"too much":     {request(""), billing.ErrInvalid},
-		"disputed":     {request("charge_disputed"), billing.ErrInvalid},
+		"nothing left": {request("charge_already_refunded"), processor.ErrInvalid},
+		"too much":     {request(""), processor.ErrInvalid},
+		"disputed":     {request("charge_disputed"), processor.ErrInvalid},
 		"no such intent": {apitest.Fails(404,
 			apitest.Fields{"type": "invalid_request_error", "code": "resource_missing", "param": "payment_intent"}),
-			billing.ErrNoIntent},
-		"lost":              {apitest.Reply{}, billing.ErrUnknown},
-		"a 500":             {apitest.Reply{Status: 500, Body: "x"}, billing.ErrUnknown},
-		"an empty object":   {apitest.OK(`{}`), billing.ErrUnknown},
-		"an unknown status": {apitest.OK(refundFields(apitest.Fields{"status": "considered"})), billing.ErrUnknown},
-		"another amount":    {apitest.OK(refundFields(apitest.Fields{"amount": 501})), billing.ErrUnknown},
+			processor.ErrNoIntent},
+		"lost":              {apitest.Reply{}, processor.ErrUnknown},
+		"a 500":             {apitest.Reply{Status: 500, Body: "x"}, processor.ErrUnknown},
+		"an empty object":   {apitest.OK(`{}`), processor.ErrUnknown},
+		"an unknown status": {apitest.OK(refundFields(apitest.Fields{"status": "considered"})), processor.ErrUnknown},
+		"another amount":    {apitest.OK(refundFields(apitest.Fields{"amount": 501})), processor.ErrUnknown},
 		"another request": {apitest.OK(refundFields(apitest.Fields{"metadata": apitest.Fields{"duesday_refund": "r2"}})),
-			billing.ErrUnknown},
-		"of another intent": {apitest.OK(refundFields(apitest.Fields{"payment_intent": "pi_2"})), billing.ErrUnknown},
-		"of no intent":      {apitest.OK(refundFields(apitest.Fields{"payment_intent": nil})), billing.ErrUnknown},
+			processor.ErrUnknown},
+		"of another intent": {apitest.OK(refundFields(apitest.Fields{"payment_intent": "pi_2"})), processor.ErrUnknown},
+		"of no intent":      {apitest.OK(refundFields(apitest.Fields{"payment_intent": nil})), processor.ErrUnknown},
 	} {
-		r := billing.RefundRequest{Key: "dd_r", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500)}
-		_, err := processor(t, apitest.NewScript(t, tt.reply)).Refund(t.Context(), r)
+		r := processor.RefundRequest{Key: "dd_r", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500)}
+		_, err := scripted(t, apitest.NewScript(t, tt.reply)).Refund(t.Context(), r)
 		apitest.WantError(t, name, err, tt.want)
 	}
-	p := processor(t, apitest.NewScript(t))
-	for name, r := range map[string]billing.RefundRequest{
+	p := scripted(t, apitest.NewScript(t))
+	for name, r := range map[string]processor.RefundRequest{
 		"nothing":   {Key: "k", ID: "r", Ref: "pi_1", Amount: apitest.USD(t, 0)},
 		"less":      {Key: "k", ID: "r", Ref: "pi_1", Amount: apitest.USD(t, -1)},
 		"no key":    {ID: "r", Ref: "pi_1", Amount: apitest.USD(t, 1)},
 		"no id":     {Key: "k", Ref: "pi_1", Amount: apitest.USD(t, 1)},
 		"no intent": {Key: "k", ID: "r", Ref: "x", Amount: apitest.USD(t, 1)},
 	} {
-		if _, err := p.Refund(t.Context(), r); !errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent) {
+		if _, err := p.Refund(t.Context(), r); !errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
 func TestReturnStates(t *testing.T) {
-	for status, want := range map[string]billing.ReversalState{"pending": billing.ReversalPending,
-		"requires_action": billing.ReversalPending,
-		"succeeded":       billing.ReversalSucceeded, "failed": billing.ReversalFailed,
-		"canceled": billing.ReversalCanceled} {
+	for status, want := range map[string]processor.ReversalState{"pending": processor.ReversalPending,
+		"requires_action": processor.ReversalPending,
+		"succeeded":       processor.ReversalSucceeded, "failed": processor.ReversalFailed,
+		"canceled": processor.ReversalCanceled} {
 		s := apitest.NewScript(t, apitest.OK(refundFields(apitest.Fields{"status": status})))
-		got, err := processor(t, s).Refund(t.Context(),
-			billing.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500)})
+		got, err := scripted(t, s).Refund(t.Context(),
+			processor.RefundRequest{Key: "k", ID: "r1", Ref: "pi_1", Amount: apitest.USD(t, 500)})
 		if err != nil || got.State != want {
 			t.Errorf("refund %s: got %s, %v; want %s", status, got.State, err, want)
 		}
 	}
-	for status, want := range map[string]billing.ReversalState{"warning_needs_response": billing.ReversalInquiry,
-		"warning_under_review": billing.ReversalInquiry,
-		"warning_closed":       billing.ReversalCanceled, "needs_response": billing.ReversalPending,
-		"under_review": billing.ReversalPending, "won": billing.ReversalFailed,
-		"appeal_needs_response": billing.ReversalSucceeded, "appeal_under_review": billing.ReversalSucceeded,
-		"lost": billing.ReversalSucceeded, "prevented": billing.ReversalCanceled, "of tomorrow": billing.ReversalPending} {
-		p := processor(t, apitest.NewScript(t, apitest.List(false),
+	for status, want := range map[string]processor.ReversalState{"warning_needs_response": processor.ReversalInquiry,
+		"warning_under_review": processor.ReversalInquiry,
+		"warning_closed":       processor.ReversalCanceled, "needs_response": processor.ReversalPending,
+		"under_review": processor.ReversalPending, "won": processor.ReversalFailed,
+		"appeal_needs_response": processor.ReversalSucceeded, "appeal_under_review": processor.ReversalSucceeded,
+		"lost": processor.ReversalSucceeded, "prevented": processor.ReversalCanceled, "of tomorrow": processor.ReversalPending} {
+		p := scripted(t, apitest.NewScript(t, apitest.List(false),
 			apitest.List(false, disputeFields(apitest.Fields{"status": status}))))
 		got, err := p.ReversalsOf(t.Context(), "pi_1")
 		if err != nil || len(got) != 1 || got[0].State != want {
@@ -125,21 +125,21 @@ func TestReturns(t *testing.T) {
 	s := apitest.NewScript(t, apitest.List(true, refundFields()),
 		apitest.List(false, foreign, refundFields(apitest.Fields{"id": "re_3", "status": nil, "metadata": nil,
 			"payment_intent": nil})), apitest.List(false, disputeFields()))
-	var got []billing.Reversal
-	for r, err := range processor(t, s).Reversals(t.Context(),
-		billing.ListRequest{At: "acct_1", Since: time.Unix(40_000_077, 0), Until: time.Unix(40_000_088, 0)}) {
+	var got []processor.Reversal
+	for r, err := range scripted(t, s).Reversals(t.Context(),
+		processor.ListRequest{At: "acct_1", Since: time.Unix(40_000_077, 0), Until: time.Unix(40_000_088, 0)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, r)
 	}
-	want := []billing.Reversal{wantRefund(t),
-		{Kind: billing.Refunded, ID: "pyr_2", State: billing.ReversalSucceeded, Reason: "duplicate",
+	want := []processor.Reversal{wantRefund(t),
+		{Kind: processor.Refunded, ID: "pyr_2", State: processor.ReversalSucceeded, Reason: "duplicate",
 			Created: api.Instant(6000)},
-		{Kind: billing.Refunded, ID: "re_3", Amount: apitest.USD(t, 500), State: billing.ReversalPending, Reason: "duplicate",
+		{Kind: processor.Refunded, ID: "re_3", Amount: apitest.USD(t, 500), State: processor.ReversalPending, Reason: "duplicate",
 			Created: api.Instant(6000)},
-		{Kind: billing.Disputed, ID: "dp_1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 1299),
-			State: billing.ReversalPending, Reason: "fraudulent", Created: api.Instant(6500)}}
+		{Kind: processor.Disputed, ID: "dp_1", Ref: "acct_1/pi_1", Tag: testTag, Amount: apitest.USD(t, 1299),
+			State: processor.ReversalPending, Reason: "fraudulent", Created: api.Instant(6500)}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
@@ -159,9 +159,9 @@ func TestReturns(t *testing.T) {
 func TestReversalsOf(t *testing.T) {
 	s := apitest.NewScript(t, apitest.List(false, refundFields()), apitest.List(false, disputeFields()),
 		apitest.List(false), apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}))
-	p := processor(t, s)
+	p := scripted(t, s)
 	got, err := p.ReversalsOf(t.Context(), "acct_1/pi_1")
-	if err != nil || len(got) != 2 || got[0] != wantRefund(t) || got[1].Kind != billing.Disputed {
+	if err != nil || len(got) != 2 || got[0] != wantRefund(t) || got[1].Kind != processor.Disputed {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, r := range s.Requests() {
@@ -169,11 +169,11 @@ func TestReversalsOf(t *testing.T) {
 			t.Errorf("sent %s %v", r.Path, r.Form)
 		}
 	}
-	_, err = processor(t, apitest.NewScript(t,
+	_, err = scripted(t, apitest.NewScript(t,
 		apitest.List(false, refundFields(apitest.Fields{"payment_intent": "pi_2"})))).ReversalsOf(t.Context(), "pi_1")
-	apitest.WantError(t, "what was not asked for", err, billing.ErrUnknown)
+	apitest.WantError(t, "what was not asked for", err, processor.ErrUnknown)
 	got, err = p.ReversalsOf(t.Context(), "pi_1")
-	if apitest.WantError(t, "half of it", err, billing.ErrRefused); got != nil {
+	if apitest.WantError(t, "half of it", err, processor.ErrRefused); got != nil {
 		t.Errorf("half an answer was given: %+v", got)
 	}
 }

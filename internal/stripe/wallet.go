@@ -10,13 +10,13 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// MakeCustomer implements billing.Wallet.
-func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest) (string, error) {
+// MakeCustomer implements processor.Wallet.
+func (p *Processor) MakeCustomer(ctx context.Context, r processor.CustomerRequest) (string, error) {
 	if err := api.CheckAt(r.At); err != nil {
 		return "", err
 	}
@@ -38,24 +38,24 @@ func (p *Processor) MakeCustomer(ctx context.Context, r billing.CustomerRequest)
 	return c.ID, p.api.CheckMode(c.ID, c.Livemode)
 }
 
-// Attach implements billing.Wallet. The default method is that of the customer's invoices at
+// Attach implements processor.Wallet. The default method is that of the customer's invoices at
 // Stripe, or else the newest card. Attach sets nothing at Stripe but the method's customer.
-func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
+func (p *Processor) Attach(ctx context.Context, payer processor.Payer, method string) (processor.Card, error) {
 	if err := cmp.Or(api.CheckAt(payer.At), api.CheckID("customer", payer.Customer, "cus_")); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	params := api.Params(payer.At, "")
 	c, err := p.client.V1Customers.Retrieve(ctx, payer.Customer, &sdk.CustomerRetrieveParams{Params: params})
 	switch {
 	case err != nil:
-		return billing.Card{}, err
+		return processor.Card{}, err
 	case c.ID != payer.Customer:
-		return billing.Card{}, api.Unusable("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
+		return processor.Card{}, api.Unusable("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
 	case c.Deleted:
-		return billing.Card{}, fmt.Errorf("%w: customer %s has been deleted at Stripe", billing.ErrInvalid, c.ID)
+		return processor.Card{}, fmt.Errorf("%w: customer %s has been deleted at Stripe", processor.ErrInvalid, c.ID)
 	}
 	if err := p.api.CheckMode(c.ID, c.Livemode); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	if method == "" {
 		if c.InvoiceSettings == nil || c.InvoiceSettings.DefaultPaymentMethod == nil {
@@ -65,47 +65,47 @@ func (p *Processor) Attach(ctx context.Context, payer billing.Payer, method stri
 	}
 	pm, err := p.method(ctx, payer.At, method)
 	if err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	if pm.Customer == nil {
 		attach := &sdk.PaymentMethodAttachParams{Params: api.Params(payer.At, ""), Customer: &payer.Customer}
 		if pm, err = p.client.V1PaymentMethods.Attach(ctx, method, attach); err != nil {
-			return billing.Card{}, err
+			return processor.Card{}, err
 		}
 	}
 	if pm.Customer == nil || pm.Customer.ID != payer.Customer {
-		return billing.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", billing.ErrInvalid,
+		return processor.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", processor.ErrInvalid,
 			api.Clean(method), payer.Customer)
 	}
 	return p.card(pm)
 }
 
-func (p *Processor) newest(ctx context.Context, payer billing.Payer) (billing.Card, error) {
+func (p *Processor) newest(ctx context.Context, payer processor.Payer) (processor.Card, error) {
 	var newest *sdk.PaymentMethod
-	request := billing.ListRequest{At: payer.At, Customer: payer.Customer}
+	request := processor.ListRequest{At: payer.At, Customer: payer.Customer}
 	for pm, err := range list(p.rows(ctx, "/v1/payment_methods", request, "type", "card"), whole[sdk.PaymentMethod]) {
 		if err != nil {
-			return billing.Card{}, err
+			return processor.Card{}, err
 		}
 		if newest == nil || pm.Created > newest.Created {
 			newest = pm
 		}
 	}
 	if newest == nil {
-		return billing.Card{}, fmt.Errorf("%w: customer %s has no default payment method and no card at Stripe",
-			billing.ErrInvalid, payer.Customer)
+		return processor.Card{}, fmt.Errorf("%w: customer %s has no default payment method and no card at Stripe",
+			processor.ErrInvalid, payer.Customer)
 	}
 	return p.card(newest)
 }
 
-// Card implements billing.Wallet.
-func (p *Processor) Card(ctx context.Context, at, method string) (billing.Card, error) {
+// Card implements processor.Wallet.
+func (p *Processor) Card(ctx context.Context, at, method string) (processor.Card, error) {
 	if err := api.CheckAt(at); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	pm, err := p.method(ctx, at, method)
 	if err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	return p.card(pm)
 }
@@ -118,14 +118,14 @@ func (p *Processor) method(ctx context.Context, at, method string) (*sdk.Payment
 }
 
 // card returns the facts about a payment method that may be shown.
-func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
+func (p *Processor) card(pm *sdk.PaymentMethod) (processor.Card, error) {
 	if !api.IsMethod(pm.ID) || pm.Object != "payment_method" {
-		return billing.Card{}, api.Unusable("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
+		return processor.Card{}, api.Unusable("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
 	}
 	if err := p.api.CheckMode(pm.ID, pm.Livemode); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
-	c := billing.Card{Method: pm.ID, Brand: string(pm.Type), Made: api.Instant(pm.Created)}
+	c := processor.Card{Method: pm.ID, Brand: string(pm.Type), Made: api.Instant(pm.Created)}
 	switch {
 	case pm.Card != nil:
 		c.Brand, c.Last4 = cmp.Or(string(pm.Card.Brand), c.Brand), pm.Card.Last4
@@ -143,19 +143,19 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (billing.Card, error) {
 	return c, nil
 }
 
-// CardLink implements billing.Wallet, by a Checkout Session in setup mode.
-func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
+// CardLink implements processor.Wallet, by a Checkout Session in setup mode.
+func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (processor.CardLink, error) {
 	if p.returnURL == "" {
-		return billing.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set " +
+		return processor.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set " +
 			"return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
 	if err := cmp.Or(api.CheckAt(r.Payer.At), api.CheckID("customer", r.Payer.Customer, "cus_")); err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
 	meta, err := metadata(metaInstallation, r.Installation, api.MetaAccount, r.Account, api.MetaSubscription,
 		r.Subscription)
 	if err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
 	key := "dd_" + digest(r.Key, "link", p.returnURL) // the address is a setting, and may change
 	params := &sdk.CheckoutSessionCreateParams{Params: api.Params(r.Payer.At, key),
@@ -164,22 +164,22 @@ func (p *Processor) CardLink(ctx context.Context, r billing.LinkRequest) (billin
 		SetupIntentData: &sdk.CheckoutSessionCreateSetupIntentDataParams{Metadata: meta}}
 	s, err := p.client.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
 	if api.CheckURL(s.URL) != nil || s.ExpiresAt <= 0 {
-		return billing.CardLink{}, api.Unusable("a page for cards", "it has no address, or no end")
+		return processor.CardLink{}, api.Unusable("a page for cards", "it has no address, or no end")
 	}
-	return billing.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the page", s.Livemode)
+	return processor.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the page", s.Livemode)
 }
 
-// Setups implements billing.Wallet. r.Since and r.Until count in whole seconds, rounded down. It
+// Setups implements processor.Wallet. r.Since and r.Until count in whole seconds, rounded down. It
 // leaves out, and logs, a setup without its payment method.
-func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
-	return func(yield func(billing.Setup, error) bool) {
+func (p *Processor) Setups(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Setup, error] {
+	return func(yield func(processor.Setup, error) bool) {
 		rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")
 		for si, err := range list(rows, whole[sdk.SetupIntent]) {
 			if err != nil {
-				yield(billing.Setup{}, err)
+				yield(processor.Setup{}, err)
 				return
 			}
 			if si.Status != sdk.SetupIntentStatusSucceeded || si.Metadata[metaInstallation] == "" {
@@ -198,18 +198,18 @@ func (p *Processor) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2
 	}
 }
 
-func (p *Processor) setup(at string, si *sdk.SetupIntent) (billing.Setup, error) {
+func (p *Processor) setup(at string, si *sdk.SetupIntent) (processor.Setup, error) {
 	if !api.IsID(si.ID, "seti_") {
-		return billing.Setup{}, api.Unusable("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
+		return processor.Setup{}, api.Unusable("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
 	}
 	if err := p.api.CheckMode(si.ID, si.Livemode); err != nil {
-		return billing.Setup{}, err
+		return processor.Setup{}, err
 	}
 	card, err := p.card(si.PaymentMethod)
 	if err != nil {
-		return billing.Setup{}, err
+		return processor.Setup{}, err
 	}
-	s := billing.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation],
+	s := processor.Setup{ID: si.ID, At: at, Installation: si.Metadata[metaInstallation],
 		Account: si.Metadata[api.MetaAccount], Subscription: si.Metadata[api.MetaSubscription], Card: card}
 	if si.Customer != nil {
 		s.Customer = si.Customer.ID

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -75,7 +76,7 @@ func (w *world) now() time.Time       { return time.Unix(0, w.clock.Load()).UTC(
 func (w *world) today() civil.Date    { return civil.Of(w.now()) }
 func (w *world) pass(d time.Duration) { w.clock.Add(int64(d)) }
 
-func (w *world) options(s billing.Side, p billing.Processor) engine.Options {
+func (w *world) options(s billing.Side, p processor.Charger) engine.Options {
 	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: p, Now: w.now, Config: engine.DefaultConfig()}
 	if w.shared {
 		o.Lease = time.Minute
@@ -83,7 +84,7 @@ func (w *world) options(s billing.Side, p billing.Processor) engine.Options {
 	return o
 }
 
-func (w *world) open(s billing.Side, p billing.Processor) *engine.Engine {
+func (w *world) open(s billing.Side, p processor.Charger) *engine.Engine {
 	w.t.Helper()
 	e, err := engine.Open(context.Background(), w.options(s, p))
 	if err != nil {
@@ -206,7 +207,7 @@ func (w *world) settle(s billing.Side) {
 func (w *world) once() {
 	w.t.Helper()
 	n := map[string]int{}
-	for in, err := range w.box.List(context.Background(), billing.ListRequest{}) {
+	for in, err := range w.box.List(context.Background(), processor.ListRequest{}) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -223,15 +224,15 @@ func (w *world) once() {
 // falls asleep, until it is woken.
 type sleeper struct {
 	store.Store
-	billing.Processor
+	processor.Charger
 	n      int64
 	calls  atomic.Int64
 	asleep chan struct{} // closed when it sleeps
 	awake  chan struct{} // closed to wake it
 }
 
-func newSleeper(s store.Store, p billing.Processor, n int) *sleeper {
-	return &sleeper{Store: s, Processor: p, n: int64(n), asleep: make(chan struct{}), awake: make(chan struct{})}
+func newSleeper(s store.Store, p processor.Charger, n int) *sleeper {
+	return &sleeper{Store: s, Charger: p, n: int64(n), asleep: make(chan struct{}), awake: make(chan struct{})}
 }
 
 func (s *sleeper) edge() {
@@ -268,19 +269,19 @@ func (s sleepingStore) Commit(ctx context.Context, writes ...store.Write) error 
 
 func (s sleepingStore) Close() error { return nil }
 
-func (s sleepingProcessor) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (s sleepingProcessor) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	s.edge()
-	return s.Processor.Open(ctx, r)
+	return s.Charger.Open(ctx, r)
 }
 
-func (s sleepingProcessor) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (s sleepingProcessor) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	s.edge()
-	return s.Processor.Confirm(ctx, r)
+	return s.Charger.Confirm(ctx, r)
 }
 
-func (s sleepingProcessor) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+func (s sleepingProcessor) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
 	s.edge()
-	return s.Processor.Lookup(ctx, ref)
+	return s.Charger.Lookup(ctx, ref)
 }
 
 // work begins a payment run on the source that falls asleep before its n-th call, counted

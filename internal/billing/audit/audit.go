@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -56,7 +57,7 @@ type Options struct {
 // texts: a million subscriptions with their receipts take some hundred megabytes.
 type auditor struct {
 	*billing.Records
-	proc      billing.Processor
+	proc      processor.Charger
 	o         Options
 	now       time.Time
 	seed      maphash.Seed
@@ -153,13 +154,13 @@ const (
 // charged twice and none skipped. Every receipt must have its charge, and every charge its receipt,
 // unless the receipt has expired and its period is past. Every run must balance. Each charged
 // subscription must be where a run finds it in time. Verify scans, and changes nothing.
-func Verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options) (*Report, error) {
+func Verify(ctx context.Context, e *billing.Records, proc processor.Charger, o Options) (*Report, error) {
 	return verify(ctx, e, proc, o, span{e.Opened.Created.AddDate(-1, 0, 0), e.Now().AddDate(0, 1, 0)})
 }
 
 // verify is Verify with the sums of the span. If there are earlier or later ones, such as by a clock that was
 // ahead, it begins again: they too are read before the items and after them.
-func verify(ctx context.Context, e *billing.Records, proc billing.Processor, o Options, read span) (*Report, error) {
+func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o Options, read span) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
 		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},
 		twins: map[*audited]*audited{}, texts: []string{""}, numbers: map[string]uint32{"": 0},

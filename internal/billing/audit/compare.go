@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -29,20 +30,20 @@ type otherCharges struct {
 func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 	for _, at := range places {
 		others, count := a.others, a.result.Others
-		_, err := billing.Ask(ctx, func() (none struct{}, err error) {
+		_, err := processor.Ask(ctx, func() (none struct{}, err error) {
 			a.others, a.result.Others = maps.Clone(others), count
-			for in, err := range a.proc.List(ctx, billing.ListRequest{At: at}) {
+			for in, err := range a.proc.List(ctx, processor.ListRequest{At: at}) {
 				if err != nil {
 					return none, err
 				}
-				if a.step(); in.State == billing.Succeeded {
+				if a.step(); in.State == processor.Succeeded {
 					a.addCharge(ctx, in)
 				}
 			}
 			return none, nil
 		})
 		switch {
-		case billing.Refuses(at, err):
+		case processor.Refuses(at, err):
 			if a.blind[at] = true; a.charged[at] {
 				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
 			}
@@ -60,13 +61,13 @@ func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 
 // ours reports whether the charge is this installation's. One without an installation, but with an
 // account, is of an old ledger.
-func (a *auditor) ours(in *billing.Intent) bool {
+func (a *auditor) ours(in *processor.Intent) bool {
 	return in.Tag.Installation == a.Opened.Installation || in.Tag.Installation == "" && in.Tag.Account != ""
 }
 
 // addCharge looks for the receipt of a success. A list may show it twice.
-func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
-	n, period := in.Tag.Name(), in.Tag.Period
+func (a *auditor) addCharge(ctx context.Context, in processor.Intent) {
+	n, period := billing.TaggedName(in.Tag), in.Tag.Period
 	s := a.find(n)
 	known := s != nil
 	switch {
@@ -99,7 +100,7 @@ func (a *auditor) addCharge(ctx context.Context, in billing.Intent) {
 
 // markOf returns the mark of the charge, and makes it if there is none. ended: the period has a record
 // that it ended unpaid; before: it has another success.
-func (a *auditor) markOf(s *audited, in *billing.Intent) (found *mark, ended, before bool) {
+func (a *auditor) markOf(s *audited, in *processor.Intent) (found *mark, ended, before bool) {
 	ref := a.hash(in.Ref)
 	for i := range s.marks {
 		switch m := &s.marks[i]; {
@@ -119,8 +120,8 @@ func (a *auditor) markOf(s *audited, in *billing.Intent) (found *mark, ended, be
 
 // addUnsettled reports a success without a receipt, unless something explains it. known: its
 // subscription is in the store.
-func (a *auditor) addUnsettled(ctx context.Context, s *audited, in *billing.Intent, known, ended bool) {
-	n, period := in.Tag.Name(), in.Tag.Period
+func (a *auditor) addUnsettled(ctx context.Context, s *audited, in *processor.Intent, known, ended bool) {
+	n, period := billing.TaggedName(in.Tag), in.Tag.Period
 	past := period < int(s.next)
 	switch {
 	case a.opens[s] == opening{in.Ref, period}:
@@ -139,13 +140,13 @@ func (a *auditor) addUnsettled(ctx context.Context, s *audited, in *billing.Inte
 }
 
 // hasMoved reports whether the subscription is past the charge's period now, or has it bound.
-func (a *auditor) hasMoved(ctx context.Context, in *billing.Intent) bool {
-	now, err := a.Load(ctx, in.Tag.Name())
+func (a *auditor) hasMoved(ctx context.Context, in *processor.Intent) bool {
+	now, err := a.Load(ctx, billing.TaggedName(in.Tag))
 	return err == nil && (now.Period > in.Tag.Period || now.Open != nil && now.Open.Ref == in.Ref)
 }
 
 // addOther counts a success of another installation, for the subscription s of this store, or nil.
-func (a *auditor) addOther(in *billing.Intent, s *audited) {
+func (a *auditor) addOther(in *processor.Intent, s *audited) {
 	a.result.Others++
 	if s == nil || a.Opened.Accepts(in.Tag.Installation) {
 		return
@@ -192,7 +193,7 @@ func (a *auditor) compareOpen(ctx context.Context, n billing.Name, open opening)
 	next := open.period
 	in, err := a.proc.Lookup(ctx, open.ref)
 	switch {
-	case errors.Is(err, billing.ErrNoIntent):
+	case errors.Is(err, processor.ErrNoIntent):
 		a.problem("unknown to the processor", n, next, "payment intent %s is open here; "+
 			"is this the ledger, or the account, that the store was charged with?", open.ref)
 	case err == nil && in.Tag.Account != "" && (in.Tag.Account != n.Account || in.Tag.Subscription != n.ID ||
@@ -282,8 +283,8 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 }
 
 // isCollected reports whether a past period is open now with the charge, or has no record any more.
-func (a *auditor) isCollected(ctx context.Context, in *billing.Intent) bool {
-	now, err := a.Load(ctx, in.Tag.Name())
+func (a *auditor) isCollected(ctx context.Context, in *processor.Intent) bool {
+	now, err := a.Load(ctx, billing.TaggedName(in.Tag))
 	if err != nil || now.Open != nil && now.Open.Ref == in.Ref {
 		return err == nil
 	}

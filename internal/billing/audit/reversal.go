@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // unfinishedAge is a refund's longest wait for an answer: longer than most outages of a processor.
@@ -35,7 +36,7 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	if r.Ref != "" {
 		all.byRef[r.Ref] = r
 	}
-	if r.Kind == billing.Disputed {
+	if r.Kind == processor.Disputed {
 		a.result.Disputes++
 	} else {
 		a.result.Refunds++
@@ -45,15 +46,15 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 // compareReversals compares reversals here with the processor's, and refunds with their charges.
 func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 	a.compareRefunds()
-	proc, ok := a.proc.(billing.Refunder)
+	proc, ok := a.proc.(processor.Refunder)
 	if !ok {
 		return nil
 	}
 	shown := map[string]bool{}
 	for _, at := range places {
-		all, err := billing.AskAll(ctx, proc.Reversals, billing.ListRequest{At: at})
+		all, err := processor.AskAll(ctx, proc.Reversals, processor.ListRequest{At: at})
 		switch {
-		case billing.Refuses(at, err):
+		case processor.Refuses(at, err):
 			if !a.blind[at] {
 				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its refunds were not looked at", at)
 			}
@@ -80,12 +81,12 @@ func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 func (a *auditor) compareRefunds() {
 	refunded := map[string]int64{}
 	for _, r := range a.reversals.records {
-		if r.State == billing.ReversalRequested && a.now.Sub(r.Created) > unfinishedAge {
+		if r.State == processor.ReversalRequested && a.now.Sub(r.Created) > unfinishedAge {
 			a.problem("unfinished refund", r.Name, r.Period,
 				"%s of %s was asked for at %s: the next payment run goes on with it",
 				r.ReversalID, r.Amount, billing.Stamp(r.Created))
 		}
-		if r.Kind != billing.Refunded || !r.Counts() {
+		if r.Kind != processor.Refunded || !r.Counts() {
 			continue
 		}
 		before, total := refunded[r.Charge], *a.amounts[r.Charge]
@@ -97,12 +98,12 @@ func (a *auditor) compareRefunds() {
 }
 
 // compareReversal looks for the record of a processor's reversal, if its subscription is here.
-func (a *auditor) compareReversal(shown billing.Reversal) {
+func (a *auditor) compareReversal(shown processor.Reversal) {
 	n, period := billing.Name{Account: shown.Tag.Account, ID: shown.Tag.Subscription}, shown.Tag.Period
 	if shown.Tag.Installation != a.Opened.Installation || a.find(n) == nil {
 		return
 	}
-	stands := shown.State != billing.ReversalFailed && shown.State != billing.ReversalCanceled
+	stands := shown.State != processor.ReversalFailed && shown.State != processor.ReversalCanceled
 	if first := a.reversals.asked[shown.Request]; billing.IsRefundID(shown.Request) && stands {
 		if first != "" && first != shown.ID {
 			a.problem("refunded twice", n, period, "%s was asked for once: %s and %s", shown.Request, first, shown.ID)
@@ -110,7 +111,7 @@ func (a *auditor) compareReversal(shown billing.Reversal) {
 		a.reversals.asked[shown.Request] = shown.ID
 	}
 	r, asked := a.reversals.byRef[shown.ID], a.reversals.byID[shown.Request]
-	waits := asked != nil && asked.Ref == "" && asked.State == billing.ReversalRequested // the next look records it
+	waits := asked != nil && asked.Ref == "" && asked.State == processor.ReversalRequested // the next look records it
 	switch {
 	case r != nil && r.Amount != shown.Amount:
 		a.problem("amounts differ", n, period, "%s %s is %s, its record says %s", shown.Kind, shown.ID, shown.Amount,

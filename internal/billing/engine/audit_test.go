@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -22,7 +23,7 @@ import (
 func (w *world) audit() []string {
 	w.spy.mu.Lock()
 	a := auditor{w: w, spy: w.spy, lines: w.ledger(), successes: map[string][]sandbox.Entry{}, declined: map[string]int{},
-		last: map[string]billing.State{}}
+		last: map[string]processor.State{}}
 	a.readLedger()
 	for _, name := range slices.Sorted(mapKeys(w.spy.subs)) {
 		a.subscription(name, w.spy.subs[name])
@@ -32,7 +33,7 @@ func (w *world) audit() []string {
 	a.boundIntents()
 	a.answeredCanceled()
 	for _, e := range a.lines {
-		if w.spy.wired[periodOf(e)] && e.State != billing.Opened && e.State != billing.Canceled {
+		if w.spy.wired[periodOf(e)] && e.State != processor.Opened && e.State != processor.Canceled {
 			w.violate("%s was paid by wire, and %s is %s", periodOf(e), e.Ref, e.State)
 		}
 	}
@@ -59,7 +60,7 @@ type auditor struct {
 	lines     []sandbox.Entry
 	successes map[string][]sandbox.Entry // by subscription/period
 	declined  map[string]int             // by subscription/period
-	last      map[string]billing.State   // by ref
+	last      map[string]processor.State // by ref
 }
 
 func periodOf(e sandbox.Entry) string {
@@ -79,18 +80,18 @@ func (a *auditor) readLedger() {
 		p := periodOf(e)
 		a.last[e.Ref] = e.State
 		switch e.State {
-		case billing.Opened:
+		case processor.Opened:
 			key := fmt.Sprintf("%v/%v/%s", e.Tag, e.Amount, e.Method)
 			if before, ok := opened[key]; ok && e.Changed.Sub(before.Changed) < sandbox.DefaultKeyLife && !a.w.reopens {
 				a.w.violate("%s: opened twice within a day: %s and %s", p, before.Ref, e.Ref)
 			}
 			opened[key] = e
 			continue
-		case billing.Canceled:
+		case processor.Canceled:
 			continue
-		case billing.Succeeded:
+		case processor.Succeeded:
 			a.successes[p] = append(a.successes[p], e)
-		case billing.Declined, billing.RequiresAction: // who does not authenticate in time has not paid either
+		case processor.Declined, processor.RequiresAction: // who does not authenticate in time has not paid either
 			a.declined[p]++
 		}
 		k := attempt{e.Ref, e.Attempt}
@@ -238,7 +239,7 @@ func (a *auditor) boundIntents() {
 		sub := a.spy.subs[name]
 		ended := sub.Get(schema.OpenPeriod).Map() == nil ||
 			fmt.Sprintf("%s/%d", name, sub.Get(schema.OpenPeriod).Map().Int(schema.Period)) != id
-		if state := a.last[ref]; ended && state != billing.Succeeded && state != billing.Canceled {
+		if state := a.last[ref]; ended && state != processor.Succeeded && state != processor.Canceled {
 			a.w.violate("%s has ended, and its intent %s is still %s", id, ref, state)
 		}
 	}
@@ -247,7 +248,7 @@ func (a *auditor) boundIntents() {
 func (a *auditor) answeredCanceled() {
 	for name, lines := range a.w.canceled {
 		for _, e := range a.lines[lines:] {
-			if e.State == billing.Succeeded && "ACC#"+e.Tag.Account+"/"+e.Tag.Subscription == name {
+			if e.State == processor.Succeeded && "ACC#"+e.Tag.Account+"/"+e.Tag.Subscription == name {
 				a.w.violate("%s was charged (%s) after it was answered canceled", name, e.Ref)
 			}
 		}
@@ -271,7 +272,7 @@ func (w *world) noteCanceled(s *billing.Subscription, err error) {
 func (w *world) verify() {
 	w.pass(2 * time.Minute)
 	a, err := w.start().Verify(context.Background())
-	for tries := 0; errors.Is(err, billing.ErrUnknown) && tries < 10; tries++ { // a bank that loses answers
+	for tries := 0; errors.Is(err, processor.ErrUnknown) && tries < 10; tries++ { // a bank that loses answers
 		a, err = w.start().Verify(context.Background())
 	}
 	if err != nil {

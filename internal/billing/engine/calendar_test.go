@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 )
@@ -18,7 +19,7 @@ import (
 func (w *world) paidOn(n billing.Name) []string {
 	var days []string
 	for _, e := range w.ledger() {
-		if e.State == billing.Succeeded && e.Tag.Account == n.Account && e.Tag.Subscription == n.ID {
+		if e.State == processor.Succeeded && e.Tag.Account == n.Account && e.Tag.Subscription == n.ID {
 			days = append(days, civil.Of(e.Changed).String())
 		}
 	}

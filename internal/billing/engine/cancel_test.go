@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -280,7 +281,7 @@ func TestCancelAtEnd_Arrears(t *testing.T) {
 			test.then(w, n)
 			charges := 0
 			for _, e := range w.ledger() {
-				if e.State == billing.Succeeded {
+				if e.State == processor.Succeeded {
 					charges++
 				}
 			}
@@ -351,7 +352,7 @@ func TestCancelCollecting(t *testing.T) {
 			}
 			attempts := 0
 			for _, e := range w.ledger() {
-				if e.State != billing.Opened && e.State != billing.Canceled {
+				if e.State != processor.Opened && e.State != processor.Canceled {
 					attempts++
 				}
 			}

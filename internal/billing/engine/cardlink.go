@@ -12,28 +12,29 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // CardLink makes a page on which the account's customer gives a card: for the account, or for one
 // subscription ("" for none). It makes the customer at the processor if the account has none. It
 // returns ErrNoWallet if the processor keeps no customers. Each link is new, and a secret.
-func (e *Engine) CardLink(ctx context.Context, account, subscription string) (billing.CardLink, error) {
-	w, ok := e.proc.(billing.Wallet)
+func (e *Engine) CardLink(ctx context.Context, account, subscription string) (processor.CardLink, error) {
+	w, ok := e.proc.(processor.Wallet)
 	if !ok {
-		return billing.CardLink{}, billing.ErrNoWallet
+		return processor.CardLink{}, processor.ErrNoWallet
 	}
 	a, err := e.Account(ctx, account)
 	if err != nil {
-		return billing.CardLink{}, fmt.Errorf("account %s: %w", account, err)
+		return processor.CardLink{}, fmt.Errorf("account %s: %w", account, err)
 	}
 	currency, err := e.linkCurrency(ctx, account, subscription)
 	if err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
 	if a, err = e.customer(ctx, w, a); err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
-	return w.CardLink(ctx, billing.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()),
+	return w.CardLink(ctx, processor.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()),
 		Payer: a.Payer, Installation: e.Opened.Installation, Account: account, Subscription: subscription,
 		Currency: currency})
 }
@@ -65,49 +66,49 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 // Link returns the link of the effect's mail, by which the customer authenticates a payment or
 // gives a card; zero if the mail has none. It is a secret with a short life: it is made when the
 // mail is delivered and never stored. After an error the caller should ask again later.
-func (e *Engine) Link(ctx context.Context, f outbox.Effect) (billing.CardLink, error) {
+func (e *Engine) Link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
 	link, err := e.link(ctx, f)
 	if err != nil && passing(err) {
-		return billing.CardLink{}, fmt.Errorf("no link for the mail yet: %w", err)
+		return processor.CardLink{}, fmt.Errorf("no link for the mail yet: %w", err)
 	}
 	if err != nil {
 		e.Log.WarnContext(ctx, "a mail goes out without its link", "effect", f.ID, "error", err)
-		return billing.CardLink{}, nil
+		return processor.CardLink{}, nil
 	}
 	return link, nil
 }
 
 // link returns the link for the effect's mail, or the zero CardLink if the mail needs none.
-func (e *Engine) link(ctx context.Context, f outbox.Effect) (billing.CardLink, error) {
+func (e *Engine) link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
 	switch f.Kind {
 	case outbox.KindActionRequired:
 		if e.proc == nil || f.Data[outbox.DataRef] == "" {
-			return billing.CardLink{}, nil
+			return processor.CardLink{}, nil
 		}
 		in, err := e.proc.Lookup(ctx, f.Data[outbox.DataRef])
-		return billing.CardLink{URL: in.Link}, err
+		return processor.CardLink{URL: in.Link}, err
 	case outbox.KindDeclined, outbox.KindFailed, outbox.KindCardExpires:
 		if f.Data[outbox.DataPayBy] != "" {
-			return billing.CardLink{}, nil
+			return processor.CardLink{}, nil
 		}
 	case outbox.KindReminder:
 		if f.Data[outbox.DataCardExpired] == "" && f.Data[outbox.DataNoMethod] == "" {
-			return billing.CardLink{}, nil
+			return processor.CardLink{}, nil
 		}
 	default:
-		return billing.CardLink{}, nil
+		return processor.CardLink{}, nil
 	}
 	account, subscription := f.Data[outbox.DataAccount], f.Data[outbox.DataSubscription]
 	if e.cfg.CardURL != "" {
 		ids := strings.NewReplacer("{account}", url.QueryEscape(account), "{subscription}", url.QueryEscape(subscription))
-		return billing.CardLink{URL: ids.Replace(e.cfg.CardURL)}, nil
+		return processor.CardLink{URL: ids.Replace(e.cfg.CardURL)}, nil
 	}
-	if _, ok := e.proc.(billing.Wallet); !ok || e.cfg.NoLinks {
-		return billing.CardLink{}, nil
+	if _, ok := e.proc.(processor.Wallet); !ok || e.cfg.NoLinks {
+		return processor.CardLink{}, nil
 	}
 	s, err := e.Load(ctx, nameIn(f))
 	if err != nil || s.Over() {
-		return billing.CardLink{}, billing.IgnoreNotFound(err)
+		return processor.CardLink{}, billing.IgnoreNotFound(err)
 	}
 	if s.Method == "" {
 		subscription = "" // the account's card is charged

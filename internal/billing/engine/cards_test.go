@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -43,7 +44,7 @@ func (w *world) attach(t *testing.T, a billing.Attachment) *billing.Account {
 }
 
 // link makes a link for the account, or for its subscription.
-func (w *world) link(t *testing.T, subscription string) billing.CardLink {
+func (w *world) link(t *testing.T, subscription string) processor.CardLink {
 	t.Helper()
 	l, err := w.start().CardLink(t.Context(), "a1", subscription)
 	mustNot(t, err)
@@ -73,7 +74,7 @@ func TestAttach(t *testing.T) {
 	p.give("acct_1", "cus_c", "pm_c", "pm_card_visa")
 
 	a := w.attach(t, billing.Attachment{Customer: "cus_a"})
-	if a.Method != "pm_1" || a.Payer != (billing.Payer{Customer: "cus_a"}) || !a.Given.Equal(w.now()) {
+	if a.Method != "pm_1" || a.Payer != (processor.Payer{Customer: "cus_a"}) || !a.Given.Equal(w.now()) {
 		t.Errorf("the customer's default: %+v", a)
 	}
 	if a = w.attach(t, billing.Attachment{Method: "pm_free"}); a.Method != "pm_free" ||
@@ -97,11 +98,11 @@ func TestAttach(t *testing.T) {
 	wantErr(t, err, store.ErrNotFound)
 
 	if a = w.attach(t, billing.Attachment{Connected: new("acct_1"), Fee: new(250)}); a.Method != "" ||
-		a.Payer != (billing.Payer{At: "acct_1", Fee: 250}) {
+		a.Payer != (processor.Payer{At: "acct_1", Fee: 250}) {
 		t.Errorf("a connected account forgets what was given elsewhere: %+v", a)
 	}
 	a = w.attach(t, billing.Attachment{Customer: "cus_c"})
-	if a.Method != "pm_c" || a.Payer != (billing.Payer{At: "acct_1", Customer: "cus_c", Fee: 250}) {
+	if a.Method != "pm_c" || a.Payer != (processor.Payer{At: "acct_1", Customer: "cus_c", Fee: 250}) {
 		t.Errorf("its customer: %+v", a)
 	}
 	contains := strings.Contains(w.contents(t), "PROCESSOR") && strings.Contains(w.contents(t), "acct_1")
@@ -122,10 +123,10 @@ func TestAttach_WithoutWallet(t *testing.T) {
 	e := w.start()
 	for _, bad := range []billing.Attachment{{Customer: "cus_1"}, {Connected: new("acct_1")}} {
 		_, err := e.Attach(t.Context(), "a1", bad)
-		wantErr(t, err, billing.ErrNoWallet)
+		wantErr(t, err, processor.ErrNoWallet)
 	}
 	_, err := e.CardLink(t.Context(), "a1", "")
-	wantErr(t, err, billing.ErrNoWallet)
+	wantErr(t, err, processor.ErrNoWallet)
 	if taken, err := e.CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil {
 		t.Errorf("%v, %v", taken, err)
 	}
@@ -201,7 +202,7 @@ func TestAnotherCustomer(t *testing.T) {
 		w.attach(t, billing.Attachment{Customer: "cus_2", Connected: new("acct_1")})
 		if acts == "pm_sandbox_processing" { // nobody knows yet what it will come to
 			mustNot(t, w.box.Finish(old, true))
-		} else if state := w.state(old); state != billing.Canceled {
+		} else if state := w.state(old); state != processor.Canceled {
 			t.Errorf("%s: the old intent is %s", acts, state)
 		}
 		w.start().run(civil.Date{})
@@ -277,11 +278,11 @@ func TestCollectCards(t *testing.T) {
 	w.link(t, "s2")
 	p.use("pm_own", "pm_card_visa_chargeDeclined")
 	w.pass(time.Minute)
-	p.setups = append(p.setups, billing.Setup{ID: "x", Customer: "cus_0", Installation: "another's", Account: "a1",
+	p.setups = append(p.setups, processor.Setup{ID: "x", Customer: "cus_0", Installation: "another's", Account: "a1",
 		Card: p.give("", "cus_0", "pm_x", "pm_card_visa")},
-		billing.Setup{ID: "y", Customer: "cus_9", Installation: p.links[0].Installation, Account: "a1",
+		processor.Setup{ID: "y", Customer: "cus_9", Installation: p.links[0].Installation, Account: "a1",
 			Card: p.give("", "cus_9", "pm_y", "pm_card_visa")},
-		billing.Setup{ID: "z", Customer: "cus_0", Installation: p.links[0].Installation, Account: "gone",
+		processor.Setup{ID: "z", Customer: "cus_0", Installation: p.links[0].Installation, Account: "gone",
 			Card: p.give("", "cus_0", "pm_z", "pm_card_visa")})
 	slices.Reverse(p.setups)
 	r := w.start().run(civil.Date{})
@@ -361,10 +362,10 @@ func TestCollectCards_OneBadPlace(t *testing.T) {
 	if taken, err := w.start().CollectCards(t.Context(), time.Time{}); len(taken) != 1 || err != nil {
 		t.Errorf("%v, %v", taken, err)
 	}
-	p.fails = []error{billing.ErrRefused}
+	p.fails = []error{processor.ErrRefused}
 	_, err = w.start().CollectCards(t.Context(), time.Time{})
-	wantErr(t, err, billing.ErrRefused)
-	p.fails = []error{billing.ErrUnknown, billing.ErrUnknown}
+	wantErr(t, err, processor.ErrRefused)
+	p.fails = []error{processor.ErrUnknown, processor.ErrUnknown}
 	if _, err := w.start().CollectCards(t.Context(), time.Time{}); err != nil {
 		t.Errorf("a listing that breaks off is begun anew: %v", err)
 	}
@@ -548,7 +549,7 @@ func TestReminderTellsOfTheCard(t *testing.T) {
 	w.create(one("2024-01-31", bare))
 	p.give("", "cus_1", "pm_1", "pm_card_visa")
 	w.attach(t, billing.Attachment{Customer: "cus_1"})
-	p.fails = []error{billing.ErrUnknown}
+	p.fails = []error{processor.ErrUnknown}
 	w.start().remind()
 	if got := w.effects(t, outbox.KindReminder); len(got) != 1 || got[0].Data[outbox.DataCard] != "" {
 		t.Errorf("the reminder goes without what nobody told: %+v", got)
@@ -575,13 +576,13 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.f.Kind, l, err)
 		}
 	}
-	for _, passing := range []error{billing.ErrUnknown, billing.ErrNotExecuted, errors.New("no route")} {
+	for _, passing := range []error{processor.ErrUnknown, processor.ErrNotExecuted, errors.New("no route")} {
 		p.fails = []error{passing}
 		if l, err := w.start().Link(t.Context(), declined[0]); !errors.Is(err, passing) || l.URL != "" {
 			t.Errorf("%v: %+v, %v", passing, l, err)
 		}
 	}
-	for _, definite := range []error{billing.ErrInvalid, billing.ErrAccountRefused} {
+	for _, definite := range []error{processor.ErrInvalid, processor.ErrAccountRefused} {
 		p.fails = []error{definite}
 		if l, err := w.start().Link(t.Context(), declined[0]); err != nil || l.URL != "" {
 			t.Errorf("%v: %+v, %v", definite, l, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -20,13 +21,13 @@ import (
 // CollectCards does the card updates of cards given since then (inclusive), and returns the new
 // cards. The rollback check must have passed: subscriptions may go on to their next period.
 // The error names the cards not taken over, but no connected account's refusal.
-func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []billing.Setup, err error) {
-	w, ok := e.proc.(billing.Wallet)
+func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []processor.Setup, err error) {
+	w, ok := e.proc.(processor.Wallet)
 	if !ok {
 		return nil, nil
 	}
 	newest, err := e.newestCards(ctx, w, since)
-	if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil {
+	if errors.Is(err, processor.ErrRefused) || ctx.Err() != nil {
 		return nil, err
 	}
 	failed := []error{err}
@@ -39,7 +40,7 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []bil
 		if isNew {
 			taken = append(taken, newest[r])
 		}
-		if errors.Is(err, billing.ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+		if errors.Is(err, processor.ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return taken, err
 		}
 		if err != nil && len(failed) <= maxFailed {
@@ -63,12 +64,12 @@ func (r recipient) String() string {
 }
 
 // newestCards returns, by recipient, the card given last, also beside the errors of some places.
-func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
-	since time.Time) (map[recipient]billing.Setup, error) {
-	lists, err := ofPlaces(ctx, e, func(at string) ([]billing.Setup, error) {
-		return e.setups(ctx, w, billing.ListRequest{At: at, Since: since})
+func (e *Engine) newestCards(ctx context.Context, w processor.Wallet,
+	since time.Time) (map[recipient]processor.Setup, error) {
+	lists, err := ofPlaces(ctx, e, func(at string) ([]processor.Setup, error) {
+		return e.setups(ctx, w, processor.ListRequest{At: at, Since: since})
 	})
-	newest := map[recipient]billing.Setup{}
+	newest := map[recipient]processor.Setup{}
 	for _, s := range slices.Concat(lists...) {
 		r := recipient{s.Account, s.Subscription, s.At, s.Customer}
 		if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
@@ -79,8 +80,8 @@ func (e *Engine) newestCards(ctx context.Context, w billing.Wallet,
 }
 
 // setups lists one place. An interrupted listing is begun again.
-func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListRequest) ([]billing.Setup, error) {
-	return billing.Ask(ctx, func() (found []billing.Setup, err error) {
+func (e *Engine) setups(ctx context.Context, w processor.Wallet, r processor.ListRequest) ([]processor.Setup, error) {
+	return processor.Ask(ctx, func() (found []processor.Setup, err error) {
 		for s, err := range w.Setups(ctx, r) {
 			if err != nil {
 				return nil, fmt.Errorf("listing the cards that customers have given: %w", err)
@@ -95,12 +96,12 @@ func (e *Engine) setups(ctx context.Context, w billing.Wallet, r billing.ListReq
 }
 
 // takeOver sets a card of the account's customer at its recipient, and reports whether it was new.
-func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err error) {
+func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, err error) {
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
 	}
 	a, err := e.ChangeAccount(ctx, g.Account, func(now *billing.Account) error {
-		if !now.Payer.Same(billing.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
+		if !now.Payer.Same(processor.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
 			return billing.ErrUnchanged
 		}
 		now.Method, now.Given = g.Card.Method, g.Card.Made
@@ -114,7 +115,7 @@ func (e *Engine) takeOver(ctx context.Context, g billing.Setup) (taken bool, err
 }
 
 // takeOverOne is takeOver of a card given for a subscription.
-func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, err error) {
+func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool, err error) {
 	n := billing.Name{Account: g.Account, ID: g.Subscription}
 	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 		a, err := e.Account(ctx, g.Account)
@@ -122,7 +123,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g billing.Setup) (taken bool, 
 			return nil, err
 		}
 		isNew := g.Card.Made.After(s.MethodGiven())
-		if !a.Payer.Same(billing.Payer{At: g.At, Customer: g.Customer}) || s.Over() || (!isNew && s.Method != g.Card.Method) {
+		if !a.Payer.Same(processor.Payer{At: g.At, Customer: g.Customer}) || s.Over() || (!isNew && s.Method != g.Card.Method) {
 			return nil, billing.ErrUnchanged
 		}
 		if isNew {
@@ -202,7 +203,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 			}
 			return append(writes, a.UnchangedCheck(e.Table)), err
 		})
-		if errors.Is(err, billing.ErrRefused) || (err != nil && ctx.Err() != nil) {
+		if errors.Is(err, processor.ErrRefused) || (err != nil && ctx.Err() != nil) {
 			return err
 		}
 		failed = append(failed, err)
@@ -228,7 +229,7 @@ func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision)
 type choice struct {
 	method string
 	given  time.Time // zero: not known
-	payer  billing.Payer
+	payer  processor.Payer
 }
 
 // follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs.
@@ -290,7 +291,7 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 // after a look-up of the attempt before. A failing period can be rescued until its intent is
 // cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
 // it, and the run binds another. ErrUnchanged: the period ends, or its intent's outcome is unknown.
-func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
+func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p processor.Payer,
 	today civil.Date) error {
 	o := s.Open
 	if o.ByWire() {
@@ -301,10 +302,10 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 		return billing.ErrUnchanged // it fails with the old method, and is collected anew by a person's request
 	}
 	in, err := e.proc.Lookup(ctx, o.Ref)
-	final := in.State == billing.Canceled || in.State == billing.Succeeded || in.State == billing.Processing
+	final := in.State == processor.Canceled || in.State == processor.Succeeded || in.State == processor.Processing
 	if err == nil && moved && s.Requested == billing.RequestNone && !final {
 		in, err = e.proc.Cancel(ctx, o.Ref)
-		if err == nil && in.State == billing.Canceled {
+		if err == nil && in.State == processor.Canceled {
 			o.State = "" // cancelled for the new payer, and not because the period ends
 		}
 	}
@@ -312,7 +313,7 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 		return fmt.Errorf("subscription %s: %w; nothing was changed", s.Name, err)
 	}
 	switch {
-	case in.State == billing.Canceled && s.Ending(), moved && in.State != billing.Canceled:
+	case in.State == processor.Canceled && s.Ending(), moved && in.State != processor.Canceled:
 		return billing.ErrUnchanged
 	case moved:
 		o.Payer = p

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -42,10 +43,10 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		switch {
 		case err != nil:
 			return t.notReopened(ctx, err)
-		case in.State == billing.Succeeded:
+		case in.State == processor.Succeeded:
 			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s,
 				e.bookCharge(s, in, p.Period, p.SKU, p.Due, t.today)...)
-		case in.State != billing.Canceled:
+		case in.State != processor.Canceled:
 			return t.reportPast(ctx, fmt.Sprintf("its last payment intent %s is %s and cannot be cancelled yet", p.Ref, in.State))
 		}
 		o.Generation = max(p.Generation, in.Tag.Generation) + 1
@@ -60,9 +61,9 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 }
 
 // lastOf returns the record's intent as it is now, cancelled if it was neither that nor paid.
-func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (billing.Intent, error) {
+func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (processor.Intent, error) {
 	in, err := e.proc.Lookup(ctx, p.Ref)
-	if err == nil && in.State != billing.Canceled && in.State != billing.Succeeded {
+	if err == nil && in.State != processor.Canceled && in.State != processor.Succeeded {
 		in, err = e.proc.Cancel(ctx, p.Ref)
 	}
 	return in, err
@@ -72,10 +73,10 @@ func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (billing.In
 // the next period. A definite one ends the collecting.
 func (t *turn) notReopened(ctx context.Context, err error) (step, error) {
 	switch {
-	case ctx.Err() != nil, errors.As(err, new(*StopError)), errors.Is(err, billing.ErrRefused):
+	case ctx.Err() != nil, errors.As(err, new(*StopError)), errors.Is(err, processor.ErrRefused):
 		return t.e.setback(ctx, t.s, t.today, err)
-	case errors.Is(err, billing.ErrAccountRefused) && !t.s.NextDue(t.today):
-	case billing.Definite(err):
+	case errors.Is(err, processor.ErrAccountRefused) && !t.s.NextDue(t.today):
+	case processor.Definite(err):
 		return t.giveUp(ctx, secret.MaskCards(err.Error()))
 	}
 	return t.reportPast(ctx, secret.MaskCards(err.Error()))

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -262,7 +263,7 @@ func TestCollecting_Refused(t *testing.T) {
 		if w.newMethod(n, "pm_card_visa"); call == "" { // there is no method any more
 			w.byTool(n, "PaymentDetails", store.M(store.NewItem(store.Attribute{Name: "Currency", Value: store.S("USD")})))
 		}
-		w.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return &picky{p, call} }
+		w.plant.proc = func(_ *world, p processor.Charger) processor.Charger { return &picky{p, call} }
 		equal(t, []string{string(w.chargePeriod(t, n, engine.PeriodCharge{}))}, []string{"failed"})
 		p := w.ending(n, 0)
 		if why, ok := strings.CutPrefix(p.Reason, "not collected: "); !ok || why == "" || strings.Contains(why, "was cancelled") {
@@ -277,22 +278,22 @@ func TestCollecting_Refused(t *testing.T) {
 
 // picky is a processor that calls one kind of request invalid.
 type picky struct {
-	billing.Processor
+	processor.Charger
 	call string
 }
 
-func (p *picky) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *picky) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	if p.call == "open" {
-		return billing.Intent{}, fmt.Errorf("%w: no such amount", billing.ErrInvalid)
+		return processor.Intent{}, fmt.Errorf("%w: no such amount", processor.ErrInvalid)
 	}
-	return p.Processor.Open(ctx, r)
+	return p.Charger.Open(ctx, r)
 }
 
-func (p *picky) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *picky) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	if p.call == "confirm" {
-		return billing.Intent{}, fmt.Errorf("%w: no such method", billing.ErrInvalid)
+		return processor.Intent{}, fmt.Errorf("%w: no such method", processor.ErrInvalid)
 	}
-	return p.Processor.Confirm(ctx, r)
+	return p.Charger.Confirm(ctx, r)
 }
 
 // TestCollecting_BeforeTheNext: with a mark and the next period due, a run charges both, the past one
@@ -324,15 +325,15 @@ func TestCollecting_BeforeTheNext(t *testing.T) {
 // TestCollecting_LastIntentLives: the last intent of the record turns out to be paid. The money settles
 // the period, and nothing is opened.
 func TestCollecting_LastIntentLives(t *testing.T) {
-	for _, state := range []billing.State{billing.Succeeded, billing.Canceled} {
+	for _, state := range []processor.State{processor.Succeeded, processor.Canceled} {
 		w, n := failed(t)
 		w.newMethod(n, "pm_card_visa")
 		ctx := context.Background()
 		w.revive(n)
 		live := w.ending(n, 0)
 		before := len(w.ledger())
-		if state == billing.Succeeded {
-			_, err := w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
+		if state == processor.Succeeded {
+			_, err := w.box.Confirm(ctx, processor.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
 			mustNot(t, err)
 			_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
 			wantErr(t, err, engine.ErrWentBack)
@@ -363,7 +364,7 @@ func TestCollecting_KnownToTheRollbackCheck(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if s := w.sub(n); s.Open != nil && w.state(s.Open.Ref) == billing.Succeeded {
+		if s := w.sub(n); s.Open != nil && w.state(s.Open.Ref) == processor.Succeeded {
 			cut++
 		}
 		if a, err := w.start().Verify(context.Background()); err != nil || !a.OK {
@@ -425,14 +426,14 @@ func TestCollecting_Reconciled(t *testing.T) {
 	w.newMethod(n, "pm_card_authenticationRequired")
 	w.chargePeriod(t, n, engine.PeriodCharge{}) // it cancels the lost one
 	ctx := context.Background()
-	if w.state(lost) != billing.Canceled {
+	if w.state(lost) != processor.Canceled {
 		t.Fatal(w.state(lost))
 	}
-	other, err := w.box.Open(ctx, billing.OpenRequest{Key: "other", Amount: usd(1299), Method: "pm_card_visa",
-		Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 9}})
+	other, err := w.box.Open(ctx, processor.OpenRequest{Key: "other", Amount: usd(1299), Method: "pm_card_visa",
+		Tag: processor.Tag{Installation: w.start().Opened.Installation, Account: "a1", Subscription: "s1", SKU: "gold", Generation: 9}})
 	mustNot(t, err)
 	w.spy.bound[other.Ref] = "ACC#a1/s1/0"
-	_, err = w.box.Confirm(ctx, billing.ConfirmRequest{Key: "c", Ref: other.Ref, Method: "pm_card_visa", Attempt: 1})
+	_, err = w.box.Confirm(ctx, processor.ConfirmRequest{Key: "c", Ref: other.Ref, Method: "pm_card_visa", Attempt: 1})
 	mustNot(t, err)
 	_, err = w.start().RunPayments(ctx, engine.RunOptions{Workers: 1})
 	wantErr(t, err, engine.ErrWentBack)

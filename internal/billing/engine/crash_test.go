@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
@@ -180,7 +181,7 @@ var movingTool = request{"moved date, until a person answers", func(c *crash, p 
 		}
 	}
 	s := c.w.sub(c.name)
-	doubts, err := billing.Gather(c.w.start().Doubts(ctx))
+	doubts, err := processor.Gather(c.w.start().Doubts(ctx))
 	after, paid := c.w.tried(was.Period)
 	switch {
 	case err != nil:
@@ -218,7 +219,7 @@ func (w *world) tried(period int) (n int, paid bool) {
 	for _, e := range w.ledger() {
 		if e.Tag.Period == period && e.Attempt > 0 {
 			seen[attempt{e.Ref, e.Attempt}] = true
-			paid = paid || e.State == billing.Succeeded
+			paid = paid || e.State == processor.Succeeded
 		}
 	}
 	return len(seen), paid
@@ -454,12 +455,12 @@ func (c *crash) customer(p *process, day int) {
 		return
 	}
 	switch state := c.w.state(s.Open.Ref); {
-	case state == billing.RequiresAction && c.outcome.customer == "authenticates":
+	case state == processor.RequiresAction && c.outcome.customer == "authenticates":
 		_ = c.w.box.Authenticate(s.Open.Ref)
-	case state == billing.RequiresAction && day >= 10:
+	case state == processor.RequiresAction && day >= 10:
 		s, err := p.Cancel(context.Background(), c.name, false)
 		c.w.noteCanceled(s, err)
-	case state == billing.Processing:
+	case state == processor.Processing:
 		_ = c.w.box.Finish(s.Open.Ref, c.outcome.customer != "bounces")
 	}
 }

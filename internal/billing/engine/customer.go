@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -31,10 +32,10 @@ func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := e.proc.(billing.Wallet); !ok && payer != old.Payer {
-		return nil, billing.ErrNoWallet
+	if _, ok := e.proc.(processor.Wallet); !ok && payer != old.Payer {
+		return nil, processor.ErrNoWallet
 	}
-	if p, ok := e.proc.(billing.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
+	if p, ok := e.proc.(processor.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
 		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks all registered ones
 			return nil, fmt.Errorf("connected account: %w", err)
 		}
@@ -78,7 +79,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*
 }
 
 // attached returns the account's new method, and the time at which it was given.
-func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billing.Payer,
+func (e *Engine) attached(ctx context.Context, old *billing.Account, payer processor.Payer,
 	t billing.Attachment) (string, time.Time, error) {
 	switch {
 	case t.Customer == "" && t.Method == "" && payer.At != old.Payer.At:
@@ -93,7 +94,7 @@ func (e *Engine) attached(ctx context.Context, old *billing.Account, payer billi
 }
 
 // attachedFallback returns the account's new fallback. That of another payer is of no use.
-func (e *Engine) attachedFallback(ctx context.Context, old *billing.Account, payer billing.Payer, method string,
+func (e *Engine) attachedFallback(ctx context.Context, old *billing.Account, payer processor.Payer, method string,
 	t billing.Attachment) (string, error) {
 	fallback := old.Fallback
 	switch {
@@ -116,10 +117,10 @@ func (e *Engine) attachedFallback(ctx context.Context, old *billing.Account, pay
 }
 
 // ownCard attaches the method to the customer, and returns its card.
-func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string) (billing.Card, error) {
-	w, ok := e.proc.(billing.Wallet)
+func (e *Engine) ownCard(ctx context.Context, payer processor.Payer, method string) (processor.Card, error) {
+	w, ok := e.proc.(processor.Wallet)
 	if !ok {
-		return billing.Card{}, billing.ErrNoWallet
+		return processor.Card{}, processor.ErrNoWallet
 	}
 	card, err := w.Attach(ctx, payer, method)
 	if err == nil {
@@ -130,12 +131,12 @@ func (e *Engine) ownCard(ctx context.Context, payer billing.Payer, method string
 
 // customer returns the account with a customer at the processor, and makes one if it has none. If
 // two processes make one at the same time, one of them stays unused.
-func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Account) (*billing.Account, error) {
+func (e *Engine) customer(ctx context.Context, w processor.Wallet, a *billing.Account) (*billing.Account, error) {
 	if a.Payer.Customer != "" {
 		return a, nil
 	}
 	key := billing.HashKey("customer", e.Opened.Installation, a.ID, a.Payer.At, a.Email)
-	r := billing.CustomerRequest{Key: key, At: a.Payer.At, Installation: e.Opened.Installation, Account: a.ID,
+	r := processor.CustomerRequest{Key: key, At: a.Payer.At, Installation: e.Opened.Installation, Account: a.ID,
 		Email: a.Email}
 	made, err := w.MakeCustomer(ctx, r)
 	if err != nil {
@@ -158,42 +159,42 @@ func (e *Engine) customer(ctx context.Context, w billing.Wallet, a *billing.Acco
 
 // AccountCard returns the card of the account's payment method. It returns ErrNoWallet if the
 // processor keeps no cards, store.ErrNotFound without a method, or the processor's error.
-func (e *Engine) AccountCard(ctx context.Context, id string) (billing.Card, error) {
-	w, ok := e.proc.(billing.Wallet)
+func (e *Engine) AccountCard(ctx context.Context, id string) (processor.Card, error) {
+	w, ok := e.proc.(processor.Wallet)
 	if !ok {
-		return billing.Card{}, billing.ErrNoWallet
+		return processor.Card{}, processor.ErrNoWallet
 	}
 	a, err := e.Account(ctx, id)
 	if err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	if a.Method == "" {
-		return billing.Card{}, fmt.Errorf("payment method of account %s: %w", id, store.ErrNotFound)
+		return processor.Card{}, fmt.Errorf("payment method of account %s: %w", id, store.ErrNotFound)
 	}
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
 // cardOf returns the card for the subscription's charges; false: none, or the processor is silent.
-func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (billing.Card, bool) {
-	w, ok := e.proc.(billing.Wallet)
+func (e *Engine) cardOf(ctx context.Context, s *billing.Subscription) (processor.Card, bool) {
+	w, ok := e.proc.(processor.Wallet)
 	if !ok {
-		return billing.Card{}, false
+		return processor.Card{}, false
 	}
 	method, payer, err := e.methodOf(ctx, s)
 	if err != nil || method == "" {
-		return billing.Card{}, false
+		return processor.Card{}, false
 	}
 	card, err := w.Card(ctx, payer.At, method)
 	if err != nil {
 		e.Log.DebugContext(ctx, "no card to tell of", "subscription", s.Name.String(), "error", err)
-		return billing.Card{}, false
+		return processor.Card{}, false
 	}
 	return card, true
 }
 
 // cardName describes the card of the open period's method to people; "": the processor does not.
 func (e *Engine) cardName(ctx context.Context, o *billing.OpenPeriod) string {
-	if w, ok := e.proc.(billing.Wallet); ok {
+	if w, ok := e.proc.(processor.Wallet); ok {
 		if card, err := w.Card(ctx, o.Payer.At, o.Method); err == nil {
 			return card.String()
 		}
@@ -203,15 +204,15 @@ func (e *Engine) cardName(ctx context.Context, o *billing.OpenPeriod) string {
 
 // passing reports whether the same question may be answered later.
 func passing(err error) bool {
-	return !billing.Definite(err) && !errors.Is(err, billing.ErrNoWallet) && !errors.Is(err, billing.ErrState) &&
+	return !processor.Definite(err) && !errors.Is(err, processor.ErrNoWallet) && !errors.Is(err, billing.ErrState) &&
 		!errors.Is(err, store.ErrNotFound)
 }
 
 // methodOf returns the method and the payer of the subscription's next period: its own token, or
 // its account's, or "". The account is not read if the subscription has a token and the processor
 // keeps no customers, since no payer is needed then.
-func (e *Engine) methodOf(ctx context.Context, s *billing.Subscription) (method string, p billing.Payer, err error) {
-	if _, ok := e.proc.(billing.Wallet); !ok && s.Method != "" {
+func (e *Engine) methodOf(ctx context.Context, s *billing.Subscription) (method string, p processor.Payer, err error) {
+	if _, ok := e.proc.(processor.Wallet); !ok && s.Method != "" {
 		return s.Method, p, nil
 	}
 	a, err := e.Account(ctx, s.Account)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
@@ -233,7 +234,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 			t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
 		}
 		for _, e := range s.w.ledger() {
-			if e.State == billing.Succeeded {
+			if e.State == processor.Succeeded {
 				charges++
 			}
 		}

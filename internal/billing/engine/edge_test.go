@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotest"
@@ -110,7 +111,7 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 			for e := range s.box.Entries() {
-				if e.State == billing.Succeeded && e.Amount.Decimal() != "1.00" {
+				if e.State == processor.Succeeded && e.Amount.Decimal() != "1.00" {
 					t.Errorf("charged %s although another tool %s", e.Amount, what)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -37,7 +38,7 @@ func DefaultConfig() Config {
 type Options struct {
 	Store     store.Store
 	Tables    schema.Tables
-	Processor billing.Processor // nil: an engine that only reads
+	Processor processor.Charger // nil: an engine that only reads
 	Now       func() time.Time  // the real clock, or a test's
 	Config    Config
 	Log       *slog.Logger      // nil discards
@@ -67,7 +68,7 @@ const DefaultLease = 2 * time.Minute
 // An Engine is Duesday's billing half over one store, safe for concurrent use and beside others.
 type Engine struct {
 	*billing.Records
-	proc   billing.Processor
+	proc   processor.Charger
 	cfg    Config // with the store's settings, if it has any
 	given  []billing.Given
 	lease  time.Duration

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -57,9 +58,9 @@ type sent struct {
 
 // before reports whether the intent shows this worker's attempt while the period has a later one: a
 // person gave another method meanwhile, still untried.
-func (x *sent) before(o *billing.OpenPeriod, in billing.Intent) bool {
+func (x *sent) before(o *billing.OpenPeriod, in processor.Intent) bool {
 	return x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
-		(in.State == billing.Declined || in.State == billing.RequiresAction)
+		(in.State == processor.Declined || in.State == processor.RequiresAction)
 }
 
 // collect brings one subscription forward as far as it goes today: it recovers an open period,
@@ -213,7 +214,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			}
 			if x.method = methodSame; t.method != "" {
 				x.method = methodNew
-			} else if x.state == billing.Declined && (x.hard || !x.retryLeft || x.past) {
+			} else if x.state == processor.Declined && (x.hard || !x.retryLeft || x.past) {
 				t.method, err = e.fallback(ctx, s, t.in)
 				x.fallback = t.method != ""
 			}
@@ -275,7 +276,7 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	x.requested, x.failing, x.bound = s.Requested != billing.RequestNone, o.State == billing.Failing, bound
 	x.past, x.late = s.Collecting(), s.Collecting() && s.NextDue(today) || w.last
 	x.retryAhead = !o.Retry.IsZero() && o.Retry.After(today)
-	x.waiting = o.State == billing.RequiresAction
+	x.waiting = o.State == processor.RequiresAction
 	x.asked = x.waiting && !o.Asked.IsZero()
 	x.overdue = x.asked && e.cfg.ActionDays > 0 && s.Status != billing.ParkedState &&
 		!today.Before(o.Asked.AddDays(e.cfg.ActionDays)) || x.byWire && !today.Before(o.PayBy)
@@ -289,8 +290,8 @@ type turn struct {
 	s      *billing.Subscription
 	w      *work
 	today  civil.Date
-	in     billing.Intent       // the processor's last answer
-	before billing.Intent       // the answer that showed a decline, of a period whose end is requested
+	in     processor.Intent     // the processor's last answer
+	before processor.Intent     // the answer that showed a decline, of a period whose end is requested
 	method string               // the account's new method
 	record *billing.EndedPeriod // of the past period to be collected
 }
@@ -300,7 +301,7 @@ func (t *turn) see(x *situation) {
 	o, in := t.s.Open, t.in
 	x.state, x.noPage, x.hard, x.attempted = in.State, in.NoPage, in.Hard, in.Latest != ""
 	x.matches = in.Amount == o.Amount && (in.Tag.Installation == "" || in.Tag.Period == o.Period)
-	if x.ran = billing.AttemptRan(o, in); x.requested && x.ran && in.State == billing.Declined {
+	if x.ran = billing.AttemptRan(o, in); x.requested && x.ran && in.State == processor.Declined {
 		t.before = in
 	}
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
@@ -379,7 +380,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	return step{}, nil
 }
 
-func mismatch(o *billing.OpenPeriod, in billing.Intent) string {
+func mismatch(o *billing.OpenPeriod, in processor.Intent) string {
 	return fmt.Sprintf("payment intent %s is for period %d and %s, not period %d and %s", in.Ref, in.Tag.Period, in.Amount,
 		o.Period, o.Amount)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 )
 
@@ -36,7 +37,7 @@ func (w *world) fallback(t *testing.T, method string) {
 // methods returns the methods of the ledger's attempts, in their order.
 func (w *world) methods() (list []string) {
 	for _, e := range w.ledger() {
-		if e.State == billing.Declined || e.State == billing.Succeeded {
+		if e.State == processor.Declined || e.State == processor.Succeeded {
 			list = append(list, e.Method)
 		}
 	}
@@ -204,7 +205,7 @@ func TestFallback_AFailureStays(t *testing.T) {
 	p.give("", "cus_other", "pm_other", "pm_card_visa")
 	p.give("", "", "pm_2", lostCard)
 	_, err := w.start().Attach(t.Context(), "a1", billing.Attachment{Fallback: new("pm_other")})
-	wantErr(t, err, billing.ErrInvalid)
+	wantErr(t, err, processor.ErrInvalid)
 	a := w.attach(t, billing.Attachment{Fallback: new("pm_2")})
 	if a.Fallback != "pm_2" || p.cards["pm_2"].customer != a.Payer.Customer {
 		t.Errorf("attached: %+v", a)

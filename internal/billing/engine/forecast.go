@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // Report returns the report of the store. The charges to come are those of foresee. It scans.
@@ -138,9 +139,9 @@ func foreseeOpen(s *billing.Subscription) *Result {
 		return resultOf(s, OutcomePending, "its payment intent is being cancelled")
 	case s.Status == billing.ParkedState:
 		return resultOf(s, OutcomeParked, s.Parked)
-	case o.State == billing.RequiresAction:
+	case o.State == processor.RequiresAction:
 		return resultOf(s, OutcomePending, awaitsCustomer)
-	case o.State == billing.Processing:
+	case o.State == processor.Processing:
 		return resultOf(s, OutcomePending, "the processor is still processing it")
 	default:
 		return resultOf(s, OutcomeSkipped, "open: attempt "+strconv.Itoa(o.Attempt))

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
@@ -206,7 +207,7 @@ func TestSimulation_Hostile(t *testing.T) {
 			}
 		}
 		for _, e := range s.w.ledger() {
-			if e.State == billing.Succeeded {
+			if e.State == processor.Succeeded {
 				charges++
 			}
 		}

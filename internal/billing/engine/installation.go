@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -25,7 +26,7 @@ const otherDays = 40
 // period, and if the processor shows charges of others at all, for otherDays after the making of
 // the store: a lost book may be imported in parts. At the built-in processor no money moves: it
 // warns. ended is the end of the last run.
-func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListRequest, ended time.Time) error {
+func (e *Engine) checkInstallations(ctx context.Context, scope []processor.ListRequest, ended time.Time) error {
 	young := e.Now().Before(e.Opened.Created.AddDate(0, 0, otherDays))
 	dealt, err := e.HasDealt(ctx)
 	if dealt = dealt && !ended.IsZero(); err != nil || e.proc == nil || dealt && !young {
@@ -35,15 +36,15 @@ func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListReq
 	if err != nil || dealt && !meta.OthersSeen {
 		return err
 	}
-	_, real := e.proc.(billing.Identified)
+	_, real := e.proc.(processor.Identified)
 	for _, r := range scope {
 		r.Since = e.Now().AddDate(0, 0, -otherDays)
 		var seen bool
-		in, err := billing.Ask(ctx, func() (in *billing.Intent, err error) {
+		in, err := processor.Ask(ctx, func() (in *processor.Intent, err error) {
 			in, seen, err = e.otherAt(ctx, r, &meta)
 			return in, err
 		})
-		refused := billing.Refuses(r.At, err)
+		refused := processor.Refuses(r.At, err)
 		if err != nil && !refused {
 			return err
 		}
@@ -62,7 +63,7 @@ func (e *Engine) checkInstallations(ctx context.Context, scope []billing.ListReq
 }
 
 // refuseOther switches charging off for another installation's charge, or warns: no money moves.
-func (e *Engine) refuseOther(ctx context.Context, in *billing.Intent, real bool) error {
+func (e *Engine) refuseOther(ctx context.Context, in *processor.Intent, real bool) error {
 	id := in.Tag.Installation
 	err := fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
 		in.Tag.Subscription, billing.Stamp(in.Changed))
@@ -80,15 +81,15 @@ func (e *Engine) refuseOther(ctx context.Context, in *billing.Intent, real bool)
 }
 
 // otherAt returns one such success at the place, or nil; seen: some installation is not accepted.
-func (e *Engine) otherAt(ctx context.Context, r billing.ListRequest,
-	meta *billing.Meta) (other *billing.Intent, seen bool, err error) {
+func (e *Engine) otherAt(ctx context.Context, r processor.ListRequest,
+	meta *billing.Meta) (other *processor.Intent, seen bool, err error) {
 	absent := map[billing.Name]bool{}
 	for in, err := range e.proc.List(ctx, r) {
 		if err != nil {
 			return nil, seen, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
 		id, n := in.Tag.Installation, billing.Name{Account: in.Tag.Account, ID: in.Tag.Subscription}
-		if in.State != billing.Succeeded || id == "" || meta.Accepts(id) {
+		if in.State != processor.Succeeded || id == "" || meta.Accepts(id) {
 			continue
 		}
 		seen = true

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -49,15 +50,15 @@ const maxGenerations = 8
 func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.Write) (step, error) {
 	e, s, today := t.e, t.s, t.today
 	if t.w.refused[o.Payer.At] {
-		return t.unbound(ctx, fmt.Errorf("%w: %s", billing.ErrAccountRefused, o.Payer.At))
+		return t.unbound(ctx, fmt.Errorf("%w: %s", processor.ErrAccountRefused, o.Payer.At))
 	}
-	tag := billing.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
+	tag := processor.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
 		Period: o.Period, Generation: o.Generation}
-	r := billing.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
+	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
 		Payer: o.Payer}
 	// It is asked again after a lost answer: the key makes this harmless for a day, an orphan later.
-	gated := billing.WithGate(ctx, t.w.charging.check)
-	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return e.proc.Open(gated, r) })
+	gated := processor.WithGate(ctx, t.w.charging.check)
+	in, err := processor.Ask(ctx, func() (processor.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
 		return t.unbound(ctx, err)
 	}
@@ -82,44 +83,44 @@ func (t *turn) unbound(ctx context.Context, err error) (step, error) {
 // ran. If it did not, confirm sends it again under the next resend number: a processor replays a
 // cached failure for a day. It returns an intent moved by the attempt, or an error. No attempt leaves
 // while the switch is off.
-func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging *chargingSwitch) (billing.Intent, error) {
+func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging *chargingSwitch) (processor.Intent, error) {
 	o := s.Open
 	var err error
-	for resend := range billing.MaxSends {
-		var in billing.Intent
+	for resend := range processor.MaxSends {
+		var in processor.Intent
 		key := e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
 			strconv.Itoa(resend), o.Method) // of one sending of one attempt on the bound intent
-		r := billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
-		if in, err = e.proc.Confirm(billing.WithGate(ctx, charging.check), r); err == nil {
+		r := processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
+		if in, err = e.proc.Confirm(processor.WithGate(ctx, charging.check), r); err == nil {
 			return in, nil
 		}
-		if billing.Definite(err) || ctx.Err() != nil {
-			return billing.Intent{}, err
+		if processor.Definite(err) || ctx.Err() != nil {
+			return processor.Intent{}, err
 		}
 		seen, lerr := e.proc.Lookup(ctx, o.Ref)
 		if lerr != nil {
-			return billing.Intent{}, lerr
+			return processor.Intent{}, lerr
 		}
-		if billing.AttemptRan(o, seen) && !(seen.NoPage && resend+1 < billing.MaxSends) {
+		if billing.AttemptRan(o, seen) && !(seen.NoPage && resend+1 < processor.MaxSends) {
 			return seen, nil
 		}
 		if _, stopped := errors.AsType[*StopError](err); stopped {
 			break
 		}
 	}
-	return billing.Intent{}, err
+	return processor.Intent{}, err
 }
 
 // makePage confirms once more the attempt waiting for the customer, to make a page for
 // authentication: the reply with the page was lost, or the authentication failed. Intent and
 // attempt stay the same. If makePage fails, the page is missing until the next day's run.
-func (t *turn) makePage(ctx context.Context) billing.Intent {
+func (t *turn) makePage(ctx context.Context) processor.Intent {
 	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open
-	ctx = billing.WithGate(ctx, t.w.charging.check)
+	ctx = processor.WithGate(ctx, t.w.charging.check)
 	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest,
 		today.String(), o.Method)
-	now, err := e.proc.Confirm(ctx, billing.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
+	now, err := e.proc.Confirm(ctx, processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})
 	if err != nil {
 		return in
 	}
@@ -129,7 +130,7 @@ func (t *turn) makePage(ctx context.Context) billing.Intent {
 // openKey hashes the values of an intent: two requests with the same values mean one intent.
 func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string {
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
-	if o.Payer != (billing.Payer{}) {
+	if o.Payer != (processor.Payer{}) {
 		more = append(more, o.Payer.At, o.Payer.Customer, strconv.Itoa(o.Payer.Fee))
 	}
 	if sku := s.SKUOf(o); sku != s.Name.SKU {

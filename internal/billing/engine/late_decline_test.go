@@ -6,6 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // killedAfterDecline returns a world whose worker was killed after its attempt was declined, and before
@@ -24,7 +25,7 @@ func killedAfterDecline(t *testing.T) (*world, billing.Name) {
 		if o == nil || len(o.Attempts) > 0 {
 			continue
 		}
-		if in, err := w.box.Lookup(t.Context(), o.Ref); err == nil && in.State == billing.Declined {
+		if in, err := w.box.Lookup(t.Context(), o.Ref); err == nil && in.State == processor.Declined {
 			return w, n
 		}
 	}
@@ -91,7 +92,7 @@ func TestLateDecline_Overtaken(t *testing.T) {
 	w, p := newPurse("2024-01-31T09:00")
 	var during func()
 	inner := w.plant.proc
-	w.plant.proc = func(w *world, x billing.Processor) billing.Processor {
+	w.plant.proc = func(w *world, x processor.Charger) processor.Charger {
 		return &meanwhile{inner(w, x).(*wallet), &during}
 	}
 	w.cfg.RetryDays = []int{1}

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -58,7 +59,7 @@ func newShop(t *testing.T, shards, subscriptions int) *shop {
 	return s
 }
 
-func (s *shop) engine(st store.Store, p billing.Processor) *engine.Engine {
+func (s *shop) engine(st store.Store, p processor.Charger) *engine.Engine {
 	s.Helper()
 	e, err := engine.Open(s.Context(),
 		engine.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: engine.DefaultConfig(),
@@ -74,7 +75,7 @@ func (s *shop) charged() map[string]int {
 	s.Helper()
 	n := map[string]int{}
 	for e := range s.box.Entries() {
-		if e.State == billing.Succeeded {
+		if e.State == processor.Succeeded {
 			name := fmt.Sprint(e.Tag.Account, "/", e.Tag.Subscription, " ", e.Tag.Period)
 			if n[name]++; n[name] > 1 {
 				s.Errorf("%s was charged %d times", name, n[name])
@@ -200,7 +201,7 @@ func TestASleeperHarmsNothing(t *testing.T) {
 				s := newShop(t, 4, 80)
 				asleep := make(chan struct{})
 				sleepy := storetest.NewFaulty(s.mem)
-				p := &sleepyProcessor{Processor: s.box, asleep: asleep}
+				p := &sleepyProcessor{Charger: s.box, asleep: asleep}
 				e := s.engine(sleepy, p)
 				var once sync.Once
 				sleepy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
@@ -244,7 +245,7 @@ func TestASleeperHarmsNothing(t *testing.T) {
 
 // A sleepyProcessor stands still with its process.
 type sleepyProcessor struct {
-	billing.Processor
+	processor.Charger
 	asleep chan struct{}
 	at     int // falls asleep before this confirm
 
@@ -270,14 +271,14 @@ func (p *sleepyProcessor) count() int {
 	return p.opens
 }
 
-func (p *sleepyProcessor) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *sleepyProcessor) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	p.mu.Lock()
 	p.opens++
 	p.mu.Unlock()
-	return p.Processor.Open(ctx, r)
+	return p.Charger.Open(ctx, r)
 }
 
-func (p *sleepyProcessor) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *sleepyProcessor) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	p.mu.Lock()
 	p.confirms++
 	now := p.confirms == p.at
@@ -290,5 +291,5 @@ func (p *sleepyProcessor) Confirm(ctx context.Context, r billing.ConfirmRequest)
 		time.Sleep(p.sleep())
 	default:
 	}
-	return p.Processor.Confirm(ctx, r)
+	return p.Charger.Confirm(ctx, r)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 )
 
@@ -16,7 +17,7 @@ import (
 func (w *world) attempts() []string {
 	var days []string
 	for _, e := range w.ledger() {
-		if e.State != billing.Opened && e.State != billing.Canceled {
+		if e.State != processor.Opened && e.State != processor.Canceled {
 			days = append(days, civil.Of(e.Changed).String())
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -25,7 +25,7 @@ const (
 
 // before does the card updates.
 func (j *job) before(ctx context.Context) (err error) {
-	if _, ok := j.e.proc.(billing.Wallet); !ok {
+	if _, ok := j.e.proc.(processor.Wallet); !ok {
 		return nil
 	}
 	if j.previous, err = j.e.LastRunEnded(ctx); err != nil {
@@ -39,7 +39,7 @@ func (j *job) before(ctx context.Context) (err error) {
 			j.report.KeepOwn, err = append(j.report.KeepOwn, kept...), errors.Join(err, failed)
 		}
 	}
-	if errors.Is(err, billing.ErrRefused) { // a refused key may not charge either
+	if errors.Is(err, processor.ErrRefused) { // a refused key may not charge either
 		return &StopError{err}
 	}
 	return j.missed(ctx, "taking over cards that customers have given", err)
@@ -47,13 +47,13 @@ func (j *job) before(ctx context.Context) (err error) {
 
 // after records reversals and cancels orphans.
 func (j *job) after(ctx context.Context) (err error) {
-	if _, ok := j.e.proc.(billing.Refunder); ok {
+	if _, ok := j.e.proc.(processor.Refunder); ok {
 		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-reversalAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}
 	}
-	if _, ok := j.e.proc.(billing.Wallet); !ok { // people look at intents only where there are customers
+	if _, ok := j.e.proc.(processor.Wallet); !ok { // people look at intents only where there are customers
 		return nil
 	}
 	j.report.Orphans, err = j.e.cancelOrphans(ctx, j.previous)
@@ -81,7 +81,7 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 	const week = 7 * 24 * time.Hour
 	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
 	counts, err := ofPlaces(ctx, e, func(at string) (int, error) {
-		return e.cancelOrphansAt(ctx, billing.ListRequest{At: at, Since: since, Until: until})
+		return e.cancelOrphansAt(ctx, processor.ListRequest{At: at, Since: since, Until: until})
 	})
 	for _, n := range counts {
 		canceled += n
@@ -93,8 +93,8 @@ func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (cancele
 func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, error)) (all []T, err error) {
 	places, err := e.Places(ctx)
 	failed := []error{err}
-	for i, a := range billing.AskEach(places, ask) {
-		if places[i] != "" && errors.Is(a.Err, billing.ErrAccountRefused) {
+	for i, a := range processor.AskEach(places, ask) {
+		if places[i] != "" && errors.Is(a.Err, processor.ErrAccountRefused) {
 			e.Log.WarnContext(ctx, "a connected account refuses to be asked", "connected", places[i])
 			a.Err = nil
 		}
@@ -103,12 +103,12 @@ func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, err
 	return all, errors.Join(failed...)
 }
 
-func (e *Engine) cancelOrphansAt(ctx context.Context, r billing.ListRequest) (canceled int, err error) {
+func (e *Engine) cancelOrphansAt(ctx context.Context, r processor.ListRequest) (canceled int, err error) {
 	for in, err := range e.proc.List(ctx, r) {
 		if err != nil {
 			return canceled, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
-		if in.Tag.Installation != e.Opened.Installation || in.State != billing.Opened || in.Opened.IsZero() ||
+		if in.Tag.Installation != e.Opened.Installation || in.State != processor.Opened || in.Opened.IsZero() ||
 			in.Opened.After(r.Until) {
 			continue
 		}

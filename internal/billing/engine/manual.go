@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -291,11 +292,11 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]st
 	switch in, err := t.lastOf(ctx, p); {
 	case err != nil:
 		return nil, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
-	case in.State == billing.Succeeded: // its record denies it
+	case in.State == processor.Succeeded: // its record denies it
 		t.rec.Kind = billing.Overpayment
 		over := store.Put(t.Table, t.rec.Item(), store.Absent())
 		return append(t.bookCharge(s, in, p.Period, p.SKU, p.Due, today), over), nil
-	case in.State != billing.Canceled:
+	case in.State != processor.Canceled:
 		return nil, refusal(s, ": payment intent %s of period %d is %s and could still be paid", p.Ref, p.Period, in.State)
 	}
 	return t.book(s, t.rec, today), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -346,15 +347,15 @@ func collectPastBy(w *world, n billing.Name, method string) {
 }
 
 // An undecidedBank does not cancel an intent while it decides on it.
-type undecidedBank struct{ billing.Processor }
+type undecidedBank struct{ processor.Charger }
 
-func undecided(_ *world, p billing.Processor) billing.Processor { return undecidedBank{p} }
+func undecided(_ *world, p processor.Charger) processor.Charger { return undecidedBank{p} }
 
-func (b undecidedBank) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	if in, err := b.Lookup(ctx, ref); err != nil || in.State == billing.Processing {
+func (b undecidedBank) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
+	if in, err := b.Lookup(ctx, ref); err != nil || in.State == processor.Processing {
 		return in, err
 	}
-	return b.Processor.Cancel(ctx, ref)
+	return b.Charger.Cancel(ctx, ref)
 }
 
 // start has a world in which the intent is live.

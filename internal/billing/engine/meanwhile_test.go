@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // meanwhile calls a function once, while a Confirm is under way.
@@ -16,7 +17,7 @@ type meanwhile struct {
 	do *func()
 }
 
-func (m *meanwhile) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (m *meanwhile) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	if do := *m.do; do != nil {
 		*m.do = nil
 		do()
@@ -30,7 +31,7 @@ func TestConfirm_NewMethodMeanwhile(t *testing.T) {
 	w, p := newPurse("2024-01-31T09:00")
 	var during func()
 	inner := w.plant.proc
-	w.plant.proc = func(w *world, x billing.Processor) billing.Processor {
+	w.plant.proc = func(w *world, x processor.Charger) processor.Charger {
 		return &meanwhile{inner(w, x).(*wallet), &during}
 	}
 	w.cfg.RetryDays = []int{1}
@@ -89,41 +90,41 @@ func TestHeard_LostAnswer(t *testing.T) {
 // A slowBank shows the intents that wait for their customer in another state, "" in their own. It
 // does not cancel one that is processing.
 type slowBank struct {
-	billing.Processor
-	state *billing.State
+	processor.Charger
+	state *processor.State
 }
 
-func (b slowBank) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	in, err := b.Processor.Lookup(ctx, ref)
-	if *b.state != "" && in.State == billing.RequiresAction {
+func (b slowBank) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
+	in, err := b.Charger.Lookup(ctx, ref)
+	if *b.state != "" && in.State == processor.RequiresAction {
 		in.State, in.Code = *b.state, "generic_decline"
 	}
 	return in, err
 }
 
-func (b slowBank) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	if *b.state == billing.Processing {
+func (b slowBank) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
+	if *b.state == processor.Processing {
 		return b.Lookup(ctx, ref)
 	}
-	return b.Processor.Cancel(ctx, ref)
+	return b.Charger.Cancel(ctx, ref)
 }
 
 // TestRequest_TakenBackWhileProcessing: a pause meets a payment that its customer has
 // authenticated and the bank is still processing. After the pause has been taken back, the
 // customer's days do not run any more: the bank's decline is retried like any other.
 func TestRequest_TakenBackWhileProcessing(t *testing.T) {
-	var state billing.State
-	w := newWorld("2024-01-31T09:00", planted{proc: func(_ *world, x billing.Processor) billing.Processor {
+	var state processor.State
+	w := newWorld("2024-01-31T09:00", planted{proc: func(_ *world, x processor.Charger) processor.Charger {
 		return slowBank{x, &state}
 	}})
 	w.cfg.ActionDays = 3
 	n := w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
 	w.start().run(civil.Date{})
-	if o := w.sub(n).Open; o == nil || o.State != billing.RequiresAction || o.Asked.IsZero() {
+	if o := w.sub(n).Open; o == nil || o.State != processor.RequiresAction || o.Asked.IsZero() {
 		t.Fatalf("got %s, want a period that waits for its customer", w.describe(n))
 	}
 	w.tomorrow()
-	state = billing.Processing
+	state = processor.Processing
 	p := w.start()
 	if _, err := p.Pause(t.Context(), n); !errors.Is(err, billing.ErrState) {
 		t.Fatalf("got %v, want that the intent is not cancelled yet", err)
@@ -132,7 +133,7 @@ func TestRequest_TakenBackWhileProcessing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.goTo(w.today().AddDays(10))
-	state = billing.Declined
+	state = processor.Declined
 	w.start().run(civil.Date{})
 	s := w.sub(n)
 	if s.Requested != billing.RequestNone || s.Open == nil || len(s.Open.Attempts) != 1 || s.Open.Retry.IsZero() {

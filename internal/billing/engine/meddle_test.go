@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
@@ -28,7 +29,7 @@ import (
 // each request to the store about it, and before and after each request to the processor.
 type otherTool struct {
 	store.Store
-	billing.Processor
+	processor.Charger
 	t      *testing.T
 	client *dynamodb.Client
 	table  string
@@ -126,9 +127,9 @@ func (m *otherTool) Commit(ctx context.Context, writes ...store.Write) error {
 	return err
 }
 
-func (m *otherTool) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (m *otherTool) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	m.point(r.Tag.Account, "open")
-	in, err := m.Processor.Open(ctx, r)
+	in, err := m.Charger.Open(ctx, r)
 	m.mu.Lock()
 	m.refs[in.Ref] = r.Tag.Account
 	m.mu.Unlock()
@@ -138,16 +139,16 @@ func (m *otherTool) Open(ctx context.Context, r billing.OpenRequest) (billing.In
 
 func (m *otherTool) account(ref string) string { m.mu.Lock(); defer m.mu.Unlock(); return m.refs[ref] }
 
-func (m *otherTool) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (m *otherTool) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	m.point(m.account(r.Ref), "confirm")
-	in, err := m.Processor.Confirm(ctx, r)
+	in, err := m.Charger.Confirm(ctx, r)
 	m.point(m.account(r.Ref), "confirmed")
 	return in, err
 }
 
-func (m *otherTool) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+func (m *otherTool) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
 	m.point(m.account(ref), "look up")
-	return m.Processor.Lookup(ctx, ref)
+	return m.Charger.Lookup(ctx, ref)
 }
 
 // TestOtherHands_DuringCharges: what another tool writes at any point of a charge stays. A date moved before
@@ -165,9 +166,9 @@ func TestOtherHands_DuringCharges(t *testing.T) {
 	defer db.Close()
 	box, err := sandbox.Open("", sandbox.Options{Now: clock})
 	mustNot(t, err)
-	m := &otherTool{Store: db, Processor: box, t: t, client: client, table: tables.RecurringPayments.Name,
+	m := &otherTool{Store: db, Charger: box, t: t, client: client, table: tables.RecurringPayments.Name,
 		rows: map[string]*meddled{}, refs: map[string]string{}}
-	e, err := engine.Open(t.Context(), engine.Options{Store: m, Tables: tables, Processor: struct{ billing.Processor }{m},
+	e, err := engine.Open(t.Context(), engine.Options{Store: m, Tables: tables, Processor: struct{ processor.Charger }{m},
 		Now: clock, Config: engine.DefaultConfig(), Lease: time.Minute})
 	mustNot(t, err)
 	kinds := []struct{ what, value string }{{"NextPaymentDate", "2024-02-29"}, {"NextPaymentDate", "2024-03-05"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -52,7 +53,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 		return nil
 	}
 	identity := ""
-	if p, ok := e.proc.(billing.Identified); ok {
+	if p, ok := e.proc.(processor.Identified); ok {
 		var err error
 		if identity, err = p.Identity(ctx); err != nil {
 			return fmt.Errorf("asking the processor whose account it is: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -145,7 +146,7 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = asleep.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
-	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.State == billing.Succeeded })
+	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.State == processor.Succeeded })
 	if !marked.Load() || paid || !w.item(t, n).Equal(after) {
 		t.Errorf("marked %v, run: %v, ledger %v, item %v", marked.Load(), err, w.ledger(), w.item(t, n))
 	}

@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/duesday/duesday/internal/billing"
+import (
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
+)
 
 // This file is the decision of the charge protocol: the next action about one subscription. It is
 // pure and total. Its rows are those of the tables in docs/internals/charging.md, in the same order;
@@ -70,7 +73,7 @@ type situation struct {
 
 	// With a period open: the processor's answer.
 	answer    answer
-	state     billing.State
+	state     processor.State
 	matches   bool // the intent has the bound amount and period
 	ran       bool // the intent shows the period's current attempt
 	attempted bool // the intent shows an attempt
@@ -210,15 +213,15 @@ func nextUnasked(x situation) action {
 // nextAnswered decides by the processor's answer about the bound intent.
 func nextAnswered(x situation) action {
 	switch {
-	case x.trigger == byEvent && x.retryAhead && x.state != billing.Succeeded:
+	case x.trigger == byEvent && x.retryAhead && x.state != processor.Succeeded:
 		return doNothing // the decline is recorded
-	case x.state == billing.Succeeded && x.matches:
+	case x.state == processor.Succeeded && x.matches:
 		return doSettle
 	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
 		return doParkAltered
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
-	case !x.matches && (x.state == billing.Succeeded || !x.ending()):
+	case !x.matches && (x.state == processor.Succeeded || !x.ending()):
 		return x.mismatch() // an intent only to be cancelled may be any
 	case x.ending():
 		return nextEnding(x)
@@ -236,7 +239,7 @@ func nextAnswered(x situation) action {
 // intent cancelled: then nobody can pay it any more.
 func nextEnding(x situation) action {
 	switch {
-	case x.state == billing.Canceled:
+	case x.state == processor.Canceled:
 		return doEnd
 	case x.answer != canceling:
 		return doCancel
@@ -247,21 +250,21 @@ func nextEnding(x situation) action {
 // nextUnpaid decides by an unsuccessful intent of a period that may go on.
 func nextUnpaid(x situation) action {
 	switch {
-	case x.state == billing.Canceled && x.trigger.finishes():
+	case x.state == processor.Canceled && x.trigger.finishes():
 		return doNothing // the request was taken back meanwhile; the payment job goes on from here
-	case x.state == billing.Canceled && x.past:
+	case x.state == processor.Canceled && x.past:
 		return doEnd // a person asks for another one
-	case x.state == billing.Canceled:
+	case x.state == processor.Canceled:
 		return doRebind // nobody here has asked for it
-	case x.state == billing.Processing:
+	case x.state == processor.Processing:
 		return doAwaitProcessor
-	case x.attempted && x.overdue, x.late && x.state == billing.RequiresAction:
+	case x.attempted && x.overdue, x.late && x.state == processor.RequiresAction:
 		return doFail
-	case x.state == billing.RequiresAction && x.asked:
+	case x.state == processor.RequiresAction && x.asked:
 		return doReportAwaited
-	case x.state == billing.RequiresAction:
+	case x.state == processor.RequiresAction:
 		return x.withMethod(doAskCustomer, doUseMethod)
-	case x.state == billing.Declined && x.ran:
+	case x.state == processor.Declined && x.ran:
 		return nextDeclined(x)
 	}
 	return doReportUntried
@@ -285,13 +288,13 @@ func nextDeclined(x situation) action {
 // mayConfirm reports whether the current attempt is to be made: the intent does not show it,
 // and does not wait for the customer.
 func (x *situation) mayConfirm() bool {
-	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == billing.Opened) &&
+	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == processor.Opened) &&
 		!x.parked() && !x.trigger.finishes()
 }
 
 // mayMakePage reports whether a page is to be made for a customer without one.
 func (x *situation) mayMakePage() bool {
-	return x.state == billing.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
+	return x.state == processor.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
 		!x.late && (x.status != billing.ParkedState || x.past) && !x.trigger.finishes()
 }
 
@@ -301,7 +304,7 @@ func (x *situation) mismatch() action {
 	switch {
 	case !x.past:
 		return doParkMismatch
-	case x.state == billing.Succeeded:
+	case x.state == processor.Succeeded:
 		return doReportMismatch
 	}
 	return doFail

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
@@ -26,8 +27,8 @@ var (
 	triggers = []trigger{byRun, byPerson, byRequest, byEvent}
 	statuses = []billing.Status{billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
 		billing.Completed}
-	states = []billing.State{billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction,
-		billing.Processing, billing.Canceled, "unknown"}
+	states = []processor.State{processor.Opened, processor.Succeeded, processor.Declined, processor.RequiresAction,
+		processor.Processing, processor.Canceled, "unknown"}
 )
 
 // vary calls do with every combination of the flags.
@@ -75,10 +76,10 @@ func eachOpen(do func(situation)) {
 							continue
 						}
 						shown := append(item, &x.matches, &x.ran, &x.attempted, &x.overtaken, &x.noPage, &x.hard)
-						if state == billing.Declined && m == methodSame {
+						if state == processor.Declined && m == methodSame {
 							shown = append(shown, &x.fallback)
 						}
-						if state == billing.RequiresAction {
+						if state == processor.RequiresAction {
 							shown = append(shown, &x.late) // of a period that has one attempt
 						}
 						vary(shown, func() { do(x) })
@@ -100,7 +101,7 @@ func TestNext_Table(t *testing.T) {
 	type row struct {
 		open  bool
 		act   action
-		state billing.State // "": not known yet
+		state processor.State // "": not known yet
 	}
 	counts := map[row]int{}
 	eachClosed(func(x situation) { counts[row{act: next(x)}]++ })
@@ -189,17 +190,17 @@ func TestNext_Promise(t *testing.T) {
 		switch {
 		case a == doOpen || a == doRealign || a == doLapse || a == doParkOverload:
 			return "an action for a closed period"
-		case a == doSettle && (x.state != billing.Succeeded || !x.matches):
+		case a == doSettle && (x.state != processor.Succeeded || !x.matches):
 			return "settled without the money"
 		case x.past && (a == doRebind || a == doDecline || a == doParkMismatch || a == doDeclineParked || a == doParkAltered):
 			return "an action that a past period has not"
 		case x.past && x.late && (a == doAskCustomer || a == doReportAwaited || a == doMakePage):
 			return "a past period waits beside one that is due"
-		case a == doReportMismatch && (!x.past || x.matches || x.state != billing.Succeeded):
+		case a == doReportMismatch && (!x.past || x.matches || x.state != processor.Succeeded):
 			return "no mismatch"
-		case a == doEnd && (x.state != billing.Canceled || !x.ending() && !x.past):
+		case a == doEnd && (x.state != processor.Canceled || !x.ending() && !x.past):
 			return "ended while it could be paid"
-		case a == doRebind && (x.state != billing.Canceled || x.ending()):
+		case a == doRebind && (x.state != processor.Canceled || x.ending()):
 			return "a second intent beside a live one"
 		case a == doCancel && !x.ending():
 			return "cancelled without a reason"
@@ -211,33 +212,33 @@ func TestNext_Promise(t *testing.T) {
 			return "a request or an event moved money"
 		case !x.past && x.late && (a == doAskCustomer || a == doReportAwaited || a == doMakePage):
 			return "a period with one attempt waits for its customer"
-		case a == doFail && x.late && x.state == billing.RequiresAction:
-		case a == doFail && x.past && (!x.matches || x.late && x.state == billing.RequiresAction):
+		case a == doFail && x.late && x.state == processor.RequiresAction:
+		case a == doFail && x.past && (!x.matches || x.late && x.state == processor.RequiresAction):
 		case a == doFail && !(x.overdue && x.attempted) || (a == doDeclineLast) && !x.hard && x.retryLeft && !x.past:
 			return "failed too early"
 		case a == doDeclineLast && x.fallback, a == doDeclineFallback && (!x.fallback || x.ending() ||
 			!x.past && (!x.hard && x.retryLeft || x.status == billing.ParkedState)):
 			return "the fallback at a wrong time"
-		case (a == doDecline || a == doDeclineLast || a == doDeclineFallback) && (x.state != billing.Declined || !x.ran):
+		case (a == doDecline || a == doDeclineLast || a == doDeclineFallback) && (x.state != processor.Declined || !x.ran):
 			return "an old decline was recorded again"
 		case a == doParkMismatch && x.matches, a == doRetryOvertaken && (!x.overtaken || x.answer != lookedUp || x.failing):
 			return "parked or tried again without a cause"
 		case (a == doUseMethod || a == doDeclineUseMethod) && x.method != methodNew:
 			return "a method that is not there"
-		case a == doAskCustomer && (x.asked || x.state != billing.RequiresAction) || a == doReportAwaited && !x.asked:
+		case a == doAskCustomer && (x.asked || x.state != processor.RequiresAction) || a == doReportAwaited && !x.asked:
 			return "asked twice, or never"
 		case a == doMakePage && (!x.noPage || x.answer == paged || x.overdue):
 			return "a page that is not needed"
 		case a == doConfirm && x.answer == lookedUp && x.method != methodSame:
 			return "confirmed with an old method"
-		case a == doConfirm && x.answer == lookedUp && x.waiting && x.state != billing.Opened:
+		case a == doConfirm && x.answer == lookedUp && x.waiting && x.state != processor.Opened:
 			return "confirmed while the customer authenticates"
 		case x.answer == unasked && a == doNothing &&
 			(!x.retryAhead || x.requested || x.trigger == byPerson || x.trigger == byEvent):
 			return "not looked at"
-		case x.answer != unasked && a == doNothing && x.state != billing.Canceled && !(x.trigger == byEvent && x.retryAhead):
+		case x.answer != unasked && a == doNothing && x.state != processor.Canceled && !(x.trigger == byEvent && x.retryAhead):
 			return "an answer was dropped"
-		case x.state == billing.Succeeded && x.matches && x.answer != unasked && a != doSettle:
+		case x.state == processor.Succeeded && x.matches && x.answer != unasked && a != doSettle:
 			return "money was taken and not settled"
 		}
 		return ""

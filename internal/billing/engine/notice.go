@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []store.Write {
 }
 
 // reminder is the notice of the next payment. It names the card, if known, or the lack of one.
-func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing.Card, noMethod bool) []store.Write {
+func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool) []store.Write {
 	f := e.effect(outbox.KindReminder, s, nil, nil)
 	if noMethod {
 		f.Data[outbox.DataNoMethod] = "true"
@@ -52,7 +53,7 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *billing
 
 // cardExpires is the notice of a card that can take the payment due, and not the one after it. It is
 // written once for each month of expiry: the subscription, which the caller commits, notes the month.
-func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *billing.Card) []store.Write {
+func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *processor.Card) []store.Write {
 	following, err := s.Schedule().Due(s.Period + 1)
 	last := s.Installments > 0 && s.Paid+1 >= s.Installments
 	if err != nil || last || card.ExpiredOn(due) || !card.ExpiredOn(following) || s.CardTold == card.LastMonth() {
@@ -76,7 +77,7 @@ func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
 // reversed returns the outbox rows that go with a change of a refund's or dispute's record; was is nil
 // for a new one. They must be in the commit of the change.
 func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (writes []store.Write, err error) {
-	if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
+	if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
 		writes, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
 	}
 	return e.withSums(writes, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
@@ -187,7 +188,7 @@ func expiry(at time.Time, months int) time.Time {
 // No reminder is sent for a paid or open period, for a paused or cancelled subscription, or if the
 // due date has come. The reminder names the card if the processor shows it.
 func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
-	var card *billing.Card
+	var card *processor.Card
 	asked := false
 	err := e.reload(ctx, n, func(s *billing.Subscription) error {
 		today := s.Today(day, e.Now())
@@ -253,7 +254,7 @@ func (e *Engine) StillWanted(ctx context.Context, f outbox.Effect) (bool, error)
 	case outbox.KindPriceChange:
 		return stillSays(s, f), nil
 	case outbox.KindActionRequired:
-		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == billing.RequiresAction, nil
+		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == processor.RequiresAction, nil
 	}
 	due, err := s.Due()
 	waits := s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -43,7 +44,7 @@ func TestPlan_AfterTheOpenPeriod(t *testing.T) {
 		w.start().remind()
 		w.start().run(civil.Date{})
 	}
-	receipts, err := billing.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
+	receipts, err := processor.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
 	mustNot(t, err)
 	if len(receipts) != 2 || receipts[0].SKU != "gold" || receipts[1].SKU != "platinum" || receipts[1].Name != n ||
 		receipts[0].Amount != usd(1299) || receipts[1].Amount != usd(2999) {
@@ -163,7 +164,7 @@ func TestPlan_EachPeriodByItsDay(t *testing.T) {
 			next := s.Upcoming(1)[0]
 			w.goTo(next.Due)
 			w.start().run(civil.Date{})
-			receipts, err := billing.Gather(w.start().GetReceiptsByAccount(t.Context(), "a1"))
+			receipts, err := processor.Gather(w.start().GetReceiptsByAccount(t.Context(), "a1"))
 			if err != nil || len(receipts) == 0 {
 				t.Fatal(receipts, err)
 			}
@@ -423,7 +424,7 @@ func TestPlan_OfACollectedPeriod(t *testing.T) {
 	w.tomorrow()
 	_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
 	mustNot(t, err)
-	receipts, err := billing.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
+	receipts, err := processor.Gather(w.start().GetReceiptsByAccount(ctx, "a1"))
 	mustNot(t, err)
 	if len(receipts) != 1 || receipts[0].SKU != "gold" || receipts[0].Amount != usd(1299) {
 		t.Errorf("receipts %+v", receipts)

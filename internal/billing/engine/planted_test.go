@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -292,8 +293,8 @@ func collecting(p planted) []string {
 // back would have it.
 func (w *world) revive(n billing.Name) {
 	ctx, p := context.Background(), w.ending(n, 0)
-	in, err := w.box.Open(ctx, billing.OpenRequest{Key: "live", Amount: p.Amount, Method: "pm_card_visa",
-		Tag: billing.Tag{Installation: w.start().Opened.Installation, Account: n.Account, Subscription: n.ID, SKU: n.SKU,
+	in, err := w.box.Open(ctx, processor.OpenRequest{Key: "live", Amount: p.Amount, Method: "pm_card_visa",
+		Tag: processor.Tag{Installation: w.start().Opened.Installation, Account: n.Account, Subscription: n.ID, SKU: n.SKU,
 			Generation: 5}})
 	if err != nil {
 		panic(err)
@@ -540,84 +541,84 @@ func receiptsDecide(w *world, s store.Store) store.Store {
 
 // bent is a processor that is asked, or answers, in another way.
 type bent struct {
-	billing.Processor
-	open    func(*billing.OpenRequest)
-	confirm func(*billing.ConfirmRequest)
-	answer  func(billing.ConfirmRequest, billing.Intent, error) (billing.Intent, error)
-	cancel  func(billing.Intent) billing.Intent
+	processor.Charger
+	open    func(*processor.OpenRequest)
+	confirm func(*processor.ConfirmRequest)
+	answer  func(processor.ConfirmRequest, processor.Intent, error) (processor.Intent, error)
+	cancel  func(processor.Intent) processor.Intent
 }
 
-func (b *bent) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (b *bent) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	if b.open != nil {
 		b.open(&r)
 	}
-	return b.Processor.Open(ctx, r)
+	return b.Charger.Open(ctx, r)
 }
 
-func (b *bent) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (b *bent) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	if b.confirm != nil {
 		b.confirm(&r)
 	}
-	in, err := b.Processor.Confirm(ctx, r)
+	in, err := b.Charger.Confirm(ctx, r)
 	if b.answer != nil {
 		return b.answer(r, in, err)
 	}
 	return in, err
 }
 
-func (b *bent) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
+func (b *bent) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
 	if b.cancel == nil {
-		return b.Processor.Cancel(ctx, ref)
+		return b.Charger.Cancel(ctx, ref)
 	}
-	in, err := b.Processor.Lookup(ctx, ref)
+	in, err := b.Charger.Lookup(ctx, ref)
 	return b.cancel(in), err
 }
 
-func randomKeys(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, open: func(r *billing.OpenRequest) { r.Key = rand.Text() },
-		confirm: func(r *billing.ConfirmRequest) { r.Key = rand.Text() }}
+func randomKeys(_ *world, p processor.Charger) processor.Charger {
+	return &bent{Charger: p, open: func(r *processor.OpenRequest) { r.Key = rand.Text() },
+		confirm: func(r *processor.ConfirmRequest) { r.Key = rand.Text() }}
 }
 
-func keysWithoutAccount(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, open: func(r *billing.OpenRequest) {
+func keysWithoutAccount(_ *world, p processor.Charger) processor.Charger {
+	return &bent{Charger: p, open: func(r *processor.OpenRequest) {
 		r.Key = fmt.Sprint(r.Tag.Installation, r.Tag.Subscription, r.Tag.SKU, r.Tag.Period, r.Tag.Generation, r.Amount,
 			r.Method)
 	}}
 }
 
-func timeoutIsDecline(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, answer: func(r billing.ConfirmRequest, in billing.Intent, err error) (billing.Intent,
+func timeoutIsDecline(_ *world, p processor.Charger) processor.Charger {
+	return &bent{Charger: p, answer: func(r processor.ConfirmRequest, in processor.Intent, err error) (processor.Intent,
 		error) {
-		if !errors.Is(err, billing.ErrUnknown) {
+		if !errors.Is(err, processor.ErrUnknown) {
 			return in, err
 		}
 		if in, err = p.Lookup(context.Background(), r.Ref); err == nil {
-			in.State, in.Code = billing.Declined, "timeout"
+			in.State, in.Code = processor.Declined, "timeout"
 		}
 		return in, err
 	}}
 }
 
-func lyingCancel(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, cancel: func(in billing.Intent) billing.Intent {
-		if in.State != billing.Succeeded {
-			in.State = billing.Canceled
+func lyingCancel(_ *world, p processor.Charger) processor.Charger {
+	return &bent{Charger: p, cancel: func(in processor.Intent) processor.Intent {
+		if in.State != processor.Succeeded {
+			in.State = processor.Canceled
 		}
 		return in
 	}}
 }
 
 // lyingLook takes every intent that is not paid for cancelled, unless it has just been made.
-func lyingLook(_ *world, p billing.Processor) billing.Processor {
+func lyingLook(_ *world, p processor.Charger) processor.Charger {
 	return &blind{p}
 }
 
-type blind struct{ billing.Processor }
+type blind struct{ processor.Charger }
 
-func (b *blind) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	in, err := b.Processor.Lookup(ctx, ref)
+func (b *blind) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
+	in, err := b.Charger.Lookup(ctx, ref)
 	if in.Tag.Generation == 5 {
-		in.State = billing.Canceled
+		in.State = processor.Canceled
 	}
 	return in, err
 }
@@ -639,8 +640,8 @@ func movesOn(w *world, s store.Store) store.Store {
 	}}
 }
 
-func keysWithoutGeneration(_ *world, p billing.Processor) billing.Processor {
-	return &bent{Processor: p, open: func(r *billing.OpenRequest) {
+func keysWithoutGeneration(_ *world, p processor.Charger) processor.Charger {
+	return &bent{Charger: p, open: func(r *processor.OpenRequest) {
 		r.Tag.Generation = 0
 		r.Key, r.Method = fmt.Sprint(r.Tag), "pm_card_visa_chargeDeclinedLostCard"
 	}}

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -35,13 +36,13 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	}
 	var failed []error
 	for at := range refused {
-		failed = append(failed, fmt.Errorf("%w: %s was not looked at", billing.ErrAccountRefused, at))
+		failed = append(failed, fmt.Errorf("%w: %s was not looked at", processor.ErrAccountRefused, at))
 	}
-	slices.SortStableFunc(lost, func(a, b billing.Intent) int { return a.Tag.Period - b.Tag.Period })
+	slices.SortStableFunc(lost, func(a, b processor.Intent) int { return a.Tag.Period - b.Tag.Period })
 	adopted := 0
 	for _, in := range lost {
 		in, err := e.finish(ctx, in)
-		if err == nil && in.State == billing.Succeeded {
+		if err == nil && in.State == processor.Succeeded {
 			if err = e.adopt(ctx, in); err == nil {
 				adopted++
 			}
@@ -102,12 +103,12 @@ func (e *Engine) Reconciled(ctx context.Context) error {
 }
 
 // finish cancels an unknown intent unless its money was taken.
-func (e *Engine) finish(ctx context.Context, in billing.Intent) (billing.Intent, error) {
-	if in.State == billing.Succeeded {
+func (e *Engine) finish(ctx context.Context, in processor.Intent) (processor.Intent, error) {
+	if in.State == processor.Succeeded {
 		return in, nil
 	}
 	now, err := e.proc.Cancel(ctx, in.Ref)
-	if err == nil && now.State != billing.Succeeded && now.State != billing.Canceled {
+	if err == nil && now.State != processor.Succeeded && now.State != processor.Canceled {
 		const undecided = "it is %s and cannot be cancelled yet; reconcile again when the processor has decided: %w"
 		err = fmt.Errorf(undecided, now.State, billing.ErrState)
 	}
@@ -118,8 +119,8 @@ func (e *Engine) finish(ctx context.Context, in billing.Intent) (billing.Intent,
 }
 
 // adopt settles the charge's period, step by step.
-func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
-	n := in.Tag.Name()
+func (e *Engine) adopt(ctx context.Context, in processor.Intent) error {
+	n := billing.TaggedName(in.Tag)
 	defer e.locks.lock(n)()
 	for done := false; !done; {
 		err := e.reload(ctx, n, func(s *billing.Subscription) error {
@@ -142,7 +143,7 @@ func (e *Engine) adopt(ctx context.Context, in billing.Intent) error {
 }
 
 // adoptEnded turns the record of an unpaid ended period into a receipt.
-func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
+func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in processor.Intent) error {
 	p, err := e.RecordOf(ctx, s.Name, in.Tag.Period)
 	if err != nil {
 		return billing.IgnoreNotFound(err) // it is known by now
@@ -172,10 +173,10 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 	switch {
 	case err != nil:
 		return false, err
-	case in.State == billing.Canceled:
+	case in.State == processor.Canceled:
 		noteDecline(s.Open, in, s.Open.Attempt, s.Open.Method)
 		return true, nil
-	case in.State == billing.Succeeded:
+	case in.State == processor.Succeeded:
 		_, err = e.settle(ctx, s, in, today)
 		return false, err
 	}
@@ -184,7 +185,7 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 }
 
 // adoptInto cancels another intent of the period, voids one period before it, or settles it.
-func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in billing.Intent) error {
+func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in processor.Intent) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {
 		if canceled, err := e.cancelOther(ctx, s, today); !canceled {
@@ -221,12 +222,12 @@ func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, ok := e.proc.(billing.Platform)
+	p, ok := e.proc.(processor.Platform)
 	if !ok {
 		return places, nil
 	}
 	for at, err := range p.Connected(ctx) {
-		if errors.Is(err, billing.ErrRefused) && len(places) == 1 { // a key that need not see any
+		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // a key that need not see any
 			e.Log.WarnContext(ctx, "the key may not list connected accounts, and none was ever used here", "error", err)
 			break
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
@@ -26,13 +27,13 @@ import (
 // A giver is a process's way to a processor that gives money back.
 type giver struct {
 	*wire
-	box billing.Refunder
+	box processor.Refunder
 }
 
 // gives lets a world's processes give money back.
-func gives(_ *world, p billing.Processor) billing.Processor {
+func gives(_ *world, p processor.Charger) processor.Charger {
 	x := p.(*wire)
-	return &giver{x, x.inner.(billing.Refunder)}
+	return &giver{x, x.inner.(processor.Refunder)}
 }
 
 // through is wire.call for any answer.
@@ -41,16 +42,16 @@ func through[T any](x *wire, op, key string, do func() (T, error)) (v T, err err
 	if x.p.edge != nil && !x.p.faults.died() {
 		x.p.edge()
 	}
-	if err := x.p.faults.at(billing.ErrUnknown); err != nil {
+	if err := x.p.faults.at(processor.ErrUnknown); err != nil {
 		return none, err
 	}
 	lost, err := x.p.w.script.before(x.p.w.now(), op, key)
 	if err == nil {
 		if v, err = do(); err == nil && lost {
-			err = billing.ErrUnknown
+			err = processor.ErrUnknown
 		}
 	}
-	if hit := x.p.faults.at(billing.ErrUnknown); hit != nil {
+	if hit := x.p.faults.at(processor.ErrUnknown); hit != nil {
 		err = hit
 	}
 	if err != nil {
@@ -59,17 +60,17 @@ func through[T any](x *wire, op, key string, do func() (T, error)) (v T, err err
 	return v, nil
 }
 
-func (g *giver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
-	return through(g.wire, "refund", r.Key, func() (billing.Reversal, error) { return g.box.Refund(ctx, r) })
+func (g *giver) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
+	return through(g.wire, "refund", r.Key, func() (processor.Reversal, error) { return g.box.Refund(ctx, r) })
 }
 
-func (g *giver) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
-	return through(g.wire, "returns", "", func() ([]billing.Reversal, error) { return g.box.ReversalsOf(ctx, ref) })
+func (g *giver) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
+	return through(g.wire, "returns", "", func() ([]processor.Reversal, error) { return g.box.ReversalsOf(ctx, ref) })
 }
 
-func (g *giver) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
-	return func(yield func(billing.Reversal, error) bool) {
-		list, err := through(g.wire, "returns", "", func() (list []billing.Reversal, err error) {
+func (g *giver) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
+	return func(yield func(processor.Reversal, error) bool) {
+		list, err := through(g.wire, "returns", "", func() (list []processor.Reversal, err error) {
 			for seen, err := range g.box.Reversals(ctx, r) {
 				if err != nil {
 					return nil, err
@@ -84,7 +85,7 @@ func (g *giver) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[
 			}
 		}
 		if err != nil {
-			yield(billing.Reversal{}, err)
+			yield(processor.Reversal{}, err)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func cents(text string) (n int64) {
 
 // passes reports whether the error says that the same order may be done later.
 func passes(err error) bool {
-	for _, e := range []error{billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrRefused, store.ErrUnknown} {
+	for _, e := range []error{processor.ErrUnknown, processor.ErrNotExecuted, processor.ErrRefused, store.ErrUnknown} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -178,10 +179,10 @@ func (w *world) inAccount(prefix string) (items []store.Item) {
 // records say something else than the processor.
 func (w *world) gaveBack(want ...int64) {
 	var got []int64
-	made := map[string]billing.Reversal{}
+	made := map[string]processor.Reversal{}
 	for _, r := range w.sandbox().AllReversals() {
 		made[r.ID] = r
-		if r.Kind == billing.Refunded && r.State == billing.ReversalSucceeded {
+		if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
 			got = append(got, r.Amount.Minor())
 		}
 	}
@@ -199,7 +200,7 @@ func (w *world) gaveBack(want ...int64) {
 		switch {
 		case ids[r.ReversalID] || r.Ref != "" && ids[r.Ref]:
 			w.violate("%s, %s is recorded twice", r.ReversalID, r.Ref)
-		case r.State == billing.ReversalFailed && r.Ref == "":
+		case r.State == processor.ReversalFailed && r.Ref == "":
 		case r.State != seen.State || r.Amount != seen.Amount || r.Kind != seen.Kind || r.Charge != seen.Ref ||
 			r.Period != 0 || r.AskedHere() != (seen.Request != ""):
 			w.violate("the record is %+v, the processor has %+v", r, seen)
@@ -240,7 +241,7 @@ func (c *giveback) play() []string {
 	w, n := charged(c.plant)
 	receipts := w.inAccount("REC#")
 	w.script.left = slices.Clone(c.fates)
-	order := refund.Order{Name: n, Amount: usd(500), Reason: billing.Duplicate}
+	order := refund.Order{Name: n, Amount: usd(500), Reason: processor.Duplicate}
 	p := w.start(c.first)
 	_, _, err := p.Refunds().Refund(ctx, order)
 	c.lives[0] = p.faults.passed()
@@ -260,7 +261,7 @@ func (c *giveback) play() []string {
 		}
 	}
 	p = w.start()
-	if r, err := p.asked(order); err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(500) ||
+	if r, err := p.asked(order); err != nil || r.State != processor.ReversalSucceeded || r.Amount != usd(500) ||
 		r.Reason != "duplicate" {
 		w.violate("in the end: %+v, %v", r, err)
 	}
@@ -411,18 +412,18 @@ func TestRefund_Twins(t *testing.T) {
 // bentGiver is a giver with a bug.
 type bentGiver struct {
 	*giver
-	refund func(*billing.RefundRequest)
+	refund func(*processor.RefundRequest)
 	blind  bool
 }
 
-func (b *bentGiver) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+func (b *bentGiver) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
 	if b.refund != nil {
 		b.refund(&r)
 	}
 	return b.giver.Refund(ctx, r)
 }
 
-func (b *bentGiver) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+func (b *bentGiver) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
 	if b.blind {
 		return nil, nil
 	}
@@ -465,13 +466,13 @@ func TestRefund_PlantedBugs(t *testing.T) {
 		run   func(planted) []string
 		want  string
 	}{
-		{"no look before a request is sent again", planted{proc: func(w *world, p billing.Processor) billing.Processor {
+		{"no look before a request is sent again", planted{proc: func(w *world, p processor.Charger) processor.Charger {
 			return &bentGiver{giver: gives(w, p).(*giver), blind: true}
 		}}, first, "refunded twice"},
 		{"no new version of the account", planted{proc: gives, store: noBump}, refundTwins,
 			"cents are recorded|recorded twice"},
-		{"another key for each request", planted{proc: func(w *world, p billing.Processor) billing.Processor {
-			return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *billing.RefundRequest) { r.Key = rand.Text() }}
+		{"another key for each request", planted{proc: func(w *world, p processor.Charger) processor.Charger {
+			return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *processor.RefundRequest) { r.Key = rand.Text() }}
 		}}, refundTwins, "the processor gave back [600 600]"},
 		{"no name among the unfinished", planted{proc: gives, store: noName}, unfinishedByJob, "the processor gave back []"},
 	} {

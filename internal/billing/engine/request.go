@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -75,7 +76,7 @@ func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today ci
 // an open period with a new method. A customer kept by the processor must own the method.
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	c billing.Change) (*billing.Subscription, error) {
-	var payer billing.Payer
+	var payer processor.Payer
 	if c.Collection != nil && *c.Collection == billing.ByWire {
 		if err := e.NeedFormat(ctx, billing.WireFormat); err != nil {
 			return nil, err
@@ -117,9 +118,9 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 }
 
 // ownMethod returns the method as the subscription is charged with it, and the payer.
-func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (string, billing.Payer, error) {
-	if _, ok := e.proc.(billing.Wallet); !ok {
-		return method, billing.Payer{}, nil
+func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (string, processor.Payer, error) {
+	if _, ok := e.proc.(processor.Wallet); !ok {
+		return method, processor.Payer{}, nil
 	}
 	payer, err := e.payer(ctx, n.Account)
 	if err != nil || payer.Customer == "" {
@@ -131,7 +132,7 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 
 // changeMethod sets the subscription's own method. An open period is tried with it today, unless
 // it is ending. A past_due subscription becomes active again, without a back-charge.
-func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p billing.Payer,
+func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p processor.Payer,
 	today civil.Date) (writes []store.Write, err error) {
 	s.SetMethod(method, e.Now())
 	if s.NextOpen() == nil {

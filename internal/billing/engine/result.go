@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -88,14 +89,14 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 		return step{}, context.Cause(ctx)
 	case errors.As(err, new(*StopError)): // of the gate
 		return step{}, err
-	case errors.Is(err, billing.ErrRefused):
+	case errors.Is(err, processor.ErrRefused):
 		return step{}, &StopError{err}
-	case errors.Is(err, billing.ErrNoIntent) && !connected:
+	case errors.Is(err, processor.ErrNoIntent) && !connected:
 		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor, and the account at it, "+
 			"that this store was charged with", s.Name, err)}
-	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent) && s.Collecting():
+	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) && s.Collecting():
 		return e.failPast(ctx, s, today, err)
-	case errors.Is(err, billing.ErrInvalid) && !errors.Is(err, billing.ErrNoIntent):
+	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent):
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}
 	st, err := e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -42,7 +43,7 @@ const doNotTryAgain = "do_not_try_again"
 
 // fallback returns the account's fallback method if the declined period may be tried with it, else "":
 // once a period, and not against the processor's advice.
-func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in billing.Intent) (string, error) {
+func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in processor.Intent) (string, error) {
 	o := s.Open
 	if o.FallbackFor != "" || in.Stop || in.Code == doNotTryAgain || s.Status == billing.ParkedState {
 		return "", nil
@@ -60,8 +61,8 @@ func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in billi
 
 // noteDecline notes, in memory, a decline that the intent shows and no commit has recorded: a process
 // has died in between. It is told by the receipt and by prove, and is not counted against a new method.
-func noteDecline(o *billing.OpenPeriod, in billing.Intent, number int, method string) {
-	if in.State != billing.Declined && in.State != billing.Canceled || in.Code == "" || in.Code == notAuthenticated ||
+func noteDecline(o *billing.OpenPeriod, in processor.Intent, number int, method string) {
+	if in.State != processor.Declined && in.State != processor.Canceled || in.Code == "" || in.Code == notAuthenticated ||
 		in.Latest == "" || in.Latest == o.Base {
 		return
 	}
@@ -102,7 +103,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.FallbackFor, o.Method, o.Retry = o.Method, t.method, civil.Date{}
 		o.FallbackCard = e.cardName(ctx, o)
 	case doFail:
-		if o.State = billing.Failing; t.in.State == billing.RequiresAction {
+		if o.State = billing.Failing; t.in.State == processor.RequiresAction {
 			o.Asked = cmp.Or(o.Asked, t.today) // of a past period, which does not wait beside the next one
 		}
 	case doDeclineLast:
@@ -136,16 +137,16 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		if s.Collecting() && s.NextDue(t.today) {
 			reason += fmt.Sprintf("; period %d waits for that", s.Period)
 		}
-		if o.State == billing.Processing || o.State == billing.Failing || t.in.State != billing.Processing {
+		if o.State == processor.Processing || o.State == billing.Failing || t.in.State != processor.Processing {
 			return e.report(ctx, s, t.today, OutcomePending, reason)
 		}
 		// The customer has authenticated: their days are over, also if the request is taken back.
-		o.State, o.Asked, o.Overtaken = billing.Processing, civil.Date{}, false
+		o.State, o.Asked, o.Overtaken = processor.Processing, civil.Date{}, false
 		s.NextPayment = e.waitDay(s, t.today)
 		return step{result: resultOf(s, OutcomePending, reason)}, e.Put(ctx, s)
 	}
-	told := o.State == billing.RequiresAction // by an older Duesday, which set no deadline
-	o.State, o.Asked, o.Overtaken = billing.RequiresAction, t.today, false
+	told := o.State == processor.RequiresAction // by an older Duesday, which set no deadline
+	o.State, o.Asked, o.Overtaken = processor.RequiresAction, t.today, false
 	s.NextPayment = e.waitDay(s, t.today)
 	var others []store.Write
 	if !told {

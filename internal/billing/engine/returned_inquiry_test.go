@@ -3,9 +3,9 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -22,9 +22,9 @@ func TestInquiryLeavesTheMoney(t *testing.T) {
 		mustNot(t, err)
 		states = append(states, string(r.State))
 	}
-	equal(t, states, []string{string(billing.ReversalInquiry)})
+	equal(t, states, []string{string(processor.ReversalInquiry)})
 	r, _, err := e.Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 0})
-	if err != nil || r.State != billing.ReversalSucceeded || r.Amount != usd(1299) {
+	if err != nil || r.State != processor.ReversalSucceeded || r.Amount != usd(1299) {
 		t.Errorf("refund %+v, %v", r, err)
 	}
 	w.report(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -53,11 +54,11 @@ func (w *world) wantStates(t *testing.T, want string) {
 	}
 }
 
-func (w *world) makeReturn(t *testing.T, kind billing.ReversalKind, ref string, cents int64,
-	state billing.ReversalState) billing.Reversal {
+func (w *world) makeReturn(t *testing.T, kind processor.ReversalKind, ref string, cents int64,
+	state processor.ReversalState) processor.Reversal {
 	t.Helper()
 	w.pass(time.Second)
-	r, err := w.sandbox().MakeReversal(billing.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state,
+	r, err := w.sandbox().MakeReversal(processor.Reversal{Kind: kind, Ref: ref, Amount: usd(cents), State: state,
 		Reason: "theirs"})
 	mustNot(t, err)
 	return r
@@ -68,24 +69,24 @@ func TestCollectReversals_OfOthers(t *testing.T) {
 	w, n := charged(planted{})
 	ref := w.sub(n).LastCharge
 	w.mustCollect(t, 0)
-	refund := w.makeReturn(t, billing.Refunded, ref, 200, billing.ReversalPending)
-	dispute := w.makeReturn(t, billing.Disputed, ref, 1099, billing.ReversalPending)
+	refund := w.makeReturn(t, processor.Refunded, ref, 200, processor.ReversalPending)
+	dispute := w.makeReturn(t, processor.Disputed, ref, 1099, processor.ReversalPending)
 	if v := w.audit(); len(v) != 2 || !strings.Contains(v[0]+v[1], "refund not recorded") {
 		t.Errorf("audit before: %q", v)
 	}
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 pending, dispute 10.99 pending")
 	w.mustCollect(t, 0)
-	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalSucceeded))
-	mustNot(t, w.sandbox().MoveReversal(dispute.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, processor.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(dispute.ID, processor.ReversalSucceeded))
 	w.mustCollect(t, 2)
 	w.wantStates(t, "refund 2.00 succeeded, dispute 10.99 succeeded")
 	// A bank may send a refund back; nothing else leaves a final state.
-	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalFailed))
-	mustNot(t, w.sandbox().MoveReversal(dispute.ID, billing.ReversalPending))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, processor.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(dispute.ID, processor.ReversalPending))
 	w.mustCollect(t, 1)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
-	mustNot(t, w.sandbox().MoveReversal(refund.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(refund.ID, processor.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	w.wantStates(t, "refund 2.00 failed, dispute 10.99 succeeded")
 
@@ -102,18 +103,18 @@ func TestCollectReversals_OfOthers(t *testing.T) {
 func TestCollectReversals_OfOtherStores(t *testing.T) {
 	w, n := charged(planted{})
 	box := w.sandbox()
-	for i, tag := range []billing.Tag{{Installation: "other", Account: "a1", Subscription: "s1", SKU: "gold"}, {},
+	for i, tag := range []processor.Tag{{Installation: "other", Account: "a1", Subscription: "s1", SKU: "gold"}, {},
 		{Installation: installation(t, w), Account: "a1", Subscription: "gone", SKU: "gold"}} {
 		in, err := box.Open(t.Context(),
-			billing.OpenRequest{Key: fmt.Sprint("o", i), Tag: tag, Amount: usd(500), Method: "pm_card_visa"})
+			processor.OpenRequest{Key: fmt.Sprint("o", i), Tag: tag, Amount: usd(500), Method: "pm_card_visa"})
 		mustNot(t, err)
 		_, err = box.Confirm(t.Context(),
-			billing.ConfirmRequest{Key: fmt.Sprint("c", i), Ref: in.Ref, Method: "pm_card_visa"})
+			processor.ConfirmRequest{Key: fmt.Sprint("c", i), Ref: in.Ref, Method: "pm_card_visa"})
 		mustNot(t, err)
-		w.makeReturn(t, billing.Refunded, in.Ref, 500, billing.ReversalSucceeded)
+		w.makeReturn(t, processor.Refunded, in.Ref, 500, processor.ReversalSucceeded)
 	}
 	w.mustCollect(t, 0)
-	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalSucceeded)
+	w.makeReturn(t, processor.Refunded, w.sub(n).LastCharge, 500, processor.ReversalSucceeded)
 	w.mustCollect(t, 1)
 }
 
@@ -144,7 +145,7 @@ func TestCollectReversals_IsCheap(t *testing.T) {
 	n := 0
 	w, name := charged(planted{proc: gives, store: func(_ *world, s store.Store) store.Store { return &reads{s, &n} }})
 	for range 20 {
-		w.makeReturn(t, billing.Refunded, w.sub(name).LastCharge, 10, billing.ReversalSucceeded)
+		w.makeReturn(t, processor.Refunded, w.sub(name).LastCharge, 10, processor.ReversalSucceeded)
 	}
 	w.mustCollect(t, 20)
 	p := w.start()
@@ -164,25 +165,25 @@ type scattered struct {
 	asked  *[]string // guarded by mu
 }
 
-func (s *scattered) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+func (s *scattered) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	s.mu.Lock()
 	*s.asked = append(*s.asked, r.At)
 	s.mu.Unlock()
 	if err := s.refuse[r.At]; err != nil {
-		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
+		return func(yield func(processor.Reversal, error) bool) { yield(processor.Reversal{}, err) }
 	}
 	if r.At != "acct_3" { // where the charge is, in this test
-		return func(func(billing.Reversal, error) bool) {}
+		return func(func(processor.Reversal, error) bool) {}
 	}
 	r.At = ""
 	return s.giver.Reversals(ctx, r)
 }
 
 func TestCollectReversals_OneRefusedAccount(t *testing.T) {
-	refuse := map[string]error{"acct_2": billing.ErrAccountRefused}
+	refuse := map[string]error{"acct_2": processor.ErrAccountRefused}
 	var mu sync.Mutex
 	var asked []string
-	w, n := charged(planted{proc: func(w *world, p billing.Processor) billing.Processor {
+	w, n := charged(planted{proc: func(w *world, p processor.Charger) processor.Charger {
 		return &scattered{gives(w, p).(*giver), refuse, &mu, &asked}
 	}})
 	for _, at := range []string{"acct_1", "acct_2", "acct_3"} {
@@ -190,19 +191,19 @@ func TestCollectReversals_OneRefusedAccount(t *testing.T) {
 			store.Attribute{Name: schema.PK, Value: store.S("PROCESSOR")},
 			store.Attribute{Name: schema.SK, Value: store.S(at)}))))
 	}
-	w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalSucceeded)
+	w.makeReturn(t, processor.Refunded, w.sub(n).LastCharge, 500, processor.ReversalSucceeded)
 	asked = nil
 	recorded, err := w.start().collect()
-	wantErr(t, err, billing.ErrAccountRefused)
+	wantErr(t, err, processor.ErrAccountRefused)
 	slices.Sort(asked)
 	if recorded != 1 || !strings.Contains(err.Error(), "acct_2") ||
 		!slices.Equal(asked, []string{"", "acct_1", "acct_2", "acct_3"}) {
 		t.Errorf("%d recorded, %v; asked %q", recorded, err, asked)
 	}
-	refuse[""] = billing.ErrRefused
+	refuse[""] = processor.ErrRefused
 	asked = nil
 	_, err = w.start().collect()
-	if wantErr(t, err, billing.ErrRefused); len(asked) != 1 {
+	if wantErr(t, err, processor.ErrRefused); len(asked) != 1 {
 		t.Errorf("credentials that are refused were used %d times", len(asked))
 	}
 }
@@ -210,20 +211,20 @@ func TestCollectReversals_OneRefusedAccount(t *testing.T) {
 // TestRefund_Refused: the processor says no, and another key asks again.
 func TestRefund_Refused(t *testing.T) {
 	w, n := charged(planted{})
-	foreign := w.makeReturn(t, billing.Disputed, w.sub(n).LastCharge, 1299, billing.ReversalPending)
+	foreign := w.makeReturn(t, processor.Disputed, w.sub(n).LastCharge, 1299, processor.ReversalPending)
 	_, _, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	wantErr(t, err, billing.ErrState)
 	wantText(t, err, "nothing is left of the 12.99 USD", foreign.ID, "pending")
-	mustNot(t, w.sandbox().MoveReversal(foreign.ID, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(foreign.ID, processor.ReversalFailed))
 
 	// The processor refuses what was recorded: somebody was faster there.
-	w.plant.proc = func(w *world, p billing.Processor) billing.Processor {
-		return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *billing.RefundRequest) { r.Amount = usd(9999) }}
+	w.plant.proc = func(w *world, p processor.Charger) processor.Charger {
+		return &bentGiver{giver: gives(w, p).(*giver), refund: func(r *processor.RefundRequest) { r.Amount = usd(9999) }}
 	}
 	order := refund.Order{Name: n, Amount: usd(500)}
 	r, repeated, err := w.start().Refunds().Refund(t.Context(), order)
 	wantErr(t, err, billing.ErrState)
-	if r.State != billing.ReversalFailed || r.Refusal == "" || repeated {
+	if r.State != processor.ReversalFailed || r.Refusal == "" || repeated {
 		t.Errorf("%+v, repeated %t", r, repeated)
 	}
 	w.plant.proc = gives
@@ -272,7 +273,7 @@ func TestRefund_WhatCannotBe(t *testing.T) {
 		}
 		wantText(t, err, test.want)
 	}
-	w.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return p }
+	w.plant.proc = func(_ *world, p processor.Charger) processor.Charger { return p }
 	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	wantErr(t, err, refund.ErrNoRefunds)
 	w.mustCollect(t, 0)
@@ -334,14 +335,14 @@ func TestRefund_Pending(t *testing.T) {
 	n := w.create(one("2024-01-31", func(s *billing.NewSubscription) { s.Method = "pm_card_pendingRefund" }))
 	w.start().run(civil.Date{})
 	r := w.refund(t, refund.Order{Name: n})
-	if r.State != billing.ReversalPending || !r.Ended.IsZero() {
+	if r.State != processor.ReversalPending || !r.Ended.IsZero() {
 		t.Errorf("%+v", r)
 	}
 	_, repeated, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
 	if mustNot(t, err); !repeated {
 		t.Error("not told that it was asked for before")
 	}
-	mustNot(t, w.sandbox().MoveReversal(r.Ref, billing.ReversalFailed))
+	mustNot(t, w.sandbox().MoveReversal(r.Ref, processor.ReversalFailed))
 	w.tomorrow()
 	if rep := w.start().run(civil.Date{}); rep.Reversals != 1 {
 		t.Errorf("the run has recorded %d", rep.Reversals)
@@ -360,7 +361,7 @@ func TestVerify_Returns(t *testing.T) {
 		"unfinished": {func(w *world, n billing.Name) {
 			w.script.left = []scripted{{"lost", "refund", 9}}
 			_, _, err := w.start().Refunds().Refund(t.Context(), refund.Order{Name: n})
-			wantErr(t, err, billing.ErrUnknown)
+			wantErr(t, err, processor.ErrUnknown)
 			if v := w.audit(); len(v) > 0 {
 				t.Errorf("at once: %q", v)
 			}
@@ -441,7 +442,7 @@ func TestRefund_ASenderThatSleeps(t *testing.T) {
 
 // TestCollectReversals_Overtaken: what was seen longer ago does not replace what is newer.
 func TestCollectReversals_Overtaken(t *testing.T) {
-	var made billing.Reversal
+	var made processor.Reversal
 	overtaken := false
 	w, n := charged(planted{proc: gives, store: func(w *world, s store.Store) store.Store {
 		return &sleeper{Store: s, before: func(writes []store.Write) {
@@ -449,13 +450,13 @@ func TestCollectReversals_Overtaken(t *testing.T) {
 				return
 			}
 			overtaken = true
-			mustNot(t, w.sandbox().MoveReversal(made.ID, billing.ReversalFailed))
+			mustNot(t, w.sandbox().MoveReversal(made.ID, processor.ReversalFailed))
 			w.mustCollect(t, 1)
 		}}
 	}})
-	made = w.makeReturn(t, billing.Refunded, w.sub(n).LastCharge, 500, billing.ReversalPending)
+	made = w.makeReturn(t, processor.Refunded, w.sub(n).LastCharge, 500, processor.ReversalPending)
 	w.mustCollect(t, 1)
-	mustNot(t, w.sandbox().MoveReversal(made.ID, billing.ReversalSucceeded))
+	mustNot(t, w.sandbox().MoveReversal(made.ID, processor.ReversalSucceeded))
 	w.mustCollect(t, 0)
 	if w.wantStates(t, "refund 5.00 failed"); !overtaken {
 		t.Error("nobody was overtaken")

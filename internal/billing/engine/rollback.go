@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -32,8 +33,8 @@ func (e *Engine) checkRollback(ctx context.Context) (refused map[string]bool, er
 }
 
 // listEach returns a request for each place.
-func listEach(places []string) []billing.ListRequest {
-	scope := make([]billing.ListRequest, len(places))
+func listEach(places []string) []processor.ListRequest {
+	scope := make([]processor.ListRequest, len(places))
 	for i, at := range places {
 		scope[i].At = at
 	}
@@ -53,25 +54,25 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (
 	if charges || payer.Customer == "" {
 		refused, err = e.checkRollback(ctx)
 	} else {
-		refused, err = e.checkScope(ctx, []billing.ListRequest{{At: payer.At, Customer: payer.Customer}})
+		refused, err = e.checkScope(ctx, []processor.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
 	if err == nil && refused[payer.At] {
-		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", billing.ErrAccountRefused,
+		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", processor.ErrAccountRefused,
 			payer.At)
 	}
 	return err
 }
 
 // payer returns the account's payer; zero without an account.
-func (e *Engine) payer(ctx context.Context, id string) (billing.Payer, error) {
+func (e *Engine) payer(ctx context.Context, id string) (processor.Payer, error) {
 	a, err := e.Account(ctx, id)
 	if err != nil {
-		return billing.Payer{}, billing.IgnoreNotFound(err)
+		return processor.Payer{}, billing.IgnoreNotFound(err)
 	}
 	return a.Payer, nil
 }
 
-func (e *Engine) checkScope(ctx context.Context, scope []billing.ListRequest) (refused map[string]bool, err error) {
+func (e *Engine) checkScope(ctx context.Context, scope []processor.ListRequest) (refused map[string]bool, err error) {
 	if err := e.complete(ctx); err != nil {
 		return nil, err
 	}
@@ -115,15 +116,15 @@ func (e *Engine) complete(ctx context.Context) error {
 // lost returns the scope's intents that the store does not know and whose money has moved or still
 // may, those of our own account first. refused has the connected accounts refusing us.
 func (e *Engine) lost(ctx context.Context,
-	scope []billing.ListRequest) (lost []billing.Intent, refused map[string]bool, err error) {
+	scope []processor.ListRequest) (lost []processor.Intent, refused map[string]bool, err error) {
 	if e.proc == nil {
 		return nil, nil, errors.New("this needs the payment processor")
 	}
 	refused = map[string]bool{}
-	ask := func(r billing.ListRequest) ([]billing.Intent, error) { return e.lostAt(ctx, r) }
-	for i, a := range billing.AskEach(scope, ask) {
+	ask := func(r processor.ListRequest) ([]processor.Intent, error) { return e.lostAt(ctx, r) }
+	for i, a := range processor.AskEach(scope, ask) {
 		switch at := scope[i].At; {
-		case billing.Refuses(at, a.Err):
+		case processor.Refuses(at, a.Err):
 			refused[at] = true
 		case a.Err != nil:
 			return nil, nil, a.Err
@@ -134,13 +135,13 @@ func (e *Engine) lost(ctx context.Context,
 }
 
 // lostAt is lost for one listing. An interrupted listing is begun again.
-func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) ([]billing.Intent, error) {
-	return billing.Ask(ctx, func() (lost []billing.Intent, err error) {
+func (e *Engine) lostAt(ctx context.Context, r processor.ListRequest) ([]processor.Intent, error) {
+	return processor.Ask(ctx, func() (lost []processor.Intent, err error) {
 		for in, err := range e.proc.List(ctx, r) {
 			if err != nil {
 				return lost, fmt.Errorf("listing the processor's payment intents: %w", err)
 			}
-			if in.Tag.Installation != e.Opened.Installation || in.State == billing.Opened || in.State == billing.Canceled {
+			if in.Tag.Installation != e.Opened.Installation || in.State == processor.Opened || in.State == processor.Canceled {
 				continue
 			}
 			now, known, err := e.recognise(ctx, in)
@@ -159,18 +160,18 @@ func (e *Engine) lostAt(ctx context.Context, r billing.ListRequest) ([]billing.I
 // intent listed as unfinished may have been settled before the store was read. Only a bound intent
 // is tried, and it stays bound until it is shown cancelled or is settled. An intent still
 // unfinished after the store was read without it is therefore unknown.
-func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.Intent, known bool, err error) {
+func (e *Engine) recognise(ctx context.Context, in processor.Intent) (now processor.Intent, known bool, err error) {
 	known, err = e.knows(ctx, in)
-	if err != nil || known || in.State == billing.Succeeded {
+	if err != nil || known || in.State == processor.Succeeded {
 		return in, known, err
 	}
 	if now, err = e.proc.Lookup(ctx, in.Ref); err != nil {
 		return in, false, fmt.Errorf("looking up payment intent %s: %w", in.Ref, err)
 	}
 	switch now.State {
-	case billing.Canceled, billing.Opened:
+	case processor.Canceled, processor.Opened:
 		return now, true, nil
-	case billing.Succeeded:
+	case processor.Succeeded:
 		known, err = e.knows(ctx, now)
 	}
 	return now, known, err
@@ -179,8 +180,8 @@ func (e *Engine) recognise(ctx context.Context, in billing.Intent) (now billing.
 // knows reports whether the store has settled the intent or will. The period is open with this
 // intent, also a past one; or the intent succeeded, and its period is past and did not end otherwise.
 // An unreadable subscription may know it.
-func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
-	n := in.Tag.Name()
+func (e *Engine) knows(ctx context.Context, in processor.Intent) (bool, error) {
+	n := billing.TaggedName(in.Tag)
 	s, err := e.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -194,7 +195,7 @@ func (e *Engine) knows(ctx context.Context, in billing.Intent) (bool, error) {
 	switch {
 	case s.Open != nil && s.Open.Ref == in.Ref:
 		return true, nil
-	case s.Period <= in.Tag.Period || in.State != billing.Succeeded:
+	case s.Period <= in.Tag.Period || in.State != processor.Succeeded:
 		return false, nil
 	case s.LastCharge == in.Ref:
 		return true, nil

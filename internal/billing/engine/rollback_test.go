@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -139,7 +140,7 @@ func TestRefusedCredentials(t *testing.T) {
 	before := w.sub(n).Version
 	w.script.left = []scripted{{"refused", "open", 1}}
 	_, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1})
-	if _, ok := errors.AsType[*engine.StopError](err); !ok || !errors.Is(err, billing.ErrRefused) {
+	if _, ok := errors.AsType[*engine.StopError](err); !ok || !errors.Is(err, processor.ErrRefused) {
 		t.Errorf("error %v", err)
 	}
 	if s := w.sub(n); s.Version != before || s.Open != nil {

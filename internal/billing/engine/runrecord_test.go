@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -115,7 +116,7 @@ func TestRunRecord_Progress(t *testing.T) {
 
 // requests notes when requests that charge begin.
 type requestTimes struct {
-	billing.Processor
+	processor.Charger
 	takes time.Duration
 
 	mu    sync.Mutex
@@ -129,14 +130,14 @@ func (p *requestTimes) note() {
 	time.Sleep(p.takes)
 }
 
-func (p *requestTimes) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *requestTimes) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	p.note()
-	return p.Processor.Open(ctx, r)
+	return p.Charger.Open(ctx, r)
 }
 
-func (p *requestTimes) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *requestTimes) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	p.note()
-	return p.Processor.Confirm(ctx, r)
+	return p.Charger.Confirm(ctx, r)
 }
 
 // TestChargingOff_StopsALiveRun: charging is switched off by another process in the middle of a run.
@@ -152,7 +153,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			if !shared {
 				st = &claiming{Store: s.mem, claims: new(store.Claims)}
 			}
-			p := &requestTimes{Processor: s.box, takes: 800 * time.Millisecond}
+			p := &requestTimes{Charger: s.box, takes: 800 * time.Millisecond}
 			var ended time.Time
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -199,24 +200,24 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 
 // A queueing processor lets requests wait before it sends them, as the budget of Stripe's does.
 type queueing struct {
-	billing.Processor
+	processor.Charger
 	sent atomic.Int64
 }
 
-func (p *queueing) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *queueing) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	time.Sleep(time.Minute)
-	if err := billing.PassGate(ctx); err != nil {
-		return billing.Intent{}, fmt.Errorf("%w: nothing was sent: %w", billing.ErrNotExecuted, err)
+	if err := processor.PassGate(ctx); err != nil {
+		return processor.Intent{}, fmt.Errorf("%w: nothing was sent: %w", processor.ErrNotExecuted, err)
 	}
 	p.sent.Add(1)
-	return p.Processor.Confirm(ctx, r)
+	return p.Charger.Confirm(ctx, r)
 }
 
 // TestChargingOff_WhileARequestWaits: a request that waits to be sent is not sent any more.
 func TestChargingOff_WhileARequestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 1, 60)
-		p := &queueing{Processor: s.box}
+		p := &queueing{Charger: s.box}
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			r, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
@@ -244,11 +245,11 @@ func TestChargingOff_WhileARequestWaits(t *testing.T) {
 }
 
 // A stuck processor never answers.
-type stuck struct{ billing.Processor }
+type stuck struct{ processor.Charger }
 
-func (p stuck) Confirm(ctx context.Context, _ billing.ConfirmRequest) (billing.Intent, error) {
+func (p stuck) Confirm(ctx context.Context, _ processor.ConfirmRequest) (processor.Intent, error) {
 	<-ctx.Done()
-	return billing.Intent{}, ctx.Err()
+	return processor.Intent{}, ctx.Err()
 }
 
 // TestRun_StopHasABound: a stopped run cuts a row whose request has no answer, and the next run takes it.

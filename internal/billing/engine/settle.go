@@ -11,12 +11,13 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // settle is SETTLE: receipt, subscription and effects in one commit. Workers, recovery
 // and events all settle through it, and the item's version lets one of them win.
-func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in billing.Intent,
+func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in processor.Intent,
 	today civil.Date) (step, error) {
 	o := s.Open
 	r, moved, to := resultOf(s, OutcomePaid, ""), s.Removed() || !s.AlteredTo.IsZero(), s.AlteredTo
@@ -52,7 +53,7 @@ func goesOn(s *billing.Subscription, today civil.Date) bool {
 }
 
 // bookCharge books the success of the period's intent, in memory, and returns the other writes.
-func (e *Engine) bookCharge(s *billing.Subscription, in billing.Intent, period int, sku string,
+func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period int, sku string,
 	due, today civil.Date) []store.Write {
 	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
 	rec.Period, rec.SKU, s.LastCharge = period, sku, in.Ref

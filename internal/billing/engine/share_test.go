@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -25,7 +25,7 @@ type slow struct {
 	opens []time.Time
 }
 
-func (p *slow) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *slow) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	p.mu.Lock()
 	p.opens = append(p.opens, time.Now())
 	p.mu.Unlock()

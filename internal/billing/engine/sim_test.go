@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -256,7 +257,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case errors.Is(err, billing.ErrState):
 	case s.isSpoilt(err):
 		s.did["request for what cannot be read"]++
-	case !p.faults.struck() && !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted):
+	case !p.faults.struck() && !errors.Is(err, processor.ErrUnknown) && !errors.Is(err, processor.ErrNotExecuted):
 		s.w.violate("request %d on %s: %v", what, n, err)
 	}
 }
@@ -331,9 +332,9 @@ func (s *simulation) customers(all bool) {
 			continue
 		}
 		switch s.w.state(sub.Open.Ref) {
-		case billing.RequiresAction:
+		case processor.RequiresAction:
 			_ = s.w.box.Authenticate(sub.Open.Ref)
-		case billing.Processing:
+		case processor.Processing:
 			_ = s.w.box.Finish(sub.Open.Ref, s.rng.IntN(3) > 0)
 		}
 		if s.rng.IntN(2) == 0 { // and the processor tells of it, now or once more
@@ -480,7 +481,7 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 		for _, e := range s.w.ledger() {
-			if e.State == billing.Succeeded {
+			if e.State == processor.Succeeded {
 				charges.Add(1)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -157,8 +158,8 @@ func bendOf(account string, bend func(store.Item) []store.Item) func(store.Item)
 }
 
 // ledgerOf bends what the processor lists.
-func (h *hand) ledgerOf(intent func(billing.Intent) []billing.Intent, reversal func(billing.Reversal) []billing.Reversal) {
-	h.plant.proc = func(w *world, p billing.Processor) billing.Processor {
+func (h *hand) ledgerOf(intent func(processor.Intent) []processor.Intent, reversal func(processor.Reversal) []processor.Reversal) {
+	h.plant.proc = func(w *world, p processor.Charger) processor.Charger {
 		return &bentLedger{gives(w, p).(*giver), intent, reversal}
 	}
 }
@@ -166,8 +167,8 @@ func (h *hand) ledgerOf(intent func(billing.Intent) []billing.Intent, reversal f
 // A bentLedger is a processor that lists something else than it did.
 type bentLedger struct {
 	*giver
-	intent   func(billing.Intent) []billing.Intent
-	reversal func(billing.Reversal) []billing.Reversal
+	intent   func(processor.Intent) []processor.Intent
+	reversal func(processor.Reversal) []processor.Reversal
 }
 
 func bending[T any](list iter.Seq2[T, error], bend func(T) []T) iter.Seq2[T, error] {
@@ -186,19 +187,19 @@ func bending[T any](list iter.Seq2[T, error], bend func(T) []T) iter.Seq2[T, err
 	}
 }
 
-func (b *bentLedger) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
+func (b *bentLedger) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
 	return bending(b.giver.List(ctx, r), b.intent)
 }
 
-func (b *bentLedger) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+func (b *bentLedger) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	return bending(b.giver.Reversals(ctx, r), b.reversal)
 }
 
 // charges bends the successes of a1's first period.
-func (h *hand) charges(bend func(billing.Intent) []billing.Intent) {
-	h.ledgerOf(func(in billing.Intent) []billing.Intent {
+func (h *hand) charges(bend func(processor.Intent) []processor.Intent) {
+	h.ledgerOf(func(in processor.Intent) []processor.Intent {
 		if in.Tag.Account != "a1" || in.Tag.Period != 0 {
-			return []billing.Intent{in}
+			return []processor.Intent{in}
 		}
 		return bend(in)
 	}, nil)
@@ -458,50 +459,50 @@ func (h *hand) spoilRun(change func(counts *store.Item)) {
 func spoiltLedgers() []spoiling {
 	return []spoiling{
 		{"a second success", "charged twice", func(h *hand) {
-			h.charges(func(in billing.Intent) []billing.Intent {
+			h.charges(func(in processor.Intent) []processor.Intent {
 				other := in
 				other.Ref += "_other"
-				return []billing.Intent{in, other}
+				return []processor.Intent{in, other}
 			})
 		}},
 		{"a success gone", "receipt without a charge", func(h *hand) {
-			h.charges(func(billing.Intent) []billing.Intent { return nil })
+			h.charges(func(processor.Intent) []processor.Intent { return nil })
 		}},
 		{"a success of more", "amounts differ", func(h *hand) {
-			h.charges(func(in billing.Intent) []billing.Intent {
+			h.charges(func(in processor.Intent) []processor.Intent {
 				in.Amount = usd(9999)
-				return []billing.Intent{in}
+				return []processor.Intent{in}
 			})
 		}},
 		{"a success of nobody", "charge without a subscription", func(h *hand) {
-			h.charges(func(in billing.Intent) []billing.Intent {
+			h.charges(func(in processor.Intent) []processor.Intent {
 				other := in
 				other.Ref, other.Tag.Account = "pi_other", "nobody"
-				return []billing.Intent{in, other}
+				return []processor.Intent{in, other}
 			})
 		}},
 		{"a success of another installation", "charged by another installation", func(h *hand) {
-			h.charges(func(in billing.Intent) []billing.Intent {
+			h.charges(func(in processor.Intent) []processor.Intent {
 				other := in
 				other.Ref, other.Tag.Installation = "pi_other", "OTHER"
-				return []billing.Intent{in, other}
+				return []processor.Intent{in, other}
 			})
 		}},
 		{"a refund gone", "refund unknown to the processor", func(h *hand) {
-			h.ledgerOf(nil, func(billing.Reversal) []billing.Reversal { return nil })
+			h.ledgerOf(nil, func(processor.Reversal) []processor.Reversal { return nil })
 		}},
 		{"a refund that nobody asked for", "refund not recorded", func(h *hand) {
-			h.ledgerOf(nil, func(r billing.Reversal) []billing.Reversal {
+			h.ledgerOf(nil, func(r processor.Reversal) []processor.Reversal {
 				other := r
 				other.ID, other.Request = "re_other", ""
-				return []billing.Reversal{r, other}
+				return []processor.Reversal{r, other}
 			})
 		}},
 		{"a refund twice", "refunded twice", func(h *hand) {
-			h.ledgerOf(nil, func(r billing.Reversal) []billing.Reversal {
+			h.ledgerOf(nil, func(r processor.Reversal) []processor.Reversal {
 				other := r
 				other.ID = "re_other"
-				return []billing.Reversal{r, other}
+				return []processor.Reversal{r, other}
 			})
 		}},
 	}

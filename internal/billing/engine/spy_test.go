@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -300,7 +301,7 @@ func (s *spy) seeBound(name, period, ref string) {
 		if is != period {
 			continue
 		}
-		if state := s.w.state(other); state != billing.Canceled {
+		if state := s.w.state(other); state != processor.Canceled {
 			s.w.violate("%s: %s was bound while %s, bound before, is %s", period, ref, other, state)
 		}
 	}
@@ -317,13 +318,13 @@ func (s *spy) mayConfirm(ref string) {
 }
 
 // state is where an intent stands, by the ledger. A bank that loses answers is asked again.
-func (w *world) state(ref string) billing.State {
+func (w *world) state(ref string) processor.State {
 	for range 50 {
 		in, err := w.box.Lookup(context.Background(), ref)
 		switch {
 		case err == nil:
 			return in.State
-		case errors.Is(err, billing.ErrNoIntent):
+		case errors.Is(err, processor.ErrNoIntent):
 			return ""
 		}
 	}
@@ -343,7 +344,7 @@ func (w *world) ledger() []sandbox.Entry {
 // dealings counts what was opened and tried at the processor. Orphans may be swept any day.
 func (w *world) dealings() (n int) {
 	for _, e := range w.ledger() {
-		if e.State != billing.Canceled {
+		if e.State != processor.Canceled {
 			n++
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/stripefake"
@@ -48,7 +49,7 @@ func (b *stripeBank) customer(at string) string {
 }
 
 // engineOf is an engine over the world's store and any processor.
-func engineOf(t *testing.T, w *world, p billing.Processor) *engine.Engine {
+func engineOf(t *testing.T, w *world, p processor.Charger) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(),
 		engine.Options{Store: w.spy, Tables: w.tables, Processor: p, Now: w.now, Config: w.cfg})
@@ -215,9 +216,9 @@ func TestGate_RefusedPlace(t *testing.T) {
 	e := engineOf(t, w, &closed{b, "acct_gone"})
 	for range 2 { // whether the place only refuses to be listed, or anything
 		_, _, err := e.CollectNow(t.Context(), n)
-		wantErr(t, err, billing.ErrAccountRefused)
+		wantErr(t, err, processor.ErrAccountRefused)
 		_, err = e.CreateReceipt(t.Context(), n, engine.ManualPayment{Amount: usd(1299), Note: "cash"})
-		wantErr(t, err, billing.ErrAccountRefused)
+		wantErr(t, err, processor.ErrAccountRefused)
 		mustNot(t, b.fake.Disconnect("acct_gone"))
 		e = b.mustEngine(w)
 	}
@@ -236,11 +237,11 @@ type closed struct {
 	place string
 }
 
-func (c *closed) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
+func (c *closed) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
 	if r.At != c.place {
 		return c.stripeBank.List(ctx, r)
 	}
-	return func(yield func(billing.Intent, error) bool) { yield(billing.Intent{}, billing.ErrAccountRefused) }
+	return func(yield func(processor.Intent, error) bool) { yield(processor.Intent{}, processor.ErrAccountRefused) }
 }
 
 // TestGate_NoNewIntentAtARefusedPlace: one that is shown cancelled is not replaced where the
@@ -276,8 +277,8 @@ func TestAttach_NoSuchPlace(t *testing.T) {
 	mustNot(t, b.fake.Disconnect("acct_left"))
 	e := b.mustEngine(w)
 	before := w.contents(t)
-	for at, want := range map[string]error{"myshop": billing.ErrInvalid, stripefake.DefaultAccount: billing.ErrInvalid,
-		"acct_nobody": billing.ErrAccountRefused, "acct_left": billing.ErrAccountRefused} {
+	for at, want := range map[string]error{"myshop": processor.ErrInvalid, stripefake.DefaultAccount: processor.ErrInvalid,
+		"acct_nobody": processor.ErrAccountRefused, "acct_left": processor.ErrAccountRefused} {
 		if _, err := e.Attach(t.Context(), "a1", billing.Attachment{Connected: &at}); !errors.Is(err, want) ||
 			!strings.Contains(err.Error(), "connected account") {
 			t.Errorf("%s: error %v, want %v", at, err, want)
@@ -417,8 +418,8 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 			var orphans []string
 			for _, account := range []string{"a3", orphanOf, "a3"} {
 				in, err := b.Open(t.Context(),
-					billing.OpenRequest{Key: fmt.Sprint("orphan", len(orphans)), Amount: usd(1299), Method: "pm_card_visa",
-						Tag: billing.Tag{Installation: meta.Installation, Account: account, Subscription: "s1", SKU: "gold",
+					processor.OpenRequest{Key: fmt.Sprint("orphan", len(orphans)), Amount: usd(1299), Method: "pm_card_visa",
+						Tag: processor.Tag{Installation: meta.Installation, Account: account, Subscription: "s1", SKU: "gold",
 							Generation: len(orphans)}})
 				mustNot(t, err)
 				orphans = append(orphans, in.Ref)
@@ -434,7 +435,7 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 			}
 			for i, ref := range orphans {
 				if in, err := b.Lookup(t.Context(), ref); (i != 1 || orphanOf == "a3") &&
-					(err != nil || in.State != billing.Canceled) {
+					(err != nil || in.State != processor.Canceled) {
 					t.Errorf("orphan %d is %s, %v; missed %v", i, in.State, err, r.Missed)
 				}
 			}
@@ -456,7 +457,7 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 	m.lost = true
 	for _, a := range accounts { // recorded, and not sent
 		_, _, err := e.Refunds().Refund(t.Context(), refund.Order{Name: billing.Name{Account: a, ID: "s1"}, Amount: usd(100)})
-		wantErr(t, err, billing.ErrUnknown)
+		wantErr(t, err, processor.ErrUnknown)
 	}
 	m.lost = false
 	unreadable := false

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -38,32 +39,32 @@ func (m *meddler) at(point string) {
 	}
 }
 
-func (m *meddler) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (m *meddler) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	m.at("before open")
 	defer m.at("after open")
 	return m.stripeBank.Open(ctx, r)
 }
 
-func (m *meddler) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (m *meddler) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	m.at("before confirm")
 	in, err := m.stripeBank.Confirm(ctx, r)
 	m.at("after confirm")
 	if m.deaf {
-		return billing.Intent{}, billing.ErrUnknown
+		return processor.Intent{}, processor.ErrUnknown
 	}
 	return in, err
 }
 
-func (m *meddler) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
+func (m *meddler) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
 	if m.deaf {
-		return billing.Intent{}, billing.ErrUnknown
+		return processor.Intent{}, processor.ErrUnknown
 	}
 	return m.stripeBank.Lookup(ctx, ref)
 }
 
-func (m *meddler) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+func (m *meddler) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
 	if m.lost {
-		return billing.Reversal{}, billing.ErrUnknown
+		return processor.Reversal{}, processor.ErrUnknown
 	}
 	return m.stripeBank.Refund(ctx, r)
 }
@@ -169,13 +170,13 @@ func TestStripe_AnIntentThatIsEditedThere(t *testing.T) {
 				run(t, e)
 				ref := w.sub(n).Open.Ref
 				b.post("", "/v1/payment_intents/"+ref, url.Values{"payment_method": {edited}})
-				if in, err := b.Lookup(t.Context(), ref); err != nil || in.State == billing.RequiresAction {
+				if in, err := b.Lookup(t.Context(), ref); err != nil || in.State == processor.RequiresAction {
 					t.Fatalf("%+v, %v", in, err)
 				}
 				w.pass(wait)
 				run(t, e)
 				if in, err := b.Lookup(t.Context(), ref); err != nil || wait >= 24*time.Hour &&
-					in.State == billing.Opened { // else Stripe still repeats its answer
+					in.State == processor.Opened { // else Stripe still repeats its answer
 					t.Errorf("not tried again: %+v, %v", in, err)
 				}
 				for last := w.today().AddDays(20); w.sub(n).Open != nil && w.today().Before(last); w.tomorrow() {
@@ -205,7 +206,7 @@ func TestStripe_APageForEveryDay(t *testing.T) {
 		}
 		w.set(at)
 		r := run(t, e)
-		if in, err := b.Lookup(t.Context(), ref); err != nil || in.State != billing.RequiresAction || in.Link == "" ||
+		if in, err := b.Lookup(t.Context(), ref); err != nil || in.State != processor.RequiresAction || in.Link == "" ||
 			r.Counts[engine.OutcomePending] != 1 {
 			t.Errorf("%s: counts %v, %+v, %v", at, r.Counts, in, err)
 		}
@@ -267,7 +268,7 @@ func TestActionDays_FromWhenItWasAsked(t *testing.T) {
 	attachTo(t, e, "a1", "", customer, "pm_card_authenticationRequired")
 	for end := date("2024-02-06").AddDays(w.cfg.ActionDays); w.today().Before(end); w.tomorrow() {
 		run(t, e)
-		if s := w.sub(n); s.Open == nil || s.Open.State != billing.RequiresAction || s.Open.Asked != date("2024-02-06") {
+		if s := w.sub(n); s.Open == nil || s.Open.State != processor.RequiresAction || s.Open.Asked != date("2024-02-06") {
 			t.Fatalf("%s: %s", w.today(), w.describe(n))
 		}
 	}

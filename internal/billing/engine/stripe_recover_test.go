@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
@@ -29,7 +30,7 @@ func stripeWorld(t *testing.T, at string, faults stripefake.Faults) (*world, *st
 }
 
 // engine is one that knows all that Stripe can do, where a world's processes see a
-// billing.Processor alone.
+// processor.Charger alone.
 func (b *stripeBank) engine(w *world) (*engine.Engine, error) {
 	return engine.Open(b.t.Context(),
 		engine.Options{Store: w.spy, Tables: w.tables, Processor: b, Now: w.now, Config: w.cfg})
@@ -51,7 +52,7 @@ func run(t *testing.T, e *engine.Engine) *engine.Report {
 		t.Fatal(err)
 	}
 	for _, missed := range r.Missed {
-		if !errors.Is(missed, billing.ErrAccountRefused) {
+		if !errors.Is(missed, processor.ErrAccountRefused) {
 			t.Error(missed)
 		}
 	}
@@ -138,9 +139,9 @@ func TestStripeRevokedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
-	wantErr(t, err, billing.ErrRefused)
+	wantErr(t, err, processor.ErrRefused)
 	same(t, w, before, w.spy.mem)
-	if _, err := b.engine(w); !errors.Is(err, billing.ErrRefused) {
+	if _, err := b.engine(w); !errors.Is(err, processor.ErrRefused) {
 		t.Errorf("opened with a revoked key: %v", err)
 	}
 	mustNot(t, b.fake.Restore(fakeKey))
@@ -150,7 +151,7 @@ func TestStripeRevokedKey(t *testing.T) {
 			mustNot(t, b.fake.Revoke(fakeKey))
 		}
 	}})
-	wantErr(t, err, billing.ErrRefused)
+	wantErr(t, err, processor.ErrRefused)
 	mustNot(t, b.fake.Restore(fakeKey))
 	if r := run(t, b.mustEngine(w)); r.Counts[engine.OutcomePaid] != 15 || len(b.charges()) != 20 {
 		t.Errorf("then paid %d, %d in all", r.Counts[engine.OutcomePaid], len(b.charges()))
@@ -242,15 +243,15 @@ func TestStripeIsPinned(t *testing.T) {
 		t.Fatalf("noted %q, %v", meta.Processor, err)
 	}
 	b.mustEngine(w) // the same again
-	for _, other := range []billing.Processor{identified{b, "stripe acct_duesday live"},
-		identified{b, "stripe acct_other test"}, struct{ billing.Processor }{b}} {
+	for _, other := range []processor.Charger{identified{b, "stripe acct_duesday live"},
+		identified{b, "stripe acct_other test"}, struct{ processor.Charger }{b}} {
 		_, err := engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: other, Now: w.now})
 		wantErr(t, err, engine.ErrOtherProcessor)
 	}
 }
 
 type identified struct {
-	billing.Processor
+	processor.Charger
 	identity string
 }
 
@@ -267,12 +268,12 @@ func TestStripeOrphans(t *testing.T) {
 	}))
 	w.start(fault{2, true}).run(civil.Date{}) // dies when the intent is open
 	orphans := func() (n int) {
-		last := map[string]billing.State{}
+		last := map[string]processor.State{}
 		for e := range b.Entries() {
 			last[e.Ref] = e.State
 		}
 		for _, state := range last {
-			if state == billing.Opened {
+			if state == processor.Opened {
 				n++
 			}
 		}
@@ -289,7 +290,7 @@ func TestStripeOrphans(t *testing.T) {
 	if r := run(t, e); r.Orphans != 1 || orphans() != 0 {
 		t.Errorf("%d cancelled, %d are left", r.Orphans, orphans())
 	}
-	if s := w.sub(waiting); s.Open == nil || w.state(s.Open.Ref) != billing.RequiresAction {
+	if s := w.sub(waiting); s.Open == nil || w.state(s.Open.Ref) != processor.RequiresAction {
 		t.Errorf("what waits was touched: %s", w.describe(waiting))
 	}
 }
@@ -302,12 +303,12 @@ func TestStripeBoundIntentsStay(t *testing.T) {
 	e := b.mustEngine(w)
 	w.start(fault{5, true}).run(civil.Date{}) // dies when the intent is bound
 	s := w.sub(n)
-	if s.Open == nil || w.state(s.Open.Ref) != billing.Opened {
+	if s.Open == nil || w.state(s.Open.Ref) != processor.Opened {
 		t.Fatalf("not bound and untried: %s", w.describe(n))
 	}
 	w.pass(10 * 24 * time.Hour)
 	swept, err := e.Sweep(t.Context(), w.now().Add(-30*24*time.Hour))
-	if err != nil || swept != 0 || w.state(s.Open.Ref) != billing.Opened {
+	if err != nil || swept != 0 || w.state(s.Open.Ref) != processor.Opened {
 		t.Errorf("%d cancelled, %v; it is %s", swept, err, w.state(s.Open.Ref))
 	}
 	run(t, e)

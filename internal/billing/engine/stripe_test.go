@@ -19,7 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/soaktest"
@@ -76,13 +76,13 @@ func (b *stripeBank) close() {
 var stripeMethods = map[string]string{"pm_sandbox_processing": "pm_usBankAccount_success"}
 
 // Confirm translates the method.
-func (b *stripeBank) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (b *stripeBank) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	r.Method = cmp.Or(stripeMethods[r.Method], r.Method)
 	return b.Processor.Confirm(ctx, r)
 }
 
 // Open translates the method.
-func (b *stripeBank) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (b *stripeBank) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	r.Method = cmp.Or(stripeMethods[r.Method], r.Method)
 	return b.Processor.Open(ctx, r)
 }
@@ -119,12 +119,12 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 	}
 	var all []sandbox.Entry
 	for _, in := range oldestFirst(fetchAll[fakeIntent](b, "/v1/payment_intents")) {
-		e := sandbox.Entry{Intent: billing.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount),
-			State: billing.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
+		e := sandbox.Entry{Intent: processor.Intent{Ref: in.ID, Tag: tagOf(in.Metadata), Amount: usd(in.Amount),
+			State: processor.Opened, Changed: time.Unix(in.Created, 0).UTC()}}
 		all = append(all, e)
 		if in.Metadata["duesday_attempt"] != "" { // refused before there was a charge, or one of another method
 			e := e
-			e.State, e.Latest = billing.Declined, in.Metadata["duesday_attempt"]
+			e.State, e.Latest = processor.Declined, in.Metadata["duesday_attempt"]
 			all = append(all, e)
 		}
 		for i, c := range charges[in.ID] {
@@ -132,32 +132,32 @@ func (b *stripeBank) Entries() iter.Seq[sandbox.Entry] {
 			e.Attempt, e.Latest, e.Code, e.Changed, e.Amount = i+1, c.ID, c.Code, time.Unix(c.Created, 0).UTC(), usd(c.Amount)
 			switch {
 			case c.Status == "succeeded":
-				e.State = billing.Succeeded
+				e.State = processor.Succeeded
 			case c.Status == "pending":
-				e.State = billing.Processing
+				e.State = processor.Processing
 			case c.Code == "authentication_required":
-				e.State = billing.RequiresAction
+				e.State = processor.RequiresAction
 			default:
-				e.State = billing.Declined
+				e.State = processor.Declined
 			}
 			all = append(all, e)
 		}
 		switch in.Status {
 		case "canceled":
-			e.State, e.Changed = billing.Canceled, time.Unix(in.Canceled, 0).UTC()
+			e.State, e.Changed = processor.Canceled, time.Unix(in.Canceled, 0).UTC()
 			all = append(all, e)
 		case "requires_action":
-			e.State = billing.RequiresAction
+			e.State = processor.RequiresAction
 			all = append(all, e)
 		}
 	}
 	return slices.Values(all)
 }
 
-func tagOf(m map[string]string) billing.Tag {
+func tagOf(m map[string]string) processor.Tag {
 	period, _ := strconv.Atoi(m["duesday_period"])
 	generation, _ := strconv.Atoi(m["duesday_generation"])
-	return billing.Tag{Installation: m["duesday_installation"], Account: m["duesday_account"],
+	return processor.Tag{Installation: m["duesday_installation"], Account: m["duesday_account"],
 		Subscription: m["duesday_subscription"],
 		SKU:          m["duesday_sku"], Period: period, Generation: generation}
 }
@@ -292,10 +292,10 @@ func simulateOnStripe(t *testing.T, seed uint64) (successes int) {
 
 // TestPlantedBugsAtStripe: the programme sees what a wrong client would do.
 func TestPlantedBugsAtStripe(t *testing.T) {
-	for name, plant := range map[string]func(billing.Processor) billing.Processor{
-		"a lost reply is a decline":  func(p billing.Processor) billing.Processor { return lostIsDeclined{p} },
-		"an intent opened each time": func(p billing.Processor) billing.Processor { return &alwaysNew{Processor: p} },
-		"random keys":                func(p billing.Processor) billing.Processor { return keysAtRandom{p} },
+	for name, plant := range map[string]func(processor.Charger) processor.Charger{
+		"a lost reply is a decline":  func(p processor.Charger) processor.Charger { return lostIsDeclined{p} },
+		"an intent opened each time": func(p processor.Charger) processor.Charger { return &alwaysNew{Charger: p} },
+		"random keys":                func(p processor.Charger) processor.Charger { return keysAtRandom{p} },
 	} {
 		caught := false
 		for seed := uint64(1); seed <= 40 && !caught; seed++ {
@@ -306,7 +306,7 @@ func TestPlantedBugsAtStripe(t *testing.T) {
 				b = newStripeBank(t, w, stripefake.Faults{LostReplies: 0.15, Seed: seed})
 				return b
 			}
-			c.plant.proc = func(_ *world, p billing.Processor) billing.Processor { return plant(p) }
+			c.plant.proc = func(_ *world, p processor.Charger) processor.Charger { return plant(p) }
 			caught = len(c.play()) > 0
 			b.close()
 		}
@@ -317,45 +317,45 @@ func TestPlantedBugsAtStripe(t *testing.T) {
 }
 
 // keysAtRandom is what a library does that makes up a key where it is given none.
-type keysAtRandom struct{ billing.Processor }
+type keysAtRandom struct{ processor.Charger }
 
-func (p keysAtRandom) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p keysAtRandom) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	r.Key = "dd_" + crand.Text()
-	return p.Processor.Open(ctx, r)
+	return p.Charger.Open(ctx, r)
 }
 
-type lostIsDeclined struct{ billing.Processor }
+type lostIsDeclined struct{ processor.Charger }
 
-func (p lostIsDeclined) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	in, err := p.Processor.Confirm(ctx, r)
-	if err == nil || !errors.Is(err, billing.ErrUnknown) {
+func (p lostIsDeclined) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
+	in, err := p.Charger.Confirm(ctx, r)
+	if err == nil || !errors.Is(err, processor.ErrUnknown) {
 		return in, err
 	}
-	return billing.Intent{Ref: r.Ref, State: billing.Declined, Latest: "lost/" + r.Key, Amount: usd(1299),
+	return processor.Intent{Ref: r.Ref, State: processor.Declined, Latest: "lost/" + r.Key, Amount: usd(1299),
 		Code: "timeout"}, nil
 }
 
 // alwaysNew confirms an intent of its own making instead of the one that is bound, as who
 // creates and confirms in one request does.
 type alwaysNew struct {
-	billing.Processor
-	opened billing.OpenRequest
+	processor.Charger
+	opened processor.OpenRequest
 	n      int
 }
 
-func (p *alwaysNew) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (p *alwaysNew) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	p.opened = r
-	return p.Processor.Open(ctx, r)
+	return p.Charger.Open(ctx, r)
 }
 
-func (p *alwaysNew) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (p *alwaysNew) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	if p.n++; p.opened.Key != "" {
 		p.opened.Key += strconv.Itoa(p.n)
-		if in, err := p.Processor.Open(ctx, p.opened); err == nil {
+		if in, err := p.Charger.Open(ctx, p.opened); err == nil {
 			r.Ref = in.Ref
 		}
 	}
-	return p.Processor.Confirm(ctx, r)
+	return p.Charger.Confirm(ctx, r)
 }
 
 // A wholeWire is the way of a process to all that Stripe can do: a payment run takes over
@@ -375,58 +375,58 @@ func (x *wholeWire) alive() error {
 	return nil
 }
 
-func (x *wholeWire) MakeCustomer(ctx context.Context, r billing.CustomerRequest) (string, error) {
+func (x *wholeWire) MakeCustomer(ctx context.Context, r processor.CustomerRequest) (string, error) {
 	if err := x.alive(); err != nil {
 		return "", err
 	}
 	return x.bank.MakeCustomer(ctx, r)
 }
 
-func (x *wholeWire) Attach(ctx context.Context, p billing.Payer, method string) (billing.Card, error) {
+func (x *wholeWire) Attach(ctx context.Context, p processor.Payer, method string) (processor.Card, error) {
 	if err := x.alive(); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	return x.bank.Attach(ctx, p, method)
 }
 
-func (x *wholeWire) Card(ctx context.Context, at, method string) (billing.Card, error) {
+func (x *wholeWire) Card(ctx context.Context, at, method string) (processor.Card, error) {
 	if err := x.alive(); err != nil {
-		return billing.Card{}, err
+		return processor.Card{}, err
 	}
 	return x.bank.Card(ctx, at, method)
 }
 
-func (x *wholeWire) CardLink(ctx context.Context, r billing.LinkRequest) (billing.CardLink, error) {
+func (x *wholeWire) CardLink(ctx context.Context, r processor.LinkRequest) (processor.CardLink, error) {
 	if err := x.alive(); err != nil {
-		return billing.CardLink{}, err
+		return processor.CardLink{}, err
 	}
 	return x.bank.CardLink(ctx, r)
 }
 
-func (x *wholeWire) Setups(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
+func (x *wholeWire) Setups(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Setup, error] {
 	if err := x.alive(); err != nil {
-		return func(yield func(billing.Setup, error) bool) { yield(billing.Setup{}, err) }
+		return func(yield func(processor.Setup, error) bool) { yield(processor.Setup{}, err) }
 	}
 	return x.bank.Setups(ctx, r)
 }
 
-func (x *wholeWire) Refund(ctx context.Context, r billing.RefundRequest) (billing.Reversal, error) {
+func (x *wholeWire) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
 	if err := x.alive(); err != nil {
-		return billing.Reversal{}, err
+		return processor.Reversal{}, err
 	}
 	return x.bank.Refund(ctx, r)
 }
 
-func (x *wholeWire) ReversalsOf(ctx context.Context, ref string) ([]billing.Reversal, error) {
+func (x *wholeWire) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
 	if err := x.alive(); err != nil {
 		return nil, err
 	}
 	return x.bank.ReversalsOf(ctx, ref)
 }
 
-func (x *wholeWire) Reversals(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Reversal, error] {
+func (x *wholeWire) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	if err := x.alive(); err != nil {
-		return func(yield func(billing.Reversal, error) bool) { yield(billing.Reversal{}, err) }
+		return func(yield func(processor.Reversal, error) bool) { yield(processor.Reversal{}, err) }
 	}
 	return x.bank.Reversals(ctx, r)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -81,7 +82,7 @@ func correct(t *testing.T, w *world, r *audit.Report) {
 	for range 2 {
 		_, err := report.Correct(t.Context(), e, r.Corrections)
 		mustNot(t, err)
-		now, err := billing.Gather(report.Items(t.Context(), e, date("2020-01-01").In(time.UTC), date("2035-01-01").In(time.UTC)))
+		now, err := processor.Gather(report.Items(t.Context(), e, date("2020-01-01").In(time.UTC), date("2035-01-01").In(time.UTC)))
 		mustNot(t, err)
 		if after != nil && !slices.EqualFunc(after, now, store.Item.Equal) {
 			t.Errorf("repaired again: %v, then %v", after, now)
@@ -145,10 +146,10 @@ func TestSums_AFailedPeriod(t *testing.T) {
 
 // TestSums_ARefundThatIsSentBack leaves its day.
 func TestSums_ARefundThatIsSentBack(t *testing.T) {
-	was := &billing.ReversalRecord{State: billing.ReversalSucceeded, Amount: usd(299),
+	was := &billing.ReversalRecord{State: processor.ReversalSucceeded, Amount: usd(299),
 		Processed: date("2024-02-02").In(time.UTC)}
 	now := *was
-	now.State = billing.ReversalFailed
+	now.State = processor.ReversalFailed
 	if got := report.Text(report.OfReversal(&now, was)); got != "refunded -2.99 USD 2024-02-02T00:00" {
 		t.Errorf("%q", got)
 	}

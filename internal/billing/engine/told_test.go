@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // wantTold fails the test unless the customer was told so often, and nothing twice.
@@ -93,7 +94,7 @@ func TestToldOfARefundOnce(t *testing.T) {
 	w.refund(t, order)
 	w.wantTold(t, outbox.KindRefund, 2)
 	ref := w.sub(n).LastCharge
-	w.makeReturn(t, billing.Refunded, ref, 100, billing.ReversalPending)
+	w.makeReturn(t, processor.Refunded, ref, 100, processor.ReversalPending)
 	_, err := w.start().collect()
 	mustNot(t, err)
 	w.wantTold(t, outbox.KindRefund, 2) // a pending one may still fail

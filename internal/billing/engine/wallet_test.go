@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A purse is a processor's customers and cards, beside the world's ledger, and survives the
@@ -16,40 +16,40 @@ type purse struct {
 	w *world
 
 	mu        sync.Mutex
-	customers map[string]billing.CustomerRequest // by id; guarded by mu, as are the others
-	keys      map[string]string                  // idempotency key -> customer
-	cards     map[string]held                    // by token
-	defaults  map[string]string                  // customer -> token
-	setups    []billing.Setup
-	links     []billing.LinkRequest
-	payers    map[string]billing.Payer // of intents, by ref
-	refused   map[string]bool          // connected accounts that refuse us
-	fails     []error                  // of the next calls of the wallet
-	asked     int                      // Card calls
+	customers map[string]processor.CustomerRequest // by id; guarded by mu, as are the others
+	keys      map[string]string                    // idempotency key -> customer
+	cards     map[string]held                      // by token
+	defaults  map[string]string                    // customer -> token
+	setups    []processor.Setup
+	links     []processor.LinkRequest
+	payers    map[string]processor.Payer // of intents, by ref
+	refused   map[string]bool            // connected accounts that refuse us
+	fails     []error                    // of the next calls of the wallet
+	asked     int                        // Card calls
 
 	meet *sync.WaitGroup // as many as ask for a customer at once, and get one each; nil: none
 }
 
 type held struct {
-	billing.Card
+	processor.Card
 	at, customer, acts string
 }
 
 // newPurse returns a world whose processor keeps customers and cards.
 func newPurse(at string) (*world, *purse) {
-	p := &purse{customers: map[string]billing.CustomerRequest{}, keys: map[string]string{}, cards: map[string]held{},
-		defaults: map[string]string{}, payers: map[string]billing.Payer{}, refused: map[string]bool{}}
-	p.w = newWorld(at, planted{proc: func(_ *world, inner billing.Processor) billing.Processor {
+	p := &purse{customers: map[string]processor.CustomerRequest{}, keys: map[string]string{}, cards: map[string]held{},
+		defaults: map[string]string{}, payers: map[string]processor.Payer{}, refused: map[string]bool{}}
+	p.w = newWorld(at, planted{proc: func(_ *world, inner processor.Charger) processor.Charger {
 		return &wallet{wire: inner.(*wire), purse: p}
 	}})
 	return p.w, p
 }
 
 // give makes a card of the customer's, now.
-func (p *purse) give(at, customer, token, acts string) billing.Card {
+func (p *purse) give(at, customer, token, acts string) processor.Card {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := billing.Card{Method: token, Brand: "visa", Last4: "4242", Expires: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+	c := processor.Card{Method: token, Brand: "visa", Last4: "4242", Expires: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 		Made: p.w.now()}
 	p.cards[token] = held{c, at, customer, acts}
 	if p.defaults[customer] == "" {
@@ -66,7 +66,7 @@ func (p *purse) use(token, acts string) {
 	c := p.give(r.Payer.At, r.Payer.Customer, token, acts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.setups = append(p.setups, billing.Setup{ID: fmt.Sprint("seti_", len(p.setups)), At: r.Payer.At,
+	p.setups = append(p.setups, processor.Setup{ID: fmt.Sprint("seti_", len(p.setups)), At: r.Payer.At,
 		Customer:     r.Payer.Customer,
 		Installation: r.Installation, Account: r.Account, Subscription: r.Subscription, Card: c})
 }
@@ -77,11 +77,11 @@ type wallet struct {
 	purse *purse
 }
 
-var _ billing.Wallet = (*wallet)(nil)
+var _ processor.Wallet = (*wallet)(nil)
 
 // point passes the faults before a call, and after it.
 func (x *wallet) point(do func() error) error {
-	if err := x.p.faults.at(billing.ErrUnknown); err != nil {
+	if err := x.p.faults.at(processor.ErrUnknown); err != nil {
 		return err
 	}
 	x.purse.mu.Lock()
@@ -92,13 +92,13 @@ func (x *wallet) point(do func() error) error {
 		err = do()
 	}
 	x.purse.mu.Unlock()
-	if hit := x.p.faults.at(billing.ErrUnknown); hit != nil {
+	if hit := x.p.faults.at(processor.ErrUnknown); hit != nil {
 		return hit
 	}
 	return err
 }
 
-func (x *wallet) MakeCustomer(_ context.Context, r billing.CustomerRequest) (id string, err error) {
+func (x *wallet) MakeCustomer(_ context.Context, r processor.CustomerRequest) (id string, err error) {
 	err = x.point(func() error {
 		if id = x.purse.keys[r.Key]; id == "" || x.purse.meet != nil {
 			id = fmt.Sprint("cus_", len(x.purse.customers))
@@ -113,14 +113,14 @@ func (x *wallet) MakeCustomer(_ context.Context, r billing.CustomerRequest) (id 
 	return id, err
 }
 
-func (x *wallet) Attach(_ context.Context, p billing.Payer, method string) (card billing.Card, err error) {
+func (x *wallet) Attach(_ context.Context, p processor.Payer, method string) (card processor.Card, err error) {
 	err = x.point(func() error {
 		if method == "" {
 			method = x.purse.defaults[p.Customer]
 		}
 		h, ok := x.purse.cards[method]
 		if !ok || h.at != p.At || (h.customer != "" && h.customer != p.Customer) {
-			return billing.ErrInvalid
+			return processor.ErrInvalid
 		}
 		h.customer = p.Customer
 		x.purse.cards[method], card = h, h.Card
@@ -129,12 +129,12 @@ func (x *wallet) Attach(_ context.Context, p billing.Payer, method string) (card
 	return card, err
 }
 
-func (x *wallet) Card(_ context.Context, at, method string) (card billing.Card, err error) {
+func (x *wallet) Card(_ context.Context, at, method string) (card processor.Card, err error) {
 	err = x.point(func() error {
 		x.purse.asked++
 		h, ok := x.purse.cards[method]
 		if !ok || h.at != at {
-			return billing.ErrInvalid
+			return processor.ErrInvalid
 		}
 		card = h.Card
 		return nil
@@ -142,25 +142,25 @@ func (x *wallet) Card(_ context.Context, at, method string) (card billing.Card, 
 	return card, err
 }
 
-func (x *wallet) CardLink(_ context.Context, r billing.LinkRequest) (l billing.CardLink, err error) {
+func (x *wallet) CardLink(_ context.Context, r processor.LinkRequest) (l processor.CardLink, err error) {
 	err = x.point(func() error {
 		if r.Payer.Customer == "" {
-			return billing.ErrInvalid
+			return processor.ErrInvalid
 		}
 		x.purse.links = append(x.purse.links, r)
-		l = billing.CardLink{URL: fmt.Sprint("https://pay.example/secret_", len(x.purse.links)),
+		l = processor.CardLink{URL: fmt.Sprint("https://pay.example/secret_", len(x.purse.links)),
 			Expires: x.purse.w.now().Add(24 * time.Hour)}
 		return nil
 	})
 	return l, err
 }
 
-func (x *wallet) Setups(_ context.Context, r billing.ListRequest) iter.Seq2[billing.Setup, error] {
-	return func(yield func(billing.Setup, error) bool) {
-		var found []billing.Setup
+func (x *wallet) Setups(_ context.Context, r processor.ListRequest) iter.Seq2[processor.Setup, error] {
+	return func(yield func(processor.Setup, error) bool) {
+		var found []processor.Setup
 		err := x.point(func() error {
 			if x.purse.refused[r.At] {
-				return billing.ErrAccountRefused
+				return processor.ErrAccountRefused
 			}
 			for _, s := range x.purse.setups {
 				if s.At == r.At && !s.Card.Made.Before(r.Since) {
@@ -175,7 +175,7 @@ func (x *wallet) Setups(_ context.Context, r billing.ListRequest) iter.Seq2[bill
 			}
 		}
 		if err != nil {
-			yield(billing.Setup{}, err)
+			yield(processor.Setup{}, err)
 		}
 	}
 }
@@ -190,9 +190,9 @@ func (p *purse) acts(method string) string {
 	return method
 }
 
-func (x *wallet) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
+func (x *wallet) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	payer := r.Payer
-	r.Payer, r.Method = billing.Payer{}, x.purse.acts(r.Method)
+	r.Payer, r.Method = processor.Payer{}, x.purse.acts(r.Method)
 	in, err := x.wire.Open(ctx, r)
 	if err == nil {
 		x.purse.mu.Lock()
@@ -203,7 +203,7 @@ func (x *wallet) Open(ctx context.Context, r billing.OpenRequest) (billing.Inten
 }
 
 // Confirm takes a customer's card for that customer's intents alone, as Stripe does.
-func (x *wallet) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
+func (x *wallet) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	x.purse.mu.Lock()
 	h, known := x.purse.cards[r.Method]
 	payer := x.purse.payers[r.Ref]
@@ -211,16 +211,16 @@ func (x *wallet) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing
 	if known && (h.at != payer.At || h.customer != payer.Customer) {
 		x.purse.w.violate("%s of %q at %q was sent with the card %s of %q at %q", r.Ref, payer.Customer, payer.At, r.Method,
 			h.customer, h.at)
-		return billing.Intent{}, billing.ErrInvalid
+		return processor.Intent{}, processor.ErrInvalid
 	}
 	r.Method = x.purse.acts(r.Method)
 	return x.wire.Confirm(ctx, r)
 }
 
-func (x *wallet) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return func(yield func(billing.Intent, error) bool) {
+func (x *wallet) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
+	return func(yield func(processor.Intent, error) bool) {
 		if x.purse.refused[r.At] {
-			yield(billing.Intent{}, billing.ErrAccountRefused)
+			yield(processor.Intent{}, processor.ErrAccountRefused)
 			return
 		}
 		at, customer := r.At, r.Customer

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -65,7 +66,7 @@ func (w *world) end() {
 // A bank is the processor, the customers who authenticate, the banks that decide, and the
 // ledger of what truly happened. The sandbox is one; stripe_test.go has another.
 type bank interface {
-	billing.Processor
+	processor.Charger
 	Authenticate(ref string) error
 	Finish(ref string, ok bool) error
 	Entries() iter.Seq[sandbox.Entry]
@@ -74,14 +75,14 @@ type bank interface {
 // A wholeBank keeps cards and gives money back, too.
 type wholeBank interface {
 	bank
-	billing.Wallet
-	billing.Refunder
+	processor.Wallet
+	processor.Refunder
 }
 
 // planted is a bug put between the engine and the world: see planted_test.go.
 type planted struct {
 	store  func(*world, store.Store) store.Store
-	proc   func(*world, billing.Processor) billing.Processor
+	proc   func(*world, processor.Charger) processor.Charger
 	engine func(*world) store.Store // no bug: another engine, which may give the tables other names
 	bank   func(*world) bank        // no bug: another processor than the sandbox
 }
@@ -213,7 +214,7 @@ func (w *world) start(f ...fault) *process {
 	if w.plant.store != nil {
 		s = w.plant.store(w, s)
 	}
-	var proc billing.Processor = &wire{p: p, inner: w.box}
+	var proc processor.Charger = &wire{p: p, inner: w.box}
 	if b, ok := w.box.(wholeBank); ok {
 		proc = &wholeWire{proc.(*wire), b}
 	}
@@ -390,69 +391,69 @@ func (s *serial) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item,
 // wire is the process's way to the processor.
 type wire struct {
 	p     *process
-	inner billing.Processor
+	inner processor.Charger
 }
 
-func (x *wire) call(op, key string, do func() (billing.Intent, error)) (billing.Intent, error) {
+func (x *wire) call(op, key string, do func() (processor.Intent, error)) (processor.Intent, error) {
 	if x.p.edge != nil && !x.p.faults.died() {
 		x.p.edge()
 	}
-	if err := x.p.faults.at(billing.ErrUnknown); err != nil {
-		return billing.Intent{}, err
+	if err := x.p.faults.at(processor.ErrUnknown); err != nil {
+		return processor.Intent{}, err
 	}
 	lost, err := x.p.w.script.before(x.p.w.now(), op, key)
-	var in billing.Intent
+	var in processor.Intent
 	if err == nil {
 		if in, err = do(); err == nil && lost {
-			err = billing.ErrUnknown
+			err = processor.ErrUnknown
 		}
 	}
-	if hit := x.p.faults.at(billing.ErrUnknown); hit != nil {
+	if hit := x.p.faults.at(processor.ErrUnknown); hit != nil {
 		err = hit
 	}
 	if err != nil {
-		in = billing.Intent{}
+		in = processor.Intent{}
 	}
 	return in, err
 }
 
-func (x *wire) Open(ctx context.Context, r billing.OpenRequest) (billing.Intent, error) {
-	return x.call("open", r.Key, func() (billing.Intent, error) { return x.inner.Open(ctx, r) })
+func (x *wire) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
+	return x.call("open", r.Key, func() (processor.Intent, error) { return x.inner.Open(ctx, r) })
 }
 
-func (x *wire) Confirm(ctx context.Context, r billing.ConfirmRequest) (billing.Intent, error) {
-	return x.call("confirm", r.Key, func() (billing.Intent, error) {
+func (x *wire) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
+	return x.call("confirm", r.Key, func() (processor.Intent, error) {
 		x.p.w.spy.mayConfirm(r.Ref)
 		return x.inner.Confirm(ctx, r)
 	})
 }
 
-func (x *wire) Lookup(ctx context.Context, ref string) (billing.Intent, error) {
-	return x.call("lookup", "", func() (billing.Intent, error) { return x.inner.Lookup(ctx, ref) })
+func (x *wire) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
+	return x.call("lookup", "", func() (processor.Intent, error) { return x.inner.Lookup(ctx, ref) })
 }
 
-func (x *wire) Cancel(ctx context.Context, ref string) (billing.Intent, error) {
-	return x.call("cancel", "", func() (billing.Intent, error) { return x.inner.Cancel(ctx, ref) })
+func (x *wire) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
+	return x.call("cancel", "", func() (processor.Intent, error) { return x.inner.Cancel(ctx, ref) })
 }
 
 // Identity asks the bank until it is told: a store is opened without faults.
 func (x *wire) Identity(ctx context.Context) (identity string, err error) {
-	i, ok := x.inner.(billing.Identified)
+	i, ok := x.inner.(processor.Identified)
 	if !ok {
 		return "", nil
 	}
 	for range 50 {
-		if identity, err = i.Identity(ctx); !errors.Is(err, billing.ErrUnknown) && !errors.Is(err, billing.ErrNotExecuted) {
+		if identity, err = i.Identity(ctx); !errors.Is(err, processor.ErrUnknown) && !errors.Is(err, processor.ErrNotExecuted) {
 			break
 		}
 	}
 	return identity, err
 }
 
-func (x *wire) List(ctx context.Context, r billing.ListRequest) iter.Seq2[billing.Intent, error] {
-	return func(yield func(billing.Intent, error) bool) {
+func (x *wire) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
+	return func(yield func(processor.Intent, error) bool) {
 		if x.p.faults.died() {
-			yield(billing.Intent{}, storetest.ErrCrash)
+			yield(processor.Intent{}, storetest.ErrCrash)
 			return
 		}
 		x.inner.List(ctx, r)(yield)
@@ -478,7 +479,7 @@ func (s *script) before(now time.Time, op, key string) (lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, ok := s.spoilt[key]; ok && key != "" && now.Sub(at) < 24*time.Hour {
-		return false, billing.ErrUnknown
+		return false, processor.ErrUnknown
 	}
 	fate := ""
 	for i := range s.left {
@@ -493,17 +494,17 @@ func (s *script) before(now time.Time, op, key string) (lost bool, err error) {
 	}
 	switch fate {
 	case "busy":
-		return false, billing.ErrNotExecuted
+		return false, processor.ErrNotExecuted
 	case "cached":
 		if s.spoilt == nil {
 			s.spoilt = map[string]time.Time{}
 		}
 		s.spoilt[key] = now
-		return false, billing.ErrUnknown
+		return false, processor.ErrUnknown
 	case "lost":
-		return false, billing.ErrUnknown
+		return false, processor.ErrUnknown
 	case "refused":
-		return false, billing.ErrRefused
+		return false, processor.ErrRefused
 	}
 	return fate == "unknown", nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // conclude sets the state, and says why there was at most one charge.
@@ -54,7 +55,7 @@ func (p *Proof) conclude(now time.Time) {
 func (p *Proof) state(now time.Time) {
 	paidAt := p.Due.In(time.UTC)
 	for _, x := range p.Intents {
-		if x.State == billing.Succeeded {
+		if x.State == processor.Succeeded {
 			paidAt = x.Changed
 		}
 	}
@@ -83,9 +84,9 @@ func (p *Proof) state(now time.Time) {
 func (p *Proof) charges() (succeeded []string, loose bool) {
 	for _, x := range p.Intents {
 		switch x.State {
-		case billing.Succeeded:
+		case processor.Succeeded:
 			succeeded = append(succeeded, x.Ref)
-		case billing.Declined, billing.Processing, billing.RequiresAction:
+		case processor.Declined, processor.Processing, processor.RequiresAction:
 			loose = p.OpenPeriod == nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // A State tells how far a period has come.
@@ -53,10 +54,10 @@ type Proof struct {
 
 // An Intent is a payment intent of the period as the processor shows it now.
 type Intent struct {
-	billing.Intent
-	Role      string             // in the store: bound, retired, cancelled, settled; listed: the store does not name it
-	Missing   bool               // the processor does not know it
-	Reversals []billing.Reversal // of a successful one
+	processor.Intent
+	Role      string               // in the store: bound, retired, cancelled, settled; listed: the store does not name it
+	Missing   bool                 // the processor does not know it
+	Reversals []processor.Reversal // of a successful one
 }
 
 // listMargin is how long before its due date an intent may have been opened: by a later --date.
@@ -64,7 +65,7 @@ const listMargin = 40
 
 // Of returns the proof of the period. months is for how many months receipts are kept whose
 // subscription does not tell. If the subscription changes meanwhile, Of begins again.
-func Of(ctx context.Context, r *billing.Records, proc billing.Processor, n billing.Name, period, months int) (*Proof, error) {
+func Of(ctx context.Context, r *billing.Records, proc processor.Charger, n billing.Name, period, months int) (*Proof, error) {
 	if period < 0 {
 		return nil, billing.Invalid("period", "want 0 or more, as receipt list shows it")
 	}
@@ -128,7 +129,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 			p.Receipts, p.SKU, due = append(p.Receipts, x), x.SKU, x.Due
 		}
 	}
-	all, err := billing.Gather(r.GetReversalsByAccount(ctx, s.Account))
+	all, err := processor.Gather(r.GetReversalsByAccount(ctx, s.Account))
 	p.Reversals = slices.DeleteFunc(all, func(x *billing.ReversalRecord) bool {
 		return x.ID != s.ID || x.Period != p.Period
 	})
@@ -146,12 +147,12 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 }
 
 // ask looks up every intent that the store names, and those of the period in the processor's list.
-func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Processor) error {
+func (p *Proof) ask(ctx context.Context, r *billing.Records, proc processor.Charger) error {
 	var named []Intent
 	name := func(role string, refs ...string) {
 		for _, ref := range refs {
 			if ref != "" && !slices.ContainsFunc(named, func(x Intent) bool { return x.Ref == ref }) {
-				named = append(named, Intent{Intent: billing.Intent{Ref: ref}, Role: role})
+				named = append(named, Intent{Intent: processor.Intent{Ref: ref}, Role: role})
 			}
 		}
 	}
@@ -177,9 +178,9 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Proces
 	}
 	name("listed", found...)
 	for _, x := range named {
-		in, err := billing.Ask(ctx, func() (billing.Intent, error) { return proc.Lookup(ctx, x.Ref) })
+		in, err := processor.Ask(ctx, func() (processor.Intent, error) { return proc.Lookup(ctx, x.Ref) })
 		switch {
-		case errors.Is(err, billing.ErrNoIntent):
+		case errors.Is(err, processor.ErrNoIntent):
 			x.Missing = true
 		case err != nil:
 			return fmt.Errorf("looking up payment intent %s: %w", x.Ref, err)
@@ -188,7 +189,7 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Proces
 		default:
 			x.Intent = in
 		}
-		if refunder, ok := proc.(billing.Refunder); ok && x.State == billing.Succeeded {
+		if refunder, ok := proc.(processor.Refunder); ok && x.State == processor.Succeeded {
 			if x.Reversals, err = refunder.ReversalsOf(ctx, x.Ref); err != nil {
 				return fmt.Errorf("asking for the refunds of %s: %w", x.Ref, err)
 			}
@@ -199,12 +200,12 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc billing.Proces
 }
 
 // list returns the period's intents in the processor's list of the customer, or of everybody.
-func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Processor) (refs []string, err error) {
+func (p *Proof) list(ctx context.Context, r *billing.Records, proc processor.Charger) (refs []string, err error) {
 	a, err := r.Account(ctx, p.Account)
 	if billing.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	scope := make([]billing.Payer, 1)
+	scope := make([]processor.Payer, 1)
 	if a != nil {
 		scope[0] = a.Payer
 	}
@@ -216,12 +217,12 @@ func (p *Proof) list(ctx context.Context, r *billing.Records, proc billing.Proce
 		p.Since = from
 	}
 	for _, payer := range scope {
-		all, err := billing.AskAll(ctx, proc.List, billing.ListRequest{At: payer.At, Customer: payer.Customer, Since: p.Since})
+		all, err := processor.AskAll(ctx, proc.List, processor.ListRequest{At: payer.At, Customer: payer.Customer, Since: p.Since})
 		if err != nil {
 			return nil, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
 		for _, in := range all {
-			if in.Tag.Installation == r.Opened.Installation && in.Tag.Name() == p.Name && in.Tag.Period == p.Period {
+			if in.Tag.Installation == r.Opened.Installation && billing.TaggedName(in.Tag) == p.Name && in.Tag.Period == p.Period {
 				refs = append(refs, in.Ref)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // TestConclude goes through every combination of what the store has of a period with up to two
@@ -20,8 +21,8 @@ func TestConclude(t *testing.T) {
 		"external": {{Kind: billing.External}},
 		"overpaid": {{Kind: billing.Charged, Charge: "pi_1"}, {Kind: "overpayment"}}}
 	endings := []billing.Ending{"", billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked}
-	states := []billing.State{"", billing.Opened, billing.Succeeded, billing.Declined, billing.RequiresAction, billing.Processing,
-		billing.Canceled}
+	states := []processor.State{"", processor.Opened, processor.Succeeded, processor.Declined, processor.RequiresAction, processor.Processing,
+		processor.Canceled}
 	why := map[string]int{}
 	for name, list := range receipts {
 		for _, ending := range endings {
@@ -37,12 +38,12 @@ func TestConclude(t *testing.T) {
 							p.OpenPeriod = &billing.OpenPeriod{Ref: "pi_1"}
 						}
 						successes := 0
-						for k, state := range []billing.State{states[i%len(states)], states[i/len(states)]} {
-							if state == billing.Succeeded {
+						for k, state := range []processor.State{states[i%len(states)], states[i/len(states)]} {
+							if state == processor.Succeeded {
 								successes++
 							}
 							if state != "" {
-								in := billing.Intent{Ref: []string{"pi_1", "pi_2"}[k], State: state, Changed: due.In(time.UTC)}
+								in := processor.Intent{Ref: []string{"pi_1", "pi_2"}[k], State: state, Changed: due.In(time.UTC)}
 								p.Intents = append(p.Intents, Intent{Intent: in})
 							}
 						}

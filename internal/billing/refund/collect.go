@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 // While nothing is new, it only reads the records of each account in the list, once.
 func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, err error) {
-	proc, ok := s.proc.(billing.Refunder)
+	proc, ok := s.proc.(processor.Refunder)
 	if !ok {
 		return 0, nil
 	}
@@ -28,8 +29,8 @@ func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, er
 		return 0, err
 	}
 	c := &collector{Service: s, records: map[string][]*billing.ReversalRecord{}}
-	answers := billing.AskEach(places, func(at string) ([]billing.Reversal, error) {
-		return billing.AskAll(ctx, proc.Reversals, billing.ListRequest{At: at, Since: since})
+	answers := processor.AskEach(places, func(at string) ([]processor.Reversal, error) {
+		return processor.AskAll(ctx, proc.Reversals, processor.ListRequest{At: at, Since: since})
 	})
 	var failed []error
 	for i, at := range places {
@@ -63,9 +64,9 @@ func passing(ctx context.Context, err error) bool {
 	if _, unreadable := errors.AsType[*billing.IllegibleError](err); unreadable {
 		return true
 	}
-	return ctx.Err() == nil && (errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted) ||
-		errors.Is(err, billing.ErrAccountRefused) ||
-		errors.Is(err, billing.ErrInvalid) || errors.Is(err, billing.ErrNoIntent))
+	return ctx.Err() == nil && (errors.Is(err, processor.ErrUnknown) || errors.Is(err, processor.ErrNotExecuted) ||
+		errors.Is(err, processor.ErrAccountRefused) ||
+		errors.Is(err, processor.ErrInvalid) || errors.Is(err, processor.ErrNoIntent))
 }
 
 // A collector is one pass of Collect.
@@ -77,8 +78,8 @@ type collector struct {
 }
 
 // collect records one reversal of the list, if it is of a subscription of this store.
-func (c *collector) collect(ctx context.Context, shown billing.Reversal) error {
-	n := shown.Tag.Name()
+func (c *collector) collect(ctx context.Context, shown processor.Reversal) error {
+	n := billing.TaggedName(shown.Tag)
 	if shown.Tag.Installation != c.Opened.Installation || n.Account == "" {
 		c.others++
 		return nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // docs/internals/declines.md describes the refund protocol: READ, LOOK, RECORD (3), SEND, RECORD (5), with
@@ -39,9 +40,9 @@ func standingOf(r *billing.ReversalRecord) standing {
 	switch {
 	case r == nil:
 		return absent
-	case r.State == billing.ReversalRequested:
+	case r.State == processor.ReversalRequested:
 		return requested
-	case r.State == billing.ReversalFailed:
+	case r.State == processor.ReversalFailed:
 		return refused
 	}
 	return answered

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // TestNext goes through every trigger, standing and word, by rules rather than by the table.
@@ -44,9 +45,9 @@ func TestStandingOf(t *testing.T) {
 	if got := standingOf(nil); got != absent {
 		t.Errorf("no record: %d", got)
 	}
-	for state, want := range map[billing.ReversalState]standing{
-		billing.ReversalRequested: requested, billing.ReversalFailed: refused, billing.ReversalInquiry: answered,
-		billing.ReversalPending: answered, billing.ReversalSucceeded: answered, billing.ReversalCanceled: answered,
+	for state, want := range map[processor.ReversalState]standing{
+		processor.ReversalRequested: requested, processor.ReversalFailed: refused, processor.ReversalInquiry: answered,
+		processor.ReversalPending: answered, processor.ReversalSucceeded: answered, processor.ReversalCanceled: answered,
 	} {
 		if got := standingOf(&billing.ReversalRecord{State: state}); got != want {
 			t.Errorf("%s: %d, want %d", state, got, want)
@@ -60,11 +61,11 @@ func TestHeard(t *testing.T) {
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
 	looks := map[string]time.Time{"never": {}, "ahead": now.Add(time.Millisecond),
 		"old": now.Add(-lookAge - time.Millisecond), "fresh": now, "just": now.Add(-lookAge)}
-	errs := []error{nil, billing.ErrUnknown, billing.ErrNotExecuted, billing.ErrInvalid, billing.ErrNoIntent,
-		billing.ErrRefused, billing.ErrAccountRefused}
+	errs := []error{nil, processor.ErrUnknown, processor.ErrNotExecuted, processor.ErrInvalid, processor.ErrNoIntent,
+		processor.ErrRefused, processor.ErrAccountRefused}
 	for name, looked := range looks {
 		for _, err := range errs {
-			for sent := range billing.MaxSends + 2 {
+			for sent := range processor.MaxSends + 2 {
 				for _, stopped := range []bool{false, true} {
 					want := none
 					switch {
@@ -72,9 +73,9 @@ func TestHeard(t *testing.T) {
 						want = denied
 					case name == "never" || name == "ahead" || name == "old":
 						want = unknown
-					case billing.Definite(err):
+					case processor.Definite(err):
 						want = invalid
-					case sent >= billing.MaxSends:
+					case sent >= processor.MaxSends:
 						want = silent
 					}
 					task := &task{looked: looked, err: err, sent: sent, denied: stopped}

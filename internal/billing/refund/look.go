@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -60,7 +61,7 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 }
 
 // record brings the records of the subscription's account to one reversal that the processor shows.
-func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown billing.Reversal) (bool, error) {
+func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown processor.Reversal) (bool, error) {
 	return s.write(ctx, n.Account, now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
 		was, becomes = billing.Reconcile(now.reversals, n, shown, s.Now())
 		return was, becomes, nil
@@ -73,8 +74,8 @@ func (s *Service) look(ctx context.Context, n billing.Name, charge string) (now 
 	if err = s.Live(ctx); err != nil {
 		return now, err
 	}
-	shown, err := billing.Ask(ctx,
-		func() ([]billing.Reversal, error) { return s.proc.(billing.Refunder).ReversalsOf(ctx, charge) })
+	shown, err := processor.Ask(ctx,
+		func() ([]processor.Reversal, error) { return s.proc.(processor.Refunder).ReversalsOf(ctx, charge) })
 	if err != nil {
 		return now, fmt.Errorf("asking the processor for the refunds and disputes of charge %s: %w", charge, err)
 	}
@@ -110,16 +111,16 @@ func (t *task) heard(now time.Time) word {
 		return denied
 	case t.looked.IsZero() || age < 0 || age > lookAge:
 		return unknown
-	case billing.Definite(t.err):
+	case processor.Definite(t.err):
 		return invalid
-	case t.sent >= billing.MaxSends:
+	case t.sent >= processor.MaxSends:
 		return silent
 	}
 	return none
 }
 
 // maxSteps bounds the steps of one task: only answers that each take longer than lookAge reach it.
-const maxSteps = 5 * billing.MaxSends
+const maxSteps = 5 * processor.MaxSends
 
 // carryOn takes the task's steps until the refund is answered or left to the next process, and
 // returns its record. The error says why it is not done.
@@ -180,13 +181,13 @@ func (s *Service) create(ctx context.Context, t *task) error {
 
 // send is SEND and, if the processor answers with the refund, RECORD (5).
 func (s *Service) send(ctx context.Context, t *task, r *billing.ReversalRecord) error {
-	made, err := s.proc.(billing.Refunder).Refund(ctx, billing.RefundRequest{Key: "dd_" + t.id, ID: t.id, Ref: r.Charge,
-		Amount: r.Amount, Reason: billing.RefundReason(r.Reason), Tag: billing.Tag{Installation: s.Opened.Installation,
+	made, err := s.proc.(processor.Refunder).Refund(ctx, processor.RefundRequest{Key: "dd_" + t.id, ID: t.id, Ref: r.Charge,
+		Amount: r.Amount, Reason: processor.RefundReason(r.Reason), Tag: processor.Tag{Installation: s.Opened.Installation,
 			Account: r.Account, Subscription: r.ID, SKU: r.SKU, Period: r.Period, Generation: r.Generation}})
 	t.looked, t.err = time.Time{}, err
 	t.sent++
 	if err != nil {
-		t.denied = errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrAccountRefused) || ctx.Err() != nil
+		t.denied = errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrAccountRefused) || ctx.Err() != nil
 		return nil
 	}
 	_, err = s.record(ctx, t.Name, &t.now, made)

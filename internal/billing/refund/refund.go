@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -21,16 +22,16 @@ import (
 type Order struct {
 	billing.Name
 	Period int
-	Amount money.Amount         // zero: the rest
-	Reason billing.RefundReason // "": none
-	Key    string               // tells two refunds of one amount apart; "" is a key as well
-	Charge string               // the processor's reference, if the period's receipt has expired; else ""
+	Amount money.Amount           // zero: the rest
+	Reason processor.RefundReason // "": none
+	Key    string                 // tells two refunds of one amount apart; "" is a key as well
+	Charge string                 // the processor's reference, if the period's receipt has expired; else ""
 }
 
 // A Service gives money back, and records the reversals that others have made.
 type Service struct {
 	*billing.Records
-	proc   billing.Processor
+	proc   processor.Charger
 	notice Notice
 }
 
@@ -38,8 +39,8 @@ type Service struct {
 // the money for the sums. was is nil for a new record.
 type Notice func(ctx context.Context, was, becomes *billing.ReversalRecord) ([]store.Write, error)
 
-// New returns the service over the records. Refunds need a proc that is a billing.Refunder.
-func New(r *billing.Records, proc billing.Processor, n Notice) *Service { return &Service{r, proc, n} }
+// New returns the service over the records. Refunds need a proc that is a processor.Refunder.
+func New(r *billing.Records, proc processor.Charger, n Notice) *Service { return &Service{r, proc, n} }
 
 // ErrNoRefunds: the processor gives nothing back.
 var ErrNoRefunds = errors.New("this processor cannot give money back")
@@ -52,7 +53,7 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	if err := o.check(); err != nil {
 		return nil, false, err
 	}
-	if _, ok := s.proc.(billing.Refunder); !ok {
+	if _, ok := s.proc.(processor.Refunder); !ok {
 		return nil, false, ErrNoRefunds
 	}
 	sub, err := s.Subscription(ctx, o.Name)
@@ -66,8 +67,8 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 	}
 	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref), charge: charge.Ref}
 	t.create = func(now recorded) (*billing.ReversalRecord, error) {
-		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: billing.Refunded, Period: o.Period,
-			Generation: charge.Tag.Generation, Charge: charge.Ref, State: billing.ReversalRequested,
+		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: processor.Refunded, Period: o.Period,
+			Generation: charge.Tag.Generation, Charge: charge.Ref, State: processor.ReversalRequested,
 			Reason: string(o.Reason), Created: s.Now()}
 		r.Amount, err = o.fit(charge, now)
 		return r, err
@@ -82,10 +83,10 @@ func (o *Order) check() error {
 		return billing.Invalid("period", "want 0 or more, as receipt list shows it")
 	case !o.Amount.IsZero() && !o.Amount.IsPositive():
 		return billing.Invalid("amount", "must be more than zero")
-	case o.Reason != "" && o.Reason != billing.Duplicate && o.Reason != billing.Fraudulent &&
-		o.Reason != billing.RequestedByCustomer:
-		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", billing.Duplicate, billing.Fraudulent,
-			billing.RequestedByCustomer))
+	case o.Reason != "" && o.Reason != processor.Duplicate && o.Reason != processor.Fraudulent &&
+		o.Reason != processor.RequestedByCustomer:
+		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", processor.Duplicate, processor.Fraudulent,
+			processor.RequestedByCustomer))
 	}
 	return cmp.Or(billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))
 }
@@ -100,7 +101,7 @@ func (s *Service) refundID(o Order, charge string) string {
 }
 
 // fit returns the amount to give back, if the rest of the charge is enough for it.
-func (o *Order) fit(charge billing.Intent, now recorded) (money.Amount, error) {
+func (o *Order) fit(charge processor.Intent, now recorded) (money.Amount, error) {
 	if now.account == nil {
 		return money.Amount{}, fmt.Errorf("account %s has no item in the store: make it with account create: %w",
 			o.Account, billing.ErrState)
@@ -112,7 +113,7 @@ func (o *Order) fit(charge billing.Intent, now recorded) (money.Amount, error) {
 		}
 		left -= r.Amount.Minor()
 		gone += fmt.Sprintf("; %s %s of %s is %s", r.Kind, r.ReversalID, r.Amount, r.State)
-		if r.State == billing.ReversalRequested {
+		if r.State == processor.ReversalRequested {
 			gone += ", and the same order again goes on with it"
 		}
 	}
@@ -134,14 +135,14 @@ func (o *Order) fit(charge billing.Intent, now recorded) (money.Amount, error) {
 
 // chargeOf finds the charge of the order's period, as the processor shows it. Its reference is
 // the order's, the receipt's, or the subscription's last one.
-func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Order) (billing.Intent, error) {
+func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Order) (processor.Intent, error) {
 	if o.Period >= sub.Period {
-		return billing.Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", sub.Name, o.Period,
+		return processor.Intent{}, fmt.Errorf("subscription %s: period %d is not paid: %w", sub.Name, o.Period,
 			billing.ErrState)
 	}
 	ref, err := s.receiptRef(ctx, sub, o)
 	if err != nil {
-		return billing.Intent{}, err
+		return processor.Intent{}, err
 	}
 	ref = cmp.Or(o.Charge, ref)
 	missing := fmt.Errorf("subscription %s: period %d has no receipt of a charge: "+
@@ -152,14 +153,14 @@ func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Ord
 		ref = sub.LastCharge
 	}
 	if ref == "" {
-		return billing.Intent{}, missing
+		return processor.Intent{}, missing
 	}
-	in, err := billing.Ask(ctx, func() (billing.Intent, error) { return s.proc.Lookup(ctx, ref) })
+	in, err := processor.Ask(ctx, func() (processor.Intent, error) { return s.proc.Lookup(ctx, ref) })
 	switch {
-	case guessed && (errors.Is(err, billing.ErrNoIntent) || err == nil && in.Tag.Period != o.Period):
-		return billing.Intent{}, missing
+	case guessed && (errors.Is(err, processor.ErrNoIntent) || err == nil && in.Tag.Period != o.Period):
+		return processor.Intent{}, missing
 	case err != nil:
-		return billing.Intent{}, fmt.Errorf("subscription %s: charge %s cannot be looked up: %w", sub.Name, ref, err)
+		return processor.Intent{}, fmt.Errorf("subscription %s: charge %s cannot be looked up: %w", sub.Name, ref, err)
 	}
 	return in, s.checkCharge(sub, o, ref, in)
 }
@@ -183,13 +184,13 @@ func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o O
 }
 
 // checkCharge returns an error unless the intent is of the order's period and has succeeded.
-func (s *Service) checkCharge(sub *billing.Subscription, o Order, ref string, in billing.Intent) error {
+func (s *Service) checkCharge(sub *billing.Subscription, o Order, ref string, in processor.Intent) error {
 	of := in.Tag
 	ours := of.Installation == "" || of.Installation == s.Opened.Installation
 	switch {
 	case !ours || of.Account != sub.Account || of.Subscription != sub.ID || of.Period != o.Period:
 		return billing.Invalid("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, sub.Name))
-	case in.State != billing.Succeeded:
+	case in.State != processor.Succeeded:
 		return fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", sub.Name, ref,
 			in.State, billing.ErrState)
 	}

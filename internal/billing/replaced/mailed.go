@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -49,7 +50,7 @@ func (c *Comparison) ofSubscription(ctx context.Context, old *billing.Subscripti
 		switch {
 		case o.ByWire():
 			topics = append(topics, outbox.Topic(outbox.KindPaymentRequest, o.Period, ""))
-		case o.State == billing.RequiresAction:
+		case o.State == processor.RequiresAction:
 			topics = append(topics, outbox.Topic(outbox.KindActionRequired, o.Period, o.Ref))
 		}
 	}
@@ -80,7 +81,7 @@ func (c *Comparison) ofPeriod(ctx context.Context, p *billing.EndedPeriod) error
 // reversal notes the mail about a refund that the restored store does not have.
 func (c *Comparison) reversal(ctx context.Context, it store.Item) error {
 	r, err := billing.DecodeReversal(it)
-	if err != nil || r.Kind != billing.Refunded || r.State != billing.ReversalSucceeded {
+	if err != nil || r.Kind != processor.Refunded || r.State != processor.ReversalSucceeded {
 		return nil
 	}
 	now, err := c.now.Store.Get(ctx, c.now.Table, billing.KeyOf(it))

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -110,7 +110,7 @@ func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, la
 	var items, before []store.Item
 	for range 5 {
 		now := m.Now()
-		if before, err = billing.Gather(Items(ctx, m.Records, from, until)); err != nil {
+		if before, err = processor.Gather(Items(ctx, m.Records, from, until)); err != nil {
 			return nil, false, err
 		}
 		list, m.AsOf = nil, now
@@ -122,7 +122,7 @@ func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, la
 				m.AsOf = row.Created
 			}
 		}
-		if items, err = billing.Gather(Items(ctx, m.Records, from, until)); err != nil {
+		if items, err = processor.Gather(Items(ctx, m.Records, from, until)); err != nil {
 			return nil, false, err
 		}
 		if late = !slices.EqualFunc(before, items, store.Item.Equal); !late {

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -101,7 +102,7 @@ func BeforeReceipt(r *billing.Receipt) []Sum {
 
 // OfReversal returns the sums of the record's change from was, which is nil for a new record.
 func OfReversal(r, was *billing.ReversalRecord) []Sum {
-	now, before := r.State == billing.ReversalSucceeded, was != nil && was.State == billing.ReversalSucceeded
+	now, before := r.State == processor.ReversalSucceeded, was != nil && was.State == processor.ReversalSucceeded
 	switch {
 	case now && !before:
 		return []Sum{SumAt(Refunded, r.Processed, r.Amount)}

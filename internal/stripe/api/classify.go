@@ -11,7 +11,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -192,15 +192,15 @@ func (e *Error) Unwrap() []error {
 func (e *Error) sentinel() error {
 	switch e.Verdict {
 	case Busy:
-		return billing.ErrNotExecuted
+		return processor.ErrNotExecuted
 	case Refused:
-		return billing.ErrRefused
+		return processor.ErrRefused
 	case AccountRefused:
-		return billing.ErrAccountRefused
+		return processor.ErrAccountRefused
 	case Declined, Action, PayerGone, Moved, Gone, Invalid:
-		return billing.ErrInvalid
+		return processor.ErrInvalid
 	}
-	return billing.ErrUnknown
+	return processor.ErrUnknown
 }
 
 // Is returns the error as an *Error if it has one of the verdicts.
@@ -235,13 +235,13 @@ func IsRejected(err error) bool {
 // IsReplay reports whether Stripe repeats its answer to an earlier send of the same key.
 func IsReplay(h http.Header) bool { return h.Get("Idempotent-Replayed") == "true" }
 
-// Unsent is the error of a wrong request, which is not sent. It wraps billing.ErrInvalid.
+// Unsent is the error of a wrong request, which is not sent. It wraps processor.ErrInvalid.
 func Unsent(format string, args ...any) error { return &unsentError{fmt.Sprintf(format, args...)} }
 
 type unsentError struct{ text string }
 
 func (e *unsentError) Error() string { return e.text }
-func (e *unsentError) Unwrap() error { return billing.ErrInvalid }
+func (e *unsentError) Unwrap() error { return processor.ErrInvalid }
 
 // Unusable is the error of an unusable answer with a status of success: the outcome of the request
 // is unknown. object names the expected object.

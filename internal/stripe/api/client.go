@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -153,7 +153,7 @@ func (c *Client) CheckMode(id string, live bool) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API",
-		billing.ErrRefused, id, Mode(live), Mode(c.live))
+		processor.ErrRefused, id, Mode(live), Mode(c.live))
 }
 
 // Mode returns the name of a mode.

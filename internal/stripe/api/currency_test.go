@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
 
@@ -31,7 +31,7 @@ func TestUnits(t *testing.T) {
 		a := apitest.Money(t, tt.code, tt.minor)
 		got, err := Units(a)
 		if tt.units < 0 {
-			if !errors.Is(err, billing.ErrInvalid) {
+			if !errors.Is(err, processor.ErrInvalid) {
 				t.Errorf("%s: got %d, %v; want ErrInvalid", a, got, err)
 			}
 			continue
@@ -72,7 +72,7 @@ func TestChargeLimits(t *testing.T) {
 			step = 10
 		}
 		for _, minor := range []int64{tt.least - step, tt.most + step} {
-			if _, err := ChargeUnits(apitest.Money(t, tt.code, minor)); !errors.Is(err, billing.ErrInvalid) {
+			if _, err := ChargeUnits(apitest.Money(t, tt.code, minor)); !errors.Is(err, processor.ErrInvalid) {
 				t.Errorf("%d of %s: got %v, want ErrInvalid", minor, tt.code, err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestUnits_RoundTrip(t *testing.T) {
 		a := apitest.Money(t, code, minor)
 		units, err := Units(a)
 		if err != nil {
-			if !errors.Is(err, billing.ErrInvalid) || units != 0 {
+			if !errors.Is(err, processor.ErrInvalid) || units != 0 {
 				t.Fatalf("%s: got %d, %v", a, units, err)
 			}
 			return

@@ -14,8 +14,8 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v86"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/processor"
 )
 
 // disconnectedFor is how long a disconnected account gets no request.
@@ -107,7 +107,7 @@ func (c *call) pass(ctx context.Context) error {
 	if c.method == http.MethodGet {
 		return nil
 	}
-	err := billing.PassGate(ctx)
+	err := processor.PassGate(ctx)
 	if err == nil {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 )
@@ -103,20 +103,20 @@ func TestSender_GivesUp(t *testing.T) {
 		want  error
 		get   bool
 	}{
-		"a rate": {tooMany(nil), busyTries, billing.ErrNotExecuted, false},
-		"a rate, for good": {tooMany(map[string]string{"Stripe-Should-Retry": "false"}), 1, billing.ErrNotExecuted,
+		"a rate": {tooMany(nil), busyTries, processor.ErrNotExecuted, false},
+		"a rate, for good": {tooMany(map[string]string{"Stripe-Should-Retry": "false"}), 1, processor.ErrNotExecuted,
 			false},
-		"a look-up":       {lost, readTries, billing.ErrUnknown, true},
-		"a look-up's 500": {apitest.Reply{Status: 500, Body: "x"}, readTries, billing.ErrUnknown, true},
-		"a confirm":       {lost, 1, billing.ErrUnknown, false},
-		"a 500":           {apitest.Reply{Status: 500, Body: "x"}, 1, billing.ErrUnknown, false},
+		"a look-up":       {lost, readTries, processor.ErrUnknown, true},
+		"a look-up's 500": {apitest.Reply{Status: 500, Body: "x"}, readTries, processor.ErrUnknown, true},
+		"a confirm":       {lost, 1, processor.ErrUnknown, false},
+		"a 500":           {apitest.Reply{Status: 500, Body: "x"}, 1, processor.ErrUnknown, false},
 		"a 500 to send again": {apitest.Reply{Status: 500, Body: "x",
-			Header: map[string]string{"Stripe-Should-Retry": "true"}}, advisedTries, billing.ErrUnknown, false},
-		"a decision": {apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrInvalid,
+			Header: map[string]string{"Stripe-Should-Retry": "true"}}, advisedTries, processor.ErrUnknown, false},
+		"a decision": {apitest.Fails(400, apitest.Fields{"type": "invalid_request_error"}), 1, processor.ErrInvalid,
 			false},
 		"a decision to repeat": {apitest.Reply{Status: 400, Body: `{"error":{"type":"invalid_request_error"}}`,
-			Header: map[string]string{"Stripe-Should-Retry": "true"}}, 1, billing.ErrInvalid, false},
-		"our key, for a lookup": {apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}), 1, billing.ErrRefused,
+			Header: map[string]string{"Stripe-Should-Retry": "true"}}, 1, processor.ErrInvalid, false},
+		"our key, for a lookup": {apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"}), 1, processor.ErrRefused,
 			true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestSender_StaysInDoubt(t *testing.T) {
 			return locked(409, "idempotency_key_in_use")
 		}
 		err := confirm(t.Context(), testClient(t, s), "dd_confirm")
-		if !errors.Is(err, billing.ErrUnknown) || errors.Is(err, billing.ErrNotExecuted) {
+		if !errors.Is(err, processor.ErrUnknown) || errors.Is(err, processor.ErrNotExecuted) {
 			t.Errorf("got %v, want ErrUnknown", err)
 		}
 	})
@@ -340,7 +340,7 @@ func TestSender_LeavesAnAccountAloneThatLetGo(t *testing.T) {
 	now := apitest.Now
 	c := testClient(t, s, func(o *Options) { o.Now = func() time.Time { return now } })
 	for range 3 { // the first is asked
-		apitest.WantError(t, "the account", lookup(t.Context(), c, "acct_1"), billing.ErrAccountRefused)
+		apitest.WantError(t, "the account", lookup(t.Context(), c, "acct_1"), processor.ErrAccountRefused)
 	}
 	if err := lookup(t.Context(), c, "acct_2"); err != nil {
 		t.Errorf("another account: %v", err)
@@ -349,7 +349,7 @@ func TestSender_LeavesAnAccountAloneThatLetGo(t *testing.T) {
 		t.Errorf("our own: %v", err)
 	}
 	now = now.Add(disconnectedFor - time.Second)
-	apitest.WantError(t, "soon after", lookup(t.Context(), c, "acct_1"), billing.ErrAccountRefused)
+	apitest.WantError(t, "soon after", lookup(t.Context(), c, "acct_1"), processor.ErrAccountRefused)
 	now = now.Add(time.Second)
 	if err := lookup(t.Context(), c, "acct_1"); err != nil {
 		t.Errorf("ten minutes later: %v", err)
@@ -361,7 +361,7 @@ func TestSender_AMissingPermissionSuspendsNobody(t *testing.T) {
 	s := apitest.NewScript(t, apitest.Fails(403, apitest.Fields{"type": "invalid_request_error",
 		"message": "permissions"}), apitest.OKIntent(succeeded))
 	c := testClient(t, s)
-	apitest.WantError(t, "forbidden", lookup(t.Context(), c, "acct_1"), billing.ErrAccountRefused)
+	apitest.WantError(t, "forbidden", lookup(t.Context(), c, "acct_1"), processor.ErrAccountRefused)
 	if err := lookup(t.Context(), c, "acct_1"); err != nil {
 		t.Error(err)
 	}
@@ -400,7 +400,7 @@ func TestTransport_SendsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := confirm(t.Context(), c, "dd_confirm")
-	apitest.WantError(t, "a broken connection", err, billing.ErrUnknown)
+	apitest.WantError(t, "a broken connection", err, processor.ErrUnknown)
 	if got := len(s.Requests()); got != 2 {
 		t.Errorf("sent %d times, want 2", got)
 	}
@@ -425,7 +425,7 @@ func TestTransport_WithoutAServerNothingWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := testClient(t, apitest.NewScript(t), func(o *Options) { o.Transport, o.Base = nil, "http://"+address })
-	apitest.WantError(t, "no server", confirm(t.Context(), c, "dd_confirm"), billing.ErrNotExecuted)
+	apitest.WantError(t, "no server", confirm(t.Context(), c, "dd_confirm"), processor.ErrNotExecuted)
 }
 
 func TestTransport_AnswersHaveAnEnd(t *testing.T) {
@@ -451,20 +451,20 @@ func TestSender_AsksTheGateBeforeEachSend(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := apitest.NewScript(t, slices.Repeat([]apitest.Reply{tooMany(nil)}, sends)...)
 			asked := 0
-			ctx := billing.WithGate(t.Context(), func(context.Context) error {
+			ctx := processor.WithGate(t.Context(), func(context.Context) error {
 				if asked++; asked > sends {
 					return closed
 				}
 				return nil
 			})
 			err := confirm(ctx, testClient(t, s), "dd_confirm")
-			if !errors.Is(err, closed) || !errors.Is(err, billing.ErrNotExecuted) || !strings.Contains(err.Error(), " sent") {
+			if !errors.Is(err, closed) || !errors.Is(err, processor.ErrNotExecuted) || !strings.Contains(err.Error(), " sent") {
 				t.Errorf("after %d sends: %v", sends, err)
 			}
 		})
 	}
 	s := apitest.NewScript(t, apitest.OKIntent(succeeded))
-	ctx := billing.WithGate(t.Context(), func(context.Context) error { return closed })
+	ctx := processor.WithGate(t.Context(), func(context.Context) error { return closed })
 	if err := lookup(ctx, testClient(t, s), ""); err != nil {
 		t.Error(err)
 	}

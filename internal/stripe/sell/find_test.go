@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
@@ -167,16 +167,16 @@ func TestFinder_WaysToTheInvoice(t *testing.T) {
 		{"gone", []apitest.Reply{missing}, "", tracking.ErrGone},
 		{"let go", []apitest.Reply{apitest.Fails(403,
 			apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", tracking.ErrDisconnected},
-		{"another one", []apitest.Reply{apitest.OK(`{"object":"payment_intent","id":"pi_2"}`)}, "", billing.ErrUnknown},
-		{"no object", []apitest.Reply{apitest.OK(`[]`)}, "", billing.ErrUnknown},
+		{"another one", []apitest.Reply{apitest.OK(`{"object":"payment_intent","id":"pi_2"}`)}, "", processor.ErrUnknown},
+		{"no object", []apitest.Reply{apitest.OK(`[]`)}, "", processor.ErrUnknown},
 		{"the permission is missing", []apitest.Reply{apitest.Fails(403,
 			apitest.Fields{"type": "invalid_request_error", "message": "The key does not have the permission"})}, "",
-			billing.ErrAccountRefused},
+			processor.ErrAccountRefused},
 		{"the invoice is gone", []apitest.Reply{apitest.OK(pi + `}`), apitest.List(false, part("1", `"in_1"`, "")), missing},
-			"", billing.ErrUnknown},
-		{"the way is closed", []apitest.Reply{apitest.OK(pi + `}`), missing}, "", billing.ErrUnknown},
+			"", processor.ErrUnknown},
+		{"the way is closed", []apitest.Reply{apitest.OK(pi + `}`), missing}, "", processor.ErrUnknown},
 		{"what is no list", []apitest.Reply{apitest.OK(pi + `}`),
-			apitest.OK(`{"object":"list2","data":[],"has_more":false}`)}, "", billing.ErrUnknown},
+			apitest.OK(`{"object":"list2","data":[],"has_more":false}`)}, "", processor.ErrUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestAsked_ShowsNoSecrets(t *testing.T) {
 		t.Errorf("sent %+v", got)
 	}
 	_, _, err := tracker.api.Ask(t.Context(), http.MethodPost, "/v1/payment_intents/pi_1", "", "", nil)
-	if apitest.WantError(t, "an answer that is cut off", err, billing.ErrUnknown); err != nil &&
+	if apitest.WantError(t, "an answer that is cut off", err, processor.ErrUnknown); err != nil &&
 		strings.Contains(err.Error(), "secret_") {
 		t.Errorf("this shows a secret: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
@@ -53,17 +53,17 @@ func TestListEvents(t *testing.T) {
 			[]apitest.Reply{on(apitest.List(false, eventFields("evt_1", apitest.Fields{"account": nil})), date(earlier))},
 			"evt_1 acct_1", earlier, nil},
 		{"another account", "acct_1", []apitest.Reply{apitest.List(false,
-			eventFields("evt_1", apitest.Fields{"account": "acct_2"}))}, "", time.Time{}, billing.ErrUnknown},
+			eventFields("evt_1", apitest.Fields{"account": "acct_2"}))}, "", time.Time{}, processor.ErrUnknown},
 		{"something else", "acct_1", []apitest.Reply{apitest.List(false, apitest.Object(apitest.ChargeFields("ch_1")))}, "",
-			time.Time{}, billing.ErrUnknown},
+			time.Time{}, processor.ErrUnknown},
 		{"a page that leads back", "acct_1",
 			[]apitest.Reply{apitest.List(true, eventFields("evt_1")), apitest.List(true, eventFields("evt_1"))},
-			"evt_1 acct_1, evt_1 acct_1", time.Time{}, billing.ErrUnknown},
-		{"a page that leads nowhere", "acct_1", []apitest.Reply{apitest.List(true)}, "", time.Time{}, billing.ErrUnknown},
+			"evt_1 acct_1, evt_1 acct_1", time.Time{}, processor.ErrUnknown},
+		{"a page that leads nowhere", "acct_1", []apitest.Reply{apitest.List(true)}, "", time.Time{}, processor.ErrUnknown},
 		{"let go", "acct_1", []apitest.Reply{apitest.Fails(403,
 			apitest.Fields{"type": "invalid_request_error", "code": "account_invalid"})}, "", time.Time{},
 			tracking.ErrDisconnected},
-		{"no account", "shop", nil, "", time.Time{}, billing.ErrInvalid},
+		{"no account", "shop", nil, "", time.Time{}, processor.ErrInvalid},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,16 +113,16 @@ func TestEvent(t *testing.T) {
 		{"thin", "", apitest.Reply{Status: 200, Body: thinFields("evt_1")}, nil},
 		{"thin, of a connected account", "acct_1", apitest.Reply{Status: 200, Body: thinFields("evt_1")}, nil},
 		{"thin, of another account", "acct_1", apitest.Reply{Status: 200,
-			Body: thinFields("evt_1", apitest.Fields{"context": "acct_2"})}, billing.ErrUnknown},
+			Body: thinFields("evt_1", apitest.Fields{"context": "acct_2"})}, processor.ErrUnknown},
 		{"thin, none", "acct_1", apitest.Reply{Status: 404, Body: `{"error":{"code":"not_found","message":"none"}}`},
 			tracking.ErrGone},
 		{"of ours", "", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
 		{"of a connected account", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_1")}, nil},
-		{"another one", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_2")}, billing.ErrUnknown},
+		{"another one", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_2")}, processor.ErrUnknown},
 		{"of another account", "acct_1", apitest.Reply{Status: 200, Body: eventFields("evt_1", apitest.Fields{"account": "acct_2"})},
-			billing.ErrUnknown},
+			processor.ErrUnknown},
 		{"none", "acct_1", gone, tracking.ErrGone},
-		{"no account", "shop", apitest.Reply{}, billing.ErrInvalid},
+		{"no account", "shop", apitest.Reply{}, processor.ErrInvalid},
 	} {
 		replies := []apitest.Reply{tt.reply}
 		if tt.reply.Status == 0 { // nothing is asked
@@ -277,5 +277,5 @@ func TestListObjects_Errors(t *testing.T) {
 	err := scripted(t, apitest.NewScript(t,
 		apitest.List(false, `{"object":"invoice","id":"in_1"}`))).ListObjects(t.Context(), "", apitest.Now,
 		func(tracking.Object) error { return nil })
-	apitest.WantError(t, "something else", err, billing.ErrUnknown)
+	apitest.WantError(t, "something else", err, processor.ErrUnknown)
 }

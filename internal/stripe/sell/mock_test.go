@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/internal/stripe/apitest"
@@ -93,7 +93,7 @@ func TestEveryRequestOfTrackingIsStripes(t *testing.T) {
 		}
 	}
 	for _, err := range errs {
-		if errors.Is(err, billing.ErrRefused) || errors.Is(err, billing.ErrNotExecuted) ||
+		if errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrNotExecuted) ||
 			errors.Is(err, tracking.ErrDisconnected) {
 			t.Errorf("stripe-mock did not take it: %v", err)
 		}

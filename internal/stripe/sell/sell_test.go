@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -150,7 +150,7 @@ func TestSell_TwiceForTheFirstTime(t *testing.T) {
 		if got := s.way.requests(); len(got) != last || !strings.HasPrefix(got[last-1], "POST ") {
 			t.Fatalf("sent %v", got)
 		}
-		apitest.WantError(t, string(kind), err, billing.ErrUnknown)
+		apitest.WantError(t, string(kind), err, processor.ErrUnknown)
 		s.way.arm(0, "", nil)
 		sale, err := s.tracker.Sell(t.Context(), o, false)
 		s.check(o, "tok_visa", sale, err)
@@ -420,17 +420,17 @@ func TestSell_PaymentsThatAreNotTried(t *testing.T) {
 			apitest.Fails(400, apitest.Fields{"type": "invalid_request_error", "code": "customer_tax_location_invalid",
 				"message": "No."}), tracking.ErrOrder, 0},
 		{"what stays a draft", "/finalize", apitest.OK(`{"object":"invoice","id":"in_other","status":"draft"}`),
-			billing.ErrUnknown, 1},
+			processor.ErrUnknown, 1},
 		{"a mode that the account has not", "/pay",
 			apitest.Fails(403, apitest.Fields{"type": "invalid_request_error", "code": "testmode_charges_only",
-				"message": "Activate it."}), billing.ErrRefused, 1},
+				"message": "Activate it."}), processor.ErrRefused, 1},
 		{"a decline without a charge", "/pay",
 			apitest.Fails(402, apitest.Fields{"type": "card_error", "code": "card_decline_rate_limit_exceeded",
 				"message": "Too often."}), nil, 0},
 		{"a key that has another request", "/pay",
-			apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "Keys."}), billing.ErrInvalid, 1},
-		{"what is no invoice", "/pay", apitest.OK(`{"object":"invoice"}`), billing.ErrUnknown, 1},
-		{"another invoice", "/pay", apitest.OK(`{"object":"invoice","id":"in_other","status":"paid"}`), billing.ErrUnknown,
+			apitest.Fails(400, apitest.Fields{"type": "idempotency_error", "message": "Keys."}), processor.ErrInvalid, 1},
+		{"what is no invoice", "/pay", apitest.OK(`{"object":"invoice"}`), processor.ErrUnknown, 1},
+		{"another invoice", "/pay", apitest.OK(`{"object":"invoice","id":"in_other","status":"paid"}`), processor.ErrUnknown,
 			1},
 	}
 	for _, tt := range tests {
@@ -484,7 +484,7 @@ func TestSell_AccountsThatRefuse(t *testing.T) {
 	o := orders[tracking.Legacy]
 	o.At = ""
 	_, err := s.tracker.Sell(t.Context(), o, false)
-	if apitest.WantError(t, "a revoked key", err, billing.ErrRefused); errors.Is(err, tracking.ErrOrder) ||
+	if apitest.WantError(t, "a revoked key", err, processor.ErrRefused); errors.Is(err, tracking.ErrOrder) ||
 		errors.Is(err, tracking.ErrDisconnected) || !errors.Is(err, tracking.ErrStripeKey) {
 		t.Errorf("a revoked key is called %v", err)
 	}

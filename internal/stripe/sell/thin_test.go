@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -52,18 +52,18 @@ func TestListThin(t *testing.T) {
 		{"none", "acct_1", []apitest.Reply{thinPage("")}, "", nil},
 		{"the context is told", "acct_1", []apitest.Reply{thinPage("", of("acct_1"))}, "evt_1 acct_1", nil},
 		{"the context is a path", "acct_1", []apitest.Reply{thinPage("", of("org_1/acct_1"))}, "evt_1 acct_1", nil},
-		{"another account", "acct_1", []apitest.Reply{thinPage("", of("acct_2"))}, "", billing.ErrUnknown},
-		{"another form", "acct_1", []apitest.Reply{thinPage("", eventFields("evt_1"))}, "", billing.ErrUnknown},
-		{"no list", "acct_1", []apitest.Reply{{Status: 200, Body: `{"object":"list"}`}}, "", billing.ErrUnknown},
+		{"another account", "acct_1", []apitest.Reply{thinPage("", of("acct_2"))}, "", processor.ErrUnknown},
+		{"another form", "acct_1", []apitest.Reply{thinPage("", eventFields("evt_1"))}, "", processor.ErrUnknown},
+		{"no list", "acct_1", []apitest.Reply{{Status: 200, Body: `{"object":"list"}`}}, "", processor.ErrUnknown},
 		{"a page that leads back", "acct_1", []apitest.Reply{thinPage(more, of(nil)), thinPage(more, of(nil))},
-			"evt_1 acct_1, evt_1 acct_1", billing.ErrUnknown},
+			"evt_1 acct_1, evt_1 acct_1", processor.ErrUnknown},
 		{"a page that leads nowhere", "acct_1", []apitest.Reply{thinPage("/v2/core/events", of(nil))}, "evt_1 acct_1",
-			billing.ErrUnknown},
+			processor.ErrUnknown},
 		{"no access", "acct_1", refused(403, "forbidden"), "", poller.ErrNoThin},
 		{"no version 2", "", refused(404, "not_found"), "", poller.ErrNoThin},
 		{"another parameter", "", refused(400, "invalid_fields"), "", poller.ErrNoThin},
 		{"too many at once", "", []apitest.Reply{refused(429, "rate_limit_exceeded")[0], thinPage("", of(nil))}, "evt_1 ", nil},
-		{"no account", "shop", nil, "", billing.ErrInvalid},
+		{"no account", "shop", nil, "", processor.ErrInvalid},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := apitest.NewScript(t, tt.replies...)

@@ -1,21 +1,19 @@
-package billing
+package processor
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A Processor moves the money. A payment intent is opened without moving any, confirmed, looked up,
-// cancelled and listed. It makes at most one successful charge, without a limit in time: the charge
-// protocol relies on it. An idempotency key only saves work: it may be forgotten after a day.
+// A Charger moves the money. Open makes a payment intent, and only Confirm moves money. An intent
+// makes at most one successful charge, without a limit in time, and the charge protocol relies on
+// that. An idempotency key only saves work: the processor may forget it after a day.
 //
 // An error other than the Err… of this package, such as a cancelled context, is an unknown outcome.
-type Processor interface {
+type Charger interface {
 	// Open makes an intent, unconfirmed. The same key within a day gives the same
 	// intent; the same key with other parameters is ErrInvalid.
 	Open(ctx context.Context, r OpenRequest) (Intent, error)
@@ -51,6 +49,18 @@ type Payer struct {
 	Fee      int    // our share of the connected account's charges, in hundredths of a percent
 }
 
+// Same reports whether both are one customer of one account at the processor.
+func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
+
+// A Platform is a Charger with connected accounts.
+type Platform interface {
+	// CheckConnected returns ErrInvalid for an unknown or our own account, or ErrAccountRefused.
+	CheckConnected(ctx context.Context, at string) error
+
+	// Connected yields all connected accounts, also those without any charge. An error comes last.
+	Connected(ctx context.Context) iter.Seq2[string, error]
+}
+
 // An Identified processor tells its account and mode in one short line, such as
 // "stripe acct_123 test". It is no secret, and the same for every key of the account.
 type Identified interface {
@@ -79,9 +89,6 @@ type Tag struct {
 	Period       int
 	Generation   int
 }
-
-// Name returns the tag's subscription.
-func (t Tag) Name() Name { return Name{Account: t.Account, ID: t.Subscription, SKU: t.SKU} }
 
 // An OpenRequest asks for an unconfirmed intent. The caller has frozen all of it.
 type OpenRequest struct {
@@ -115,108 +122,4 @@ type Intent struct {
 	Opened  time.Time // when it was made; zero: the processor does not tell
 	NoPage  bool      // of RequiresAction: there is no Link; another Confirm makes one
 	Link    string    // of RequiresAction: the page to authenticate on; a secret: shown and mailed, never stored or logged
-}
-
-// Same reports whether both are one customer of one account at the processor.
-func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
-
-// MaxSends bounds the sendings of one request in one step. The next run goes on with it.
-const MaxSends = 3
-
-// Definite reports whether the processor has done nothing and would answer the same again.
-func Definite(err error) bool {
-	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) ||
-		errors.Is(err, ErrNoIntent)
-}
-
-type gateKey struct{}
-
-// WithGate returns a context whose requests to a processor, other than look-ups, are sent only while
-// the gate returns nil. A processor asks it right before each send: a request may have waited long.
-func WithGate(ctx context.Context, gate func(context.Context) error) context.Context {
-	return context.WithValue(ctx, gateKey{}, gate)
-}
-
-// PassGate returns the error of the context's gate, or nil if it has none.
-func PassGate(ctx context.Context) error {
-	if gate, ok := ctx.Value(gateKey{}).(func(context.Context) error); ok {
-		return gate(ctx)
-	}
-	return nil
-}
-
-// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
-// it for repeatable requests, and for lists: an interrupted one begins anew.
-func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
-	for range MaxSends {
-		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return answer, err
-}
-
-// AskAll is Ask for a list. It returns the list's elements, also those before a lasting error.
-func AskAll[T any](ctx context.Context, list func(context.Context, ListRequest) iter.Seq2[T, error],
-	r ListRequest) ([]T, error) {
-	return Ask(ctx, func() ([]T, error) { return Gather(list(ctx, r)) })
-}
-
-// Refuses reports whether the error is the refusal of our requests by the connected account. It is
-// ErrInvalid if there is no such account.
-func Refuses(at string, err error) bool {
-	return at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid))
-}
-
-// Gather returns the elements of a list, also those before an error.
-func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
-	for v, err := range list {
-		if err != nil {
-			return all, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
-}
-
-// A Platform is a Processor with connected accounts.
-type Platform interface {
-	// CheckConnected returns ErrInvalid for an unknown or our own account, or ErrAccountRefused.
-	CheckConnected(ctx context.Context, at string) error
-
-	// Connected yields all connected accounts, also those without any charge. An error comes last.
-	Connected(ctx context.Context) iter.Seq2[string, error]
-}
-
-// maxListings is the number of the processor's accounts listed at a time.
-const maxListings = 16
-
-// An Answer is that of one question of AskEach.
-type Answer[T any] struct {
-	Value T
-	Err   error
-}
-
-// AskEach calls do for every question, the first alone and then maxListings at a time, and returns
-// all answers. If the first is ErrRefused, our credentials are refused, and AskEach stops.
-func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
-	answers := make([]Answer[T], len(questions))
-	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }
-	if len(questions) == 0 {
-		return nil
-	}
-	if ask(0); errors.Is(answers[0].Err, ErrRefused) {
-		return answers
-	}
-	var all sync.WaitGroup
-	free := make(chan struct{}, maxListings)
-	for i := 1; i < len(questions); i++ {
-		free <- struct{}{}
-		all.Go(func() {
-			ask(i)
-			<-free
-		})
-	}
-	all.Wait()
-	return answers
 }

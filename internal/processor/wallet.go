@@ -1,4 +1,4 @@
-package billing
+package processor
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A Wallet is a Processor that keeps customers and their cards, of which Duesday stores the ids.
+// A Wallet is a Charger that keeps customers and their cards, of which Duesday stores the ids.
 type Wallet interface {
 	// MakeCustomer makes a customer and returns its id, the same for the same key within a day.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)

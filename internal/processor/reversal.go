@@ -1,4 +1,4 @@
-package billing
+package processor
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A Refunder is a Processor that gives money back.
+// A Refunder is a Charger that gives money back.
 type Refunder interface {
 	// Refund gives back a part of the intent's amount, or all of it. The same key within a day
 	// gives the same refund. It returns ErrInvalid if less is left.
@@ -76,3 +76,9 @@ const (
 	ReversalFailed    ReversalState = "failed"    // the money stays here; of a dispute: won
 	ReversalCanceled  ReversalState = "canceled"
 )
+
+// Final reports whether the reversal is over. A bank may still send a succeeded refund back, and a
+// lost dispute may still be won.
+func (s ReversalState) Final() bool {
+	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
+}

@@ -1,0 +1,100 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+)
+
+// MaxSends bounds the sendings of one request in one step. The next run goes on with it.
+const MaxSends = 3
+
+// Definite reports whether the processor has done nothing and would answer the same again.
+func Definite(err error) bool {
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) ||
+		errors.Is(err, ErrNoIntent)
+}
+
+type gateKey struct{}
+
+// WithGate returns a context whose requests to a processor, other than look-ups, are sent only while
+// the gate returns nil. A processor asks it right before each send: a request may have waited long.
+func WithGate(ctx context.Context, gate func(context.Context) error) context.Context {
+	return context.WithValue(ctx, gateKey{}, gate)
+}
+
+// PassGate returns the error of the context's gate, or nil if it has none.
+func PassGate(ctx context.Context) error {
+	if gate, ok := ctx.Value(gateKey{}).(func(context.Context) error); ok {
+		return gate(ctx)
+	}
+	return nil
+}
+
+// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
+// it for repeatable requests, and for lists: an interrupted one begins anew.
+func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
+	for range MaxSends {
+		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return answer, err
+}
+
+// AskAll is Ask for a list. It returns the list's elements, also those before a lasting error.
+func AskAll[T any](ctx context.Context, list func(context.Context, ListRequest) iter.Seq2[T, error],
+	r ListRequest) ([]T, error) {
+	return Ask(ctx, func() ([]T, error) { return Gather(list(ctx, r)) })
+}
+
+// Refuses reports whether the error is the refusal of our requests by the connected account. It is
+// ErrInvalid if there is no such account.
+func Refuses(at string, err error) bool {
+	return at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid))
+}
+
+// Gather returns the elements of a list, also those before an error.
+func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
+	for v, err := range list {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// maxListings is the number of the processor's accounts listed at a time.
+const maxListings = 16
+
+// An Answer is that of one question of AskEach.
+type Answer[T any] struct {
+	Value T
+	Err   error
+}
+
+// AskEach calls do for every question, the first alone and then maxListings at a time, and returns
+// all answers. If the first is ErrRefused, our credentials are refused, and AskEach stops.
+func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
+	answers := make([]Answer[T], len(questions))
+	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }
+	if len(questions) == 0 {
+		return nil
+	}
+	if ask(0); errors.Is(answers[0].Err, ErrRefused) {
+		return answers
+	}
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxListings)
+	for i := 1; i < len(questions); i++ {
+		free <- struct{}{}
+		all.Go(func() {
+			ask(i)
+			<-free
+		})
+	}
+	all.Wait()
+	return answers
+}
