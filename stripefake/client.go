@@ -16,14 +16,15 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control controls a fake in another process. Do sends what no method here sends.
+// A Control controls a fake in another process over its control API. Do sends the requests that have
+// no method here.
 type Control struct {
-	Base string       // http://127.0.0.1:12111
-	HTTP *http.Client // nil: http.DefaultClient
+	Base string       // the fake's URL: http://127.0.0.1:12111
+	HTTP *http.Client // nil is http.DefaultClient
 }
 
-// Do sends any request of the control API, such as POST "accounts" with {"id":"acct_1"}. It
-// decodes the answer into out, unless out is nil.
+// Do sends a control request, such as POST "accounts" with {"id":"acct_1"}, and decodes the answer
+// into out, unless out is nil.
 func (c Control) Do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
@@ -78,15 +79,16 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, fmt.Errorf("%s %s: %s", method, path, res.Status)
 }
 
-// Identity identifies the fake. It returns an error if another program answers.
+// Identity returns the fake's version, clock and endpoints. It returns an error if another program
+// answers.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
-		err = errors.New("what answers is no fake of Stripe")
+		err = errors.New("another program answers, which is not a stripefake")
 	}
 	return id, err
 }
 
-// Now returns the fake's clock.
+// Now returns the time by the fake's clock.
 func (c Control) Now(ctx context.Context) (time.Time, error) {
 	clock, err := c.Clock(ctx)
 	return clock.Now, err
@@ -95,13 +97,13 @@ func (c Control) Now(ctx context.Context) (time.Time, error) {
 // Clock returns the fake's clock with its speed.
 func (c Control) Clock(ctx context.Context) (Clock, error) { return c.clock(ctx, http.MethodGet, nil) }
 
-// SetNow sets the fake's clock.
+// SetNow sets the fake's clock and returns the new time.
 func (c Control) SetNow(ctx context.Context, t time.Time) (time.Time, error) {
 	clock, err := c.clock(ctx, http.MethodPost, clockForm{Now: &t})
 	return clock.Now, err
 }
 
-// Advance moves the fake's clock, and returns it.
+// Advance moves the fake's clock and returns the new time.
 func (c Control) Advance(ctx context.Context, d time.Duration) (time.Time, error) {
 	clock, err := c.clock(ctx, http.MethodPost, clockForm{Advance: new(duration(d))})
 	return clock.Now, err
@@ -132,12 +134,22 @@ func (c Control) SetFaults(ctx context.Context, f Faults) error {
 	return c.Do(ctx, http.MethodPost, "faults", formOf(&f), nil)
 }
 
-// Requests returns the counts of answers so far.
-func (c Control) Requests(ctx context.Context) (list []Count, err error) {
+// FailNext makes the next requests to an endpoint fail, as Fake.FailNext does.
+func (c Control) FailNext(ctx context.Context, endpoint string, status int, code string, times int) error {
+	return c.Do(ctx, http.MethodPost, "fail", failForm{endpoint, status, code, times}, nil)
+}
+
+// Requests returns the last 10,000 requests, oldest first.
+func (c Control) Requests(ctx context.Context) (list []Request, err error) {
 	return list, c.Do(ctx, http.MethodGet, "requests", nil, &list)
 }
 
-// Ledger reads the ledger. An error ends it.
+// Counts returns the number of answers to all requests, sorted by endpoint and status.
+func (c Control) Counts(ctx context.Context) (list []Count, err error) {
+	return list, c.Do(ctx, http.MethodGet, "counts", nil, &list)
+}
+
+// Ledger returns the ledger's entries, or the error that ended the reading.
 func (c Control) Ledger(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		res, err := c.send(ctx, http.MethodGet, "ledger", nil)

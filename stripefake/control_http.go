@@ -38,7 +38,11 @@ func (f *Fake) controls() *http.ServeMux {
 		return formOf(new(f.Faults())), nil
 	})
 	handle("POST /_fake/faults", f.controlFaults)
+	handle("POST /_fake/fail", posted(func(_ *http.Request, in failForm) (any, error) {
+		return in, f.FailNext(in.Endpoint, in.Status, in.Code, in.Times)
+	}))
 	handle("GET /_fake/requests", func(http.ResponseWriter, *http.Request) (any, error) { return f.Requests(), nil })
+	handle("GET /_fake/counts", func(http.ResponseWriter, *http.Request) (any, error) { return f.Counts(), nil })
 	handle("POST /_fake/intents/{id}/authenticate", answered(f.Authenticate))
 	handle("POST /_fake/intents/{id}/finish", answered(f.Finish))
 	handle("POST /_fake/refunds/{id}/finish", answered(f.FinishRefund))
@@ -89,7 +93,7 @@ func (f *Fake) eventControls(handle func(pattern string, do controlFunc)) {
 		return map[string]string{"secret": secret}, err
 	}))
 	handle("GET /_fake/events", func(http.ResponseWriter, *http.Request) (any, error) {
-		return eventsForm{f.api.EventForm()}, nil
+		return eventsForm{EventForm(f.api.EventForm())}, nil
 	})
 	handle("POST /_fake/events", posted(func(_ *http.Request, in eventsForm) (any, error) {
 		return in, f.SetEvents(in.Form)
@@ -213,21 +217,28 @@ func formOf(f *Faults) *faultsForm {
 	return &faultsForm{(*duration)(&f.Latency), f, (*duration)(&f.WebhookDelay)}
 }
 
-// Identity is the root of the control API.
+// An Identity describes a fake. The control API returns it under /_fake/.
 type Identity struct {
 	Fake    string    `json:"fake"` // always stripefake
 	Version string    `json:"api_version"`
-	Account string    `json:"account"` // of the default keys
-	Now     time.Time `json:"now"`     // by its clock
+	Account string    `json:"account"` // the account of the default keys
+	Now     time.Time `json:"now"`     // by the fake's clock
 
-	Controls  []string `json:"controls"`  // of the control API: POST /_fake/clock
-	Endpoints []string `json:"endpoints"` // of Stripe's API: GET /v1/customers
+	Controls  []string `json:"controls"`  // endpoints of the control API: POST /_fake/clock
+	Endpoints []string `json:"endpoints"` // endpoints of Stripe's API: GET /v1/customers
 }
 
 type clockForm struct {
 	Now     *time.Time `json:"now,omitempty"`
 	Advance *duration  `json:"advance,omitempty"`
 	Speed   *int       `json:"speed,omitempty"` // seconds per second
+}
+
+type failForm struct {
+	Endpoint string `json:"endpoint"`
+	Status   int    `json:"status"`
+	Code     string `json:"code"`
+	Times    int    `json:"times"`
 }
 
 type okForm struct {

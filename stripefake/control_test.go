@@ -54,8 +54,8 @@ func TestControl(t *testing.T) {
 	check("faults", err)
 	equal(t, "faults", got, want)
 	equal(t, "faults in effect", w.Faults(), want)
-	if err := c.SetFaults(ctx, Faults{Busy: 2}); err == nil || !strings.Contains(err.Error(), "busy is 2") {
-		t.Errorf("got %v, want that busy is 2", err)
+	if err := c.SetFaults(ctx, Faults{Busy: 2}); err == nil || !strings.Contains(err.Error(), "busy must be a probability from 0 to 1 (got 2)") {
+		t.Errorf("got %v, want the limits of busy", err)
 	}
 	check("no faults", c.SetFaults(ctx, Faults{}))
 	check("thin events", post("events", `{"form":"thin"}`))
@@ -103,8 +103,8 @@ func TestControl(t *testing.T) {
 			t.Errorf("got %v, want %q", err, what)
 		}
 	}
-	counts, err := c.Requests(ctx)
-	check("requests", err)
+	counts, err := c.Counts(ctx)
+	check("counts", err)
 	var n int64
 	for _, k := range counts {
 		if k.Endpoint == "GET /v1/customers" && k.Status == 401 {
@@ -112,6 +112,14 @@ func TestControl(t *testing.T) {
 		}
 	}
 	equal(t, "refused requests", n, int64(1))
+	requests, err := c.Requests(ctx)
+	check("requests", err)
+	equal(t, "requests", requests, w.Requests())
+	check("fail", c.FailNext(ctx, "GET /v1/customers", 503, "", 1))
+	w.do("GET", customers, "").refused(t, "the next request", 503, nil, nil)
+	if err := c.FailNext(ctx, "GET /v1/nothing", 500, "", 1); err == nil || !strings.Contains(err.Error(), "GET /v1/nothing") {
+		t.Errorf("got %v, want the endpoint", err)
+	}
 }
 
 func TestControl_Refuses(t *testing.T) {
@@ -134,7 +142,7 @@ func TestControl_Refuses(t *testing.T) {
 		{"clock", `{"now":"tomorrow"}`, jsonType, "tomorrow"},
 		{"clock", `{"advance":"1h"}{}`, jsonType, "more than one"},
 		{"faults", `{"lost_reply":1}`, jsonType, "lost_reply"},
-		{"faults", `{"latency":"2m"}`, jsonType, "latency is 2m0s"},
+		{"faults", `{"latency":"2m"}`, jsonType, "(got 2m0s)"},
 		{"faults", "{", jsonType, "not what is wanted"},
 	} {
 		if code, body := ask("POST", "/_fake/"+tt.path, tt.body, tt.kind); code != http.StatusBadRequest ||

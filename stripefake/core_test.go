@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -156,6 +157,23 @@ func (a answer) refused(t *testing.T, what string, status int, code, param any) 
 	}
 }
 
+// Seeded plays a test n times, a fifth of them with -short, each with dice of another seed. A failure
+// prints the seed of its dice.
+func Seeded(t *testing.T, n int, play func(t *testing.T, dice *rand.Rand)) {
+	if testing.Short() {
+		n /= 5
+	}
+	first := rand.Uint64N(1 << 32)
+	for i := range uint64(n) {
+		if !t.Run("", func(t *testing.T) {
+			t.Logf("seed %d", first+i)
+			play(t, rand.New(rand.NewPCG(first+i, 0)))
+		}) {
+			return
+		}
+	}
+}
+
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -300,7 +318,7 @@ func TestCounts(t *testing.T) {
 		w.customer("", "Idempotency-Key", "k")
 	}
 	w.do("GET", "/v1/nothing", "")
-	equal(t, "requests", w.Requests(), []Count{
+	equal(t, "counts", w.Counts(), []Count{
 		{Endpoint: "POST /v1/customers", Status: 200, Requests: 3, Replays: 2},
 		{Endpoint: "unknown", Status: 404, Requests: 1}})
 }

@@ -2,26 +2,19 @@ package stripefake_test
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"time"
-
-	"github.com/stripe/stripe-go/v86"
 
 	"github.com/duesday/duesday/stripefake"
 )
 
-// clientOf returns Stripe's own library, pointed at the fake.
-func clientOf(fake *stripefake.Server) *stripe.Client {
-	config := &stripe.BackendConfig{URL: new(fake.URL), LeveledLogger: &stripe.LeveledLogger{},
-		MaxNetworkRetries: new(int64(0))}
-	return stripe.NewClient(fake.Key, stripe.WithBackends(stripe.NewBackendsWithConfig(config)))
-}
-
-// An exampleT stands for the *testing.T of a test: an example has none.
+// An exampleT takes the place of *testing.T, which an example does not have.
 type exampleT struct{ cleanups []func() }
 
 func (t *exampleT) Helper()                           {}
@@ -33,118 +26,189 @@ func (t *exampleT) end() {
 	}
 }
 
-// pay charges the card once and returns the payment intent's state.
-func pay(client *stripe.Client, card string, amount int64) (string, error) {
-	intent, err := client.V1PaymentIntents.Create(context.Background(), &stripe.PaymentIntentCreateParams{
-		Amount: new(amount), Currency: new("eur"), PaymentMethod: new(card), Confirm: new(true),
-		ReturnURL: new("https://example.com/thanks"),
-	})
+// An object is a JSON object that Stripe's API returns.
+type object map[string]any
+
+// post sends a form to the fake, as Stripe's libraries do. Your tests use such a library instead.
+func post(fake *stripefake.Server, path, form string) object {
+	r, err := http.NewRequest(http.MethodPost, fake.URL+path, strings.NewReader(form))
 	if err != nil {
-		return "", err
+		return object{"error": err.Error()}
 	}
-	return string(intent.Status), nil
+	r.SetBasicAuth(fake.Key, "")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return object{"error": "the connection broke"}
+	}
+	defer res.Body.Close()
+	var o object
+	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
+		return object{"error": err.Error()}
+	}
+	return o
 }
 
+// Start a fake in a test, and point any Stripe library at its URL with its key. The package's
+// README shows this with Stripe's library for Go.
 func ExampleStart() {
-	t := &exampleT{} // in a test: func TestPay(t *testing.T)
+	t := &exampleT{} // in a test: func TestShop(t *testing.T)
 	defer t.end()
 
 	fake := stripefake.Start(t)
-	client := clientOf(fake)
 
-	fmt.Println(pay(client, "pm_card_visa", 1299))
-
-	_, err := pay(client, "pm_card_visa_chargeDeclinedInsufficientFunds", 1299)
-	if declined, ok := errors.AsType[*stripe.Error](err); ok {
-		fmt.Println(declined.Code, declined.DeclineCode)
-	}
+	customer := post(fake, "/v1/customers", "email=ada@example.com")
+	fmt.Println(customer["object"], customer["email"])
 	// Output:
-	// succeeded <nil>
-	// card_declined insufficient_funds
+	// customer ada@example.com
 }
 
-func ExampleServer_SendWebhooks() {
+// Make a customer pay with a test card, and read what moved in the ledger.
+func ExampleFake_Ledger() {
 	t := &exampleT{}
 	defer t.end()
-
 	fake := stripefake.Start(t)
-	client := clientOf(fake)
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		event, err := client.ConstructEvent(body, r.Header.Get("Stripe-Signature"), fake.WebhookSecret)
-		fmt.Println(event.Type, err)
-	}))
-	defer receiver.Close()
-	if err := fake.SendWebhooks(receiver.URL); err != nil {
-		fmt.Println(err)
-	}
 
-	if _, err := client.V1Customers.Create(context.Background(),
-		&stripe.CustomerCreateParams{Email: new("ada@example.com")}); err != nil {
-		fmt.Println(err)
-	}
-	waiting, err := fake.Flush(context.Background()) // returns when every webhook has been tried
-	fmt.Println(waiting, err)
-	// Output:
-	// customer.created <nil>
-	// 0 <nil>
-}
+	intent := post(fake, "/v1/payment_intents", "amount=1299&currency=eur&payment_method=pm_card_visa"+
+		"&confirm=true&return_url=https://example.com/thanks")
+	fmt.Println(intent["status"])
 
-func ExampleFake_SetFaults() {
-	t := &exampleT{}
-	defer t.end()
-
-	fake := stripefake.Start(t)
-	client := clientOf(fake)
-
-	// Stripe carries the request out, and its answer is lost.
-	if err := fake.SetFaults(stripefake.Faults{LostReplies: 1}); err != nil {
-		fmt.Println(err)
-	}
-	_, err := pay(client, "pm_card_visa", 1299)
-	fmt.Println("failed:", err != nil)
-
-	// The ledger shows that the money has moved.
 	for entry := range fake.Ledger() {
 		fmt.Println(entry.Type, entry.Amount, entry.Currency, entry.Status)
 	}
 	// Output:
-	// failed: true
+	// succeeded
 	// charge 1299 eur succeeded
 }
 
-func ExampleFake_Advance() {
+// Decline a card: Stripe's test payment methods decide the outcome.
+func ExampleStart_declinedCard() {
 	t := &exampleT{}
 	defer t.end()
+	fake := stripefake.Start(t)
 
-	ctx, start := context.Background(), time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	fake := stripefake.StartWith(t, stripefake.Options{Now: func() time.Time { return start }})
-	client := clientOf(fake)
+	answer := post(fake, "/v1/payment_intents", "amount=1299&currency=eur&confirm=true"+
+		"&payment_method=pm_card_visa_chargeDeclinedInsufficientFunds&return_url=https://example.com/thanks")
+	declined := answer["error"].(map[string]any)
+	fmt.Println(declined["code"], declined["decline_code"])
+	// Output:
+	// card_declined insufficient_funds
+}
 
-	customer, err := client.V1Customers.Create(ctx, &stripe.CustomerCreateParams{PaymentMethod: new("pm_card_visa"),
-		InvoiceSettings: &stripe.CustomerCreateInvoiceSettingsParams{DefaultPaymentMethod: new("pm_card_visa")}})
-	if err != nil {
-		fmt.Println(err)
-		return
+// Advance a test clock, so that its customer's subscription renews.
+func ExampleStart_testClock() {
+	t := &exampleT{}
+	defer t.end()
+	fake := stripefake.Start(t)
+
+	at := func(day string) int64 {
+		when, _ := time.Parse(time.DateOnly, day)
+		return when.Unix()
 	}
-	price, err := client.V1Prices.Create(ctx, &stripe.PriceCreateParams{Currency: new("eur"), UnitAmount: new(int64(500)),
-		Recurring:   &stripe.PriceCreateRecurringParams{Interval: new("month")},
-		ProductData: &stripe.PriceCreateProductDataParams{Name: new("Gold")}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if _, err := client.V1Subscriptions.Create(ctx, &stripe.SubscriptionCreateParams{Customer: &customer.ID,
-		Items: []*stripe.SubscriptionCreateItemParams{{Price: &price.ID}}}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fake.Advance(60 * 24 * time.Hour) // two renewals, each at its own time
+	clock := post(fake, "/v1/test_helpers/test_clocks", fmt.Sprint("frozen_time=", at("2026-01-31")))
+	customer := post(fake, "/v1/customers", fmt.Sprint("payment_method=pm_card_visa&test_clock=", clock["id"],
+		"&invoice_settings[default_payment_method]=pm_card_visa"))
+	price := post(fake, "/v1/prices", "currency=eur&unit_amount=500&recurring[interval]=month&product_data[name]=Gold")
+	post(fake, "/v1/subscriptions", fmt.Sprint("customer=", customer["id"], "&items[0][price]=", price["id"]))
+
+	post(fake, fmt.Sprint("/v1/test_helpers/test_clocks/", clock["id"], "/advance"),
+		fmt.Sprint("frozen_time=", at("2026-03-15")))
+
 	for entry := range fake.Ledger() {
 		fmt.Println(entry.At.Format(time.DateOnly), entry.Amount, entry.Currency)
 	}
 	// Output:
 	// 2026-01-31 500 eur
 	// 2026-02-28 500 eur
-	// 2026-03-31 500 eur
+}
+
+// Receive webhooks. Check their signature with fake.WebhookSecret as in production.
+func ExampleServer_SendWebhooks() {
+	t := &exampleT{}
+	defer t.end()
+	fake := stripefake.Start(t)
+
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var event struct{ Type string }
+		body, _ := io.ReadAll(r.Body)
+		err := json.Unmarshal(body, &event)
+		fmt.Println(event.Type, r.Header.Get("Stripe-Signature") != "", err)
+	}))
+	defer receiver.Close()
+	if err := fake.SendWebhooks(receiver.URL); err != nil {
+		fmt.Println(err)
+	}
+
+	post(fake, "/v1/customers", "email=ada@example.com")
+	waiting, err := fake.Flush(context.Background()) // returns when the fake has tried every webhook
+	fmt.Println(waiting, err)
+	// Output:
+	// customer.created true <nil>
+	// 0 <nil>
+}
+
+// Move the fake's own clock, which all customers without a test clock follow.
+func ExampleFake_Advance() {
+	t := &exampleT{}
+	defer t.end()
+	start := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	fake := stripefake.StartWith(t, stripefake.Options{Now: func() time.Time { return start }})
+
+	fake.Advance(31 * 24 * time.Hour)
+	fmt.Println(fake.Now().Format(time.DateOnly))
+	// Output:
+	// 2026-03-03
+}
+
+// Lose the answer of a request that Stripe carries out: the client sees an error, and the money moves.
+func ExampleFake_SetFaults() {
+	t := &exampleT{}
+	defer t.end()
+	fake := stripefake.Start(t)
+
+	if err := fake.SetFaults(stripefake.Faults{LostReplies: 1}); err != nil {
+		fmt.Println(err)
+	}
+	answer := post(fake, "/v1/payment_intents", "amount=1299&currency=eur&payment_method=pm_card_visa"+
+		"&confirm=true&return_url=https://example.com/thanks")
+	fmt.Println(answer["error"])
+	for entry := range fake.Ledger() {
+		fmt.Println(entry.Type, entry.Amount, entry.Currency, entry.Status)
+	}
+	// Output:
+	// the connection broke
+	// charge 1299 eur succeeded
+}
+
+// Make the next request to an endpoint fail, to test how your code handles the error.
+func ExampleFake_FailNext() {
+	t := &exampleT{}
+	defer t.end()
+	fake := stripefake.Start(t)
+
+	if err := fake.FailNext("POST /v1/customers", http.StatusTooManyRequests, "", 1); err != nil {
+		fmt.Println(err)
+	}
+	for range 2 {
+		answer := post(fake, "/v1/customers", "email=ada@example.com")
+		failed, _ := answer["error"].(map[string]any)
+		fmt.Println(answer["object"], failed["code"])
+	}
+	// Output:
+	// <nil> rate_limit
+	// customer <nil>
+}
+
+// Assert on the requests that your code sent.
+func ExampleFake_Requests() {
+	t := &exampleT{}
+	defer t.end()
+	fake := stripefake.Start(t)
+
+	post(fake, "/v1/customers", url.Values{"metadata[order]": {"1001"}}.Encode())
+	for _, r := range fake.Requests() {
+		fmt.Println(r.Method, r.Path, r.Form.Get("metadata[order]"), r.Status)
+	}
+	// Output:
+	// POST /v1/customers 1001 200
 }

@@ -13,49 +13,53 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/page"
 )
 
-// Options say how a Fake behaves. The zero value is a fake without faults.
+// Options configure a Fake. The zero value is a fake without faults. Now and Real default to time.Now,
+// Keys to DefaultKeys, Transport to http.DefaultTransport, Log to a logger that discards.
 type Options struct {
-	Now      func() time.Time // the base of the fake's clock; nil: time.Now
-	Real     func() time.Time // the clock of the rate limit and of the pauses between webhooks; nil: time.Now
-	Keys     []Key            // nil: DefaultKeys
-	Webhooks []Webhook        // endpoints of DefaultAccount, for events of every type and both modes
-	// Connected are accounts connected to DefaultAccount without an event. Each must pass CheckAccount.
-	Connected []string
-	// Transport sends the webhooks; nil: http.DefaultTransport.
-	Transport http.RoundTripper
-	Log       *slog.Logger // nil discards
-	Events    EventForm    // in which events are made; "": SnapshotEvents. It must pass Check.
-	Faults
+	Now       func() time.Time  // the base of the fake's clock
+	Real      func() time.Time  // the clock that measures the rate limit and the pauses between webhooks
+	Keys      []Key             // the valid API keys
+	Webhooks  []Webhook         // endpoints of DefaultAccount that receive all event types in both modes
+	Connected []string          // accounts that are connected to DefaultAccount from the start, as in CheckAccount
+	Transport http.RoundTripper // sends the webhooks
+	Log       *slog.Logger
+	Events    EventForm // the form of events; "" is SnapshotEvents
+	Faults              // the faults at the start
 }
 
-// A Key is an API key of the fake, and the account that it opens.
-type Key = api.Key
+// Check returns an error if New cannot use the options.
+func (o Options) Check() error {
+	err := cmp.Or(o.Faults.Check(), o.Events.Check())
+	for _, hook := range o.Webhooks {
+		err = cmp.Or(err, CheckURL(hook.URL), hook.Events.Check())
+	}
+	for _, id := range o.Connected {
+		err = cmp.Or(err, CheckAccount(id))
+	}
+	return err
+}
 
-// A Webhook is an endpoint for events.
+// A Key is an API key of the fake.
+type Key struct {
+	Secret  string   // sk_test_…, rk_test_…, sk_live_… or rk_live_…; the prefix sets the mode
+	Account string   // the account that the key opens: acct_…
+	Refused []string // requests that the key may not send: "/v1/refunds" or "POST /v1/customers"
+}
+
+// A Webhook is an endpoint that receives events.
 type Webhook struct {
-	URL     string    // http or https
-	Secret  string    // whsec_…, which signs its webhooks
-	Connect bool      // it gets the events of connected accounts instead of the account's own
-	Events  EventForm // which it gets of those that are made; "": all
+	URL     string    // http://… or https://…
+	Secret  string    // whsec_…; signs the endpoint's webhooks
+	Connect bool      // receives the events of connected accounts instead of the account's own
+	Events  EventForm // the form that the endpoint receives; "" is every form that the fake makes
 }
 
-// An EventForm is the form of events.
-type EventForm = api.EventForm
-
-// The forms of events. At Stripe they follow from the event destinations; here they are an option.
 const (
-	SnapshotEvents = api.SnapshotEvents // those of API v1, with the object as it was
-	ThinEvents     = api.ThinEvents     // those of API v2, which name the object: the v1 list has none
-	BothEvents     = api.BothEvents     // two for each change, of which the thin one names the other
+	NewestVersion  = api.NewestVersion  // the API version of accounts whose version is not set
+	DefaultAccount = api.DefaultAccount // the account of DefaultKeys
 )
 
-// The default version of the API, and the account of the default keys.
-const (
-	NewestVersion  = api.NewestVersion
-	DefaultAccount = api.DefaultAccount
-)
-
-// DefaultKeys are the keys of a fake without Options.Keys. They are no secrets.
+// DefaultKeys returns the keys of a fake without Options.Keys. They are not secrets.
 func DefaultKeys() []Key {
 	return []Key{
 		{Secret: "sk_test_duesday", Account: DefaultAccount},
@@ -64,14 +68,15 @@ func DefaultKeys() []Key {
 	}
 }
 
-// A Fake is Stripe's API. It is safe for concurrent use, and carries out one request at a time.
+// A Fake is an http.Handler that serves Stripe's API. It is safe for concurrent use, and carries out
+// one request at a time.
 type Fake struct {
 	api     *api.Fake
 	control http.Handler
 	pages   http.Handler
 }
 
-// New returns a Fake. Its faults must pass Check. The caller must close it if it has webhooks.
+// New returns a Fake. The options must pass Check. Call Close if the fake has webhooks.
 func New(o Options) *Fake {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -83,17 +88,21 @@ func New(o Options) *Fake {
 		o.Keys = DefaultKeys()
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	inner := api.Options{Now: o.Now, Real: o.Real, Keys: o.Keys, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
-		Events: o.Events, Faults: o.Faults, Resources: billing.Resources()}
+	inner := api.Options{Now: o.Now, Real: o.Real, Connected: o.Connected, Transport: o.Transport, Log: o.Log,
+		Events: api.EventForm(o.Events), Faults: api.Faults(o.Faults), Resources: billing.Resources()}
+	for _, k := range o.Keys {
+		inner.Keys = append(inner.Keys, api.Key(k))
+	}
 	f := &Fake{api: api.New(inner)}
 	f.control, f.pages = f.controls(), page.Handler(f.api)
 	for _, hook := range o.Webhooks {
-		f.api.AddWebhook(hook.URL, hook.Secret, hook.Connect, hook.Events)
+		f.api.AddWebhook(hook.URL, hook.Secret, hook.Connect, api.EventForm(hook.Events))
 	}
 	return f
 }
 
-// ServeHTTP serves the API under /v1 and /v2, the control API under /_fake, and the pages elsewhere.
+// ServeHTTP serves the API under /v1 and /v2, the control API under /_fake, and pages for customers
+// under every other path.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/v1/"), strings.HasPrefix(path, "/v2/"):
@@ -105,42 +114,44 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close stops the sending of webhooks. Undelivered ones are lost.
+// Close stops sending webhooks. Webhooks that were not delivered are lost.
 func (f *Fake) Close() error { return f.api.Close() }
 
-// CheckURL returns an error if webhooks cannot be sent to the URL.
+// CheckURL returns an error if the fake cannot send webhooks to the URL.
 func CheckURL(text string) error { return api.CheckURL(text) }
 
-// CheckAccount returns an error if no account can have the id.
+// CheckAccount returns an error unless the text is an account's id: acct_ and letters or digits.
 func CheckAccount(id string) error { return api.CheckAccount(id) }
 
-// Signature returns the header Stripe-Signature of a webhook at that time: a v1 for every secret.
+// Signature returns a webhook's Stripe-Signature header at the given time, with one v1 signature for
+// each secret.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return api.Signature(at, payload, secrets...)
 }
 
-// TB is Start's part of testing.TB.
+// TB is the part of testing.TB that Start needs.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// A Server is a Fake on a port of its own, with the values for a Stripe library.
+// A Server runs a Fake on its own port and holds the values that a Stripe library needs.
 type Server struct {
 	*Fake
-	URL           string // for the library's base address: http://127.0.0.1:PORT
+	URL           string // the library's base URL: http://127.0.0.1:PORT
 	Key           string // the API key, in test mode
-	WebhookSecret string // signs the webhooks of SendWebhooks
+	WebhookSecret string // the signing secret of SendWebhooks
 }
 
-// Start starts a fake for one test, which stops when the test ends.
+// Start starts a fake that stops when the test ends.
 func Start(t TB) *Server {
 	t.Helper()
 	return StartWith(t, Options{})
 }
 
-// StartWith is Start with options. If they have keys, Server.Key is the first of them.
+// StartWith starts a fake with options, as Start does. Server.Key is the first of Options.Keys, if
+// any.
 func StartWith(t TB, o Options) *Server {
 	t.Helper()
 	if err := o.Check(); err != nil {
@@ -169,9 +180,8 @@ func StartWith(t TB, o Options) *Server {
 	return s
 }
 
-// SendWebhooks sends the events of DefaultAccount, of every type and in both modes, to the
-// URL from now on. They are signed with s.WebhookSecret. It may be called before the receiver
-// listens: a refused webhook is sent again.
+// SendWebhooks sends DefaultAccount's events to the URL from now on: all types, in both modes, signed
+// with s.WebhookSecret. The receiver may start later, because the fake sends refused webhooks again.
 func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err

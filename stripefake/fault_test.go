@@ -145,14 +145,14 @@ func TestFaults_Wire(t *testing.T) {
 
 func TestFaults_Check(t *testing.T) {
 	for says, f := range map[string]Faults{
-		"errors is 1.5":   {Errors: 1.5},
-		"busy is -1":      {Busy: -1},
-		"add up to 1.2":   {Errors: .6, LostReplies: .6},
-		"latency is -1ns": {Latency: -1},
-		"rate is -1":      {Rate: -1},
-		"event_losses":    {EventLosses: -1},
-		"webhook_copies":  {WebhookCopies: 2},
-		"webhook_delay":   {WebhookDelay: -1},
+		"errors must be a probability from 0 to 1 (got 1.5)": {Errors: 1.5},
+		"busy must be a probability":                         {Busy: -1},
+		"add up to at most 1 (got 1.2":                       {Errors: .6, LostReplies: .6},
+		"latency must be from 0 to 1m0s (got -1ns)":          {Latency: -1},
+		"rate must be at least 0":                            {Rate: -1},
+		"event_losses":                                       {EventLosses: -1},
+		"webhook_copies":                                     {WebhookCopies: 2},
+		"webhook_delay":                                      {WebhookDelay: -1},
 	} {
 		if err := newWorld(t, Options{}).SetFaults(f); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)

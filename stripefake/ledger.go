@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// An Entry is one movement of money, or a claim to one.
+// An Entry is a charge, a refund or a dispute in the ledger.
 type Entry struct {
 	Type     string            `json:"type"` // charge, refund or dispute
 	ID       string            `json:"id"`   // ch_…, re_…, du_…
@@ -20,12 +20,13 @@ type Entry struct {
 	Charge   string            `json:"charge"`
 	Amount   int64             `json:"amount"` // in the currency's minor unit, as Stripe counts it
 	Currency string            `json:"currency"`
-	Status   string            `json:"status"`             // of the refund or the dispute; succeeded of a charge
-	Metadata map[string]string `json:"metadata,omitempty"` // of the charge; a missing name comes from its payment intent
-	At       time.Time         `json:"at"`                 // UTC, by the fake's clock, in whole seconds
+	Status   string            `json:"status"`             // the refund's or dispute's status; succeeded for a charge
+	Metadata map[string]string `json:"metadata,omitempty"` // the object's, its charge's and its payment intent's, in this order
+	At       time.Time         `json:"at"`                 // UTC, by the customer's clock, in whole seconds
 }
 
-// Ledger returns the successful charges, refunds and disputes of all accounts and modes, in order.
+// Ledger returns the successful charges, the refunds and the disputes of all accounts in both modes, in
+// the order in which they were made.
 func (f *Fake) Ledger() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
 }

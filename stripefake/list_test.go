@@ -2,14 +2,13 @@ package stripefake
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 // TestList_Pages: walking in pages of any length, forward or back, one meets each object
@@ -17,12 +16,11 @@ import (
 func TestList_Pages(t *testing.T) {
 	w := newWorld(t, Options{})
 	var made []string // newest first
-	rapid.Check(t, func(r *rapid.T) {
-		for range rapid.IntRange(0, 3).Draw(r, "new") {
+	Seeded(t, 100, func(t *testing.T, r *rand.Rand) {
+		for range r.IntN(4) {
 			made = slices.Insert(made, 0, w.customer(""))
 		}
-		limit := rapid.IntRange(1, 12).Draw(r, "limit")
-		back := rapid.Bool().Draw(r, "back")
+		limit, back := 1+r.IntN(12), r.IntN(2) == 0
 		params := url.Values{"limit": {strconv.Itoa(limit)}}
 		if back && len(made) > 0 {
 			params.Set("ending_before", made[len(made)-1])
@@ -32,7 +30,7 @@ func TestList_Pages(t *testing.T) {
 			page := w.ok("GET", customers, params.Encode())
 			ids, more := page.ids(), page.body["has_more"] == true
 			if more && len(ids) != limit || len(ids) > limit {
-				r.Fatalf("a page of %d of %d, has_more %v", len(ids), limit, more)
+				t.Fatalf("a page of %d of %d, has_more %v", len(ids), limit, more)
 			}
 			if back {
 				got = append(slices.Clone(ids), got...)
@@ -55,7 +53,7 @@ func TestList_Pages(t *testing.T) {
 		case back: // without a cursor the first page is the newest
 		}
 		if !slices.Equal(got, want) {
-			r.Fatalf("back %v, limit %d: got %v, want %v", back, limit, got, want)
+			t.Fatalf("back %v, limit %d: got %v, want %v", back, limit, got, want)
 		}
 	})
 }

@@ -3,11 +3,13 @@ package stripefake_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/duesday/duesday/stripefake"
 )
 
 // anyMethod are payment methods of every behaviour.
@@ -25,9 +27,15 @@ type drawer struct {
 	customer string
 	attached []string
 	ended    map[string]string // intents that were seen to have succeeded or been canceled
+	dice     *rand.Rand
 }
 
-func number(t *rapid.T, v any) int64 {
+// one draws one of the list.
+func one[T any](d *drawer, list []T) T { return list[d.dice.IntN(len(list))] }
+
+func (d *drawer) bool() bool { return d.dice.IntN(2) == 0 }
+
+func number(t testing.TB, v any) int64 {
 	n, err := v.(json.Number).Int64()
 	if err != nil {
 		t.Fatal(err)
@@ -39,88 +47,97 @@ func number(t *rapid.T, v any) int64 {
 // at most once and in full, none that has ended moves again, and no more is given back than
 // was paid.
 func TestAtMostOneSuccess(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		d := &drawer{till: newUnwatchedTill(t), ended: map[string]string{}}
+	stripefake.Seeded(t, 100, func(t *testing.T, dice *rand.Rand) {
+		d := &drawer{till: newUnwatchedTill(t), ended: map[string]string{}, dice: dice}
 		d.customer = d.must(d.post("customers")).id()
 		for _, method := range []string{"pm_card_visa", "pm_card_chargeCustomerFail",
 			"pm_card_authenticationRequiredOnSetup"} {
 			d.attached = append(d.attached, d.must(d.post("payment_methods/"+method+"/attach", "customer="+d.customer)).id())
 		}
-		d.open(rt)
-		rt.Repeat(map[string]func(*rapid.T){
-			"":        d.check,
+		d.open()
+		acts := map[string]func(){
 			"open":    d.open,
-			"confirm": func(rt *rapid.T) { d.post("payment_intents/"+d.intentOf(rt)+"/confirm", d.how(rt)...) },
-			"cancel":  func(rt *rapid.T) { d.post("payment_intents/" + d.intentOf(rt) + "/cancel") },
-			"capture": func(rt *rapid.T) { d.post("payment_intents/" + d.intentOf(rt) + "/capture") },
-			"amount": func(rt *rapid.T) {
-				d.post("payment_intents/"+d.intentOf(rt), "amount="+fmt.Sprint(rapid.Int64Range(0, 5000).Draw(rt, "amount")))
+			"confirm": func() { d.post("payment_intents/"+d.intentOf()+"/confirm", d.how()...) },
+			"cancel":  func() { d.post("payment_intents/" + d.intentOf() + "/cancel") },
+			"capture": func() { d.post("payment_intents/" + d.intentOf() + "/capture") },
+			"amount": func() {
+				d.post("payment_intents/"+d.intentOf(), "amount="+fmt.Sprint(d.dice.IntN(5001)))
 			},
-			"method":       func(rt *rapid.T) { d.post("payment_intents/"+d.intentOf(rt), "payment_method="+d.method(rt)) },
-			"authenticate": func(rt *rapid.T) { _ = d.fake.Authenticate(d.intentOf(rt), rapid.Bool().Draw(rt, "ok")) },
-			"finish":       func(rt *rapid.T) { _ = d.fake.Finish(d.intentOf(rt), rapid.Bool().Draw(rt, "ok")) },
+			"method":       func() { d.post("payment_intents/"+d.intentOf(), "payment_method="+d.method()) },
+			"authenticate": func() { _ = d.fake.Authenticate(d.intentOf(), d.bool()) },
+			"finish":       func() { _ = d.fake.Finish(d.intentOf(), d.bool()) },
 			"refund":       d.refund,
-			"dispute":      func(rt *rapid.T) { _, _ = d.fake.Dispute(d.intentOf(rt), "") },
-			"refunded": func(rt *rapid.T) {
-				if len(d.refunds) > 0 {
-					_ = d.fake.FinishRefund(rapid.SampledFrom(d.refunds).Draw(rt, "refund"), rapid.Bool().Draw(rt, "ok"))
+			"dispute":      func() { _, _ = d.fake.Dispute(d.intentOf(), "") },
+			"close dispute": func() {
+				if disputes := d.must(d.get("disputes")).body["data"].([]any); len(disputes) > 0 {
+					_ = d.fake.CloseDispute(one(d, disputes).(map[string]any)["id"].(string), one(d, []string{"won", "lost"}))
 				}
 			},
-		})
+			"refunded": func() {
+				if len(d.refunds) > 0 {
+					_ = d.fake.FinishRefund(one(d, d.refunds), d.bool())
+				}
+			},
+		}
+		names := slices.Sorted(maps.Keys(acts))
+		for range 1 + d.dice.IntN(60) {
+			name := one(d, names)
+			t.Log(name)
+			acts[name]()
+			d.check()
+		}
 	})
 }
 
-func (d *drawer) intentOf(rt *rapid.T) string { return rapid.SampledFrom(d.intents).Draw(rt, "intent") }
+func (d *drawer) intentOf() string { return one(d, d.intents) }
 
-func (d *drawer) method(rt *rapid.T) string {
-	return rapid.SampledFrom(slices.Concat(anyMethod, d.attached)).Draw(rt, "method")
-}
+func (d *drawer) method() string { return one(d, slices.Concat(anyMethod, d.attached)) }
 
-func (d *drawer) how(rt *rapid.T) []string {
+func (d *drawer) how() []string {
 	var params []string
-	if rapid.Bool().Draw(rt, "with method") {
-		params = append(params, "payment_method="+d.method(rt))
+	if d.bool() {
+		params = append(params, "payment_method="+d.method())
 	}
-	if rapid.Bool().Draw(rt, "off session") {
+	if d.bool() {
 		params = append(params, "off_session=true")
 	}
-	if rapid.Bool().Draw(rt, "with return_url") {
+	if d.bool() {
 		params = append(params, "return_url=https://shop.example/")
 	}
 	return params
 }
 
-func (d *drawer) open(rt *rapid.T) {
+func (d *drawer) open() {
 	if len(d.intents) == 2 {
 		return
 	}
 	params := []string{"amount=1000", "currency=usd", "payment_method_types[]=card",
 		"payment_method_types[]=us_bank_account"}
-	if rapid.Bool().Draw(rt, "for the customer") {
+	if d.bool() {
 		params = append(params, "customer="+d.customer)
 	}
-	if rapid.Bool().Draw(rt, "manual") {
+	if d.bool() {
 		params = append(params, "capture_method=manual")
 	}
 	d.intents = append(d.intents, d.must(d.post("payment_intents", params...)).id())
 }
 
-func (d *drawer) refund(rt *rapid.T) {
-	params := []string{"payment_intent=" + d.intentOf(rt)}
-	if rapid.Bool().Draw(rt, "part") {
-		params = append(params, "amount="+fmt.Sprint(rapid.Int64Range(1, 1500).Draw(rt, "amount")))
+func (d *drawer) refund() {
+	params := []string{"payment_intent=" + d.intentOf()}
+	if d.bool() {
+		params = append(params, "amount="+fmt.Sprint(1+d.dice.IntN(1500)))
 	}
 	if a := d.post("refunds", params...); a.status == http.StatusOK {
 		d.refunds = append(d.refunds, a.id())
 	}
 }
 
-func (d *drawer) check(rt *rapid.T) {
+func (d *drawer) check() {
 	for _, id := range d.intents {
 		pi := d.must(d.get("payment_intents/" + id)).body
 		status := fmt.Sprint(pi["status"])
 		if was := d.ended[id]; was != "" && was != status {
-			rt.Fatalf("%s was %s and is %s", id, was, status)
+			d.t.Fatalf("%s was %s and is %s", id, was, status)
 		}
 		if status == "succeeded" || status == "canceled" {
 			d.ended[id] = status
@@ -134,37 +151,37 @@ func (d *drawer) check(rt *rapid.T) {
 			}
 			if charge["captured"] == true {
 				captured++
-				d.checkRefunds(rt, charge)
-				if got, want := number(rt, charge["amount"]), number(rt, pi["amount"]); got != want {
-					rt.Fatalf("%s of %d was charged %d", id, want, got)
+				d.checkRefunds(charge)
+				if got, want := number(d.t, charge["amount"]), number(d.t, pi["amount"]); got != want {
+					d.t.Fatalf("%s of %d was charged %d", id, want, got)
 				}
 			}
 			if pi["latest_charge"] != charge["id"] {
-				rt.Fatalf("%s went on after a charge that succeeded", id)
+				d.t.Fatalf("%s went on after a charge that succeeded", id)
 			}
 		}
 		if paid := status == "succeeded"; paid != (captured == 1) || captured > 1 {
-			rt.Fatalf("%s is %s and has %d charges that succeeded", id, status, captured)
+			d.t.Fatalf("%s is %s and has %d charges that succeeded", id, status, captured)
 		}
-		if paid, whole := status == "succeeded", number(rt, pi["amount_received"]) == number(rt,
+		if paid, whole := status == "succeeded", number(d.t, pi["amount_received"]) == number(d.t,
 			pi["amount"]); paid != whole {
-			rt.Fatalf("%s of %v is %s and has received %v", id, pi["amount"], status, pi["amount_received"])
+			d.t.Fatalf("%s of %v is %s and has received %v", id, pi["amount"], status, pi["amount_received"])
 		}
 	}
 }
 
-func (d *drawer) checkRefunds(rt *rapid.T, charge map[string]any) {
+func (d *drawer) checkRefunds(charge map[string]any) {
 	var sum int64
 	refunds, _ := d.must(d.get("refunds", "charge="+fmt.Sprint(charge["id"]), "limit=100")).body["data"].([]any)
 	for _, r := range refunds {
 		if refund := r.(map[string]any); refund["status"] != "failed" {
-			sum += number(rt, refund["amount"])
+			sum += number(d.t, refund["amount"])
 		}
 	}
-	if shown := number(rt, charge["amount_refunded"]); sum != shown || sum > number(rt, charge["amount"]) {
-		rt.Fatalf("%v of %v: refunds of %d, and shown as %d", charge["id"], charge["amount"], sum, shown)
+	if shown := number(d.t, charge["amount_refunded"]); sum != shown || sum > number(d.t, charge["amount"]) {
+		d.t.Fatalf("%v of %v: refunds of %d, and shown as %d", charge["id"], charge["amount"], sum, shown)
 	}
-	if charge["refunded"] != (sum == number(rt, charge["amount"])) {
-		rt.Fatalf("%v of %v: refunds of %d, and refunded is %v", charge["id"], charge["amount"], sum, charge["refunded"])
+	if charge["refunded"] != (sum == number(d.t, charge["amount"])) {
+		d.t.Fatalf("%v of %v: refunds of %d, and refunded is %v", charge["id"], charge["amount"], sum, charge["refunded"])
 	}
 }

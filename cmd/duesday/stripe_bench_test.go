@@ -78,7 +78,7 @@ func payThroughStripe(b *testing.B, rate int) {
 			charges++
 		}
 	}
-	for _, n := range fake.Requests() {
+	for _, n := range fake.Counts() {
 		if n.Status == 429 {
 			refused += n.Requests
 		}

@@ -33,7 +33,7 @@ func TestStripeDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	went := map[string]int64{}
-	for _, n := range c.fake.Requests() {
+	for _, n := range c.fake.Counts() {
 		switch {
 		case n.Status == 0:
 			went["broken"] += n.Requests

@@ -21,7 +21,7 @@ const (
 // requested reports whether the fake has had so many requests more than at the call of requested.
 func requested(fake *stripefake.Fake, n int64) func() bool {
 	all := func() (sum int64) {
-		for _, c := range fake.Requests() {
+		for _, c := range fake.Counts() {
 			sum += c.Requests
 		}
 		return sum

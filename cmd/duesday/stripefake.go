@@ -186,7 +186,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		}
 		for _, url := range sort.urls {
 			if err := stripefake.CheckURL(url); err != nil {
-				return nil, usagef("--%s-url: %v", sort.name, err)
+				return nil, usagef("--%s-url %v", sort.name, err)
 			}
 			list = append(list, stripefake.Webhook{URL: url, Secret: key, Connect: sort.connect})
 		}

@@ -153,7 +153,7 @@ var thirdParty = map[string]struct {
 	"github.com/spf13/cobra":              {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
 	"github.com/spf13/pflag":              {in: []string{"cmd/duesday"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
-		testsIn: []string{"stripefake"}}, // its examples point that library at the fake
+		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
 	"github.com/emersion/go-smtp": {testsOnly: true},                    // a mail server for tests
 	"github.com/emersion/go-sasl": {testsOnly: true},                    // its log-in

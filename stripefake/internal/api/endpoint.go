@@ -90,7 +90,7 @@ func (c *Call) describeEndpoint(o object) error {
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return errors.New("want http://HOST… or https://HOST…, without user and password")
+		return errors.New("must be http://HOST… or https://HOST…, without user and password")
 	}
 	return nil
 }

@@ -203,13 +203,11 @@ func (f *Fake) Resend(event string) (sent int, err error) {
 	return 0, shape.Missing("event", event, "id")
 }
 
-// An Event is one of the fake's events.
+// An Event is stripefake.Event.
 type Event struct {
-	ID      string
-	Type    string
-	Account string
-	Created time.Time // UTC, in whole seconds
-	Body    []byte    // as a webhook carries it
+	ID, Type, Account string
+	Created           time.Time
+	Body              []byte
 }
 
 func (f *Fake) Events(account string, live bool, version string) (list []Event) {

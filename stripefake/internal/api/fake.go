@@ -30,6 +30,7 @@ type Resources struct {
 	Routes    []Route
 	Timed     map[string]Timed               // by kind: payment_intent
 	Followers map[string]func(*Call, object) // by the step they follow
+	Decline   func(code string) *shape.Error // the error of a declined card; nil for an unknown code
 }
 
 // Routes are the endpoints of this package.
@@ -64,6 +65,9 @@ type Fake struct {
 	Numbered uint64                // guarded by mu; ids so far
 	windows  map[limit][]time.Time // guarded by mu; of the rate limit: the requests of the last second
 	counts   []Count               // guarded by mu; by endpoint and status
+	requests []Request             // guarded by mu; a ring of the last ones, from oldest on
+	oldest   int                   // guarded by mu
+	failures []*failure            // guarded by mu; planned by FailNext
 }
 
 // A Space has the objects of one account in one mode.

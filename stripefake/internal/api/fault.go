@@ -11,22 +11,15 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// Faults are failures on request. Rates are from 0 to 1; the first five add up to at most 1.
+// Faults are stripefake.Faults.
 type Faults struct {
-	Latency      time.Duration `json:"-"`             // of every request, before it is carried out; at most a minute
-	LostRequests float64       `json:"lost_requests"` // not carried out, and the connection breaks
-	LostReplies  float64       `json:"lost_replies"`  // carried out, and the connection breaks
-	Errors       float64       `json:"errors"`        // 500, not carried out; its key replays the 500
-	LateErrors   float64       `json:"late_errors"`   // 500, and carried out; its key replays the 500
-	Busy         float64       `json:"busy"`          // 429 or 409, not carried out, not saved
-	Rate         int           `json:"rate"`          // a second, per endpoint, account and mode; 0: no limit
-	Seed         uint64        `json:"seed"`          // of the dice
-
-	EventLosses    float64       `json:"event_losses"`    // changes without any event, neither sent nor listed
-	WebhookCopies  float64       `json:"webhook_copies"`  // webhooks sent twice
-	WebhookDrops   float64       `json:"webhook_drops"`   // webhooks never sent
-	WebhookShuffle bool          `json:"webhook_shuffle"` // webhooks leave in any order
-	WebhookDelay   time.Duration `json:"-"`               // the longest delay of a webhook; the dice choose
+	Latency                                             time.Duration
+	LostRequests, LostReplies, Errors, LateErrors, Busy float64
+	Rate                                                int
+	Seed                                                uint64
+	EventLosses, WebhookCopies, WebhookDrops            float64
+	WebhookShuffle                                      bool
+	WebhookDelay                                        time.Duration
 }
 
 // Check returns the first mistake in the faults, by the names of the control API.
@@ -34,7 +27,7 @@ func (f Faults) Check() error {
 	sum := 0.0
 	for _, r := range f.rates() {
 		if !(r.rate >= 0 && r.rate <= 1) {
-			return fmt.Errorf("%s is %v: want a probability from 0 to 1", r.name, r.rate)
+			return fmt.Errorf("%s must be a probability from 0 to 1 (got %v)", r.name, r.rate)
 		}
 		if r.fate != normal {
 			sum += r.rate
@@ -42,13 +35,13 @@ func (f Faults) Check() error {
 	}
 	switch {
 	case sum > 1+1e-9:
-		return fmt.Errorf("lost_requests, lost_replies, errors, late_errors and busy add up to %v: want at most 1", sum)
+		return fmt.Errorf("lost_requests, lost_replies, errors, late_errors and busy must add up to at most 1 (got %v)", sum)
 	case f.Latency < 0 || f.Latency > MaxLatency:
-		return fmt.Errorf("latency is %v: want from 0 to %v", f.Latency, MaxLatency)
+		return fmt.Errorf("latency must be from 0 to %v (got %v)", MaxLatency, f.Latency)
 	case f.WebhookDelay < 0:
-		return fmt.Errorf("webhook_delay is %v: want 0 or more", f.WebhookDelay)
+		return fmt.Errorf("webhook_delay must be at least 0 (got %v)", f.WebhookDelay)
 	case f.Rate < 0:
-		return fmt.Errorf("rate is %d: want 0 or more", f.Rate)
+		return fmt.Errorf("rate must be at least 0 (got %d)", f.Rate)
 	}
 	return nil
 }
@@ -119,7 +112,7 @@ func tooMany() error {
 // broken returns the error of a request that fails by a fault.
 func broken() error {
 	return &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error",
-		Message: "Sorry! There was an error while talking to the servers of this fake. It was asked for."}
+		Message: "Sorry! There was an error while talking to the servers of this fake. Its faults ask for this error."}
 }
 
 // A limit is one of the rate: of an endpoint of one account in one mode.

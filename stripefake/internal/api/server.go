@@ -35,12 +35,15 @@ type exchange struct {
 	fate    fate
 	attempt *attempt // of the idempotency key; nil without one
 	replay  *attempt // whose reply is to be repeated
+	plan    *failure // of FailNext; nil: none
+	text    string   // the parameters as they came, from the URL and the body
 	name    string   // of the endpoint, in counts
+	entered bool     // its key opens its account
 }
 
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{f: f, w: w, r: r, name: "unknown"}
-	params, err := readForm(w, r)
+	params, err := x.readForm()
 	if err = x.admit(params, err); err != nil {
 		x.answer(x.failure(err))
 		return
@@ -80,16 +83,30 @@ func (x *exchange) admit(params shape.Form, err error) error {
 	if x.fate = f.draw(); x.fate == busy {
 		return f.isBusy(c.key)
 	}
-	if c.key == "" {
-		return nil
+	if plan := x.planned(true); plan != nil {
+		return x.failureError(plan)
 	}
-	first, err := c.Space.keys.begin(f.time(), attempt{key: c.key, endpoint: c.url, request: c.id}, params)
-	if err == nil && first.running {
+	return x.begin(params)
+}
+
+// begin looks at the idempotency key. A request that has no answer yet meets its planned failure.
+func (x *exchange) begin(params shape.Form) error {
+	f, c := x.f, x.call
+	if c.key != "" {
+		first, err := c.Space.keys.begin(f.time(), attempt{key: c.key, endpoint: c.url, request: c.id}, params)
+		if err != nil {
+			return err
+		}
+		if !first.running {
+			x.replay = first
+			return nil
+		}
 		x.attempt = first
-	} else if err == nil {
-		x.replay = first
 	}
-	return err
+	if x.plan = x.planned(false); x.plan != nil && x.plan.status == 0 {
+		x.fate = lostRequest
+	}
+	return nil
 }
 
 // enter finds the key, the account and the version of the request.
@@ -100,7 +117,7 @@ func (x *exchange) enter() error {
 	if err := cmp.Or(noKey, err, key.permit(x.r, account)); err != nil {
 		return err
 	}
-	c.Space, c.Version = x.f.In(account, key.live()), x.f.defaultVersion(account)
+	c.Space, c.Version, x.entered = x.f.In(account, key.live()), x.f.defaultVersion(account), true
 	if version := x.r.Header.Get("Stripe-Version"); version != "" {
 		if err := checkVersion(version); err != nil {
 			return err
@@ -123,6 +140,11 @@ func (x *exchange) carryOut() {
 	case lost:
 	case x.replay != nil:
 		answer = *x.replay.reply
+	case x.plan != nil:
+		err := x.failureError(x.plan)
+		if answer = x.failure(err); isSaved(err) {
+			done = &answer
+		}
 	case x.fate == failed:
 		answer = x.failure(broken())
 		done = &answer
@@ -159,10 +181,15 @@ func (x *exchange) execute() (r reply, saved bool) {
 		err = c.misread
 	}
 	if err != nil {
-		e, known := errors.AsType[*shape.Error](err)
-		return x.failed(err), !known || !e.IsValidation()
+		return x.failed(err), isSaved(err)
 	}
 	return reply{status: http.StatusOK, body: shape.Encode(c.render(o, x.expand))}, true
+}
+
+// isSaved reports whether an idempotency key keeps the error.
+func isSaved(err error) bool {
+	e, known := errors.AsType[*shape.Error](err)
+	return !known || !e.IsValidation()
 }
 
 func (x *exchange) failure(err error) reply {
@@ -220,8 +247,10 @@ func headerValue(s string) string {
 }
 
 // readForm returns the parameters of a request, from its URL and its body.
-func readForm(w http.ResponseWriter, r *http.Request) (shape.Form, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+func (x *exchange) readForm() (shape.Form, error) {
+	r := x.r
+	text, err := io.ReadAll(http.MaxBytesReader(x.w, r.Body, MaxBody))
+	x.text = r.URL.RawQuery
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, shape.Invalid("", "", "The request is larger than 1 MiB.")
 	}
@@ -234,6 +263,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (shape.Form, error) {
 		return nil, shape.Invalid("", "", "The body has to be application/x-www-form-urlencoded, and is "+
 			shape.Shown(kind)+".")
 	}
+	x.text = strings.Trim(x.text+"&"+string(text), "&")
 	return shape.ParseForm(r.URL.RawQuery, string(text))
 }
 
@@ -251,12 +281,12 @@ func BaseOf(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// A Count is the number of answers of an endpoint with a status.
+// A Count is stripefake.Count.
 type Count struct {
-	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm; unknown: no endpoint of the fake
-	Status   int    `json:"status"`   // 0: the connection broke
-	Requests int64  `json:"requests"`
-	Replays  int64  `json:"replays"` // repeated answers among them
+	Endpoint string
+	Status   int
+	Requests int64
+	Replays  int64
 }
 
 func (c Count) compare(d Count) int {
@@ -265,6 +295,7 @@ func (c Count) compare(d Count) int {
 
 func (x *exchange) count(status int) {
 	defer x.f.lock()()
+	x.log(status)
 	n := Count{Endpoint: x.name, Status: status}
 	i, known := slices.BinarySearchFunc(x.f.counts, n, Count.compare)
 	if !known {
@@ -276,8 +307,7 @@ func (x *exchange) count(status int) {
 	}
 }
 
-// Requests returns the counts so far, by endpoint and status.
-func (f *Fake) Requests() []Count {
+func (f *Fake) Counts() []Count {
 	defer f.lock()()
 	return append([]Count{}, f.counts...)
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// An EventForm is the form in which a fake makes events, or an endpoint gets them.
+// An EventForm is stripefake.EventForm. "" is SnapshotEvents for a fake, and any form for an endpoint.
 type EventForm string
 
-// The forms of events. "" is SnapshotEvents for a fake, and whatever there is for an endpoint.
 const (
-	SnapshotEvents EventForm = "snapshot" // v1 events, with the object as it was
-	ThinEvents     EventForm = "thin"     // v2 events, which name the object
-	BothEvents     EventForm = "both"     // two events for a change: the thin one names the other
+	SnapshotEvents EventForm = "snapshot"
+	ThinEvents     EventForm = "thin"
+	BothEvents     EventForm = "both"
 )
 
 // Check returns an error unless the form is "" or one of the three.
 func (f EventForm) Check() error {
 	if f != "" && f != SnapshotEvents && f != ThinEvents && f != BothEvents {
-		return fmt.Errorf("%q: want snapshot, thin or both", string(f))
+		return fmt.Errorf("must be snapshot, thin or both (got %q)", string(f))
 	}
 	return nil
 }
@@ -121,12 +120,8 @@ func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (i
 	return f.System(f.In(account, live)).emitThin(typ, of, nil, "").ID(), nil
 }
 
-// Related refers to the object of a thin event. The zero value refers to none.
-type Related struct {
-	ID   string `json:"id"`
-	Type string `json:"type"` // payment_intent
-	URL  string `json:"url"`  // /v1/payment_intents/pi_1
-}
+// Related is stripefake.Related.
+type Related struct{ ID, Type, URL string }
 
 // filterable is the version since which v2 lists events of any object, by type and time.
 const filterable = "2025-10-29"

@@ -34,6 +34,7 @@ func Resources() api.Resources {
 		Followers: map[string]func(*api.Call, object){
 			payment.IntentMoved: of(call.followIntent), payment.CustomerLeaves: of(call.customerGone),
 		},
+		Decline: payment.Declined,
 	}
 }
 

@@ -226,6 +226,14 @@ var declines = map[string]struct{ advice, network, message, code string }{
 // blockedCode is Radar's: the payment never reaches the bank.
 const blockedCode = "highest_risk_level"
 
+// Declined returns the error of a card that is declined for the code; nil for an unknown code.
+func Declined(code string) *shape.Error {
+	if _, known := declines[code]; !known {
+		return nil
+	}
+	return reasonFor(code)
+}
+
 // reasonFor returns the error of an attempt declined for the code: one of the table, or Radar's.
 func reasonFor(code string) *shape.Error {
 	d := declines[code]

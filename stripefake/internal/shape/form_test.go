@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 func TestParseForm(t *testing.T) {
@@ -48,30 +46,56 @@ func TestParseForm(t *testing.T) {
 // TestParseForm_Encoded: what is written with brackets is read as it was, in any order of
 // the parameters.
 func TestParseForm_Encoded(t *testing.T) {
-	name := rapid.StringMatching(`[a-z_]{1,4}`)
-	var value func(depth int) *rapid.Generator[any]
-	value = func(depth int) *rapid.Generator[any] {
-		text := rapid.Map(rapid.String(), func(s string) any { return strings.ToValidUTF8(s, "") })
-		if depth == 0 {
-			return text
-		}
-		return rapid.OneOf(text,
-			rapid.Map(rapid.SliceOfN(value(depth-1), 1, 3), func(l []any) any { return l }),
-			rapid.Map(rapid.MapOfN(name, value(depth-1), 1, 3), func(m map[string]any) any { return Form(m) }))
-	}
-	rapid.Check(t, func(r *rapid.T) {
-		want := Form(rapid.MapOfN(name, value(3), 0, 4).Draw(r, "Form"))
+	for range 100 {
+		seed := rand.Uint64()
+		dice := rand.New(rand.NewPCG(seed, 0))
+		want := someForm(dice, 4, 3)
 		var pairs []string
 		for name, v := range want {
 			pairs = append(pairs, encodeForm(name, v)...)
 		}
-		shuffle := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 0))
-		shuffle.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+		dice.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
 		got, err := ParseForm(strings.Join(pairs, "&"))
 		if err != nil || !reflect.DeepEqual(got, want) {
-			r.Fatalf("%v: got %v, %v, want %v", pairs, got, err, want)
+			t.Fatalf("seed %d, %v: got %v, %v, want %v", seed, pairs, got, err, want)
 		}
-	})
+	}
+}
+
+// someForm draws a form with up to n names and values that are forms and lists down to the depth.
+func someForm(dice *rand.Rand, n, depth int) Form {
+	f := Form{}
+	for range dice.IntN(n + 1) {
+		name := make([]byte, 1+dice.IntN(4))
+		for i := range name {
+			name[i] = "abcdefghijklmnopqrstuvwxyz_"[dice.IntN(27)]
+		}
+		f[string(name)] = someValue(dice, depth)
+	}
+	return f
+}
+
+// letters are those that forms escape, or might take apart.
+var letters = []rune("aZ09 _-&=%+[]\"'\n\x00\u007fäß€😀\ufffd")
+
+func someValue(dice *rand.Rand, depth int) any {
+	switch kind := dice.IntN(3); {
+	case depth > 0 && kind == 0:
+		list := make([]any, 1+dice.IntN(3))
+		for i := range list {
+			list[i] = someValue(dice, depth-1)
+		}
+		return list
+	case depth > 0 && kind == 1:
+		if f := someForm(dice, 3, depth-1); len(f) > 0 {
+			return f
+		}
+	}
+	text := make([]rune, dice.IntN(6))
+	for i := range text {
+		text[i] = letters[dice.IntN(len(letters))]
+	}
+	return string(text)
 }
 
 func encodeForm(name string, v any) (pairs []string) {

@@ -1,4 +1,6 @@
-package stripefake_test
+// Package librarytest points Stripe's own library at the fake. Its tests are apart from the fake's,
+// so that a module that imports stripefake does not get that library in its go.sum.
+package librarytest
 
 import (
 	"io"
@@ -10,6 +12,13 @@ import (
 
 	"github.com/duesday/duesday/stripefake"
 )
+
+// clientOf returns Stripe's own library, pointed at the fake.
+func clientOf(fake *stripefake.Server) *stripe.Client {
+	config := &stripe.BackendConfig{URL: new(fake.URL), LeveledLogger: &stripe.LeveledLogger{},
+		MaxNetworkRetries: new(int64(0))}
+	return stripe.NewClient(fake.Key, stripe.WithBackends(stripe.NewBackendsWithConfig(config)))
+}
 
 // TestLibrary_thin: Stripe's own library reads thin events, their pages and their errors.
 func TestLibrary_thin(t *testing.T) {
