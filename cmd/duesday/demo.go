@@ -63,7 +63,6 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 		return err
 	}
 	p.now = func() time.Time { return *clock.Load() }
-	p.cfg.Given = nil // the same seed gives the same book everywhere
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
 		bar := p.progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
 		o.Engine, o.Deliver, o.EachDay = s.engine, s.deliverDemo, func() { bar.done.Add(1) }

@@ -188,7 +188,7 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			p := newProgram(c.getenv([]string{"--store", at}), nil, nil, nil, c.clock.Now)
 			p.cfg = config.Config{Store: at}
 			name := billing.Name{Account: "1", ID: "7", SKU: "gold"}
-			if err := p.with(t.Context(), need{read: true, settings: true}, func(s *session) error {
+			if err := p.with(t.Context(), need{read: true}, func(s *session) error {
 				it, err := s.store.Get(t.Context(), tables.RecurringPayments.Name, name.Key())
 				if err != nil {
 					return err

@@ -43,7 +43,7 @@ func (p *program) groups(root *cobra.Command) {
 		group("settings", p.settingsShow(), p.settingsSet()),
 		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
-	add("operating", "Operating:", p.storeLeaf("status", need{read: true, settings: true}, p.showStatus), p.verifyCommand(),
+	add("operating", "Operating:", p.storeLeaf("status", need{read: true}, p.showStatus), p.verifyCommand(),
 		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion))
 	add("testing", "Trying out and testing:", p.demoCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
@@ -122,8 +122,6 @@ func valuesOf(f *pflag.Flag) []string {
 		return []string{"stripe", config.DefaultProcessor}
 	case "interval":
 		return []string{"weekly", "monthly", "quarterly", "yearly"}
-	case "ended-by":
-		return endedByStatuses()
 	}
 	return nil
 }

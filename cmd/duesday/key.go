@@ -21,7 +21,7 @@ func (p *program) keys(s *session, now func() time.Time) *key.Ring {
 
 // keyLeaf is a leaf that works on the keys of the open store.
 func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
-	return p.storeLeaf(use, need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
+	return p.storeLeaf(use, need{read: true}, func(ctx context.Context, s *session, args []string) error {
 		return do(ctx, p.keys(s, p.machine()), args)
 	})
 }

@@ -172,7 +172,7 @@ func (p *program) postBesideStore(ctx context.Context) (out *post, settings bill
 		return err
 	})
 	if errors.Is(err, store.ErrMissing) {
-		settings, err = p.cfg.Settings(), nil
+		settings, err = billing.DefaultSettings(), nil
 	}
 	return out, settings, err
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema/iam"
@@ -29,9 +28,8 @@ func TestPolicy_RetryDays(t *testing.T) {
 	equal(t, "none", members(c.object(exitPerson, "run", "payments"), "failed", "retry"), []any{2, 0})
 	equal(t, "past due", c.object(exitDone, "subscription", "show", "1/1")["status"], "past_due")
 	c.create("3/1", "pm_card_visa_chargeDeclined")
-	c.env["DUESDAY_RETRY_DAYS"] = "2, 60"
 	c.must("settings", "set", "retry-days=2,60")
-	equal(t, "of the environment", c.object(exitDone, "run", "payments")["retry"], 1)
+	equal(t, "declined", c.object(exitDone, "run", "payments")["retry"], 1)
 	open := c.object(exitDone, "subscription", "show", "3/1")["open"].(map[string]any)
 	equal(t, "retry", open["retry_date"], "2026-03-17")
 }
@@ -40,39 +38,21 @@ func TestPolicy_CatchUpAndReceiptMonths(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa", "--next-payment-date", "2026-01-15")
 	c.must("settings", "set", "catch-up=1", "receipt-months=0")
-	equal(t, "run", members(c.object(exitPerson, "run", "payments", "--catch-up", "1", "--receipt-months", "0"), "paid",
+	equal(t, "run", members(c.object(exitPerson, "run", "payments"), "paid",
 		"parked"), []any{1, 1})
 	receipt := c.list("receipt", "list", "1")[0].(map[string]any)
 	if at, there := receipt["expires_at"]; there {
 		t.Errorf("kept for ever, but expires at %v", at)
 	}
 	c.must("settings", "set", "receipt-months=1")
-	c.must("subscription", "charge", "1/1", "--receipt-months", "1")
+	c.must("subscription", "charge", "1/1")
 	receipt = c.list("receipt", "list", "1")[1].(map[string]any)
 	equal(t, "expires", receipt["expires_at"], "2026-04-15T10:30:00.000Z")
 }
 
-// TestPolicy_Demo holds that a demo is the same one wherever it runs.
-func TestPolicy_Demo(t *testing.T) {
-	c := newCLI(t)
-	args := []string{"demo", "--accounts", "60", "--months", "1", "--store", "mem:"}
-	plain := c.object(exitDone, args...)
-	strict := c.object(exitDone, append(args, "--retry-days", "none", "--catch-up", "24")...)
-	equal(t, "months", strict["months"], plain["months"])
-	retries := 0.0
-	for _, m := range plain["months"].([]any) {
-		retries += m.(map[string]any)["retry"].(float64)
-	}
-	if retries == 0 {
-		t.Error("the demo has no retry, so that this test sees nothing")
-	}
-}
-
-// TestPolicy_IsNotInHints holds that no command has to repeat the policy: the store has it.
-func TestPolicy_IsNotInHints(t *testing.T) {
+func TestHint(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
-	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m",
-		Given: []billing.Given{{Source: "--retry-days", Name: "retry-days", Text: "none"}}}
+	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m"}
 	equal(t, "run", p.hint("run payments"), "duesday run payments --mail m")
 	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
 	equal(t, "other", p.hint("charging on"), "duesday charging on")
@@ -87,12 +67,13 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 	c.clock.Set(time.Date(2040, 3, 15, 10, 30, 0, 0,
 		time.UTC)) // DynamoDB Local deletes what has expired, by the machine's clock
 	prefix := dynamotest.Prefix(t)
-	newDuty(c.cli, prefix, endpoint, "").does(exitDone, "store create --shards 2")
+	store := newDuty(c.cli, prefix, endpoint, "")
+	store.does(exitDone, "store create --shards 2")
+	c.must("settings", "set", "ended-by=unpaid", "--store", store.at)
 
 	d := newDuty(c.cli, prefix, endpoint, "")
 	d.line = "serve"
-	_, stop := c.serve("--store", d.at, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--poll-every", "1s",
-		"--ended-by", "unpaid")
+	_, stop := c.serve("--store", d.at, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--poll-every", "1s")
 	show := func(args ...string) map[string]any { return c.object(exitDone, append(args, "--store", d.at)...) }
 	c.askAt("acct_shop", "POST", "/v1/payment_intents",
 		"amount=100&currency=usd&payment_method=pm_card_visa&confirm=true&return_url=http://shop.example")

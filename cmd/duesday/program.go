@@ -67,8 +67,7 @@ type need struct {
 	adopt     bool // make a store of a table filled by other tools
 	processor bool
 	read      bool          // only reads: also from a store moved elsewhere
-	settings  bool          // shows or changes the store's settings: flags may differ from them
-	take      bool          // gives an older store its settings: those of the flags
+	take      bool          // gives an older store the default settings
 	alone     bool          // keeps other processes of this machine out of the store
 	follows   bool          // Stripe will be followed: its clock is compared with ours
 	shards    int           // per date, of a new store; 0 takes it as it is
@@ -140,9 +139,6 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
 		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), KeepSettings: true,
 		Program: buildVersion().text()}
-	if !n.settings {
-		o.Given = p.cfg.Given
-	}
 	if p.clock == nil || p.follows { // a test clock agrees with no other
 		o.Witnesses = s.witnesses(n.follows)
 	}
@@ -234,12 +230,6 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create, al
 		return err
 	}
 	defer func() { err = errors.Join(err, side.Store.Close()) }()
-	now, err := billing.NewRecords(side.Store, side.Tables, p.now, nil).Settings(ctx)
-	if err == nil && now.Version > 0 { // the command itself finds other errors
-		if err := now.Agree(p.cfg.Given); err != nil {
-			return err
-		}
-	}
 	return do(side)
 }
 
@@ -321,7 +311,7 @@ func (l requestLog) WithGroup(name string) slog.Handler {
 }
 
 func policy(c *config.Config) engine.Config {
-	return engine.Config{Settings: c.Settings(), CardURL: c.CardURL, NoLinks: noPages(c)}
+	return engine.Config{Settings: billing.DefaultSettings(), CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
@@ -61,14 +60,6 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 		p.cfg.JSON = p.asJSON || i >= 0 && args[i] == "--json"
 		p.cfg.LogJSON = cmp.Or(p.flag("log-format"), p.env("DUESDAY_LOG_FORMAT")) == "json"
 		err = &usageError{err}
-	}
-	if differ, ok := errors.AsType[*billing.DisagreeError](err); ok {
-		var change strings.Builder
-		change.WriteString("settings set")
-		for _, set := range differ.Set {
-			change.WriteString(" " + quoted(set))
-		}
-		err = usagef("%w; leave that out, or change the settings with %s", err, p.hint(change.String()))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; work that had begun is recorded, and the next run continues from there")

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
@@ -51,15 +50,11 @@ const (
 )
 
 type serveFlags struct {
-	daily               []string
-	zone                string
-	given               []billing.Given // settings of the store, by the flags above and endedBy
 	clock, heartbeat    string
 	beat                func(context.Context) error // of heartbeat; nil: none
 	hooks, api          string                      // addresses; "": none
 	behindProxy         bool
 	fulfil, unsubscribe string
-	endedBy             []string
 	onAlarm             string
 	every               time.Duration
 	noPoll              bool
@@ -78,8 +73,6 @@ func (p *program) serveCommand() *cobra.Command {
 		return err
 	})
 	f := c.Flags()
-	f.StringSliceVar(&o.daily, "daily", nil, "`TIMES` of day when both jobs run, such as 06:10,18:10 (default: the setting)")
-	f.StringVar(&o.zone, "time-zone", "", "time `ZONE` of --daily, such as Europe/Berlin (default: the setting)")
 	f.StringVar(&o.heartbeat, "heartbeat", "",
 		"`URL` to request after each day when the jobs have completed and the mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
 	f.StringVar(&o.clock, "clock", "",
@@ -95,8 +88,6 @@ func (p *program) serveCommand() *cobra.Command {
 		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",
 		"`COMMAND` to run whenever Duesday tells the operator that something is wrong, or that all is well again")
-	f.StringSliceVar(&o.endedBy, "ended-by", nil,
-		"Stripe subscription `STATUSES` that end it for the buyer: any of unpaid, paused, past_due")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` between checks for missing events")
 	f.BoolVar(&o.create, "create", false, "create the store if there is none")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
@@ -104,15 +95,16 @@ func (p *program) serveCommand() *cobra.Command {
 	return checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
 
-func endedByStatuses() []string { return []string{"unpaid", "paused", "past_due"} }
-
 // check refuses invalid flags before anything is opened.
 func (o *serveFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("poll-every") && o.noPoll {
 		return usagef("--poll-every and --no-poll cannot be combined")
 	}
-	if err := o.checkDay(); err != nil {
-		return err
+	if o.heartbeat != "" {
+		var err error
+		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
+			return usagef("--heartbeat: %w", err)
+		}
 	}
 	for _, a := range o.addresses() {
 		host, err := listenHost(a.flag, a.address, a.usual)
@@ -201,9 +193,6 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 // serveStore serves the open store on the listeners, by the machine's clock.
 func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking,
 	bound map[string]net.Listener, machine func() time.Time) error {
-	if err := p.takeTimes(ctx, s, o); err != nil {
-		return err
-	}
 	if settings, err := s.engine.Settings(ctx); err != nil || s.post.check(settings) != nil {
 		return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
 	}
@@ -278,7 +267,7 @@ func (s *session) ready(ctx context.Context) error {
 // follows reports whether serve follows what Stripe runs: anything for that is given.
 func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 	return c.UsesStripe() || t.Stripe.Key.Given() || t.Webhook.Given() || t.Connect.Given() ||
-		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != "" || len(o.endedBy) > 0
+		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != ""
 }
 
 func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f followed, options server.Options) error {

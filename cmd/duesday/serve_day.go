@@ -11,66 +11,13 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
-	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/status"
 )
 
-const (
-	settingDaily    = "daily"
-	settingTimeZone = "time-zone"
-	settingEndedBy  = "ended-by"
-	serveWorkers    = 16 // as many as duesday run has by default
-)
-
-// checkDay refuses invalid flags of the daily jobs, and those that are settings of the store.
-func (o *serveFlags) checkDay() (err error) {
-	o.given = nil
-	for _, f := range [...]struct{ name, text string }{{settingDaily, strings.Join(o.daily, ",")},
-		{settingTimeZone, o.zone}, {settingEndedBy, strings.Join(o.endedBy, ",")}} {
-		if f.text == "" {
-			continue
-		}
-		g, err := config.Given("--"+f.name, f.name, f.text)
-		if err != nil {
-			return &usageError{err}
-		}
-		o.given = append(o.given, g)
-	}
-	if o.heartbeat != "" {
-		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
-			return usagef("--heartbeat: %w", err)
-		}
-	}
-	return nil
-}
-
-// takeTimes sets the times of the jobs, and what ends a subscription, to those of the flags if the
-// store has none. Flags that differ from the store's are an error.
-func (p *program) takeTimes(ctx context.Context, s *session, o *serveFlags) error {
-	if len(o.given) == 0 {
-		return nil
-	}
-	named := false
-	for change, err := range s.engine.SettingsHistory(ctx) {
-		if err != nil {
-			return err
-		}
-		named = named || change.Name == settingDaily || change.Name == settingTimeZone
-	}
-	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-		timeless, endless := !named && len(now.Daily) == 0 && len(o.daily) > 0, len(now.EndedBy) == 0
-		for _, g := range o.given {
-			if g.Name == settingEndedBy && endless || g.Name != settingEndedBy && timeless {
-				now.SetAll([]billing.Given{g})
-			}
-		}
-		return now.Agree(o.given)
-	})
-	return err
-}
+const serveWorkers = 16 // as many as duesday run has by default
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
 func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (object, error) {
@@ -87,8 +34,7 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 			stamp(c.Now()), stamp(p.machine()()))
 	}
 	if at.None() {
-		p.warn("neither job will run here, so no one is reminded or charged; set --daily 06:10 --time-zone ZONE, "+
-			"or run: %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		p.warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
 		return object{"clock?", c.String()}, nil
 	}
 	p.warnOfPages()

@@ -46,14 +46,11 @@ func TestServe_TwoMonths(t *testing.T) {
 		"3,c@example.com,1,gym,9.00,EUR,10,pm_card_visa_chargeDeclined\n"+
 		"4,d@example.com,1,gym,9.00,EUR,12,pm_sandbox_flaky\n"+
 		"5,e@example.com,1,gym,9.00,EUR,20,pm_card_visa\n6,f@example.com,1,gym,9.00,EUR,5,pm_card_authenticationRequired\n"))
-	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>")
+	c.must("settings", "set", "sender=Ada's Gym <billing@gym.example>", "daily=06:10,18:10", "time-zone=Europe/Berlin")
 	begin, last := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "2026-02-28" // a busy machine comes further
-	args := []string{"--daily", "06:10,18:10", "--time-zone", "Europe/Berlin"}
 	beside := [][]string{nil, {"subscription", "cancel", "5/1"}, {"receipt", "list", "1"}, nil}
 	for range 4 {
-		v, stop := c.serveBy(time.Now, append(args, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat",
-			monitor.URL)...)
-		args = nil // they are settings of the store now
+		v, stop := c.serveBy(time.Now, "--clock", begin.Format(time.RFC3339)+",240h/s", "--heartbeat", monitor.URL)
 		equal(t, "announced", []any{v.Daily, v.TimeZone, v.StripeAccount},
 			[]any{[]string{"06:10", "18:10"}, "Europe/Berlin", ""})
 		shown, err := clock.Parse(v.Clock, time.Now)
@@ -108,18 +105,15 @@ func TestServe_TwoMonths(t *testing.T) {
 	contains(t, c.must("verify"), "The audit is clean")
 }
 
-// TestServe_Day: the flags set the times of a store without any, and must not differ later; a
-// change takes effect while serve runs. What only one process has stays a flag.
+// TestServe_Day: serve takes the times from the settings, and everything that only one process has
+// from flags.
 func TestServe_Day(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct {
 		args []string
 		says string
 	}{
-		{[]string{"--daily", "6:10"}, "--daily \"6:10\": want at most 24 ascending times such as 06:10,18:10"},
-		{[]string{"--daily", "18:10,06:10"}, "--daily \"18:10,06:10\": want at most 24 ascending times"},
-		{[]string{"--daily", "06:10", "--time-zone", "CET"},
-			"--time-zone \"CET\": want an IANA name such as Europe/Berlin, no abbreviation"},
+		{[]string{"--daily", "06:10"}, "unknown flag: --daily"},
 		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
 		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": a test clock must be START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},
@@ -140,7 +134,8 @@ func TestServe_Day(t *testing.T) {
 	_, stop := c.serveBy(c.clock.Now)
 	r = stop()
 	equal(t, "without times", []any{r.code, r.errors}, []any{exitDone, noJobs})
-	v, stop := c.serveBy(c.clock.Now, "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
+	c.must("settings", "set", "daily=06:10", "time-zone=Asia/Kathmandu")
+	v, stop := c.serveBy(c.clock.Now)
 	equal(t, "next", v.Next, "2026-03-16T00:25:00.000Z")
 	health, err := http.Get(v.Base + "/readyz")
 	if err != nil || health.StatusCode != http.StatusOK {
@@ -150,24 +145,6 @@ func TestServe_Day(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	r = stop()
 	equal(t, "stopped", []any{r.code, r.errors}, []any{exitDone, ""})
-	r = c.run("serve", "--daily", "06:20", "--time-zone", "Asia/Kathmandu")
-	equal(t, "differs", r.code, exitUsage)
-	contains(t, r.errors, "--daily is 06:20, and daily is 06:10", "duesday settings set daily=06:20")
-	v, stop = c.serveBy(c.clock.Now)
-	equal(t, "kept", []any{v.Daily, v.TimeZone}, []any{[]string{"06:10"}, "Asia/Kathmandu"})
-	equal(t, "stopped", stop().code, exitDone)
-}
-
-// TestServe_TimesClearedStay: the flags of serve do not bring back times that somebody has cleared.
-func TestServe_TimesClearedStay(t *testing.T) {
-	c := newCLI(t)
-	c.must("account", "create", "1", "--email", "ada@example.com")
-	c.must("settings", "set", "daily=06:10")
-	c.must("settings", "set", "daily=")
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10")
-	if r.code != exitUsage || !strings.Contains(r.errors, "--daily is 06:10") {
-		t.Errorf("exit %d, %s", r.code, r.errors)
-	}
 }
 
 // TestServe_SettingsMeanwhile: serve keeps to the settings as they are now. Other commands live by
@@ -195,7 +172,8 @@ func TestServe_NamesFailures(t *testing.T) {
 		fmt.Fprintf(&book, "%02d,x@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
-	_, stop := c.serveBy(c.clock.Now, "--daily", "06:10")
+	c.must("settings", "set", "daily=06:10")
+	_, stop := c.serveBy(c.clock.Now)
 	c.until("run", func() bool {
 		runs := c.list("run", "list", "--kind", "payments")
 		return len(runs) == 1 && runs[0].(map[string]any)["ended_at"] != nil
@@ -217,7 +195,8 @@ func TestServe_SettlesByEvent(t *testing.T) {
 	c.clock.Set(begin) // by which the fake signs
 	c.must("import", c.file("book.csv", header+
 		"1,a@example.com,1,news,12.99,USD,"+strconv.Itoa(begin.Day())+",pm_card_authenticationRequired\n"))
-	v, stop := c.serveBy(time.Now, "--no-poll", "--daily", "06:10", "--clock", begin.Format(time.RFC3339)+",1m/s")
+	c.must("settings", "set", "daily=06:10")
+	v, stop := c.serveBy(time.Now, "--no-poll", "--clock", begin.Format(time.RFC3339)+",1m/s")
 	c.to.Store(&v.Base)
 	mailed := func(kind string) func() bool {
 		return func() bool {

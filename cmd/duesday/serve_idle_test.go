@@ -24,6 +24,7 @@ func TestServe_IdleOnDynamoDB(t *testing.T) {
 	at := "dynamodb:?" + url.Values{"prefix": {dynamotest.Prefix(t)}, "endpoint": {proxy.URL()},
 		"region": {dynamotest.Region}}.Encode()
 	c.must("store", "create", "--store", at)
+	c.must("settings", "set", "daily=06:10", "--store", at)
 	c.must("key", "create", "shop", "--scope", "charge", "--store", at)
 	var mu sync.Mutex
 	ran, asked, kinds := time.Now(), 0, map[string]int{}
@@ -37,7 +38,7 @@ func TestServe_IdleOnDynamoDB(t *testing.T) {
 		}
 		return dynamotest.Pass
 	})
-	c.serveBy(time.Now, "--store", at, "--clock", "2040-01-01,1m/s", "--daily", "06:10", "--time-zone", "UTC")
+	c.serveBy(time.Now, "--store", at, "--clock", "2040-01-01,1m/s")
 	count := func() int { mu.Lock(); defer mu.Unlock(); return asked }
 	for rests := false; !rests; time.Sleep(time.Second / 4) { // both jobs have run, and the waits are at their longest
 		mu.Lock()

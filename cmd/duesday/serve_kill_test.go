@@ -57,6 +57,8 @@ func TestServe_KilledDays(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.bank = "sandbox:" + ledger + "?latency=3ms&unknown=0.02&lost=0.01&busy=0.01"
+	mustRun(t, k.command("store", "create"))
+	mustRun(t, k.command("settings", "set", "daily=06:10,18:10", "time-zone=Europe/Berlin"))
 	serve := k.serve()
 	mustRun(t, k.command("import", k.book(many, begin)))
 
@@ -110,7 +112,7 @@ func (k *killedServe) command(args ...string) *exec.Cmd {
 // serve starts serve, and waits until it says that it serves.
 func (k *killedServe) serve() *exec.Cmd {
 	k.t.Helper()
-	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10,18:10", "--time-zone", "Europe/Berlin")
+	c := k.command("serve", "--create", "--listen", "127.0.0.1:0", "--api=")
 	var said bytes.Buffer
 	c.Stderr = &said
 	out, err := c.StdoutPipe()

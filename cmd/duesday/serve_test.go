@@ -33,8 +33,8 @@ const (
 )
 
 // noJobs is the warning of a serve without times of the daily jobs.
-const noJobs = `{"warning":"neither job will run here, so no one is reminded or charged; set --daily 06:10 ` +
-	`--time-zone ZONE, or run: duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
+const noJobs = `{"warning":"neither job will run here, so no one is reminded or charged; set the times of day with ` +
+	`duesday settings set daily=06:10 time-zone=ZONE"}` + "\n"
 
 // noKey is the warning of a serve that follows Stripe and has no key yet.
 const noKey = `{"warning":"/v1 has no key yet; create one with duesday key create NAME --scope charge"}` + "\n"
@@ -417,21 +417,6 @@ func TestServe_Beside(t *testing.T) {
 	contains(t, r.errors, "is in use by", "duesday serve", "pid")
 }
 
-// TestServe_EndedBy: every process knows which statuses end a subscription, by the settings.
-func TestServe_EndedBy(t *testing.T) {
-	c := newServeCLI(t)
-	_, stop := c.serve("--no-poll", "--ended-by", "unpaid,paused")
-	equal(t, "settings", c.object(exitDone, "settings", "show")["ended_by"], []any{"paused", "unpaid"})
-	equal(t, "stopped", stop().code, exitDone)
-	_, stop = c.serve("--no-poll", "--ended-by", "paused,unpaid")
-	equal(t, "stopped", stop().code, exitDone)
-	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--ended-by", "unpaid")
-	if r.code == exitDone {
-		t.Error("another --ended-by than the store's was taken")
-	}
-	contains(t, r.errors, "--ended-by is unpaid, and ended-by is paused,unpaid in the store's settings")
-}
-
 // TestServe_NoStore: a mistyped name makes no store.
 func TestServe_NoStore(t *testing.T) {
 	c := newCLI(t)
@@ -454,8 +439,6 @@ func TestServe_Refuses(t *testing.T) {
 		{"--listen 0.0.0.0:0", "", "", exitUsage, "--behind-proxy"},
 		{"--listen :0", "", "", exitUsage, "--behind-proxy"},
 		{"--listen shop.example:80", "", "", exitUsage, "--behind-proxy"},
-		{"--ended-by canceled", "", "", exitUsage, "want some of past_due,paused,unpaid"},
-		{"--ended-by unpaid,unpaid", "", "", exitUsage, "want some of past_due,paused,unpaid"},
 		{"--poll-every 1ms", "", "", exitUsage, "must be 1s"},
 		{"--poll-every 5m --no-poll", "", "", exitUsage, "cannot be combined"},
 		{"more", "", "", exitUsage, "takes no argument"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -13,7 +12,7 @@ import (
 
 func (p *program) settingsShow() *cobra.Command {
 	var history bool
-	c := p.storeLeaf("show", need{read: true, settings: true},
+	c := p.storeLeaf("show", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			if history {
 				_, err := list(p, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) object {
@@ -24,11 +23,7 @@ func (p *program) settingsShow() *cobra.Command {
 			}
 			now, err := s.engine.Settings(ctx)
 			if now.Version == 0 && err == nil {
-				p.warn("this store has no settings yet; the first run or serve stores the values of its flags and variables")
-				now.SetAll(p.cfg.Given)
-			}
-			if differ := now.Agree(p.cfg.Given); differ != nil {
-				p.warn("%v", differ)
+				p.warn("this store has no settings yet; the first run or serve stores the defaults")
 			}
 			t := p.table("SETTING", "VALUE")
 			for _, name := range billing.SettingNames() {
@@ -52,8 +47,8 @@ func viewSettings(s *billing.Settings) object {
 
 func (p *program) settingsSet() *cobra.Command {
 	c := p.storeLeaf("set NAME=VALUE...",
-		need{read: true, settings: true}, func(ctx context.Context, s *session, args []string) error {
-			now, err := p.changeSettings(ctx, s, args)
+		need{read: true}, func(ctx context.Context, s *session, args []string) error {
+			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error { return setSettings(now, args) })
 			if err != nil {
 				return err
 			}
@@ -61,17 +56,6 @@ func (p *program) settingsSet() *cobra.Command {
 			return p.json(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
-}
-
-// changeSettings changes the store's settings as the arguments say. One without settings also
-// takes those of the flags. Afterwards the flags must not differ.
-func (p *program) changeSettings(ctx context.Context, s *session, args []string) (billing.Settings, error) {
-	return s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
-		if now.Version == 0 {
-			now.SetAll(p.cfg.Given)
-		}
-		return cmp.Or(setSettings(now, args), now.Agree(p.cfg.Given))
-	})
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.
@@ -93,14 +77,14 @@ func setSettings(s *billing.Settings, args []string) error {
 	return nil
 }
 
-// takeSettings gives a store of an older Duesday the settings of the flags.
+// takeSettings gives a store of an older Duesday the default settings.
 func (p *program) takeSettings(ctx context.Context, s *session) error {
 	now, err := s.engine.Settings(ctx)
 	if err != nil || now.Version > 0 {
 		return err
 	}
-	if _, err = p.changeSettings(ctx, s, nil); err == nil {
-		p.warn("this store had no settings, so it now has those of this command; see %s", p.hint("settings show"))
+	if _, err = s.engine.ChangeSettings(ctx, func(*billing.Settings) error { return nil }); err == nil {
+		p.warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
 	}
 	return err
 }

@@ -21,7 +21,7 @@ func (c *cli) commit(w ...store.Write) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, c.clock.Now)
 	p.cfg = config.Config{Store: config.DefaultStore}
-	err := p.with(c.t.Context(), need{read: true, settings: true},
+	err := p.with(c.t.Context(), need{read: true},
 		func(s *session) error { return s.store.Commit(c.t.Context(), w...) })
 	if err != nil {
 		c.t.Fatal(err)
@@ -40,10 +40,11 @@ func (c *cli) refused(args ...string) string {
 
 func TestSettings_ShowAndSet(t *testing.T) {
 	c := newCLI(t)
-	c.must("account", "create", "1", "--email", "ada@example.com", "--retry-days", "2, 4")
-	equal(t, "of the making command", members(c.object(exitDone, "settings", "show"), "version", "retry_days",
+	c.must("store", "create")
+	equal(t, "defaults", members(c.object(exitDone, "settings", "show"), "version", "retry_days",
 		"receipt_months", "catch_up", "action_days", "time_zone", "daily", "merchant_name"),
-		[]any{1, []int{2, 4}, 6, 3, 14, "UTC", nil, nil})
+		[]any{1, []int{1, 3, 5, 7}, 6, 3, 14, "UTC", nil, nil})
+	c.must("settings", "set", "retry-days=2, 4")
 	c.must("settings", "set", "daily=06:10,18:10", "time-zone=Europe/Berlin", "sender=Ada <ada@example.com>")
 	for _, r := range []struct{ args, want string }{
 		{"catch-up=5 daily=7", `daily: "7": want at most 24 ascending times such as 06:10,18:10`},
@@ -56,82 +57,39 @@ func TestSettings_ShowAndSet(t *testing.T) {
 	}
 	shown := c.object(exitDone, "settings", "set", "retry-days=", "daily=")
 	equal(t, "all or nothing", members(shown, "version", "catch_up", "retry_days", "daily", "time_zone"),
-		[]any{3, 3, []int{1, 3, 5, 7}, nil, "Europe/Berlin"})
+		[]any{4, 3, []int{1, 3, 5, 7}, nil, "Europe/Berlin"})
 	contains(t, c.must("settings", "show"), "time-zone            Europe/Berlin")
 	var history []any
 	for _, h := range c.list("settings", "show", "--history") {
 		history = append(history, members(h.(map[string]any), "version", "setting", "before", "after"))
 	}
-	equal(t, "history", history, []any{[]any{1, "retry-days", nil, "2,4"}, []any{2, "daily", nil, "06:10,18:10"},
-		[]any{2, "sender", nil, "Ada <ada@example.com>"}, []any{2, "time-zone", "UTC", "Europe/Berlin"},
-		[]any{3, "daily", "06:10,18:10", ""}, []any{3, "retry-days", "2,4", "1,3,5,7"}})
+	equal(t, "history", history, []any{[]any{2, "retry-days", "1,3,5,7", "2,4"}, []any{3, "daily", nil, "06:10,18:10"},
+		[]any{3, "sender", nil, "Ada <ada@example.com>"}, []any{3, "time-zone", "UTC", "Europe/Berlin"},
+		[]any{4, "daily", "06:10,18:10", ""}, []any{4, "retry-days", "2,4", "1,3,5,7"}})
 }
 
-// TestSettings_AFlagThatDiffers: no command of a store goes on beside it, and none is told of it
-// in vain.
-func TestSettings_AFlagThatDiffers(t *testing.T) {
-	c := newCLI(t)
-	c.create("1/1", "pm_card_visa")
-	const want = "--catch-up is 9, and catch-up is 3 in the store's settings; leave that out, or change the settings " +
-		"with duesday settings set catch-up=9"
-	for _, args := range []string{"run payments", "run reminders", "run payments --dry-run", "due payments --date 2026-03-15", "verify",
-		"account show 1", "subscription pause 1/1", "charging off", "outbox send", "import book.csv", "store create",
-		"store describe", "store copy --from pebble:./duesday-data --to pebble:./other", "settings set action-days=1"} {
-		c.file("book.csv", smallBook)
-		contains(t, c.refused(append(strings.Fields(args), "--catch-up", "9")...), want)
-	}
-	c.env["DUESDAY_CATCH_UP"], c.env["DUESDAY_RETRY_DAYS"] = "9", "1,3,5,7"
-	contains(t, c.refused("run", "payments", "--receipt-months", "12"), "--receipt-months is 12, and", "DUESDAY_CATCH_UP is 9",
-		"set receipt-months=12 catch-up=9")
-	if r := c.run("settings", "show"); r.code != exitDone || !strings.Contains(r.errors, "DUESDAY_CATCH_UP is 9") {
-		t.Errorf("show: exit %d, %s", r.code, r.errors)
-	}
-	delete(c.env, "DUESDAY_CATCH_UP")
-	equal(t, "due still", c.object(exitDone, "run", "payments")["paid"], 1)
-	c.env["DUESDAY_CATCH_UP"] = "9"
-	c.must("settings", "set", "catch-up=9")
-	c.must("run", "payments", "--catch-up", "9")
-}
-
+// TestSettings_OfAnOlderStore: the first run stores the defaults, which other commands only read.
 func TestSettings_OfAnOlderStore(t *testing.T) {
 	c := newCLI(t)
-	c.create("1/1", "pm_card_visa_chargeDeclined")
-	c.older()
-	version := func() any {
-		r := c.run("settings", "show", "--json")
-		return decode(t, r.out).(map[string]any)["version"]
-	}
-	c.must("run", "payments", "--dry-run", "--catch-up", "9")
-	c.must("verify", "--receipt-months", "12")
-	c.must("account", "update", "1", "--email", "b@example.com", "--action-days", "1")
-	equal(t, "these write none", version(), 0)
-	c.env["DUESDAY_CATCH_UP"] = "9"
-	r := c.run("run", "payments", "--retry-days", "2")
-	if r.code != exitDone || !strings.Contains(r.errors, "this store had no settings, so it now has those of this command") {
-		t.Fatalf("the first run: exit %d\n%s%s", r.code, r.errors, r.out)
-	}
-	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
-	equal(t, "retry", open["retry_date"], "2026-03-17")
-	equal(t, "taken", members(c.object(exitDone, "settings", "show"), "version", "retry_days", "catch_up"),
-		[]any{1, []int{2}, 9})
-	contains(t, c.refused("run", "payments", "--retry-days", "1"), "--retry-days is 1, and retry-days is 2")
-	delete(c.env, "DUESDAY_CATCH_UP")
-	c.must("run", "payments")
-	c.must("verify")
-
-	c.older() // its item alone is gone
-	c.must("settings", "set", "merchant-name=Ada's Gym", "--retry-days", "2")
-	equal(t, "set takes its flags, too", members(c.object(exitDone, "settings", "show"), "version", "retry_days",
-		"merchant_name"), []any{1, []int{2}, "Ada's Gym"})
-}
-
-func TestSettings_ServeTakesTheFirst(t *testing.T) {
-	c := newServeCLI(t)
 	c.create("1/1", "pm_card_visa")
 	c.older()
-	_, stop := c.serve("--retry-days", "2")
-	contains(t, stop().errors, "this store had no settings")
-	equal(t, "taken", c.object(exitDone, "settings", "show")["retry_days"], []int{2})
+	version := func() any { return decode(t, c.run("settings", "show", "--json").out).(map[string]any)["version"] }
+	c.must("run", "payments", "--dry-run")
+	c.must("verify")
+	c.must("account", "update", "1", "--email", "b@example.com")
+	equal(t, "these write none", version(), 0)
+	for _, job := range []func() result{func() result { return c.run("run", "payments") }, func() result {
+		_, stop := c.serveBy(c.clock.Now)
+		return stop()
+	}} {
+		r := job()
+		equal(t, "exit", r.code, exitDone)
+		contains(t, r.errors, "this store had no settings, so it now has the defaults")
+		equal(t, "stored", version(), 1)
+		c.older()
+	}
+	c.must("settings", "set", "merchant-name=Ada's Gym")
+	equal(t, "set", members(c.object(exitDone, "settings", "show"), "version", "merchant_name"), []any{1, "Ada's Gym"})
 }
 
 // TestSettings_GoWithTheStore holds for a copy, and for a backup.

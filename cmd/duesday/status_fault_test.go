@@ -373,7 +373,8 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	defer monitor.Close()
 	c.file("alarm.sh", "#!/bin/sh\n{ cat; env; } >> alarms\n")
 	c.do(os.Chmod("alarm.sh", 0o700))
-	s := c.serveBinary("--clock", today+"T10:30:00Z,10m/s", "--daily", "06:10", "--heartbeat", monitor.URL, "--on-alarm",
+	c.must("settings", "set", "daily=06:10")
+	s := c.serveBinary("--clock", today+"T10:30:00Z,10m/s", "--heartbeat", monitor.URL, "--on-alarm",
 		"./alarm.sh --now")
 	var told string
 	declined := rows.of(t, "at least 20 payments of a day are declined, and none is paid")

@@ -59,7 +59,9 @@ func TestStatus_BesideServe(t *testing.T) {
 		}
 		return ""
 	}
-	_, stop := c.serveBy(c.clock.Now, "--daily", "06:10")
+	c.must("store", "create")
+	c.must("settings", "set", "daily=06:10")
+	_, stop := c.serveBy(c.clock.Now)
 	c.until("serve stores its first look", func() bool { return strings.Contains(serve(), ", which looked ") })
 	equal(t, "stopped", stop().code, exitDone)
 	contains(t, serve(), "none runs, and both jobs are to run daily at 06:10; nothing has looked since 2026-03-15 10:30 UTC")

@@ -35,7 +35,7 @@ func (p *program) storeAdopt() *cobra.Command {
 }
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
-	o := adoption.Options{CatchUp: p.cfg.Settings().CatchUp, Workers: 32}
+	o := adoption.Options{CatchUp: billing.DefaultCatchUp, Workers: 32}
 	place, err := p.place()
 	if err != nil {
 		return err

@@ -93,10 +93,11 @@ func TestTwoServes(t *testing.T) {
 	const n = 100
 	f := newFleet(t)
 	f.must("store", "create", "--shards", "4")
+	f.must("settings", "set", "daily=06:10", "time-zone=Asia/Kathmandu")
 	f.must("import", f.book(n))
 	var serves []*exec.Cmd
 	for range 2 {
-		c := f.command("serve", "--listen", "127.0.0.1:0", "--api=", "--daily", "06:10", "--time-zone", "Asia/Kathmandu")
+		c := f.command("serve", "--listen", "127.0.0.1:0", "--api=")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -52,8 +51,6 @@ type Config struct {
 	LogLevel   slog.Level // of the log on standard error
 	LogJSON    bool       // the log is JSON, a line for each message
 	JSON       bool       // output and errors are JSON
-	// settings by flag or variable: the store's own must not differ
-	Given []billing.Given
 
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
@@ -91,8 +88,7 @@ func New(flag, env func(name string) string) (Config, error) {
 	if err := checkCardURL(c.CardURL); err != nil {
 		return c, err
 	}
-	c.Given, err = givenSettings(v)
-	return c, err
+	return c, nil
 }
 
 // SMTP has the settings for sending mail.

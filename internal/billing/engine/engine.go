@@ -48,8 +48,6 @@ type Options struct {
 	KeepSettings bool
 	// Program is the version of this Duesday, for others that refuse a store made by it.
 	Program string
-	// Given are the settings of flags and variables: the store's must not differ.
-	Given []billing.Given
 
 	// Shards is the number of index partitions a date in a new store, 1 to MaxShards. It must
 	// be the number of an existing store. 0 takes the store's own, and 1 for a new store.
@@ -70,7 +68,6 @@ type Engine struct {
 	*billing.Records
 	proc   processor.Charger
 	cfg    Config // with the store's settings, if it has any
-	given  []billing.Given
 	lease  time.Duration
 	claims store.Claimer // nil: the store has no claims
 	ticker func(time.Duration) *time.Ticker
@@ -88,13 +85,13 @@ func (e *Engine) On(day civil.Date) *Engine {
 
 // Open returns an engine over the store. It makes the store's META item if there is none and
 // Options.Making allows it. It returns ErrOtherProcessor if the store was charged through
-// another processor account, and a DisagreeError if its settings differ from Options.Given.
+// another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
-		given: o.Given, lease: o.Lease, locks: new(keyedLocks), ticker: time.NewTicker}
+		lease: o.Lease, locks: new(keyedLocks), ticker: time.NewTicker}
 	e.claims, _ = o.Store.(store.Claimer)
 	e.Witnesses = o.Witnesses
 	e.Shared = o.Lease != 0 || e.claims != nil

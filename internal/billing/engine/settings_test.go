@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -66,47 +65,6 @@ func TestSettings_ARunFreezesThem(t *testing.T) {
 	}
 	equal(t, []string{w.note(t)}, []string{"version=1 receipt-months=0 retry-days=none catch-up=3 action-days=14 " +
 		"after-failure=forgive collect-days=30"})
-}
-
-// TestSettings_TwoThatDisagree: one process was opened with a flag while nothing spoke against it.
-// Another one then says otherwise.
-func TestSettings_TwoThatDisagree(t *testing.T) {
-	w := newWorld("2024-01-31T09:00", planted{})
-	n := w.create(one("2024-01-31", method("pm_card_authenticationRequired")))
-	open := func(days string) (*engine.Engine, error) {
-		return engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: w.box, Now: w.now,
-			Config: w.cfg, Given: []billing.Given{{Source: "--retry-days", Name: "retry-days", Text: days}}})
-	}
-	first, err := open("2")
-	mustNot(t, err)
-	w.settings(t, "retry-days=4")
-	disagree := func(what string, err error) {
-		t.Helper()
-		if _, ok := errors.AsType[*billing.DisagreeError](err); !ok ||
-			err.Error() != "--retry-days is 2, and retry-days is 4 in the store's settings" {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	_, err = open("2")
-	disagree("another of its kind", err)
-	_, err = first.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
-	disagree("its run", err)
-	_, err = first.RunReminders(t.Context(), engine.RunOptions{Workers: 1})
-	disagree("its other run", err)
-	if w.sub(n).Open != nil || len(w.ledger()) > 0 {
-		t.Errorf("something was opened: %s", w.describe(n))
-	}
-	second, err := open("4")
-	mustNot(t, err)
-	_, err = second.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
-	mustNot(t, err)
-	ref := w.sub(n).Open.Ref
-	mustNot(t, w.box.Authenticate(ref))
-	disagree("an event", first.Heard(t.Context(), n.Account, n.ID, ref))
-	mustNot(t, second.Heard(t.Context(), n.Account, n.ID, ref))
-	if w.sub(n).Period != 1 {
-		t.Errorf("heard of the payment: %s", w.describe(n))
-	}
 }
 
 // TestSettings_Wrong: another program has written a value that is none. Reading goes on.
