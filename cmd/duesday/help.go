@@ -5,6 +5,8 @@ import (
 	"context"
 	_ "embed" // of help.txt
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/manual"
 )
 
 func (p *program) groups(root *cobra.Command) {
@@ -44,10 +47,30 @@ func (p *program) groups(root *cobra.Command) {
 		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
 	add("operating", "Operating:", p.storeLeaf("status", need{read: true}, p.showStatus), p.verifyCommand(),
-		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion))
+		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion),
+		p.manCommand(root))
 	add("testing", "Trying out and testing:", p.demoCommand(), p.stripeFakeCommand())
 	root.SetHelpCommandGroupID("operating")
 	root.SetCompletionCommandGroupID("operating")
+}
+
+// manCommand writes the man pages, for packages.
+func (p *program) manCommand(root *cobra.Command) *cobra.Command {
+	c := leaf("man FOLDER", func(_ context.Context, args []string) error {
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return err
+		}
+		pages := manual.Pages(root, buildVersion().number)
+		for name, page := range pages {
+			if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
+				return err
+			}
+		}
+		p.say("%d man pages were written to %s", len(pages), args[0])
+		return nil
+	})
+	c.Args, c.Hidden = cobra.ExactArgs(1), true
+	return c
 }
 
 // usageTemplate is cobra's, but for global flags, which the help of the root alone lists.

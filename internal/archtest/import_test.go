@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	"internal/listen":    {},
 	"internal/mail":      {"billing", "money", "outbox"},
 	"internal/mail/smtp": {"mail", "outbox", "secret"},
+	"internal/manual":    {},
 	"internal/money":     {},
 	"internal/outbox":    {"schema", "store"},
 	"internal/processor": {"civil", "money"},
@@ -150,8 +151,8 @@ var thirdParty = map[string]struct {
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
-	"github.com/spf13/cobra":              {in: []string{"cmd/duesday", "cmd/duesday-bench"}},
-	"github.com/spf13/pflag":              {in: []string{"cmd/duesday"}},
+	"github.com/spf13/cobra":              {in: []string{"cmd/duesday", "cmd/duesday-bench", "internal/manual"}},
+	"github.com/spf13/pflag":              {in: []string{"cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
