@@ -158,7 +158,7 @@ func TestReconcile(t *testing.T) {
 	equal(t, "reconcile", members(c.object(exitPerson, "reconcile"), "adopted", "charging", "held"), []any{1, false, 1})
 	equal(t, "drop", c.object(exitDone, "outbox", "drop")["dropped"], 1)
 	contains(t, c.must("reconcile"), "0 charges adopted",
-		"charging is still off; to turn it on, run: duesday charging on --store pebble:./restored")
+		"charging is still off; to turn it on, run: duesday charging on")
 	c.must("charging", "on")
 	equal(t, "then", c.object(exitDone, "run", "payments")["due"], 0)
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "receipts", "charges"), []any{true, 1, 1})

@@ -5,8 +5,6 @@ import (
 	"context"
 	_ "embed" // of help.txt
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,73 +13,54 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/manual"
 )
 
-func (p *program) groups(root *cobra.Command) {
-	add := func(id, title string, commands ...*cobra.Command) {
-		root.AddGroup(&cobra.Group{ID: id, Title: title})
-		for _, c := range commands {
-			c.GroupID = id
-		}
-		root.AddCommand(commands...)
-	}
-	add("billing", "Billing:", p.importCommand(), p.runCommand(), p.dueCommand(),
+func (p *program) commands() []*cobra.Command {
+	subscription := group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
+		p.subscriptionCharge(), p.subscriptionLeaf("show", need{read: true}, p.showSubscription),
+		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
+		p.subscriptionSkip())
+	subscription.Aliases = []string{"sub"}
+	return []*cobra.Command{
+		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
 		group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
-		group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
-			p.subscriptionCharge(), p.subscriptionLeaf("show", need{read: true}, p.showSubscription),
-			p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
-			p.subscriptionSkip()),
 		group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), group("period", p.periodList()),
-		p.reportCommand(), p.exportCommand())
-	add("tracking", "Tracking of Stripe:", p.serveCommand(),
-		group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		p.reportCommand(), p.exportCommand(),
+
+		p.serveCommand(), group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
 		group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
 		group("payment", p.paymentList(), p.paymentShow()), group("event", p.eventList(), p.eventShow()),
 		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
-		p.pollCommand())
-	add("store", "Store:", group("store", p.storeCreate(), leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
-		p.storeCopy(), p.storeBackup(), p.storeRestore(), leaf("check", p.checkStore), leaf("migrate", p.migrateStore)),
+		p.pollCommand(),
+
+		group("store", p.storeCreate(), leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+			p.storeCopy(), p.storeBackup(), p.storeRestore(), leaf("check", p.checkStore), leaf("migrate", p.migrateStore)),
 		group("settings", p.settingsShow(), p.settingsSet()),
 		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
-		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand())
-	add("operating", "Operating:", p.storeLeaf("status", need{read: true}, p.showStatus), p.verifyCommand(),
-		p.proveCommand(), p.reconcileCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion),
-		p.manCommand(root))
-	add("testing", "Trying out and testing:", p.demoCommand(), p.stripeFakeCommand())
-	root.SetHelpCommandGroupID("operating")
-	root.SetCompletionCommandGroupID("operating")
-}
+		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
 
-// manCommand writes the man pages, for packages.
-func (p *program) manCommand(root *cobra.Command) *cobra.Command {
-	c := leaf("man FOLDER", func(_ context.Context, args []string) error {
-		if err := os.MkdirAll(args[0], 0o755); err != nil {
-			return err
-		}
-		pages := manual.Pages(root, buildVersion().number)
-		for name, page := range pages {
-			if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
-				return err
-			}
-		}
-		p.say("%d man pages were written to %s", len(pages), args[0])
-		return nil
-	})
-	c.Args, c.Hidden = cobra.ExactArgs(1), true
-	return c
-}
-
-// usageTemplate is cobra's, but for global flags, which the help of the root alone lists.
-func usageTemplate(usual string) string {
-	const begin, end = "{{if .HasAvailableInheritedFlags}}", "{{end}}"
-	before, rest, found := strings.Cut(usual, begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return usual
+		p.storeLeaf("status", need{read: true}, p.showStatus), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
+		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion),
+		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
+		{Use: "flags"}, // a topic of the help
 	}
-	return before + begin + "\n\nGlobal flags, such as --store and --json: {{.Root.Name}} --help" + end + after
+}
+
+// setHelp has the root's help end with its text, and the topic flags list the global flags.
+func setHelp(root *cobra.Command) {
+	const inherited, end = "{{if .HasAvailableInheritedFlags}}", "{{end}}"
+	usual := root.UsageTemplate()
+	if before, rest, found := strings.Cut(usual, inherited); found {
+		if _, after, closed := strings.Cut(rest, end); closed {
+			usual = before + inherited + "\n\nGlobal flags, such as --store and --json: {{.Root.Name}} help flags" + end + after
+		}
+	}
+	root.SetUsageTemplate("{{if .HasParent}}" + usual + "{{else}}See: {{.Name}} help\n{{end}}")
+	root.SetHelpTemplate(`{{with or .Long .Short}}{{trimTrailingWhitespaces .}}
+{{end}}{{if eq .Name "flags"}}
+{{.Root.PersistentFlags.FlagUsages}}{{else if .HasParent}}
+{{.UsageString}}{{end}}`)
 }
 
 // help.txt has the texts of the commands: a section begins with == and the path of its command,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,15 +27,20 @@ func every(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// TestHelp holds that every command has a group, a short text in the imperative and examples
-// that can be parsed.
+// TestHelp holds that every command is in the root's help, and has a short text in the imperative, its
+// flags in its help, and examples that can be parsed.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
 	root := p.root()
+	lines := strings.Split(root.Long, "\n")
 	for _, c := range root.Commands() {
-		if c.GroupID == "" {
-			t.Errorf("%s: no group", c.Name())
+		if !slices.ContainsFunc(lines, func(line string) bool {
+			names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			return strings.HasPrefix(line, "More:") && strings.Contains(line, c.Name()) ||
+				slices.Contains(strings.Split(names, ", "), c.Name())
+		}) {
+			t.Errorf("%s: not in the root's help", c.Name())
 		}
 	}
 	leaves := 0
@@ -48,6 +54,7 @@ func TestHelp(t *testing.T) {
 			return
 		}
 		leaves++
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { contains(t, c.UsageString(), "--"+f.Name+" ") })
 		if c.Example == "" {
 			t.Errorf("%s: no example", c.CommandPath())
 		}
@@ -153,15 +160,19 @@ func words(line string) (list []string) {
 	return list
 }
 
-// TestHelp_GlobalFlagsOnce: they are in the help of the root and of no other command.
+// TestHelp_GlobalFlagsOnce: help flags lists them, and no other help does. The root's has 40 lines.
 func TestHelp_GlobalFlagsOnce(t *testing.T) {
 	c := newCLI(t)
 	root := c.must("--help")
-	contains(t, root, "Billing:", "Tracking of Stripe:", "Store:", "Operating:", "Trying out and testing:",
-		"--log-level", "Examples:", "duesday import book.csv")
+	equal(t, "help", []string{c.must(), c.must("help")}, []string{root, root})
+	if n := strings.Count(root, "\n"); n > 40 || strings.Contains(root, "--") {
+		t.Errorf("%d lines:\n%s", n, root)
+	}
+	contains(t, c.must("help", "flags"), "before or after its name:\n\n      --cache MIB", "--json", "$DUESDAY_LOG_LEVEL")
+	equal(t, "alias", c.must("sub", "list", "--help"), c.must("help", "subscription", "list"))
 	for _, args := range [][]string{{"run", "payments", "--help"}, {"store", "--help"}, {"serve", "--help"}} {
 		out := c.must(args...)
-		contains(t, out, "Global flags, such as --store and --json: duesday --help")
+		contains(t, out, "Global flags, such as --store and --json: duesday help flags")
 		if strings.Contains(out, "--log-level") {
 			t.Errorf("%v has the global flags again:\n%s", args, out)
 		}

@@ -56,6 +56,14 @@ func TestHint(t *testing.T) {
 	equal(t, "run", p.hint("run payments"), "duesday run payments --mail m")
 	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
 	equal(t, "other", p.hint("charging on"), "duesday charging on")
+	p.cfg.Store = "pebble:b"
+	equal(t, "flag", p.hint("verify"), "duesday verify --store pebble:b")
+	p.env = func(name string) string {
+		return map[string]string{config.EnvStore: "pebble:b", "DUESDAY_MAIL": "n"}[name]
+	}
+	equal(t, "environment", p.hint("run payments"), "duesday run payments --mail m")
+	p.lasting = true
+	equal(t, "in a letter", p.hint("verify"), "duesday verify --store pebble:b")
 }
 
 // TestPolicies_AllowWhatServeDoes: what serve asks of DynamoDB, and what the commands about

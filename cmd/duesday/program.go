@@ -356,26 +356,33 @@ func folderOf(url string) string {
 	return ""
 }
 
-// hint returns a command line on the same data, with this command's flags other than their defaults.
+// hint returns a command line on the same data, with this command's flags unless they are the default or
+// in the environment. Readers of a server's hints have another environment.
 func (p *program) hint(command string) string {
 	words := []string{p.name, command}
-	if p.cfg.Store != config.DefaultStore {
-		words = append(words, "--store", quoted(p.cfg.Store))
+	add := func(name, value, usual string) {
+		f := config.Flag{Name: name}
+		if given := p.env(f.Variable()); given != "" && !p.lasting {
+			usual = given
+		}
+		if value != "" && value != usual {
+			words = append(words, "--"+name, quoted(value))
+		}
 	}
+	add("store", p.cfg.Store, config.DefaultStore)
 	begins := func(families ...string) bool {
 		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(command+" ", f+" ") })
 	}
 	charges := begins("run", "verify", "reconcile", "account attach", "account card-link", "receipt refund")
 	// A subscription's page for the customer is asked for at Stripe.
-	if charges && p.cfg.Processor != config.DefaultProcessor || begins("subscription") && p.cfg.UsesStripe() {
-		words = append(words, "--processor", quoted(p.cfg.Processor))
+	if charges || begins("subscription") && p.cfg.UsesStripe() {
+		add("processor", p.cfg.Processor, config.DefaultProcessor)
 	}
-	if begins("run", "outbox") && p.cfg.Mail != config.DefaultMail {
-		words = append(words, "--mail", quoted(p.cfg.Mail))
-	}
-	server, err := url.Parse(p.cfg.SMTP.Server) // it may have a password, which is refused where mail is sent
-	if begins("run", "outbox") && p.cfg.SMTP.Server != "" && err == nil {
-		words = append(words, "--smtp", quoted(server.Redacted()))
+	if begins("run", "outbox") {
+		add("mail", p.cfg.Mail, config.DefaultMail)
+		if server, err := url.Parse(p.cfg.SMTP.Server); err == nil { // a password in it is refused where mail is sent
+			add("smtp", server.Redacted(), "")
+		}
 	}
 	return strings.Join(words, " ")
 }

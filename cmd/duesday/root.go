@@ -126,8 +126,8 @@ func (p *program) root() *cobra.Command {
 	p.flag = func(name string) string { return f.Lookup(name).Value.String() }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
-	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	p.groups(root)
+	setHelp(root)
+	root.AddCommand(p.commands()...)
 	p.finish(root, helpTexts())
 	p.noteWork(root)
 	return root

@@ -128,7 +128,7 @@ func TestRoot_EnvironmentAndFlagsAnywhere(t *testing.T) {
 
 func TestRoot_HelpAndCompletion(t *testing.T) {
 	c := newCLI(t)
-	contains(t, c.must(), "Usage:", "demo", "import", "verify")
+	contains(t, c.must(), "Billing", "demo", "import", "verify")
 	contains(t, c.must("help", "run"), "payments", "reminders", "Exits 3")
 	contains(t, c.must("run", "payments", "--help"), "--date DATE", "--workers", "--dry-run")
 	for _, shell := range []string{"bash", "zsh", "fish"} {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/manual"
+)
+
+// manCommand writes the man pages, for packages.
+func (p *program) manCommand() (c *cobra.Command) {
+	c = leaf("man FOLDER", func(_ context.Context, args []string) error {
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return err
+		}
+		pages := manual.Pages(c.Root(), buildVersion().number)
+		for name, page := range pages {
+			if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
+				return err
+			}
+		}
+		p.say("%d man pages were written to %s", len(pages), args[0])
+		return nil
+	})
+	c.Args, c.Hidden = cobra.ExactArgs(1), true
+	return c
+}
