@@ -40,7 +40,7 @@ func (p *program) commands() []*cobra.Command {
 		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
 		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
 
-		p.storeLeaf("status", need{read: true}, p.showStatus), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
+		p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
 		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help

@@ -113,10 +113,10 @@ func (s *served) get(path string) (int, string) {
 }
 
 // status runs duesday status by the machine's clock, below the test clock of serve.
-func (s *served) status() result {
+func (s *served) status(args ...string) result {
 	var out, errors bytes.Buffer
 	p := newProgram(s.getenv(nil), strings.NewReader(""), &out, &errors, time.Now)
-	return result{p.run(s.t.Context(), []string{"status"}), out.String(), errors.String()}
+	return result{p.run(s.t.Context(), append([]string{"status"}, args...)), out.String(), errors.String()}
 }
 
 // A fault is what is broken: a row of the page about it.
@@ -421,14 +421,14 @@ func TestStatus_Unserved(t *testing.T) {
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	wants("a payment was due yesterday, and nothing ever ran", "due: charge them: duesday run payments")
 	c.must("settings", "set", "daily=06:10")
-	if out := c.run("status").out; strings.Contains(out, "days       WRONG") {
+	if out := c.run("status").out; regexp.MustCompile("days +WRONG").MatchString(out) {
 		t.Errorf("a moment after the times were set: %s", out)
 	}
 	c.clock.Set(c.clock.Now().Add(61 * time.Minute))
 	wants("job times are set, and no job ever ran", "no run of payments has completed yet", "none runs, and both jobs are to run daily at 06:10; no process has looked yet")
 	c.must("run", "payments")
 	c.must("settings", "set", "daily=")
-	contains(t, c.must("status"), "All is well.", "completed 2026-03-16 11:31 UTC: 1 due, 1 paid")
+	contains(t, c.must("status", "--all"), "All is well.", "completed 2026-03-16 11:31 UTC: 1 due, 1 paid")
 	c.clock.Set(c.clock.Now().Add(-time.Hour))
 	equal(t, "refused", c.run("run", "payments").code, exitFailed)
 	wants("the clock is before the last run's end", "it is 2026-03-16 10:31 UTC, and the last run ended at 2026-03-16 11:31 UTC")

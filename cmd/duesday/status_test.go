@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +26,16 @@ func TestStatus(t *testing.T) {
 		if strings.HasPrefix(r.out, "All is well.") != (r.code == exitDone) || r.code != exitDone && r.code != exitPerson {
 			t.Errorf("exit %d of\n%s", r.code, r.out)
 		}
-		text := machineLines.ReplaceAllString(r.out, "")
+		shown := c.run("status", "--all")
+		equal(t, "exit code with --all", shown.code, r.code)
+		text := machineLines.ReplaceAllString(shown.out, "")
 		got.WriteString("---\n" + text)
+		rows := strings.Split(shown.out, "\n")
+		ok := slices.DeleteFunc(slices.Clone(rows), func(row string) bool { return !strings.Contains(row, " ok ") })
+		contains(t, r.out, fmt.Sprintf("\n%d checks ok; to list them, run: duesday status --all\n", len(ok)))
+		if strings.Contains(r.out, " ok ") || strings.Contains(shown.out, "checks ok") {
+			t.Errorf("got\n%s\nwith --all\n%s", r.out, shown.out)
+		}
 	}
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"+
 		"2,b@example.com,1,gym,9.00,EUR,15,pm_card_authenticationRequired\n"))
@@ -68,7 +78,7 @@ func TestStatus_BesideServe(t *testing.T) {
 	_, stop = c.serveBy(time.Now, "--clock", "2026-04-01,240h/s")
 	row := 0
 	c.until("five looks in a row are about now", func() bool {
-		if row++; !strings.Contains((&served{cli: c}).status().out, ", which looked ") {
+		if row++; !strings.Contains((&served{cli: c}).status("--all").out, ", which looked ") {
 			row = 0
 		}
 		return row == 5

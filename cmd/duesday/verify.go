@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -183,35 +182,51 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 		After: func() <-chan time.Time { return time.After(max(leastLook, c.Real(every))) }}
 }
 
-func (p *program) showStatus(ctx context.Context, s *session, _ []string) error {
+func (p *program) statusCommand() *cobra.Command {
+	var all bool
+	c := p.storeLeaf("status", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error { return p.showStatus(ctx, s, all) })
+	c.Flags().BoolVar(&all, "all", false, "list every check, including those that are ok")
+	return c
+}
+
+func (p *program) showStatus(ctx context.Context, s *session, all bool) error {
 	checks := p.installation(s).Look(ctx)
 	shown := slices.DeleteFunc(slices.Clone(checks), func(c status.Check) bool { return c.State == status.OK })
-	alarms := len(status.Alarms(checks))
+	title, alarms := "All is well.", len(status.Alarms(checks))
 	switch {
 	case alarms > 0:
 		p.code = exitPerson
-		p.say("%s wrong or unknown:", plural(alarms, "check"))
+		title = plural(alarms, "check") + " wrong or unknown:"
 	case len(shown) > 0:
-		p.say("Nothing is wrong, with %s:", plural(len(shown), "warning"))
-	default:
-		p.say("All is well.")
+		title = "Nothing is wrong, with " + plural(len(shown), "warning") + ":"
 	}
-	t := p.table("CHECK", "STATE", "FOUND")
-	for _, c := range checks {
-		state := string(c.State)
-		if c.State == status.Wrong {
-			state = "WRONG"
+	p.say("%s", title)
+	listed := shown
+	if all {
+		listed = checks
+	}
+	if len(listed) > 0 {
+		t := p.table("CHECK", "STATE", "FOUND")
+		for _, c := range listed {
+			state := string(c.State)
+			if c.State == status.Wrong {
+				state = "WRONG"
+			}
+			t.row(c.Name, state, c.Text)
 		}
-		t.row(c.Name, state, c.Text)
+		t.flush()
 	}
-	err := t.flush()
 	if len(shown) > 0 {
 		p.say("\nWhat to do:")
 	}
 	for _, c := range shown {
 		p.say("  %s: %s", c.Name, c.Next)
 	}
-	return errors.Join(err, p.json(object{"ok", alarms == 0, "checks", views(checks, viewCheck)}))
+	if ok := len(checks) - len(listed); ok > 0 {
+		p.say("\n%s ok; to list them, run: %s", plural(ok, "check"), p.hint("status --all"))
+	}
+	return p.json(object{"ok", alarms == 0, "checks", views(checks, viewCheck)})
 }
 
 func viewCheck(c status.Check) object {
