@@ -69,8 +69,8 @@ func (f *Fake) FinishRefund(id string, ok bool) error {
 	return f.act("refund", id, func(c payment.Call, o shape.Object) error { return c.Finish(o, ok) })
 }
 
-// Dispute makes the customer of a succeeded payment intent dispute it, and returns the
-// dispute's id. The reason is one of Stripe's, or "" for general.
+// Dispute makes the customer of a succeeded payment intent dispute what was not refunded, and returns
+// the dispute's id. The reason is one of Stripe's, or "" for general.
 func (f *Fake) Dispute(intent, reason string) (id string, err error) {
 	err = f.act("payment_intent", intent, func(c payment.Call, o shape.Object) error {
 		d, err := c.Dispute(o, cmp.Or(reason, "general"))

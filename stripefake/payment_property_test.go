@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/stripefake"
@@ -176,6 +177,16 @@ func (d *drawer) checkRefunds(charge map[string]any) {
 	for _, r := range refunds {
 		if refund := r.(map[string]any); refund["status"] != "failed" {
 			sum += number(d.t, refund["amount"])
+		}
+	}
+	disputes, _ := d.must(d.get("disputes", "charge="+fmt.Sprint(charge["id"]))).body["data"].([]any)
+	for _, o := range disputes {
+		dispute := o.(map[string]any)
+		if status := fmt.Sprint(dispute["status"]); status == "won" || strings.HasPrefix(status, "warning_") {
+			continue
+		}
+		if taken := sum + number(d.t, dispute["amount"]); taken > number(d.t, charge["amount"]) {
+			d.t.Fatalf("%v of %v: refunds and a %v dispute take %d", charge["id"], charge["amount"], dispute["status"], taken)
 		}
 	}
 	if shown := number(d.t, charge["amount_refunded"]); sum != shown || sum > number(d.t, charge["amount"]) {

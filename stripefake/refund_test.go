@@ -3,6 +3,7 @@ package stripefake_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,5 +126,41 @@ func TestDisputes(t *testing.T) {
 	l.expect(l.get("disputes/"+a.id()), "status=won")
 	if _, err := l.fake.Dispute(l.intent(), ""); err == nil {
 		t.Error("a payment intent without a charge was disputed")
+	}
+}
+
+// TestDispute_AfterRefund: a refund and then a lost dispute never take more than the charge.
+func TestDispute_AfterRefund(t *testing.T) {
+	l := newTill(t)
+	id := l.inState("succeeded")
+	l.must(l.post("refunds", "payment_intent="+id, "amount=300"))
+	dispute, err := l.fake.Dispute(id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.fake.CloseDispute(dispute, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.get("disputes/"+dispute), "amount=700", "status=lost")
+	l.expect(l.post("refunds", "payment_intent="+id), "error.code=charge_disputed")
+	var taken []int64
+	for e := range l.fake.Ledger() {
+		taken = append(taken, e.Amount)
+	}
+	if !slices.Equal(taken, []int64{1000, 300, 700}) {
+		t.Errorf("the ledger has %v, want 1000, 300 and 700", taken)
+	}
+
+	id = l.intent("payment_method=pm_card_visa", "capture_method=manual", "confirm=true")
+	l.must(l.post("payment_intents/"+id+"/capture", "amount_to_capture=400"))
+	if dispute, err = l.fake.Dispute(id, ""); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(l.get("disputes/"+dispute), "amount=400")
+
+	id = l.inState("succeeded")
+	l.must(l.post("refunds", "payment_intent="+id))
+	if _, err := l.fake.Dispute(id, ""); err == nil || !strings.Contains(err.Error(), "fully refunded") {
+		t.Errorf("got %v, want that a refunded charge cannot be disputed", err)
 	}
 }

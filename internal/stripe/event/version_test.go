@@ -51,7 +51,7 @@ func (w *eventWorld) legacyFacts() []eventFact {
 	back := tracking.Object{Kind: "refund", ID: textIn(refund["id"]), Status: "succeeded", Tag: tag, Amount: 300,
 		Currency: "EUR", Payment: pi,
 		Refunds: []tracking.Refund{{ID: textIn(refund["id"]), Amount: 300, Status: "succeeded"}}}
-	disputed := tracking.Object{Kind: "dispute", ID: dispute, Status: "needs_response", Amount: 1000, Currency: "EUR",
+	disputed := tracking.Object{Kind: "dispute", ID: dispute, Status: "needs_response", Amount: 700, Currency: "EUR",
 		Payment: pi, Code: "fraudulent"}
 	closed := disputed
 	closed.Status = "lost"

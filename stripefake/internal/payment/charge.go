@@ -136,7 +136,7 @@ func (c Call) createRefund() (object, error) {
 			return nil, shape.Invalid("", name, "Charge "+charge.ID()+" has nothing that "+name+" could return.")
 		}
 	}
-	left := charge.Num("amount") - charge.Num("amount_refunded")
+	left := unrefunded(charge)
 	amount, currency := c.Num("amount"), charge.Str("currency")
 	switch {
 	case charge.Yes("disputed") && !charge.Yes("_inquiry"):

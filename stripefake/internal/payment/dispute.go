@@ -29,7 +29,11 @@ const evidenceTexts = "access_activity_log billing_address cancellation_policy c
 
 const evidenceTime = 9 * 24 * 60 * 60 // seconds until evidence is due
 
-// Dispute makes a dispute of the whole payment, for one of Stripe's reasons.
+// Dispute disputes the part of a payment that was not refunded, for one of Stripe's reasons. At Stripe
+// a charge that is fully refunded cannot be disputed (docs.stripe.com/refunds). After a partial refund
+// an issuer may dispute the full amount at first, but once the issuer has corrected it, the merchant
+// loses only what was not refunded (support.stripe.com, "Dispute for full charge amount after a partial
+// refund was issued"). The fake's issuers dispute the corrected amount from the start.
 func (c Call) Dispute(pi object, reason string) (object, error) {
 	charge := c.Space.Get("charge", pi.Str("latest_charge"))
 	switch {
@@ -38,13 +42,18 @@ func (c Call) Dispute(pi object, reason string) (object, error) {
 			"This PaymentIntent ("+pi.ID()+") does not have a successful charge to dispute.")
 	case charge.Yes("disputed"):
 		return nil, shape.Invalid("", "payment_intent", "Charge "+charge.ID()+" is disputed already.")
+	case unrefunded(charge) == 0:
+		return nil, shape.Invalid("", "payment_intent", "Charge "+charge.ID()+" is fully refunded and cannot be disputed.")
 	}
 	return c.disputeOf(charge, reason, false), nil
 }
 
+// unrefunded returns the captured amount of a charge that was not refunded.
+func unrefunded(charge object) int64 { return charge.Num("amount") - charge.Num("amount_refunded") }
+
 func (c Call) disputeOf(charge object, reason string, inquiry bool) object {
 	now := c.TimeOf(charge.Str("customer"))
-	o := object{"amount": charge.Num("amount"), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
+	o := object{"amount": unrefunded(charge), "balance_transactions": []any{}, "charge": charge.ID(), "created": now,
 		"currency": charge.Str("currency"), "enhanced_eligibility_types": []any{},
 		"evidence": object{"enhanced_evidence": object{}}.Null(evidenceTexts), "is_charge_refundable": inquiry,
 		"payment_intent": charge["payment_intent"], "reason": reason, "status": "needs_response",
