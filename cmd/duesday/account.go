@@ -65,7 +65,7 @@ func (p *program) accountShow() *cobra.Command {
 			}
 			var shown *processor.Card // nil: not asked for, or there is none
 			if card {
-				found, err := s.engine.AccountCard(ctx, a.ID)
+				found, err := s.engine.Cards().AccountCard(ctx, a.ID)
 				if billing.IgnoreNotFound(err) != nil {
 					return fmt.Errorf("account %s's card could not be read: %w", a.ID, err)
 				} else if err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -85,7 +86,7 @@ func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Ki
 	o engine.RunOptions) (*engine.Report, error) {
 	for {
 		report, err := p.start(ctx, s, kind, o)
-		live, beside := errors.AsType[*engine.BusyError](err)
+		live, beside := errors.AsType[*worker.BusyError](err)
 		if !beside {
 			return report, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -147,7 +148,7 @@ const (
 
 // attach waits for the end of a live run and returns it, or nil if the job has to be run by this
 // process: the live run was of another day, or has left no end.
-func (p *program) attach(ctx context.Context, s *session, live *engine.BusyError, day civil.Date) (*engine.Report,
+func (p *program) attach(ctx context.Context, s *session, live *worker.BusyError, day civil.Date) (*engine.Report,
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
 	if same {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/day"
@@ -103,7 +104,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		}
 	}
 	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers, Each: each})
-	if busy, ok := errors.AsType[*engine.BusyError](err); ok {
+	if busy, ok := errors.AsType[*worker.BusyError](err); ok {
 		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
 	}
 	if ctx.Err() == nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
-	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -178,7 +178,7 @@ func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
 	if s.shared {
 		every, in.Keep = sharedWatch, sharedQueues
 	}
-	return &status.Watch{In: in, By: engine.ThisProcess(), Log: s.log, Tell: in.Mail,
+	return &status.Watch{In: in, By: worker.ThisProcess(), Log: s.log, Tell: in.Mail,
 		After: func() <-chan time.Time { return time.After(max(leastLook, c.Real(every))) }}
 }
 

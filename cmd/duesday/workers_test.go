@@ -56,7 +56,7 @@ func TestThreeWorkers(t *testing.T) {
 	checkLedger(t, f.ledger, n)
 	f.must("verify")
 	var one, all struct{ Paid int }
-	for _, w := range []*worker{stopped, survivor} {
+	for _, w := range []*fleetWorker{stopped, survivor} {
 		if err := json.Unmarshal(w.out.Bytes(), &one); err != nil {
 			t.Fatalf("%v in %q", err, w.out.String())
 		}
@@ -130,14 +130,14 @@ func (f *fleet) book(n int) string {
 	return dueBook(f.t, filepath.Join(f.dir, "book.csv"), 0, 0, n, 1, methods...)
 }
 
-// A worker is one process of the payment job.
-type worker struct {
+// A fleetWorker is one process of the payment job.
+type fleetWorker struct {
 	*exec.Cmd
 	out, errors bytes.Buffer
 }
 
-func (f *fleet) worker() *worker {
-	w := &worker{Cmd: f.command("run", "payments", "--lease", "5s", "--workers", "8")}
+func (f *fleet) worker() *fleetWorker {
+	w := &fleetWorker{Cmd: f.command("run", "payments", "--lease", "5s", "--workers", "8")}
 	w.Stdout, w.Stderr = &w.out, &w.errors
 	if err := w.Start(); err != nil {
 		f.t.Fatal(err)

@@ -140,6 +140,9 @@ type Attachment struct {
 	Fee       *int // our share of a charge at the connected account, 0 to 10000 hundredths of a percent
 }
 
+// GivesMethod reports whether the account is given a customer or a method, which its subscriptions follow.
+func (t *Attachment) GivesMethod() bool { return t.Customer != "" || t.Method != "" }
+
 // Check returns a FieldError for the first wrong field, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil && t.Fallback == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schedule"
@@ -50,7 +51,7 @@ func (v *view) serve(ctx context.Context, c *Check) (err error) {
 		}
 	}
 	if v.Serving || err != nil {
-		c.say("process %s", cmp.Or(holder, engine.ThisProcess()))
+		c.say("process %s", cmp.Or(holder, worker.ThisProcess()))
 		return err
 	}
 	if c.served, err = v.others(ctx, holder, known); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
 )
@@ -31,7 +32,7 @@ func (e *Engine) CardLink(ctx context.Context, account, subscription string) (pr
 	if err != nil {
 		return processor.CardLink{}, err
 	}
-	if a, err = e.customer(ctx, w, a); err != nil {
+	if a, err = e.Cards().Customer(ctx, w, a); err != nil {
 		return processor.CardLink{}, err
 	}
 	return w.CardLink(ctx, processor.LinkRequest{Key: billing.HashKey("link", e.Opened.Installation, rand.Text()),
@@ -68,7 +69,7 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 // mail is delivered and never stored. After an error the caller should ask again later.
 func (e *Engine) Link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
 	link, err := e.link(ctx, f)
-	if err != nil && passing(err) {
+	if err != nil && wallet.Passing(err) {
 		return processor.CardLink{}, fmt.Errorf("no link for the mail yet: %w", err)
 	}
 	if err != nil {

@@ -10,10 +10,33 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
+
+// Cards returns the accounts' payment methods at the processor.
+func (e *Engine) Cards() *wallet.Cards {
+	return &wallet.Cards{Records: e.Records, Processor: e.proc,
+		Check: func(ctx context.Context, account string) error { return e.checkRollbackOf(ctx, account, false) }}
+}
+
+// Attach is wallet.Cards.Attach. A new method takes effect for the subscriptions without one of their
+// own: the next payment run tries an open period with it, and past_due subscriptions are active again.
+// After an interrupted Attach, the same call finishes it.
+func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*billing.Account, error) {
+	a, err := e.Cards().Attach(ctx, id, t)
+	if err != nil || !t.GivesMethod() {
+		return a, err
+	}
+	if err := e.spread(ctx, id, true); err != nil {
+		const unfinished = "account %s has its payment method, but not all of its subscriptions could be told: %w; " +
+			"attach again to finish"
+		return a, fmt.Errorf(unfinished, id, err)
+	}
+	return a, nil
+}
 
 // A card update makes a card given by a link the method of an account or of a subscription. The
 // card given last wins. Later runs list the same cards again and find them done.

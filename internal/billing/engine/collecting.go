@@ -51,7 +51,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		}
 		o.Generation = max(p.Generation, in.Tag.Generation) + 1
 	}
-	if o.Method, o.Payer, err = e.methodOf(ctx, s); err != nil {
+	if o.Method, o.Payer, err = e.Cards().MethodOf(ctx, s); err != nil {
 		return step{}, err
 	}
 	if o.Method == "" {

@@ -8,12 +8,12 @@
 //
 //   - next.go: the decision of the charge protocol; execute.go carries it out
 //   - intent.go, settle.go, retry.go: its actions; result.go: their results
-//   - run.go, walk.go, lease.go: the two jobs and how they find the due rows
+//   - run.go, walk.go: the two jobs and how they find the due rows
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
 //   - forecast.go: the results to come, for dry runs and reports
 //   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
-//   - customer.go, cardlink.go, cardupdate.go: payment methods, and how they change
+//   - cardlink.go, cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging
 package engine

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -70,8 +71,8 @@ type Engine struct {
 	cfg    Config // with the store's settings, if it has any
 	lease  time.Duration
 	claims store.Claimer // nil: the store has no claims
-	ticker func(time.Duration) *time.Ticker
-	locks  *keyedLocks
+	ticker worker.Ticker
+	locks  *worker.Locks
 	day    civil.Date // of the requests of people; zero: the clock's
 	hold   bool       // mail is held: it may have been delivered before
 }
@@ -91,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
-		lease: o.Lease, locks: new(keyedLocks), ticker: time.NewTicker}
+		lease: o.Lease, locks: new(worker.Locks), ticker: time.NewTicker}
 	e.claims, _ = o.Store.(store.Claimer)
 	e.Witnesses = o.Witnesses
 	e.Shared = o.Lease != 0 || e.claims != nil
@@ -162,8 +163,3 @@ func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc
 func (e *Engine) Prove(ctx context.Context, n billing.Name, period int) (*proof.Proof, error) {
 	return proof.Of(ctx, e.Records, e.proc, n, period, e.cfg.ReceiptMonths)
 }
-
-// An engine has the settings that its store had at Open. A run and an event begin with Fresh, and
-// keep to those settings to their end: a change in the middle does not split a run. A command's
-// engine is not older than the command. A process that lives long calls Fresh for whatever else it
-// does that depends on them. Fresh reads one item.

@@ -67,7 +67,7 @@ func (x *sent) before(o *billing.OpenPeriod, in processor.Intent) bool {
 // charges due periods, oldest first, and reports each period it dealt with. A row not yet due
 // reports nothing.
 func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report func(Result)) error {
-	defer e.locks.lock(n)()
+	defer e.locks.Lock(n)()
 	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
 	var pending pendingSettle
 	moved := false // the period at hand, by this call

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -31,7 +32,7 @@ const (
 // FindRun returns the run of the id (kind "": of either), or ErrNotFound: a new one has no record.
 func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Report, error) {
 	for _, k := range kinds(kind) {
-		busy, known, err := e.Busy(ctx, k) // first: a run records its end, and then gives its claim back
+		busy, known, err := worker.Busy(ctx, e.claims, k) // first: a run records its end, and then gives its claim back
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +56,7 @@ func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Re
 func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int) ([]*Report, error) {
 	var all []*Report
 	for _, k := range kinds(kind) {
-		busy, known, err := e.Busy(ctx, k)
+		busy, known, err := worker.Busy(ctx, e.claims, k)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func kinds(kind billing.Kind) []billing.Kind {
 }
 
 // reportOf returns the report of a recorded run, with its state.
-func (e *Engine) reportOf(r *billing.Run, busy *BusyError, known bool) *Report {
+func (e *Engine) reportOf(r *billing.Run, busy *worker.BusyError, known bool) *Report {
 	report := &Report{Run: *r, State: RunBrokenOff, Elapsed: cmp.Or(r.Ended, r.Seen).Sub(r.Started)}
 	switch {
 	case busy != nil && busy.ID == r.ID: // it may be ended, with its maintenance under way

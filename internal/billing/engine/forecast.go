@@ -69,7 +69,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		switch a {
 		case doOpen:
 			if method == "" {
-				if method, _, err = e.methodOf(ctx, s); err != nil {
+				if method, _, err = e.Cards().MethodOf(ctx, s); err != nil {
 					return err
 				}
 			}
@@ -120,7 +120,7 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 		return billing.IgnoreNotFound(err)
 	}
 	t := turn{s: s, record: p}
-	switch method, _, err := e.methodOf(ctx, s); {
+	switch method, _, err := e.Cards().MethodOf(ctx, s); {
 	case err != nil:
 		return err
 	case method == "":

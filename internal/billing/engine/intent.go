@@ -15,7 +15,7 @@ import (
 // period. A crash in between leaves an orphan, which moves no money.
 func (t *turn) open(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
-	method, payer, err := e.methodOf(ctx, s)
+	method, payer, err := e.Cards().MethodOf(ctx, s)
 	if err != nil {
 		return step{}, err
 	}

@@ -111,7 +111,7 @@ type manualRequest struct {
 
 // commit commits the receipt, or the request for it.
 func (t *manualRequest) commit(ctx context.Context) error {
-	defer t.locks.lock(t.asked.Name)()
+	defer t.locks.Lock(t.asked.Name)()
 	return t.reload(ctx, t.asked.Name, func(s *billing.Subscription) error {
 		landed, err := t.landed(ctx, s)
 		if landed || err != nil {

@@ -208,12 +208,12 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 		if !told && s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd && due.After(today) {
 			r.Outcome, r.Reason = OutcomeSent, ""
 			if !asked && !dry && s.Email != "" && s.Collection != billing.ByWire {
-				if c, ok := e.cardOf(ctx, s); ok {
+				if c, ok := e.Cards().CardOf(ctx, s); ok {
 					card = &c
 				}
 				asked = true
 			}
-			method, _, err := e.methodOf(ctx, s)
+			method, _, err := e.Cards().MethodOf(ctx, s)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,11 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+// This file is the policy for failed periods, settings after-failure and collect-days: whether a new
+// payment method collects a failed period, or only makes the subscription active again. The settings at
+// the time of the failure decide. The period's record keeps the decision, because the mail about the
+// failure tells it to the customer.
+
 // collectUntil returns the last day on which a new method collects a period failed today, or zero.
 func (e *Engine) collectUntil(today civil.Date) civil.Date {
 	if e.cfg.AfterFailure != billing.Collect || e.Shared && e.Opened.Format < billing.PastFormat {

@@ -121,7 +121,7 @@ func (e *Engine) finish(ctx context.Context, in processor.Intent) (processor.Int
 // adopt settles the charge's period, step by step.
 func (e *Engine) adopt(ctx context.Context, in processor.Intent) error {
 	n := billing.TaggedName(in.Tag)
-	defer e.locks.lock(n)()
+	defer e.locks.Lock(n)()
 	for done := false; !done; {
 		err := e.reload(ctx, n, func(s *billing.Subscription) error {
 			known, err := e.knows(ctx, in)

@@ -6,10 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -26,7 +26,7 @@ func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o 
 	}
 	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
-	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), ThisProcess(), o.DryRun
+	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), worker.ThisProcess(), o.DryRun
 	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[Outcome]int), e.settingsNote()
 	r.ID = r.Date.String() + "#" + billing.Stamp(r.Started) + "-" + rand.Text()[:6]
 	e.Records = new(*e.Records)
@@ -34,47 +34,26 @@ func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o 
 	return j, nil
 }
 
-// begin claims the job, and looks at the charging switch from now on, or returns a BusyError.
+// begin claims the job, and looks at the charging switch from now on, or returns a worker.BusyError.
 func (j *job) begin(ctx context.Context) (end func(), err error) {
-	j.claim = claim{store: j.e.claims, kind: j.report.Kind, by: j.report.ID + " " + j.report.Process}
-	if err := j.claim.hold(ctx); err != nil {
+	j.claim = worker.NewClaim(j.e.claims, &j.report.Run)
+	if err := j.claim.Hold(ctx); err != nil {
 		return nil, err
 	}
 	stop := func() {}
 	if j.report.Kind == billing.Payments {
 		j.charging = &chargingSwitch{e: j.e}
-		stop = j.e.every(switchAge, func() { j.charging.old.Store(true) })
+		stop = j.e.ticker.Every(switchAge, func() { j.charging.old.Store(true) })
 	}
 	return func() {
 		stop()
-		j.claim.end()
+		j.claim.End()
 	}, nil
-}
-
-// every calls do again and again until stop is called. stop waits for the last call.
-func (e *Engine) every(d time.Duration, do func()) (stop func()) {
-	tick, end := e.ticker(d), make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() {
-		for {
-			select {
-			case <-end:
-				return
-			case <-tick.C:
-				do()
-			}
-		}
-	})
-	return func() {
-		tick.Stop()
-		close(end)
-		work.Wait()
-	}
 }
 
 // mayGoOn returns a StopError if the run must not begin another row.
 func (j *job) mayGoOn(ctx context.Context) error {
-	if err := j.claim.hold(ctx); err != nil {
+	if err := j.claim.Hold(ctx); err != nil {
 		return &StopError{err}
 	}
 	return j.charging.check(ctx)
@@ -93,7 +72,7 @@ func (j *job) keep(ctx context.Context) (stop func(), err error) {
 	if err := write(); err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrThrottled) {
 		return nil, fmt.Errorf("recording the run: %w", err)
 	}
-	return j.e.every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
+	return j.e.ticker.Every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
 }
 
 // now returns the write of the run's record as it stands.

@@ -36,7 +36,7 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 	if err != nil {
 		return nil, err
 	}
-	defer e.locks.lock(full.Name)()
+	defer e.locks.Lock(full.Name)()
 	o := once{Engine: e}
 	err = e.reload(ctx, full.Name, func(now *billing.Subscription) error {
 		s = now
@@ -126,7 +126,7 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 	if err != nil || payer.Customer == "" {
 		return method, payer, err
 	}
-	card, err := e.ownCard(ctx, payer, method)
+	card, err := e.Cards().OwnCard(ctx, payer, method)
 	return card.Method, payer, err
 }
 

@@ -31,7 +31,7 @@ func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string
 	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState {
 		return "", nil
 	}
-	method, payer, err := e.methodOf(ctx, s)
+	method, payer, err := e.Cards().MethodOf(ctx, s)
 	if err != nil || s.Open.Tried(method) || !payer.Same(s.Open.Payer) {
 		return "", err
 	}
@@ -101,7 +101,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	case doDeclineFallback:
 		o.Attempt++
 		o.FallbackFor, o.Method, o.Retry = o.Method, t.method, civil.Date{}
-		o.FallbackCard = e.cardName(ctx, o)
+		o.FallbackCard = e.Cards().CardName(ctx, o)
 	case doFail:
 		if o.State = billing.Failing; t.in.State == processor.RequiresAction {
 			o.Asked = cmp.Or(o.Asked, t.today) // of a past period, which does not wait beside the next one

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -67,7 +68,7 @@ type job struct {
 	e         *Engine
 	index     string
 	options   RunOptions
-	claim     claim
+	claim     *worker.Claim      // nil: a dry run
 	charging  *chargingSwitch    // nil: reminders, or nothing is charged
 	watermark *billing.Watermark // before the walk
 	told      time.Time          // end of the last payment run that has ended, as it was recorded

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -375,7 +376,7 @@ func TestClaim_OneRunOfAJob(t *testing.T) {
 		})
 		time.Sleep(5 * time.Second)
 		_, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
-		busy, ok := errors.AsType[*engine.BusyError](err)
+		busy, ok := errors.AsType[*worker.BusyError](err)
 		if !ok || busy.Kind != billing.Payments || busy.Date() != s.due || !strings.Contains(busy.Process, "@") {
 			t.Fatalf("beside a run: %v", err)
 		}
@@ -415,7 +416,7 @@ func TestClaim_Lost(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				r, err := s.engine(st, mine).RunPayments(t.Context(), engine.RunOptions{Workers: 2})
-				if _, busy := errors.AsType[*engine.BusyError](err); busy != faster || (err != nil) != faster || r == nil {
+				if _, busy := errors.AsType[*worker.BusyError](err); busy != faster || (err != nil) != faster || r == nil {
 					t.Errorf("the run: %+v, %v; another one was faster: %t", r, err, faster)
 				}
 			})
@@ -431,12 +432,12 @@ func TestClaim_Lost(t *testing.T) {
 				}
 			} else {
 				time.Sleep(2 * time.Second)
-				if busy, known, err := s.engine(st, s.box).Busy(t.Context(), billing.Payments); busy == nil || !known || err != nil {
+				if busy, known, err := worker.Busy(t.Context(), st, billing.Payments); busy == nil || !known || err != nil {
 					t.Errorf("the job is not claimed again: %v, %t, %v", busy, known, err)
 				}
 			}
 			wg.Wait()
-			if busy, _, _ := s.engine(st, s.box).Busy(t.Context(), billing.Payments); busy != nil {
+			if busy, _, _ := worker.Busy(t.Context(), st, billing.Payments); busy != nil {
 				t.Errorf("still claimed: %v", busy)
 			}
 			s.wantAllCharged(60)

@@ -9,6 +9,11 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 )
 
+// An engine has the settings that its store had at Open. A run and an event begin with Fresh, and
+// keep those settings to their end, so a change does not split a run. A command's engine is not older
+// than the command. A server calls Fresh for everything else that depends on the settings. Fresh reads
+// one item.
+
 // Fresh returns the engine with the settings that the store has now. Another process may
 // have changed them since Open.
 func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {

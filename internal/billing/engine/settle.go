@@ -159,7 +159,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	given := false // another method, too late for this period
 	var others []store.Write
 	if ending == billing.EndFailed {
-		method, _, err := e.methodOf(ctx, s)
+		method, _, err := e.Cards().MethodOf(ctx, s)
 		if err != nil {
 			return step{}, err
 		}
@@ -253,6 +253,3 @@ func (e *Engine) ImportReceipt(ctx context.Context, r billing.Receipt) (bool, er
 	}
 	return err == nil, err
 }
-
-// What a new payment method does about a failed period is decided by the settings at the failure, and
-// stands in the period's record: the mail about the failure tells the customer.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -29,7 +30,7 @@ type row struct {
 	billing.Name
 	date  civil.Date
 	wrong error           // of a key that cannot be read
-	lease *lease          // nil on a store of one process alone
+	lease *worker.Lease   // nil on a store of one process alone
 	group *sync.WaitGroup // of the rows of its partition
 }
 
@@ -52,7 +53,7 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 	for range max(1, j.options.Workers) {
 		workers.Go(func() {
 			for r := range w.rows {
-				if ctx.Err() == nil && r.lease.held() {
+				if ctx.Err() == nil && r.lease.Held() {
 					err := j.mayGoOn(begun)
 					if err == nil {
 						if err = r.wrong; err == nil {
@@ -153,16 +154,16 @@ func (w *walk) share(ctx context.Context, partition string) error {
 		return nil
 	}
 	always := context.WithoutCancel(ctx) // begun rows are finished under the lease
-	stop := l.keep(always)
+	stop := l.Keep(always)
 	if err = w.hand(ctx, partition, l); err != nil {
 		err = w.later(partition, err)
-	} else if !l.held() { // rows were left out
+	} else if !l.Held() { // rows were left out
 		w.behind = append(w.behind, partition)
 	} else {
 		w.refused = 0
 	}
 	stop()
-	if err := l.release(always); err != nil {
+	if err := l.Release(always); err != nil {
 		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition,
 			"error", err)
 	}
@@ -170,7 +171,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 }
 
 // hand hands out the rows of one partition and, under a lease, waits until they are done.
-func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
+func (w *walk) hand(ctx context.Context, partition string, l *worker.Lease) error {
 	var mine sync.WaitGroup
 	if l != nil {
 		defer mine.Wait()
@@ -187,7 +188,7 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 		if err != nil {
 			return err
 		}
-		if !l.held() {
+		if !l.Held() {
 			break
 		}
 		mine.Add(1)
@@ -203,10 +204,11 @@ func (w *walk) hand(ctx context.Context, partition string, l *lease) error {
 
 // lease takes the lease of a partition. It returns an error if the store has moved, or if charging
 // is off: somebody may be about to move the store.
-func (w *walk) lease(ctx context.Context, partition string) (*lease, error) {
+func (w *walk) lease(ctx context.Context, partition string) (*worker.Lease, error) {
 	err := w.j.e.mayCharge(ctx)
 	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, ErrChargingOff)) {
 		return nil, err
 	}
-	return w.j.e.acquire(ctx, w.j.report.Kind, partition, w.owner)
+	leases := worker.Leases{Records: w.j.e.Records, Length: w.j.e.lease, Ticker: w.j.e.ticker}
+	return leases.Acquire(ctx, w.j.report.Kind, partition, w.owner)
 }

@@ -1,4 +1,4 @@
-package engine
+package worker
 
 import (
 	"context"
@@ -14,12 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// On a store whose processes can claim names, one run of a job is under way at a time: it has
-// claimed the job. The claim ends with the process, without a clock. If the process that keeps the
-// claims is gone, the run claims the job again before it begins another row. Like a lease, a claim
-// only saves work: the charge protocol alone ensures one charge a period.
-
-// A BusyError tells that another run of the job is under way.
+// A BusyError reports that another run of the job is under way.
 type BusyError struct {
 	Kind    billing.Kind
 	ID      string // of the run
@@ -46,8 +41,14 @@ func ThisProcess() string {
 	return fmt.Sprintf("%d@%s", os.Getpid(), host)
 }
 
-// A claim is a run's claim of its job. The zero value is of a store without claims: always held.
-type claim struct {
+// A Claim is a run's claim of its job, on a store whose processes can claim names: one run of the
+// job is under way at a time. The claim ends with the process, without a clock. If the process that
+// keeps the claims is gone, the run claims the job again before it begins another row. A nil Claim is
+// always held, and so is a claim in a store without claims.
+//
+// A claim only saves work. The subscription's version, which billing.Records.Put checks, decides which
+// worker wins.
+type Claim struct {
 	store store.Claimer
 	kind  billing.Kind
 	by    string // id and process
@@ -57,10 +58,15 @@ type claim struct {
 	release func()          // guarded by mu
 }
 
-// hold returns nil while the job is claimed by this run. It claims a lost job again, and returns a
+// NewClaim returns a claim of the run's job, not yet held. claims is nil for a store without claims.
+func NewClaim(claims store.Claimer, r *billing.Run) *Claim {
+	return &Claim{store: claims, kind: r.Kind, by: r.ID + " " + r.Process}
+}
+
+// Hold returns nil while the job is claimed by this run. It claims a lost job again, and returns a
 // BusyError if another run has been faster.
-func (c *claim) hold(ctx context.Context) error {
-	if c.store == nil {
+func (c *Claim) Hold(ctx context.Context) error {
+	if c == nil || c.store == nil {
 		return nil
 	}
 	c.mu.Lock()
@@ -91,8 +97,8 @@ func (c *claim) hold(ctx context.Context) error {
 	}
 }
 
-// end gives the job back.
-func (c *claim) end() {
+// End gives the job back.
+func (c *Claim) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.release != nil {
@@ -108,11 +114,11 @@ func busy(kind billing.Kind, e *store.ClaimedError) *BusyError {
 }
 
 // Busy returns the job's run under way in any process, or nil; not known: the store has no claims.
-func (e *Engine) Busy(ctx context.Context, kind billing.Kind) (run *BusyError, known bool, err error) {
-	if e.claims == nil {
+func Busy(ctx context.Context, claims store.Claimer, kind billing.Kind) (run *BusyError, known bool, err error) {
+	if claims == nil {
 		return nil, false, nil
 	}
-	_, _, err = e.claims.Claim(ctx, claimName(kind), "")
+	_, _, err = claims.Claim(ctx, claimName(kind), "")
 	if other, taken := errors.AsType[*store.ClaimedError](err); taken {
 		return busy(kind, other), true, nil
 	}
