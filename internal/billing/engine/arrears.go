@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // Arrears are the periods that a cancellation writes off: they were due by the request, and nobody
@@ -27,7 +26,7 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 	if err != nil {
 		return nil, s, err
 	}
-	s, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	s, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		switch {
 		case s.Over():
 			return nil, wrongStatus(s)
@@ -67,7 +66,7 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 func (e *Engine) endTried(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, e.failure(s.Open))
 	p := e.ended(s, billing.EndVoid, cancelledVoid, s.Open)
-	return step{result: r}, e.Put(ctx, s, append(e.pass(s, today, false, e.Now()), p.Write(e.Table))...)
+	return step{result: r}, e.put(ctx, s, append(e.pass(s, today, false, e.Now()), e.putRecord(p))...)
 }
 
 // WrittenOff returns the periods that the subscription's cancellation has written off, and their sum.

@@ -140,7 +140,7 @@ func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, e
 // takeOverOne is takeOver of a card given for a subscription.
 func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool, err error) {
 	n := billing.Name{Account: g.Account, ID: g.Subscription}
-	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		a, err := e.Account(ctx, g.Account)
 		if err != nil {
 			return nil, err
@@ -157,7 +157,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool
 		if isNew && errors.Is(err, billing.ErrUnchanged) {
 			err = nil
 		}
-		return append(writes, a.UnchangedCheck(e.Table)), err
+		return append(writes, write{Write: a.UnchangedCheck(e.Table)}), err
 	})
 	return taken, billing.IgnoreNotFound(err)
 }
@@ -204,7 +204,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 		if listed.Open == nil && listed.Status != billing.PastDue && (listed.Method != "" || listed.Status != billing.ParkedState) {
 			continue
 		}
-		err := e.changeAll(ctx, listed.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		err := e.changeAll(ctx, listed.Name, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 			a, err := e.Account(ctx, account)
 			if err != nil {
 				return nil, err
@@ -224,7 +224,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 			if failing && errors.Is(err, billing.ErrUnchanged) {
 				err = nil
 			}
-			return append(writes, a.UnchangedCheck(e.Table)), err
+			return append(writes, write{Write: a.UnchangedCheck(e.Table)}), err
 		})
 		if errors.Is(err, processor.ErrRefused) || (err != nil && ctx.Err() != nil) {
 			return err
@@ -258,7 +258,7 @@ type choice struct {
 // follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs.
 // urgent: a person asks for it, perhaps with the same method as before.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
-	urgent bool) ([]store.Write, error) {
+	urgent bool) ([]write, error) {
 	unchanged := billing.ErrUnchanged
 	if o := s.Open; o != nil && (!o.Tried(c.method) || !o.Payer.Same(c.payer)) {
 		unchanged = e.retry(ctx, s, c.method, c.payer, today)
@@ -285,14 +285,14 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 }
 
 // unpark makes a parked subscription active and drops its record. Its due date's run charges it.
-func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]write, error) {
 	due, err := s.Due()
 	if err != nil {
 		return nil, err
 	}
 	s.Status, s.Parked = billing.Active, ""
 	s.Reschedule(due, today)
-	return []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}, nil
+	return []write{e.dropRecord(s, s.Period)}, nil
 }
 
 // failedWith reports whether the period before failed, and was tried, with the choice: last, or

@@ -47,7 +47,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	if err := e.mayCollect(ctx, s); err != nil {
 		return a, err
 	}
-	now, err := e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	now, err := e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		a.Repeated = false
 		asked := billing.KeyedRequest{Name: s.Name, Key: r.Key, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
 		before, err := e.Keyed(ctx, &asked)
@@ -60,7 +60,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 			err = billing.ErrUnchanged
 		}
 		asked.Amount, asked.Created = s.Amount, e.Now()
-		return append(writes, asked.Write(e.Table)...), err
+		return append(writes, plain(asked.Write(e.Table)...)...), err
 	})
 	if a.Subscription = cmp.Or(now, s); a.Repeated && errors.Is(err, billing.ErrUnchanged) {
 		err = e.dealt(ctx, a.Subscription, r.Period)
@@ -124,7 +124,7 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 // mark fixes the request: it marks a past period, in memory, and returns the writes beside. The
 // period to be paid next needs no mark, but has to be due.
 func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodCharge,
-	today civil.Date) ([]store.Write, error) {
+	today civil.Date) ([]write, error) {
 	if s.AtHand() != r.Period && r.Period >= s.Period {
 		return nil, mayCollectBeside(s, r.Period)
 	}
@@ -152,7 +152,7 @@ var errPaid = errors.New("the period is paid")
 // markPast marks the past period, in memory, unless it is at hand. It returns the write of a record
 // that is opened again, or errPaid.
 func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r PeriodCharge,
-	today civil.Date) ([]store.Write, error) {
+	today civil.Date) ([]write, error) {
 	p, err := e.RecordOf(ctx, s.Name, r.Period)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -168,7 +168,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	if err := e.NeedFormat(ctx, billing.PastFormat); err != nil {
 		return nil, err
 	}
-	var writes []store.Write
+	var writes []write
 	switch {
 	case s.PaidOff():
 		return nil, refusal(s, ": all %d installments are paid", s.Installments)
@@ -177,7 +177,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 		return nil, refusal(s, ": period %d is %s (%s): to charge it after all, say why with --reopen", p.Period, p.Ending, p.Reason)
 	default:
 		p.Reason = fmt.Sprintf("%s (%s); reopened: %s", p.Ending, p.Reason, r.Reopen)
-		writes = append(writes, p.Write(e.Table))
+		writes = append(writes, e.putRecord(p))
 	}
 	s.MarkCollect(r.Period, today)
 	return writes, nil

@@ -26,7 +26,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Collect-1)
 	if errors.Is(err, store.ErrNotFound) || s.Collection == billing.ByWire { // a person has recorded a payment of it, or it is paid by wire
 		e.closePast(s, t.today, false)
-		return step{again: goesOn(s, t.today)}, e.Put(ctx, s)
+		return step{again: goesOn(s, t.today)}, e.put(ctx, s)
 	} else if err != nil {
 		return step{}, err
 	}
@@ -44,8 +44,8 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 		case err != nil:
 			return t.notReopened(ctx, err)
 		case in.State == processor.Succeeded:
-			return step{result: t.result(OutcomePaid, ""), again: true}, e.Put(ctx, s,
-				e.bookCharge(s, in, p.Period, p.SKU, p.Due, t.today)...)
+			return step{result: t.result(OutcomePaid, ""), again: true}, e.put(ctx, s,
+				e.bookCharge(s, in, p.Period, p.SKU, p.Due, p, t.today)...)
 		case in.State != processor.Canceled:
 			return t.reportPast(ctx, fmt.Sprintf("its last payment intent %s is %s and cannot be cancelled yet", p.Ref, in.State))
 		}
@@ -57,7 +57,7 @@ func (t *turn) reopen(ctx context.Context) (step, error) {
 	if o.Method == "" {
 		return t.giveUp(ctx, billing.NoMethod)
 	}
-	return t.bind(ctx, o, store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))
+	return t.bind(ctx, o, plain(store.Check(e.Table, billing.PeriodKey(s.Name, p.Period), unchanged))...)
 }
 
 // lastOf returns the record's intent as it is now, cancelled if it was neither that nor paid.
@@ -98,9 +98,10 @@ func (t *turn) reportPast(ctx context.Context, reason string) (step, error) {
 // giveUp ends the collecting before an intent is bound. The record says why.
 func (t *turn) giveUp(ctx context.Context, reason string) (step, error) {
 	e, s, p := t.e, t.s, t.record
+	was := p.Ending
 	p.Fail(e.Now(), "not collected: "+reason)
-	others := append(e.closePast(s, t.today, false), p.Write(e.Table))
-	return step{result: t.result(OutcomeFailed, p.Reason), again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
+	others := append(e.closePast(s, t.today, false), e.putAgain(p, was))
+	return step{result: t.result(OutcomeFailed, p.Reason), again: goesOn(s, t.today)}, e.put(ctx, s, others...)
 }
 
 // failPast marks the past period as failing: the processor refuses its request as invalid.
@@ -110,13 +111,13 @@ func (e *Engine) failPast(ctx context.Context, s *billing.Subscription, today ci
 	}
 	s.Open.State = billing.Failing
 	s.NextPayment = e.waitDay(s, today)
-	return step{again: true}, e.Put(ctx, s)
+	return step{again: true}, e.put(ctx, s)
 }
 
 // closePast ends the collecting of a past period, in memory: it carries out the request, and sets the
 // dates of the period to be paid next, which stays the same. paid makes a past_due subscription
 // active, unless a due date has passed meanwhile. It returns the other writes of a cancellation.
-func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool) (others []store.Write) {
+func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool) (others []write) {
 	altered, status, reminder := s.Altered() != "", s.Status, s.NextReminder
 	s.Open, s.Collect = nil, 0
 	due, err := s.Due()
@@ -127,7 +128,7 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 		return e.moveOn(s, today)
 	case s.PaidOff() && !s.Over():
 		if s.Status == billing.ParkedState { // the next period waits for nobody any more
-			others = []store.Write{store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period))}
+			others = []write{e.dropRecord(s, s.Period)}
 		}
 		s.Status, s.Parked = billing.Completed, ""
 	case s.Requested == billing.RequestPause:
@@ -152,8 +153,8 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 	if err != nil {
 		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is collected: %w", s.Name, o.Period, err)
 	}
-	outcome, reason := OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
-	var others []store.Write
+	was, outcome, reason := p.Ending, OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
+	var others []write
 	if s.Requested == billing.RequestNone {
 		outcome, reason = OutcomeFailed, "not collected: "+why
 		if o.State == billing.Failing && !(o.Unanswered() && o.Asked.IsZero()) {
@@ -169,6 +170,6 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 	}
 	p.Ref, p.Generation, p.Attempts = o.Ref, o.Generation, o.Attempts
 	r := resultOf(s, outcome, reason)
-	others = append(append(others, p.Write(e.Table)), e.closePast(s, today, false)...)
-	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+	others = append(append(others, e.putAgain(p, was)), e.closePast(s, today, false)...)
+	return step{result: r, again: goesOn(s, today)}, e.put(ctx, s, others...)
 }

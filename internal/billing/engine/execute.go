@@ -327,16 +327,16 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 			s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
 		}
 		if s.Requested == billing.RequestCancel {
-			return step{again: true}, e.Put(ctx, s, e.cancel(s, t.today)...)
+			return step{again: true}, e.put(ctx, s, e.cancel(s, t.today)...)
 		}
 		if s.Unfinished() {
-			return step{again: true}, e.Put(ctx, s, e.moveOn(s, t.today)...)
+			return step{again: true}, e.put(ctx, s, e.moveOn(s, t.today)...)
 		}
-		var parked []store.Write
+		var parked []write
 		if s.Status == billing.ParkedState { // its period is not charged, and waits for nobody any more
-			parked = append(parked, store.Delete(e.Table, billing.PeriodKey(s.Name, s.Period)))
+			parked = append(parked, e.dropRecord(s, s.Period))
 		}
-		return step{}, e.Put(ctx, s, append(parked, e.cancelled(s)...)...)
+		return step{}, e.put(ctx, s, append(parked, e.cancelled(s)...)...)
 	case doParkOverload:
 		return e.park(ctx, s, t.today, fmt.Sprintf("more than %d periods were due at once", e.cfg.CatchUp))
 	case doParkAltered:
@@ -394,7 +394,7 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 		if err != nil {
 			return step{}, err
 		}
-		return step{}, t.e.Put(ctx, s, others...)
+		return step{}, t.e.put(ctx, s, others...)
 	}
 	if s.Status != billing.Active || s.NextPayment.IsZero() || s.NextPayment.After(t.today) {
 		return step{}, nil
@@ -404,7 +404,7 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 		return step{}, err
 	}
 	s.NextPayment = due
-	return step{}, t.e.Put(ctx, s)
+	return step{}, t.e.put(ctx, s)
 }
 
 // Heard brings the open period of a subscription to the state of its payment intent, after an event

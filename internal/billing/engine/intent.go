@@ -8,7 +8,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // open is OPEN and BIND: an unconfirmed intent, then one conditional commit to bind it to the
@@ -47,7 +46,7 @@ func (t *turn) rebind(ctx context.Context) (step, error) {
 // maxGenerations bounds the intents of one period: beyond it, something else cancels them.
 const maxGenerations = 8
 
-func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.Write) (step, error) {
+func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write) (step, error) {
 	e, s, today := t.e, t.s, t.today
 	if t.w.refused[o.Payer.At] {
 		return t.unbound(ctx, fmt.Errorf("%w: %s", processor.ErrAccountRefused, o.Payer.At))
@@ -65,7 +64,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...store.
 	o.Ref = in.Ref
 	s.Open, s.Collect = o, 0
 	s.NextPayment = e.waitDay(s, today)
-	if err := e.Put(ctx, s, others...); err != nil {
+	if err := e.put(ctx, s, others...); err != nil {
 		return step{}, err
 	}
 	return step{bound: s}, nil

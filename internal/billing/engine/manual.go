@@ -141,7 +141,7 @@ func (t *manualRequest) commit(ctx context.Context) error {
 		}
 		k.Period, k.Amount, k.Created = t.period, t.amount, t.Now()
 		k.Taken = billing.TodayIn(s.TimeZone, t.at)
-		return t.put(ctx, s, append(writes, k.Write(t.Table)...)...)
+		return t.put(ctx, s, append(writes, plain(k.Write(t.Table)...)...)...)
 	})
 }
 
@@ -197,7 +197,7 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 }
 
 // live requests the payment of the open period, or finds it requested.
-func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]store.Write, error) {
+func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	t.amount, t.rec = cmp.Or(t.Amount, s.Open.Amount), nil
 	switch m := s.Manual; {
 	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "" &&
@@ -217,7 +217,7 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]st
 }
 
 // due settles the period to be paid next, which is not open.
-func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store.Write, error) {
+func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write, error) {
 	today := billing.TodayIn(s.TimeZone, t.Now())
 	t.amount = cmp.Or(t.Amount, s.Amount)
 	due, err := s.Due()
@@ -236,7 +236,7 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]store
 		return nil, refusal(s, ": nothing is due before %s", due)
 	}
 	t.rec = t.outside(s, due)
-	return t.book(s, t.rec, today), nil
+	return t.book(s, t.rec, nil, today), nil
 }
 
 // checkAmount returns a FieldError unless the payment is of what the period owes, or of more and said to
@@ -264,7 +264,7 @@ func (t *manualRequest) outside(s *billing.Subscription, due civil.Date) *billin
 
 // past settles a period before the next one that has ended unpaid. The processor must show that nobody
 // can pay it any more. If it shows that it was paid, the charge is adopted.
-func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]store.Write, error) {
+func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	if t.ManualPayment.Period == nil { // it was the due one at the first read
 		return nil, passed(s, t.period)
 	}
@@ -287,19 +287,18 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]st
 	t.rec = t.outside(s, p.Due)
 	t.rec.SKU = p.SKU
 	if p.Ref == "" {
-		return t.book(s, t.rec, today), nil
+		return t.book(s, t.rec, p, today), nil
 	}
 	switch in, err := t.lastOf(ctx, p); {
 	case err != nil:
 		return nil, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
 	case in.State == processor.Succeeded: // its record denies it
 		t.rec.Kind = billing.Overpayment
-		over := store.Put(t.Table, t.rec.Item(), store.Absent())
-		return append(t.bookCharge(s, in, p.Period, p.SKU, p.Due, today), over), nil
+		return append(t.bookCharge(s, in, p.Period, p.SKU, p.Due, p, today), t.putReceipt(t.rec)), nil
 	case in.State != processor.Canceled:
 		return nil, refusal(s, ": payment intent %s of period %d is %s and could still be paid", p.Ref, p.Period, in.State)
 	}
-	return t.book(s, t.rec, today), nil
+	return t.book(s, t.rec, p, today), nil
 }
 
 // isPaid is the error of a request for a past period without a record of another end.
@@ -318,8 +317,12 @@ func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) err
 // endManual closes the open period, whose intent is cancelled, with the requested manual payment.
 func (e *Engine) endManual(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, "it was paid outside")
-	others := e.book(s, e.manualReceipt(s, billing.External), today)
-	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+	past, err := e.collected(ctx, s)
+	if err != nil {
+		return step{}, err
+	}
+	others := e.book(s, e.manualReceipt(s, billing.External), past, today)
+	return step{result: r, again: goesOn(s, today)}, e.put(ctx, s, others...)
 }
 
 // overpaid is the reason of a period that was charged while its manual payment was requested.

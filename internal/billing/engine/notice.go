@@ -19,24 +19,24 @@ import (
 
 // notice returns the row of the notice, as mail does. It must be in the commit of the reported event.
 // o is the open period, or nil for the next one.
-func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []store.Write {
+func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []write {
 	return e.mail(s, e.effect(kind, s, o, rec))
 }
 
 // mail returns the outbox row of the effect, or none for an account without an address, and of what the store
 // that this one has replaced has told the customer.
-func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []store.Write {
+func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []write {
 	if s.Email == "" || f.In(s.Mailed) {
 		return nil
 	}
 	if e.hold {
 		f.Queue = outbox.Held
 	}
-	return []store.Write{outbox.Write(e.Tables.Outbox.Name, f)}
+	return plain(outbox.Write(e.Tables.Outbox.Name, f))
 }
 
 // reminder is the notice of the next payment. It names the card, if known, or the lack of one.
-func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool) []store.Write {
+func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool) []write {
 	f := e.effect(outbox.KindReminder, s, nil, nil)
 	if noMethod {
 		f.Data[outbox.DataNoMethod] = "true"
@@ -53,7 +53,7 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *process
 
 // cardExpires is the notice of a card that can take the payment due, and not the one after it. It is
 // written once for each month of expiry: the subscription, which the caller commits, notes the month.
-func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *processor.Card) []store.Write {
+func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *processor.Card) []write {
 	following, err := s.Schedule().Due(s.Period + 1)
 	last := s.Installments > 0 && s.Paid+1 >= s.Installments
 	if err != nil || last || card.ExpiredOn(due) || !card.ExpiredOn(following) || s.CardTold == card.LastMonth() {
@@ -68,7 +68,7 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *proc
 }
 
 // cancelled ends the subscription for good, in memory. It returns the row of the notice of it.
-func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
+func (e *Engine) cancelled(s *billing.Subscription) []write {
 	s.Cancel()
 	s.RequestedAt = cmp.Or(s.RequestedAt, e.Now())
 	return e.notice(outbox.KindCancelled, s, nil, nil)
@@ -77,14 +77,15 @@ func (e *Engine) cancelled(s *billing.Subscription) []store.Write {
 // reversed returns the outbox rows that go with a change of a refund's or dispute's record; was is nil
 // for a new one. They must be in the commit of the change.
 func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (writes []store.Write, err error) {
+	var mail []write
 	if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
-		writes, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
+		mail, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
 	}
-	return e.withSums(writes, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
+	return e.withSums(mail, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
 }
 
 // refunded returns the outbox row of a refund's notice, if its subscription has an address.
-func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]store.Write, error) {
+func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]write, error) {
 	s, err := e.Load(ctx, r.Name)
 	if err != nil || s.Email == "" {
 		if errors.Is(err, billing.ErrMoved) || errors.As(err, new(*billing.IllegibleError)) {
@@ -200,7 +201,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 			return err
 		}
 		r := resultOf(s, OutcomeSkipped, "nothing to remind of")
-		var others []store.Write
+		var others []write
 		told := slices.Contains(s.Mailed, outbox.Topic(outbox.KindReminder, s.Period, due.String()))
 		if told {
 			r.Reason = "the store that was replaced has sent it"
@@ -221,7 +222,7 @@ func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry
 			s.LastReminder = e.Now()
 		}
 		if s.NextReminder = (civil.Date{}); !dry {
-			if err := e.Put(ctx, s, others...); err != nil {
+			if err := e.put(ctx, s, others...); err != nil {
 				return err
 			}
 		}

@@ -18,12 +18,15 @@ type once struct {
 }
 
 // put is Put, and keeps the writes if the reply is lost. A commit that is late may still land.
-func (o *once) put(ctx context.Context, s *billing.Subscription, others ...store.Write) error {
+func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write) error {
 	version := s.Version
-	err := o.Put(ctx, s, others...)
+	err := o.Engine.put(ctx, s, others...)
 	if errors.Is(err, store.ErrUnknown) {
 		o.version = version
-		o.lost = append(append(o.lost, store.Put(o.Table, s.Item())), others...)
+		o.lost = append(o.lost, store.Put(o.Table, s.Item()))
+		for _, w := range others {
+			o.lost = append(o.lost, w.Write)
+		}
 	}
 	return err
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // changeTerms changes the terms, and returns the notice of the new plan if there is to be one.
-func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]store.Write, error) {
+func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]write, error) {
 	was := *s
 	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || samePlan(&was, s) || s.Email == "" || s.CancelAtEnd ||
 		s.Requested == billing.RequestCancel {
@@ -76,7 +75,7 @@ func (p *PlanChange) concerns(s *billing.Subscription) bool {
 
 // apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or
 // changed already, and ErrState if a change of its own waits.
-func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]write, error) {
 	if !p.concerns(s) {
 		return nil, billing.ErrUnchanged
 	}
@@ -186,7 +185,7 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 
 // ChangePlan makes the change for one of its subscriptions. It reports whether it was still to do.
 func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
-	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		return p.apply(e, s, today)
 	})
 	if errors.Is(err, billing.ErrUnchanged) {

@@ -6,7 +6,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // This file is the policy for failed periods, settings after-failure and collect-days: whether a new
@@ -23,7 +22,7 @@ func (e *Engine) collectUntil(today civil.Date) civil.Date {
 }
 
 // failed returns the notice of the open period's failure. until is CollectUntil of its record.
-func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until civil.Date) []store.Write {
+func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until civil.Date) []write {
 	f := e.effect(outbox.KindFailed, s, o, nil)
 	if !until.IsZero() {
 		f.Data[outbox.DataCollect] = until.String()
@@ -33,7 +32,7 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 
 // revive is reactivate for a new payment method, which collects the period that failed before if its
 // record says so on the day on which the method was given: a run may meet it later.
-func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]store.Write, error) {
+func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]write, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if billing.IgnoreNotFound(err) != nil {
 		return nil, err

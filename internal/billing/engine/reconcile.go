@@ -89,7 +89,7 @@ func (e *Engine) Mailed(ctx context.Context, n billing.Name, topics []string, to
 			return nil
 		}
 		s.Told, s.CardTold = told, card
-		return e.Put(ctx, s)
+		return e.put(ctx, s)
 	})
 }
 
@@ -148,7 +148,7 @@ func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in pro
 	if err != nil {
 		return billing.IgnoreNotFound(err) // it is known by now
 	}
-	return e.Put(ctx, s, e.bookCharge(s, in, p.Period, p.SKU, p.Due, billing.TodayIn(s.TimeZone, e.Now()))...)
+	return e.put(ctx, s, e.bookCharge(s, in, p.Period, p.SKU, p.Due, p, billing.TodayIn(s.TimeZone, e.Now()))...)
 }
 
 // stopCollecting ends the collecting of a past period: the charge to be adopted comes first.
@@ -198,7 +198,7 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in proc
 	}
 	if s.Period < in.Tag.Period {
 		void := e.ended(s, billing.EndVoid, "no charge at the processor when the store was reconciled", s.Open)
-		return e.Put(ctx, s, append([]store.Write{void.Write(e.Table)}, e.pass(s, today, false, e.Now())...)...)
+		return e.put(ctx, s, append([]write{e.putRecord(void)}, e.pass(s, today, false, e.Now())...)...)
 	}
 	due, err := s.Due()
 	if err != nil {

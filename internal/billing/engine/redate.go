@@ -70,7 +70,7 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 		if err != nil {
 			return err
 		}
-		return e.Put(ctx, s, others...)
+		return e.put(ctx, s, others...)
 	case o == nil && s.Status != billing.ParkedState && s.Collect == 0 && s.Requested == billing.RequestNone:
 		return nil
 	case o.ByWire():
@@ -88,5 +88,5 @@ func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 		today = civil.Later(o.Retry, today)
 	}
 	s.NextPayment = today
-	return e.Put(ctx, s)
+	return e.put(ctx, s)
 }

@@ -25,7 +25,7 @@ func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.
 }
 
 // A decision changes the subscription, and returns the other writes of the same commit.
-type decision func(s *billing.Subscription, today civil.Date) ([]store.Write, error)
+type decision func(s *billing.Subscription, today civil.Date) ([]write, error)
 
 // change commits what decide returns, once. It returns the subscription also with decide's error.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
@@ -48,7 +48,7 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 		if err == nil && !e.day.IsZero() {
 			var found []store.Write
 			found, err = e.findable(ctx, now, today)
-			others = append(others, found...)
+			others = append(others, plain(found...)...)
 		}
 		if err != nil {
 			return err
@@ -95,13 +95,13 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		}
 		c.Method, payer = &method, p
 	}
-	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		if s.Over() {
 			return nil, wrongStatus(s)
 		}
 		writes, err := e.changeTerms(s, c, today)
 		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == billing.NoMethod {
-			var more []store.Write // it needs none any more
+			var more []write // it needs none any more
 			more, err = e.unpark(s, today)
 			writes = append(writes, more...)
 		}
@@ -133,7 +133,7 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 // changeMethod sets the subscription's own method. An open period is tried with it today, unless
 // it is ending. A past_due subscription becomes active again, without a back-charge.
 func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p processor.Payer,
-	today civil.Date) (writes []store.Write, err error) {
+	today civil.Date) (writes []write, err error) {
 	s.SetMethod(method, e.Now())
 	if s.NextOpen() == nil {
 		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
@@ -159,7 +159,7 @@ func wrongStatus(s *billing.Subscription) error {
 
 // Pause stops charging until Resume. An open period ends first: void, or paid if it already was.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	return e.request(ctx, n, billing.RequestPause, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestPause, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		if s.Status == billing.ParkedState {
 			return nil, refusal(s, " is parked: charge or skip the period first")
 		}
@@ -174,7 +174,7 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 // run, and later ones are not.
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
-		return e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		return e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 			switch {
 			case s.Over():
 				return nil, wrongStatus(s)
@@ -185,13 +185,13 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 			return nil, nil
 		})
 	}
-	return e.request(ctx, n, billing.RequestCancel, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestCancel, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		s.Requested, s.RequestedAt = billing.RequestCancel, cmp.Or(s.RequestedAt, e.Now())
 		if s.Status != billing.ParkedState {
 			return e.cancel(s, today), nil
 		}
 		void := e.ended(s, billing.EndVoid, cancelledVoid, nil)
-		return append(e.pass(s, today, false, e.Now()), void.Write(e.Table)), nil
+		return append(e.pass(s, today, false, e.Now()), e.putRecord(void)), nil
 	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 
@@ -201,7 +201,7 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, until civil.Date, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
 	period := -1
-	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		if period < 0 {
 			period = s.Period
 		}
@@ -255,7 +255,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 		return nil, err
 	}
 	for {
-		s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+		s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 			switch {
 			case s.Requested == billing.RequestCancel:
 				return nil, refusal(s, " is being cancelled")
@@ -282,7 +282,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 
 // reactivate voids the due dates before today, and makes the subscription active. If there are
 // more of them than one commit takes, the status stays and the caller must call again.
-func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]write, error) {
 	if s.NextOpen() != nil {
 		return nil, nil
 	}
@@ -314,7 +314,7 @@ const cancelledVoid = "the subscription was cancelled"
 // cancel carries out the requested cancellation, in memory, with no period open: the periods due by
 // today, or by the day of a request for the period's end, are void, and the subscription is cancelled.
 // If one commit does not take all of them, the next step goes on. It returns the other writes.
-func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write {
+func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []write {
 	last := civil.Later(today, s.CancelDate) // a run may have an earlier business day than the request
 	older := s.CancelAtEnd && s.CancelDate.IsZero()
 	if s.CancelAtEnd && !older {
@@ -342,7 +342,7 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []store.Write
 // voidBefore records the periods due before the day as void, or as skipped if that is requested, in
 // memory, as many as one commit takes. It returns the due date of the first one that is left.
 func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
-	reason func(due civil.Date) string) (writes []store.Write, due civil.Date, err error) {
+	reason func(due civil.Date) string) (writes []write, due civil.Date, err error) {
 	ending := billing.EndVoid
 	if s.Requested == billing.RequestSkip {
 		ending = billing.EndSkipped
@@ -353,7 +353,7 @@ func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {
 			return writes, due, err
 		}
-		writes = append(writes, e.ended(s, ending, reason(due), nil).Write(e.Table))
+		writes = append(writes, e.putRecord(e.ended(s, ending, reason(due), nil)))
 	}
 }
 
@@ -373,9 +373,9 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
-	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		skipped := e.ended(s, billing.EndSkipped, skippedByPerson, nil)
-		return append([]store.Write{skipped.Write(e.Table)}, e.pass(s, today, false, e.Now())...), nil
+		return append([]write{e.putRecord(skipped)}, e.pass(s, today, false, e.Now())...), nil
 	}, billing.ParkedState)
 }
 
@@ -388,7 +388,7 @@ func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) 
 	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.checkRollbackOf(ctx, n.Account, true)); err != nil {
 		return nil, err
 	}
-	s, err := e.request(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]store.Write, error) {
+	s, err := e.request(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		s.Requested, s.RequestedAt = billing.RequestSkip, cmp.Or(s.RequestedAt, e.Now())
 		return e.moveOn(s, today), nil
 	}, billing.Active, billing.ParkedState)

@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // An Outcome is the state in which one run leaves one due period.
@@ -71,13 +70,13 @@ func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
 // report leaves the period as it is, but moves its row to waitDay: later walks still find it there. The
 // other writes, if there are any, go with it.
 func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date,
-	outcome Outcome, reason string, others ...store.Write) (step, error) {
+	outcome Outcome, reason string, others ...write) (step, error) {
 	r, day := resultOf(s, outcome, reason), e.waitDay(s, today)
 	if s.NextPayment.IsZero() || s.NextPayment == day && len(others) == 0 {
 		return step{result: r, known: true}, nil
 	}
 	s.NextPayment = day
-	return step{result: r, known: true}, e.Put(ctx, s, others...)
+	return step{result: r, known: true}, e.put(ctx, s, others...)
 }
 
 // setback deals with an error of the processor. Only a definite refusal of our own credentials, or

@@ -10,7 +10,6 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // retryDate returns the first day of the retry schedule after today, or zero if none is left. The
@@ -93,7 +92,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	switch a {
 	case doRetryOvertaken:
 		o.Attempt++
-		return st, e.Put(ctx, s)
+		return st, e.put(ctx, s)
 	case doUseMethod, doDeclineUseMethod:
 		o.Attempt++
 		o.Use(t.method)
@@ -117,10 +116,10 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		s.NextPayment = o.Retry
 		r := resultOf(s, OutcomeRetry, "declined: "+t.in.Code)
 		r.Retry, r.First = o.Retry, o.First == t.today
-		return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
+		return step{result: r}, e.put(ctx, s, e.notice(outbox.KindDeclined, s, o, nil)...)
 	}
 	s.NextPayment = e.waitDay(s, t.today)
-	return st, e.Put(ctx, s)
+	return st, e.put(ctx, s)
 }
 
 // awaitsCustomer is the reason of a period waiting for its customer.
@@ -143,14 +142,14 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		// The customer has authenticated: their days are over, also if the request is taken back.
 		o.State, o.Asked, o.Overtaken = processor.Processing, civil.Date{}, false
 		s.NextPayment = e.waitDay(s, t.today)
-		return step{result: resultOf(s, OutcomePending, reason)}, e.Put(ctx, s)
+		return step{result: resultOf(s, OutcomePending, reason)}, e.put(ctx, s)
 	}
 	told := o.State == processor.RequiresAction // by an older Duesday, which set no deadline
 	o.State, o.Asked, o.Overtaken = processor.RequiresAction, t.today, false
 	s.NextPayment = e.waitDay(s, t.today)
-	var others []store.Write
+	var others []write
 	if !told {
 		others = e.notice(outbox.KindActionRequired, s, o, nil)
 	}
-	return step{result: resultOf(s, OutcomePending, awaitsCustomer)}, e.Put(ctx, s, others...)
+	return step{result: resultOf(s, OutcomePending, awaitsCustomer)}, e.put(ctx, s, others...)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -21,20 +22,24 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in process
 	today civil.Date) (step, error) {
 	o := s.Open
 	r, moved, to := resultOf(s, OutcomePaid, ""), s.Removed() || !s.AlteredTo.IsZero(), s.AlteredTo
-	var others []store.Write
-	if s.Manual != nil {
-		r.Reason, others = overpaid, []store.Write{store.Put(e.Table, e.manualReceipt(s, billing.Overpayment).Item(), store.Absent())}
+	past, err := e.collected(ctx, s)
+	if err != nil {
+		return step{}, err
 	}
-	others = append(others, e.bookCharge(s, in, o.Period, s.SKUOf(o), o.Due, today)...)
+	var others []write
+	if s.Manual != nil {
+		r.Reason, others = overpaid, []write{e.putReceipt(e.manualReceipt(s, billing.Overpayment))}
+	}
+	others = append(others, e.bookCharge(s, in, o.Period, s.SKUOf(o), o.Due, past, today)...)
 	if moved {
 		others = append(others, e.doubt(s, to, r, today))
 	}
-	return step{result: r, again: goesOn(s, today)}, e.Put(ctx, s, others...)
+	return step{result: r, again: goesOn(s, today)}, e.put(ctx, s, others...)
 }
 
 // doubt keeps the date to which another tool has moved the row while the period was open, in memory; zero: the tool
 // has removed it. That tool may have taken the payment as well: the result and the returned write name it.
-func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) store.Write {
+func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) write {
 	if !s.NextPayment.IsZero() { // it goes on
 		s.KeepAltered(moved, e.agendaDay(s, today))
 	}
@@ -44,7 +49,7 @@ func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, tod
 	}
 	r.Reason = fmt.Sprintf("%s: another tool %s meanwhile", what, billing.MovedTo(moved))
 	d := billing.Doubt{Name: s.Name, Period: r.Period, Moved: moved, Created: e.Now()}
-	return d.Write(e.Table)
+	return write{Write: d.Write(e.Table)}
 }
 
 // goesOn reports whether another period of the subscription is to be dealt with today.
@@ -52,22 +57,25 @@ func goesOn(s *billing.Subscription, today civil.Date) bool {
 	return s.Requested == billing.RequestCancel || s.Unfinished() || s.Status == billing.Active && !s.NextPayment.After(today)
 }
 
-// bookCharge books the success of the period's intent, in memory, and returns the other writes.
-func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period int, sku string,
-	due, today civil.Date) []store.Write {
+// bookCharge books the success of the period's intent, in memory, as book does.
+func (e *Engine) bookCharge(s *billing.Subscription, in processor.Intent, period int, sku string, due civil.Date,
+	was *billing.EndedPeriod, today civil.Date) []write {
 	rec := e.receipt(s, billing.Charged, in.Amount, due, cmp.Or(in.Changed, e.Now()), in.Ref)
 	rec.Period, rec.SKU, s.LastCharge = period, sku, in.Ref
-	return e.book(s, rec, today)
+	return e.book(s, rec, was, today)
 }
 
 // book books a payment, in memory: that of the period to be paid next moves the subscription on, that
-// of a past one ends its collecting. It returns the other writes: the receipt and its mail,
-// and the deletion of the period's record.
-func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil.Date) []store.Write {
+// of a past one ends its collecting. was is the past period's record, or nil if it is illegible. book
+// returns the other writes: the receipt and its mail, and the deletion of the record.
+func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, was *billing.EndedPeriod, today civil.Date) []write {
 	past := rec.Period < s.Period
 	months, known := billing.KeptMonths(s.Kept, rec.Period)
 	if s.Open != nil && s.Open.Period == rec.Period && len(s.Open.Attempts) > 0 {
 		rec.Recovered = billing.RecoveredDecline
+	}
+	if past && was != nil {
+		rec.Recovered = cmp.Or(report.Recovery(was, rec), rec.Recovered)
 	}
 	switch {
 	case !past:
@@ -75,9 +83,9 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil
 	case known:
 		rec.Expires = expiry(e.Now(), months) // the subscription says so, and the audit believes it
 	}
-	others := append(e.notice(outbox.KindReceipt, s, nil, rec), store.Put(e.Table, rec.Item(), store.Absent()))
+	others := append(e.notice(outbox.KindReceipt, s, nil, rec), e.putReceipt(rec))
 	if past || s.Status == billing.ParkedState {
-		others = append(others, store.Delete(e.Table, billing.PeriodKey(s.Name, rec.Period)))
+		others = append(others, e.dropRecord(s, rec.Period))
 	}
 	if !past {
 		return append(others, e.pass(s, today, true, rec.Processed)...)
@@ -91,7 +99,7 @@ func (e *Engine) book(s *billing.Subscription, rec *billing.Receipt, today civil
 
 // pass moves the subscription on to its next period, in memory: it closes the open period, and then
 // moves on. It returns the other writes.
-func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []store.Write) {
+func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at time.Time) (others []write) {
 	s.Open = nil
 	s.Period++
 	if paid {
@@ -107,7 +115,7 @@ func (e *Engine) pass(s *billing.Subscription, today civil.Date, paid bool, at t
 // are more periods to skip than one commit takes, the request stays, and the next step goes on with it.
 // It returns the other writes: records of skipped periods, that of the next period if it is parked as
 // well, or the notice of a cancellation.
-func (e *Engine) moveOn(s *billing.Subscription, today civil.Date) (others []store.Write) {
+func (e *Engine) moveOn(s *billing.Subscription, today civil.Date) (others []write) {
 	if s.Requested == billing.RequestSkip {
 		others, _, _ = e.voidBefore(s, s.SkipUntil, func(civil.Date) string { return skippedByPerson })
 	}
@@ -128,7 +136,7 @@ func (e *Engine) moveOn(s *billing.Subscription, today civil.Date) (others []sto
 	case s.Status == billing.ParkedState:
 		record := e.ended(s, billing.EndParked, s.Parked, nil)
 		record.Due = due
-		others = append(others, record.Write(e.Table))
+		others = append(others, e.putRecord(record))
 	}
 	s.Requested, s.Manual = billing.RequestNone, nil
 	s.Reschedule(due, e.agendaDay(s, today))
@@ -157,7 +165,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	}
 	p := e.ended(s, ending, reason, o)
 	given := false // another method, too late for this period
-	var others []store.Write
+	var others []write
 	if ending == billing.EndFailed {
 		method, _, err := e.Cards().MethodOf(ctx, s)
 		if err != nil {
@@ -173,14 +181,14 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	}
 	r, moved, to := resultOf(s, outcome, reason), s.Removed() || !s.AlteredTo.IsZero(), s.AlteredTo
 	r.First = outcome == OutcomeFailed && o.First == today
-	others = append(append(others, p.Write(e.Table)), e.pass(s, today, false, e.Now())...)
+	others = append(append(others, e.putRecord(p)), e.pass(s, today, false, e.Now())...)
 	if moved && ending == billing.EndFailed { // else a person has ended it, and knows
 		others = append(others, e.doubt(s, to, r, today))
 	}
 	if given && s.Status == billing.Active && !p.CollectUntil.IsZero() {
 		s.MarkCollect(p.Period, e.agendaDay(s, today))
 	}
-	return step{result: r, again: s.Unfinished()}, e.Put(ctx, s, others...)
+	return step{result: r, again: s.Unfinished()}, e.put(ctx, s, others...)
 }
 
 // stop has nothing more charged after a failed period, in memory: the subscription is past_due, or it ends at
@@ -215,11 +223,11 @@ func (e *Engine) park(ctx context.Context, s *billing.Subscription, today civil.
 	s.Status, s.Parked, s.Collect = billing.ParkedState, reason, 0
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	r := resultOf(s, parkedOutcome(s), reason)
-	others := []store.Write{e.ended(s, billing.EndParked, reason, s.Open).Write(e.Table)}
+	others := []write{e.putRecord(e.ended(s, billing.EndParked, reason, s.Open))}
 	if reason == billing.NoMethod && !slices.Contains(s.Mailed, outbox.Topic(outbox.KindReminder, s.Period, outbox.NoMethodTopic)) {
 		others = append(others, e.askFor(outbox.KindReminder, s, today)...)
 	}
-	return step{result: r}, e.Put(ctx, s, others...)
+	return step{result: r}, e.put(ctx, s, others...)
 }
 
 // ended makes the record of the period to be paid next; o is its open period, if any.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,90 +15,89 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Every receipt and every failed end of a period is put through here, and adds to the sums of money
-// that reports show. The outbox row of its mail carries the sums; only an account without an address
-// costs a row more.
-
-// Put is billing.Records.Put. The commit also says what it adds to the sums.
-func (e *Engine) Put(ctx context.Context, s *billing.Subscription, others ...store.Write) error {
-	others, err := e.summed(ctx, s, others)
-	if err != nil {
-		return err
-	}
-	return e.Records.Put(ctx, s, others...)
+// A write is one of the other writes of a subscription's commit. Every receipt and every record of a
+// period is written as one: it adds to the sums of money that reports show. The outbox row of a mail in
+// the commit carries the sums. Only an account without an address costs one row more.
+type write struct {
+	store.Write
+	sums []report.Sum
+	of   string // sort key of the receipt or record; "" of other items
 }
 
-// summed returns the writes of one commit with their sums. A receipt among them notes whether it is of
-// a declined payment, or of a period that had ended failed.
-func (e *Engine) summed(ctx context.Context, s *billing.Subscription, writes []store.Write) ([]store.Write, error) {
+// put is billing.Records.Put. The commit also says what it adds to the sums.
+func (e *Engine) put(ctx context.Context, s *billing.Subscription, others ...write) error {
+	return e.Put(ctx, s, e.writes(s, others)...)
+}
+
+// writes returns the store's writes, with their sums.
+func (e *Engine) writes(s *billing.Subscription, others []write) []store.Write {
 	var sums []report.Sum
-	first := "" // sort key of the first item
-	for i := range writes {
-		w := &writes[i]
-		sk := w.Item.Str(schema.SK)
-		isReceipt := strings.HasPrefix(sk, billing.RecPrefix)
-		if w.Op != store.OpPut || w.Table != e.Table || !isReceipt && !strings.HasPrefix(sk, billing.PerPrefix) {
-			continue
-		}
-		var more []report.Sum
-		var err error
-		if isReceipt {
-			more, err = e.sumsOfReceipt(ctx, s, w, writes)
-		} else {
-			more, err = e.sumsOfPeriod(ctx, s, w)
-		}
-		if err != nil {
-			return nil, err
-		}
-		sums, first = append(sums, more...), cmp.Or(first, sk)
+	first := ""
+	for _, w := range others {
+		sums, first = append(sums, w.sums...), cmp.Or(first, w.of)
 	}
-	return e.withSums(writes, sums, s.Account, first, strconv.FormatInt(s.Version, 10)), nil
+	return e.withSums(others, sums, s.Account, first, strconv.FormatInt(s.Version, 10))
 }
 
-// sumsOfReceipt sets Recovered of the receipt. A record of the period among the deletes tells how it
-// had ended.
-func (e *Engine) sumsOfReceipt(ctx context.Context, s *billing.Subscription, w *store.Write,
-	writes []store.Write) ([]report.Sum, error) {
-	r, err := billing.DecodePayment(w.Item)
-	if err != nil || r.Kind != billing.Charged && r.Kind != billing.External { // a second payment recovers nothing
-		return report.OfReceipt(r), err
+// plain returns writes that add nothing to the sums.
+func plain(writes ...store.Write) []write {
+	all := make([]write, len(writes))
+	for i, w := range writes {
+		all[i].Write = w
 	}
-	r.Recovered = w.Item.Str(schema.Recovered)
-	if slices.ContainsFunc(writes, func(w store.Write) bool {
-		return w.Op == store.OpDelete && w.Key == billing.PeriodKey(s.Name, r.Period)
-	}) {
-		p, err := e.RecordOf(ctx, s.Name, r.Period)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return nil, store.ErrConflict
-		case err == nil:
-			r.Recovered = cmp.Or(report.Recovery(p, r), r.Recovered)
-		case !errors.As(err, new(*billing.IllegibleError)):
-			return nil, err
-		}
-	}
-	if r.Recovered != "" {
-		w.Item.Set(schema.Recovered, store.S(r.Recovered))
-	}
-	return report.OfReceipt(r), nil
+	return all
 }
 
-// sumsOfPeriod returns what the record adds. A past period that has failed before adds nothing.
-func (e *Engine) sumsOfPeriod(ctx context.Context, s *billing.Subscription, w *store.Write) ([]report.Sum, error) {
-	p, err := billing.DecodePeriod(w.Item)
-	if err == nil && p.Period < int(s.Raw.Int(schema.Period)) {
-		var was *billing.EndedPeriod
-		if was, err = e.RecordOf(ctx, s.Name, p.Period); err == nil && was.Ending == billing.EndFailed {
-			return nil, nil
-		}
-		err = billing.IgnoreNotFound(err)
-	}
-	return report.OfPeriod(p), err
+// putReceipt returns the write of a new receipt.
+func (e *Engine) putReceipt(r *billing.Receipt) write {
+	it := r.Item()
+	return write{store.Put(e.Table, it, store.Absent()), report.OfReceipt(r), it.Str(schema.SK)}
 }
 
-// withSums returns the writes with the sums in one of their outbox rows, or in a row of their own,
+// putRecord returns the write of the period's record.
+func (e *Engine) putRecord(p *billing.EndedPeriod) write {
+	w := p.Write(e.Table)
+	return write{w, report.OfPeriod(p), w.Item.Str(schema.SK)}
+}
+
+// putAgain returns the write of a record that was there, with that ending. A period that fails again adds
+// nothing.
+func (e *Engine) putAgain(p *billing.EndedPeriod, was billing.Ending) write {
+	w := e.putRecord(p)
+	if was == billing.EndFailed {
+		w.sums = nil
+	}
+	return w
+}
+
+// dropRecord returns the deletion of the period's record.
+func (e *Engine) dropRecord(s *billing.Subscription, period int) write {
+	return write{Write: store.Delete(e.Table, billing.PeriodKey(s.Name, period))}
+}
+
+// collected returns the record of the past period that is open, or nil if none is, or if its record is
+// illegible. ErrConflict: someone has settled the period meanwhile.
+func (e *Engine) collected(ctx context.Context, s *billing.Subscription) (*billing.EndedPeriod, error) {
+	if !s.Collecting() {
+		return nil, nil
+	}
+	p, err := e.RecordOf(ctx, s.Name, s.Open.Period)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, store.ErrConflict
+	case errors.As(err, new(*billing.IllegibleError)):
+		return nil, nil
+	}
+	return p, err
+}
+
+// withSums returns the store's writes with the sums in one of their outbox rows, or in a row of their own,
 // whose id tells the event from others.
-func (e *Engine) withSums(writes []store.Write, sums []report.Sum, id ...string) []store.Write {
+func (e *Engine) withSums(others []write, sums []report.Sum, id ...string) []store.Write {
+	writes := make([]store.Write, len(others))
+	for i, w := range others {
+		writes[i] = w.Write
+	}
 	text := report.Text(sums)
 	if text == "" {
 		return writes

@@ -25,7 +25,7 @@ func (t *turn) askToPay(ctx context.Context) (step, error) {
 		PayBy: e.payBy(s, due, t.today)}
 	s.NextPayment = s.Open.PayBy
 	r := resultOf(s, OutcomeAsked, awaitsPayment(s.Open))
-	return step{result: r}, e.Put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)
+	return step{result: r}, e.put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)
 }
 
 // awaitsPayment is the reason of a period by wire.
@@ -65,9 +65,9 @@ func (t *turn) endUnpaid(ctx context.Context) (step, error) {
 	}
 	p := e.ended(s, billing.EndFailed, "not paid before "+o.PayBy.String(), o)
 	r := resultOf(s, OutcomeFailed, p.Reason)
-	others := append(e.failed(s, o, civil.Date{}), p.Write(e.Table))
+	others := append(e.failed(s, o, civil.Date{}), e.putRecord(p))
 	others = append(others, e.pass(s, t.today, false, e.Now())...)
-	return step{result: r, again: goesOn(s, t.today)}, e.Put(ctx, s, others...)
+	return step{result: r, again: goesOn(s, t.today)}, e.put(ctx, s, others...)
 }
 
 // awaitPayment moves a row that was found too early to the day on which the period ends.
@@ -76,7 +76,7 @@ func (t *turn) awaitPayment(ctx context.Context) (step, error) {
 		return step{}, nil
 	}
 	t.s.NextPayment = t.s.Open.PayBy
-	return step{}, t.e.Put(ctx, t.s)
+	return step{}, t.e.put(ctx, t.s)
 }
 
 // refuseByWire returns ErrState if the customer pays the period by wire: nothing can be charged.
@@ -99,7 +99,7 @@ func parkedOutcome(s *billing.Subscription) Outcome {
 // reportParked reports the wait. A customer without a payment method is asked for one again.
 func (t *turn) reportParked(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
-	var others []store.Write
+	var others []write
 	if s.Parked == billing.NoMethod && s.Open == nil {
 		p, err := e.RecordOf(ctx, s.Name, s.Period)
 		switch {
@@ -114,7 +114,7 @@ func (t *turn) reportParked(ctx context.Context) (step, error) {
 
 // askAgain returns the mail that asks the customer again to act, on the retry days after the first time.
 // Of days that have passed since the last mail, one counts. Only runs send it.
-func (t *turn) askAgain(kind string, first civil.Date) []store.Write {
+func (t *turn) askAgain(kind string, first civil.Date) []write {
 	told := first
 	if !t.s.Told.After(t.today) { // not by a clock that was ahead
 		told = civil.Later(first, t.s.Told)
@@ -126,7 +126,7 @@ func (t *turn) askAgain(kind string, first civil.Date) []store.Write {
 }
 
 // askFor returns the mail that asks the customer to act, and notes its day.
-func (e *Engine) askFor(kind string, s *billing.Subscription, today civil.Date) []store.Write {
+func (e *Engine) askFor(kind string, s *billing.Subscription, today civil.Date) []write {
 	f := e.effect(kind, s, s.Open, nil)
 	f.ID += "/" + today.String()
 	if kind == outbox.KindReminder {
