@@ -159,12 +159,12 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 	open := c.object(exitDone, "subscription", "show", "1/1")["open"].(map[string]any)
 	equal(t, "open", members(open, "state", "link", "no_link"),
 		[]any{"requires_action", nil, "the sandbox has no page for it"})
-	mails, err := filepath.Glob("duesday-mail/*/action-required-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/action-required-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Fatalf("mails: %q, %v", mails, err)
 	}
 	c.env["DUESDAY_PROCESSOR"] = "stripe" // and no key: the rest is shown, and why there is no link
-	if _, err := os.Stat("duesday-data"); err != nil {
+	if _, err := os.Stat(c.path("duesday-data")); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("subscription", "show", "1/1")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ const today = "2026-03-15"
 // A cli runs command lines in an empty folder, with a clock of its own.
 type cli struct {
 	t     *testing.T
+	dir   string
 	clock *testClock
 	env   map[string]string
 }
@@ -41,14 +43,21 @@ func (c *testClock) Set(now time.Time) {
 	c.now = now
 }
 
+// newCLI returns a cli of an empty folder. From here on the test runs beside others.
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	return newFolder(t)
+}
+
+// newFolder returns a cli of an empty folder.
+func newFolder(t *testing.T) *cli {
+	t.Helper()
 	now, err := time.Parse(time.DateTime, today+" 10:30:00")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cli{t: t, clock: &testClock{now: now}, env: map[string]string{}}
+	return &cli{t: t, dir: t.TempDir(), clock: &testClock{now: now}, env: map[string]string{}}
 }
 
 type result struct {
@@ -60,14 +69,31 @@ func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var out, errors bytes.Buffer
 	p := newProgram(c.getenv(args), strings.NewReader(""), &out, &errors, c.clock.Now)
-	code := p.run(c.t.Context(), args)
-	return result{code, out.String(), errors.String()}
+	p.dir = c.dir
+	p.dir = c.dir
+	code := p.run(c.t.Context(), append([]string{}, args...)) // cobra reads os.Args instead of nil
+	return result{code, c.seen(out.String()), c.seen(errors.String())}
 }
 
+// path returns the path of a file in the folder.
+func (c *cli) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return c.dir + "/" + name
+}
+
+// seen returns the text as a process in the folder prints it.
+func (c *cli) seen(text string) string { return strings.ReplaceAll(text, c.dir+"/", "") }
+
 // getenv returns the environment of a command line. DynamoDB Local has the machine's clock, and no
-// command may disagree with it; so one on DynamoDB has the clock of the cli as a test clock.
+// command may disagree with it; so one on DynamoDB has the clock of the cli as a test clock. No
+// command changes the collector of the test process.
 func (c *cli) getenv(args []string) func(name string) string {
 	return func(name string) string {
+		if name == "GOGC" || name == "GOMEMLIMIT" {
+			return "off"
+		}
 		if name != config.EnvClock || c.env[name] != "" ||
 			!strings.Contains(strings.Join(args, " ")+c.env[config.EnvStore], "dynamodb:?") {
 			return c.env[name]
@@ -131,7 +157,7 @@ func decode(t *testing.T, text string) any {
 
 func (c *cli) file(name, content string) string {
 	c.t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(c.path(name), []byte(content), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	return name
@@ -139,7 +165,7 @@ func (c *cli) file(name, content string) string {
 
 func (c *cli) read(name string) string {
 	c.t.Helper()
-	b, err := os.ReadFile(name)
+	b, err := os.ReadFile(c.path(name))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 		err = p.replaceDemo(ctx, demoFolder)
 	case dir != "":
 		var entries []fs.DirEntry
-		if entries, err = os.ReadDir(dir); errors.Is(err, fs.ErrNotExist) {
+		if entries, err = os.ReadDir(p.path(dir)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		if len(entries) > 0 {
@@ -154,8 +154,9 @@ func (p *program) demoUnused(ctx context.Context) error {
 // replaceDemo makes the folder anew. It deletes only a folder with a demo's marker, and not while
 // another process has its store open.
 func (p *program) replaceDemo(ctx context.Context, dir string) error {
-	marker := filepath.Join(dir, demoMarker)
-	entries, err := os.ReadDir(dir)
+	at := p.path(dir)
+	marker := at + "/" + demoMarker
+	entries, err := os.ReadDir(at)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -170,11 +171,11 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 		if errors.Is(err, store.ErrLocked) { // with another error it is broken or half made, and goes anyway
 			return err
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := os.RemoveAll(at); err != nil {
 			return err
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(marker, []byte("Made by duesday demo. The next demo deletes this folder.\n"), 0o600)

@@ -20,7 +20,7 @@ func TestDemo(t *testing.T) {
 			}
 		}
 	}
-	if _, err := os.Stat("duesday-sandbox.jsonl"); err == nil {
+	if _, err := os.Stat(c.path("duesday-sandbox.jsonl")); err == nil {
 		t.Error("the demo has touched the usual ledger")
 	}
 }
@@ -39,14 +39,14 @@ func TestDemo_FollowsFromItsSeed(t *testing.T) {
 		"--smtp", "smtp://localhost:1") // made-up customers get no real mail
 	audit := o["audit"].(map[string]any)
 	equal(t, "audit", members(audit, "ok", "problems"), []any{true, []any{}})
-	if _, err := os.Stat("duesday-mail"); err == nil {
+	if _, err := os.Stat(c.path("duesday-mail")); err == nil {
 		t.Error("a demo in memory leaves mail behind")
 	}
 }
 
 func TestDemo_DeletesNothingThatIsNotADemo(t *testing.T) {
 	c := newCLI(t)
-	if err := os.Mkdir("duesday-demo", 0o700); err != nil {
+	if err := os.Mkdir(c.path("duesday-demo"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	c.file("duesday-demo/mine", "")

@@ -66,7 +66,7 @@ func (p *program) export(ctx context.Context, s *session, what string, f *export
 	if f.out == "" {
 		return p.exportTo(ctx, s, what, f, p.stdout, new(progress))
 	}
-	temporary := f.out + ".tmp"
+	temporary := p.path(f.out) + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p *program) export(ctx context.Context, s *session, what string, f *export
 	if err = errors.Join(err, w.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
-	return os.Rename(temporary, f.out)
+	return os.Rename(temporary, p.path(f.out))
 }
 
 func (p *program) exportTo(ctx context.Context, s *session, what string, f *exportFlags, w io.Writer,

@@ -140,11 +140,11 @@ func TestExport_CanBeImportedAgain(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
-	if err := os.CopyFS("backup", os.DirFS("duesday-data")); err != nil {
+	if err := os.CopyFS(c.path("backup"), os.DirFS(c.path("duesday-data"))); err != nil {
 		t.Fatal(err)
 	}
 	c.must("run", "payments")
-	if err := os.Rename("backup", "restored"); err != nil {
+	if err := os.Rename(c.path("backup"), c.path("restored")); err != nil {
 		t.Fatal(err)
 	}
 	c.env["DUESDAY_STORE"] = "pebble:./restored"

@@ -186,6 +186,7 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method\n"+
 				"1,a@example.com,7,gold,5.00,USD,15,pm_card_visa\n2,b@example.com,7,gold,5.00,USD,15,pm_card_visa\n"))
 			p := newProgram(c.getenv([]string{"--store", at}), nil, nil, nil, c.clock.Now)
+			p.dir = c.dir
 			p.cfg = config.Config{Store: at}
 			name := billing.Name{Account: "1", ID: "7", SKU: "gold"}
 			if err := p.with(t.Context(), need{read: true}, func(s *session) error {

@@ -154,7 +154,7 @@ func completeIDs[T any](p *program, all func(*engine.Engine, context.Context) it
 	id func(T) string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		var err error
-		if p.cfg, err = config.New(p.flag, p.env); err != nil || len(args) > 0 || folderOf(p.cfg.Store) == "" {
+		if p.cfg, err = config.New(p.flag, p.setting); err != nil || len(args) > 0 || folderOf(p.cfg.Store) == "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		_ = p.with(cmd.Context(), need{read: true}, func(s *session) error { // a failure offers nothing

@@ -53,7 +53,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return usagef("--currency: %w", err)
 	}
 	begun, p := time.Now(), m.p
-	m.File, m.Overdue, m.list = name, m.overdue.value, &listWriter{out: p.stdout, name: "rejected"}
+	m.File, m.Overdue, m.list = p.path(name), m.overdue.value, &listWriter{out: p.stdout, name: "rejected"}
 	m.Stripe, m.Live, m.Now = p.cfg.UsesStripe(), p.cfg.Live(), func() time.Time { return p.now() }
 	m.Reject, m.Note, m.Progress = m.report, m.note, m.progress
 	if err := m.Detect(); err != nil {

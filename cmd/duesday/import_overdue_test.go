@@ -36,7 +36,7 @@ func TestImport_Overdue(t *testing.T) {
 	refused()
 	refused("--dry-run")
 	contains(t, c.run("import", "book.csv", "--dry-run", "--skip-bad").out, "3  (left out; add --overdue charge or --overdue skip)")
-	if _, err := os.Stat("duesday-data"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(c.path("duesday-data")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused import has made a store: %v", err)
 	}
 	contains(t, c.run("import", "book.csv").out, "87 periods are due from 2018-12-31 on", "--overdue skip begins on 2026-03-31")

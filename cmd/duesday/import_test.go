@@ -272,7 +272,7 @@ func TestImport_DryRunMakesNothing(t *testing.T) {
 	if r.code != exitPerson {
 		t.Errorf("exit %d", r.code)
 	}
-	entries, err := os.ReadDir(".")
+	entries, err := os.ReadDir(c.path("."))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("a dry run has made %v, %v", entries, err)
 	}

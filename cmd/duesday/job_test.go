@@ -27,7 +27,7 @@ func TestJob(t *testing.T) {
 	contains(t, c.must("purchase", "list", "--account", ownAccount), "KEY", "order-1")
 	contains(t, c.must("outbox", "list"), "actions") // beside the server
 
-	if err := os.WriteFile("ready", nil, 0o600); err != nil {
+	if err := os.WriteFile(c.path("ready"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "replay", c.object(exitDone, "job", "replay", job), map[string]any{"replayed": job})

@@ -58,6 +58,7 @@ func TestServe_StoppedWhileStarting(t *testing.T) {
 	cancel()
 	var out, errs strings.Builder
 	p := newProgram(c.getenv(nil), strings.NewReader(""), &out, &errs, c.clock.Now)
+	p.dir = c.dir
 	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api="}); code != exitDone {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}

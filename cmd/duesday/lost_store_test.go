@@ -14,7 +14,7 @@ func TestLostStore_MadeAgain(t *testing.T) {
 	lost := c.object(exitDone, "store", "create")["installation"].(string)
 	c.must("import", book)
 	equal(t, "the first store", c.object(exitPerson, "run", "payments")["paid"], 2)
-	if err := os.RemoveAll("duesday-data"); err != nil {
+	if err := os.RemoveAll(c.path("duesday-data")); err != nil {
 		t.Fatal(err)
 	}
 	c.must("import", book)

@@ -28,26 +28,27 @@ type post struct {
 }
 
 // newPost checks the settings of mail: a run must not charge and then be unable to tell.
-func newPost(c *config.Config) (*post, error) {
-	templates, err := mail.NewTemplates(c.Templates)
+func (p *program) newPost() (*post, error) {
+	c := &p.cfg
+	templates, err := mail.NewTemplates(p.path(c.Templates))
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	p := &post{templates: templates, folder: c.Mail, named: c.MailGiven}
+	out := &post{templates: templates, folder: p.path(c.Mail), named: c.MailGiven}
 	if c.SMTP.Server == "" {
-		return p, nil
+		return out, nil
 	}
-	if p.server, err = smtp.Parse(c.SMTP.Server); err != nil {
+	if out.server, err = smtp.Parse(c.SMTP.Server); err != nil {
 		return nil, usagef("--smtp: %w", err)
 	}
 	if err := c.SMTP.Password.Read(); err != nil {
 		return nil, &usageError{err}
 	}
-	p.server.Password = c.SMTP.Password.Text
-	if err := p.server.CheckPassword(); err != nil {
+	out.server.Password = c.SMTP.Password.Text
+	if err := out.server.CheckPassword(); err != nil {
 		return nil, usagef("%w: set %s, or set %[2]s%s to a file that contains it", err, config.EnvSMTPPassword, config.InFile)
 	}
-	return p, nil
+	return out, nil
 }
 
 func (p *post) String() string {
@@ -110,7 +111,7 @@ func (p *post) open(s billing.Settings) (d outbox.Deliverer, done func(), err er
 
 func (p *program) mailCommand() *cobra.Command {
 	export := leaf("export DIR", func(_ context.Context, args []string) error {
-		names, err := mail.Export(args[0])
+		names, err := mail.Export(p.path(args[0]))
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%w; export does not replace files, so use another folder", err)
 		}
@@ -164,7 +165,7 @@ func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
 // postBesideStore returns how mail leaves, and the settings of the store, if there is one.
 func (p *program) postBesideStore(ctx context.Context) (out *post, settings billing.Settings, err error) {
-	if out, err = newPost(&p.cfg); err != nil {
+	if out, err = p.newPost(); err != nil {
 		return nil, settings, err
 	}
 	err = p.with(ctx, need{read: true}, func(s *session) error {

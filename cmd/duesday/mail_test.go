@@ -122,7 +122,7 @@ func TestMail_BySMTP(t *testing.T) {
 	}
 	contains(t, mails[0], "From: \"Ada's Gym\" <billing@gym.example>", "Reply-To: <help@gym.example>",
 		"To: <ada@example.com>", "Reembolsamos US$=C2=A012,99", "text/html")
-	if _, err := os.Stat("duesday-mail"); err == nil {
+	if _, err := os.Stat(c.path("duesday-mail")); err == nil {
 		t.Error("mail was written to the folder, too")
 	}
 	number := c.list("receipt", "list", "1")[0].(map[string]any)["number"].(string)
@@ -133,7 +133,7 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 	c, k := newCLI(t), newSink(t)
 	c.create("1/1", "pm_card_visa", "--next-payment-date", today, "--payment-day", "15")
 	secretFile := c.file("password", "hunter2\n")
-	if err := os.Chmod(secretFile, 0o600); err != nil {
+	if err := os.Chmod(c.path(secretFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -187,6 +187,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	equal(t, "mail", append(members(m, "written", "left"), r.code), []any{0, 1, exitPerson})
 	contains(t, m["reason"].(string), "this command has no mail server")
 	p := newProgram(c.getenv(nil), nil, nil, nil, c.clock.Now)
+	p.dir = c.dir
 	p.cfg = config.Config{Store: config.DefaultStore}
 	if err := p.with(t.Context(), need{read: true}, func(s *session) error {
 		_, release, err := s.store.(store.Claimer).Claim(t.Context(), status.ClaimName, "1@here")
@@ -205,7 +206,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 		!strings.Contains(r.errors, "--smtp URL, or --mail FOLDER") {
 		t.Errorf("serve: exit %d, %s", r.code, r.errors)
 	}
-	if _, err := os.Stat("duesday-mail"); err == nil {
+	if _, err := os.Stat(c.path("duesday-mail")); err == nil {
 		t.Error("mail was written to the folder")
 	}
 	contains(t, c.must("outbox", "send", "--smtp", k.address), "1 mail sent through 127.0.0.1:")
@@ -260,7 +261,7 @@ func TestMail_Commands(t *testing.T) {
 	contains(t, c.must("mail", "preview", "receipt"), "Subject: Receipt: $1,299.50", "28 June 2026")
 	contains(t, c.must("mail", "preview", "action-required", "--locale", "ko", "--html"), `<html lang="ko">`, "결제 확인")
 	contains(t, c.must("mail", "test", "ada@example.com"), "accepted by ./duesday-mail")
-	mails, err := filepath.Glob("duesday-mail/" + today + "/receipt-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/") + today + "/receipt-*.eml")
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}
@@ -268,11 +269,11 @@ func TestMail_Commands(t *testing.T) {
 	if r := c.run("mail", "templates", "export", "own"); r.code != exitFailed {
 		t.Errorf("exported twice: %s", r.out)
 	}
-	if err := os.WriteFile("own/layout.txt", []byte("Ours: {{template \"opening\" .}}\n"), 0o644); err != nil {
+	if err := os.WriteFile(c.path("own/layout.txt"), []byte("Ours: {{template \"opening\" .}}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	contains(t, c.must("mail", "preview", "refund", "--templates", "own"), "Ours: We have refunded")
-	if err := os.WriteFile("own/pt/refund.txt", []byte("{{define \"subject\"}}\n{{.Price}}{{end}}"), 0o644); err != nil {
+	if err := os.WriteFile(c.path("own/pt/refund.txt"), []byte("{{define \"subject\"}}\n{{.Price}}{{end}}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if r := c.run("mail", "preview", "receipt", "--templates", "own"); r.code != exitUsage ||

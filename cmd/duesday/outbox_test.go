@@ -53,7 +53,7 @@ func TestOutbox(t *testing.T) {
 	equal(t, "then", c.object(exitDone, "outbox", "list"),
 		map[string]any{"dead_letters": []any{}, "due": 1, "later": 0, "dead": 0})
 	contains(t, c.must("outbox", "send"), "1 mail written to ./duesday-mail\n")
-	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/receipt-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}

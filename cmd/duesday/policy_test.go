@@ -69,7 +69,6 @@ func TestHint(t *testing.T) {
 // TestPolicies_AllowWhatServeDoes: what serve asks of DynamoDB, and what the commands about
 // purchases, payments and events do beside it, is in the runtime policy: no scan.
 func TestPolicies_AllowWhatServeDoes(t *testing.T) {
-	dynamotest.Setenv(t)
 	endpoint := dynamotest.Endpoint(t)
 	c := newServeCLI(t)
 	c.clock.Set(time.Date(2040, 3, 15, 10, 30, 0, 0,

@@ -69,7 +69,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		(at.Scheme != "http" || at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback()) {
 		return usagef("--to must be an address such as https://pay.example, or http on this machine (got %s)", secret.Redact(f.to))
 	}
-	t, err := config.NewTracking(p.cfg, p.env)
+	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
 		return &usageError{err}
 	}

@@ -57,7 +57,7 @@ func (c *serveCLI) pay(intent string) {
 
 // TestPoll_To: a poller without the store finds what is missing, and the server applies what Stripe says.
 func TestPoll_To(t *testing.T) {
-	far, c := newCLI(t), newServeCLI(t) // far is another machine
+	far, c := newFolder(t), newServeCLI(t) // far is another machine
 	c.env["DUESDAY_POLL_SECRET"] = strings.ReplaceAll(pollSecret, " ", "-")
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
 	v, stop := c.serve("--on-fulfil", c.job(), "--no-poll")

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/duesday/duesday/internal/store/dynamotest"
 )
 
 // envProduct makes the test binary behave as the product.
@@ -18,6 +20,10 @@ const envProduct = "DUESDAY_TEST_PRODUCT"
 func TestMain(m *testing.M) {
 	if os.Getenv(envProduct) != "" {
 		main() // does not return
+	}
+	for _, pair := range dynamotest.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		os.Setenv(name, value)
 	}
 	os.Exit(m.Run())
 }

@@ -26,7 +26,7 @@ import (
 // that only reads may have a copy of a ledger that cannot be written.
 func (p *program) openProcessor(s *session, reads bool) error {
 	if p.cfg.UsesStripe() {
-		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.cfg.Store, s.now, s.log)
+		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.folder(), s.now, s.log)
 		if err != nil {
 			return err
 		}
@@ -37,6 +37,7 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	file = p.path(file)
 	o.Now = s.now
 	box, err := sandbox.Open(file, o)
 	if reads && store.IsUnwritable(err) {
@@ -50,9 +51,9 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	return nil
 }
 
-// newStripe returns Stripe as the text and the settings say. All processes with the folder of the
-// store, where it has one, share one budget of requests. Its errors are a usageError.
-func newStripe(text string, c *config.Stripe, store string, now func() time.Time,
+// newStripe returns Stripe as the text and the settings say. All processes with the store's folder
+// share one budget of requests; "" is for a store without a folder. Its errors are a usageError.
+func newStripe(text string, c *config.Stripe, folder string, now func() time.Time,
 	log *slog.Logger) (*stripe.Processor, error) {
 	o, err := stripe.Parse(text)
 	if err == nil {
@@ -62,8 +63,8 @@ func newStripe(text string, c *config.Stripe, store string, now func() time.Time
 		return nil, &usageError{err}
 	}
 	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key.Text, c.APIBase, now, log, http.ProxyFromEnvironment
-	if dir := folderOf(store); dir != "" {
-		o.API.Budget = filepath.Join(dir, "STRIPE.budget")
+	if folder != "" {
+		o.API.Budget = filepath.Join(folder, "STRIPE.budget")
 	}
 	p, err := stripe.New(o)
 	return p, invalid(err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,6 +34,7 @@ import (
 // A program is one invocation: its streams, its clock and its flags.
 type program struct {
 	env    func(string) string
+	dir    string // where relative paths begin; "": in the folder of the process
 	stdin  io.Reader
 	stdout *bufio.Writer
 	screen io.Writer // below stdout
@@ -110,7 +112,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 		return nil, err
 	}
 	if !n.read {
-		if s.post, err = newPost(&p.cfg); err != nil {
+		if s.post, err = p.newPost(); err != nil {
 			return nil, err
 		}
 	}
@@ -233,9 +235,31 @@ func (p *program) withSide(ctx context.Context, place storeurl.Place, create, al
 	return do(side)
 }
 
+// path returns the path of a file that a flag, an argument or a setting names.
+func (p *program) path(name string) string {
+	if p.dir == "" || name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return p.dir + "/" + name
+}
+
+// setting returns a variable of the environment, with the path of a secret's file.
+func (p *program) setting(name string) string {
+	if strings.HasSuffix(name, config.InFile) {
+		return p.path(p.env(name))
+	}
+	return p.env(name)
+}
+
 func (p *program) place() (storeurl.Place, error) {
-	place, err := storeurl.Parse(p.cfg.Store)
+	place, err := p.placeOf(p.cfg.Store)
 	return place, invalid(err)
+}
+
+func (p *program) placeOf(url string) (storeurl.Place, error) {
+	place, err := storeurl.Parse(url)
+	place.Folder = p.path(place.Folder)
+	return place, err
 }
 
 func (n need) making() billing.Making {
@@ -329,8 +353,7 @@ type missingStore struct {
 }
 
 func (p *program) missing() error {
-	dir := folderOf(p.cfg.Store)
-	return &missingStore{p.cfg.Store, transfer.Interrupted(dir), p.hint("store restore") + " --from FOLDER"}
+	return &missingStore{p.cfg.Store, transfer.Interrupted(p.folder()), p.hint("store restore") + " --from FOLDER"}
 }
 
 func (e *missingStore) Error() string {
@@ -347,6 +370,9 @@ func (e *missingStore) Error() string {
 }
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }
+
+// folder returns the path of the store's folder, or "".
+func (p *program) folder() string { return p.path(folderOf(p.cfg.Store)) }
 
 // folderOf returns the folder of a pebble: store, or "".
 func folderOf(url string) string {

@@ -134,7 +134,7 @@ func TestProve_Contradictions(t *testing.T) {
 	c.proves("2/1", "0", "paid", "!The period was paid twice: by the charge pi_by_hand and by a manual payment.")
 	c.file(file, book+strings.ReplaceAll(other, `"account":"1"`, `"account":"3"`))
 	c.proves("3/1", "0", "failed", "!There was one charge, pi_by_hand, which the store does not have. Run reconcile.")
-	if err := os.Remove(file); err != nil {
+	if err := os.Remove(c.path(file)); err != nil {
 		t.Fatal(err)
 	}
 	c.proves("1/1", "0", "paid", "!The processor does not know "+ref)

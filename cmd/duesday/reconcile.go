@@ -11,7 +11,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/replaced"
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
 func (p *program) reconcileCommand() *cobra.Command {
@@ -75,7 +74,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 // changed, and how many mails were sent before or are to be sent.
 func (p *program) compareOld(ctx context.Context, s *session, url string) (all []replaced.Change, sent, released int,
 	err error) {
-	place, err := storeurl.Parse(url)
+	place, err := p.placeOf(url)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // mailed returns how many mails are in the folder.
-func mailed(t *testing.T) (n int) {
-	t.Helper()
-	_ = filepath.WalkDir("duesday-mail", func(_ string, d os.DirEntry, err error) error {
+func (c *cli) mailed() (n int) {
+	c.t.Helper()
+	_ = filepath.WalkDir(c.path("duesday-mail"), func(_ string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			n++
 		}
@@ -51,7 +51,7 @@ func lostTime(t *testing.T) *cli {
 	c.must("account", "update", "1", "--email", "new@example.com")
 	c.must("account", "create", "9", "--email", "z@example.com")
 	c.clock.Set(c.clock.Now().Add(time.Hour))
-	if err := os.RemoveAll("duesday-mail"); err != nil {
+	if err := os.RemoveAll(c.path("duesday-mail")); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -81,7 +81,7 @@ func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	c.must("charging", "on")
 	c.run("run", "reminders")
 	c.must("outbox", "send")
-	equal(t, "mail", mailed(t), 0)
+	equal(t, "mail", c.mailed(), 0)
 	contains(t, c.must("verify"), "The audit is clean")
 	for _, line := range []string{"subscription cancel 2/1", "subscription pause 4/1", "subscription update 3/1 --amount 20.00",
 		"account update 1 --email new@example.com", "account create 9 --email z@example.com"} {
@@ -97,11 +97,11 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 		t.Run(decide, func(t *testing.T) {
 			c := lostTime(t)
 			c.must("store", "restore", "--from", "backup", "--replace")
-			aside, err := filepath.Glob("duesday-data.before-restore-*")
+			aside, err := filepath.Glob(c.path("duesday-data.before-restore-*"))
 			if err != nil || len(aside) != 1 {
 				t.Fatal(aside, err)
 			}
-			if err := os.Rename(aside[0], "elsewhere"); err != nil {
+			if err := os.Rename(aside[0], c.path("elsewhere")); err != nil {
 				t.Fatal(err)
 			}
 			r := c.run("reconcile")
@@ -113,12 +113,12 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 			contains(t, c.run("outbox", "list").out, "3 mails held", "receipt/")
 			c.must("settings", "set", "sender=")
 			c.must("outbox", "send")
-			equal(t, "mail before", mailed(t), 0)
+			equal(t, "mail before", c.mailed(), 0)
 			o := c.object(exitDone, "outbox", decide)
 			equal(t, "decided", o[map[string]string{"release": "released", "drop": "dropped"}[decide]], 3)
 			c.must("outbox", decide)
 			c.must("outbox", "send")
-			equal(t, "mail", mailed(t), map[string]int{"release": 3, "drop": 0}[decide])
+			equal(t, "mail", c.mailed(), map[string]int{"release": 3, "drop": 0}[decide])
 			contains(t, c.must("report"), "25.98")
 			contains(t, c.must("verify"), "The audit is clean")
 			r = c.run("reconcile", "--old", "pebble:nowhere")
@@ -226,9 +226,9 @@ func TestReconcile_NamesWhatWasCreated(t *testing.T) {
 }
 
 // mails returns the addresses and subjects of the mails in the folder.
-func mails(t *testing.T) (all []string) {
-	t.Helper()
-	err := filepath.WalkDir("duesday-mail", func(path string, d os.DirEntry, err error) error {
+func (c *cli) mails() (all []string) {
+	c.t.Helper()
+	err := filepath.WalkDir(c.path("duesday-mail"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -245,7 +245,7 @@ func mails(t *testing.T) (all []string) {
 		return err
 	})
 	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	slices.Sort(all)
 	return all
@@ -281,7 +281,7 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 	play()
 	c.must("receipt", "refund", "refunded/1", "--period", "0")
 	c.must("outbox", "send")
-	before := mails(t)
+	before := c.mails()
 	for _, want := range []string{"declined@", "failed@", "action@", "wire@", "refunded@", "bare@", "cash@", "cancelled@", "reminded@"} {
 		if !slices.ContainsFunc(before, func(m string) bool { return strings.Contains(m, want) }) {
 			t.Errorf("the replaced store has sent nothing to %s: %q", want, before)
@@ -290,7 +290,7 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 	c.must("settings", "set", "sender=Ada <billing@example.com>") // its mail waits
 	c.run("run", "payments")
 	c.must("store", "restore", "--from", "backup", "--replace")
-	if err := os.RemoveAll("duesday-mail"); err != nil {
+	if err := os.RemoveAll(c.path("duesday-mail")); err != nil {
 		t.Fatal(err)
 	}
 	c.must("settings", "set", "sender=")
@@ -302,7 +302,7 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 	c.run("run", "reminders")
 	c.must("outbox", "send")
 	var again []string
-	for _, m := range mails(t) {
+	for _, m := range c.mails() {
 		if slices.Contains(before, m) {
 			again = append(again, m)
 		}
@@ -311,14 +311,14 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 		!strings.Contains(again[2], "declined@") {
 		t.Errorf("sent a second time: %q", again)
 	}
-	if got := mails(t); !slices.ContainsFunc(got, func(m string) bool { return strings.Contains(m, "unsent@") }) {
+	if got := c.mails(); !slices.ContainsFunc(got, func(m string) bool { return strings.Contains(m, "unsent@") }) {
 		t.Errorf("what waited in the replaced store was not sent: %q", got)
 	}
 	contains(t, c.must("verify"), "The audit is clean")
 
 	// The same backup again: the second store has sent nothing of what the first one has sent.
 	c.must("store", "restore", "--from", "backup", "--replace")
-	if err := os.RemoveAll("duesday-mail"); err != nil {
+	if err := os.RemoveAll(c.path("duesday-mail")); err != nil {
 		t.Fatal(err)
 	}
 	c.run("reconcile")
@@ -326,7 +326,7 @@ func TestReconcile_MailsNothingTwice(t *testing.T) {
 	play()
 	c.run("run", "payments")
 	c.must("outbox", "send")
-	if got := mails(t); len(got) != 0 {
+	if got := c.mails(); len(got) != 0 {
 		t.Errorf("sent a third time: %q", got)
 	}
 }

@@ -61,8 +61,9 @@ func TestReport_ArrearsOfAnImport(t *testing.T) {
 // TestReport_DayOfAManualPayment: it is in the month of the given day, wherever the account and the
 // operator live.
 func TestReport_DayOfAManualPayment(t *testing.T) {
+	t.Parallel()
 	for _, zone := range []string{"UTC", "America/New_York", "Asia/Tokyo"} {
-		c := newCLI(t)
+		c := newFolder(t)
 		c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,time_zone,start_date\n"+
 			"1,a@example.com,1,news,1.00,EUR,5,UTC,2026-01-05\n2,b@example.com,1,news,20.00,EUR,5,Asia/Tokyo,2026-01-05\n"+
 			"3,c@example.com,1,news,300.00,EUR,5,America/New_York,2026-01-05\n"), "--overdue", "charge")

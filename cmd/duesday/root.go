@@ -104,7 +104,7 @@ func (p *program) root() *cobra.Command {
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p.command = cmd.CommandPath()
-			if p.cfg, err = config.New(p.flag, p.env); err != nil {
+			if p.cfg, err = config.New(p.flag, p.setting); err != nil {
 				return &usageError{err}
 			}
 			p.cfg.JSON = p.asJSON

@@ -60,7 +60,7 @@ func TestRun_Payments(t *testing.T) {
 	equal(t, "audit", members(audit, "ok", "subscriptions", "receipts", "charges", "problems"),
 		[]any{true, 6, 3, 3, []any{}})
 	contains(t, c.must("verify"), "The audit is clean", "subscriptions  6")
-	mails, err := filepath.Glob("duesday-mail/*/*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/*.eml"))
 	if err != nil || len(mails) < 5 { // three receipts, a decline, a failure, an authentication
 		t.Errorf("mails: %q, %v", mails, err)
 	}
@@ -126,7 +126,7 @@ func TestRun_Reminders(t *testing.T) {
 	equal(t, "run", o, map[string]any{"kind": "reminders", "date": "2026-03-24", "due": 1, "written": 1, "skipped": 0,
 		"failed": 0, "mail": map[string]any{"written": 1, "to": "./duesday-mail"}})
 	contains(t, c.must("run", "reminders"), "reminders for 2026-03-24", "0 due")
-	mails, err := filepath.Glob("duesday-mail/*/reminder-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/reminder-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}
@@ -196,7 +196,7 @@ func TestRun_MailThatDoesNotLeave(t *testing.T) {
 	contains(t, m["reason"].(string), "not a directory")
 	c.clock.Set(c.clock.Now().Add(10 * time.Minute))
 	contains(t, c.must("run", "payments"), "also: 1 mail written to ./duesday-mail\n")
-	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/receipt-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Errorf("mails: %q, %v", mails, err)
 	}

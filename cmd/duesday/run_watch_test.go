@@ -14,6 +14,7 @@ import (
 // A liveRun is a store with a payment run under way in a process of its own.
 type liveRun struct {
 	*testing.T
+	dir  string
 	env  []string
 	live *exec.Cmd
 }
@@ -21,10 +22,10 @@ type liveRun struct {
 // startRun imports a book and starts its payment run. It returns when the run has dealt with rows.
 func startRun(t *testing.T, subscriptions int) *liveRun {
 	t.Helper()
-	t.Chdir(t.TempDir())
-	r := &liveRun{T: t, env: []string{"DUESDAY_PROCESSOR=sandbox:./ledger.jsonl?latency=30ms"}}
-	mustRun(t, process(t, r.env, "import", dueBook(t, "book.csv", 0, 0, subscriptions, 1, "pm_card_visa")))
-	r.live = process(t, r.env, "run", "payments", "--workers", "1")
+	t.Parallel()
+	r := &liveRun{T: t, dir: t.TempDir(), env: []string{"DUESDAY_PROCESSOR=sandbox:./ledger.jsonl?latency=30ms"}}
+	mustRun(t, r.process("import", dueBook(t, r.dir+"/book.csv", 0, 0, subscriptions, 1, "pm_card_visa")))
+	r.live = r.process("run", "payments", "--workers", "1")
 	r.live.Stderr = nil
 	if err := r.live.Start(); err != nil {
 		t.Fatal(err)
@@ -39,6 +40,13 @@ func startRun(t *testing.T, subscriptions int) *liveRun {
 	}
 }
 
+// process returns a command of the product in the folder.
+func (r *liveRun) process(args ...string) *exec.Cmd {
+	c := process(r.T, r.env, args...)
+	c.Dir = r.dir
+	return c
+}
+
 // A listed run is one of run list --json, or of run watch --json.
 type listed struct {
 	Run, State, Kind, Process string
@@ -49,7 +57,7 @@ type listed struct {
 
 func (r *liveRun) list() (runs []listed) {
 	r.Helper()
-	out, err := process(r.T, r.env, "run", "list", "--json").Output()
+	out, err := r.process("run", "list", "--json").Output()
 	if err == nil {
 		err = json.Unmarshal(out, &runs)
 	}
@@ -63,7 +71,7 @@ func (r *liveRun) list() (runs []listed) {
 // its exit code and outputs.
 func (r *liveRun) beside(word string, args ...string) (end func() (code int, out, errors string)) {
 	r.Helper()
-	c := process(r.T, r.env, args...)
+	c := r.process(args...)
 	var out strings.Builder
 	c.Stdout, c.Stderr = &out, nil
 	pipe, err := c.StderrPipe()
@@ -94,7 +102,7 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 	r := startRun(t, 300)
 	first := r.list()[0]
 	attached := r.beside("attached to it", "run", "payments")
-	dry := process(t, r.env, "run", "payments", "--dry-run")
+	dry := r.process("run", "payments", "--dry-run")
 	mustRun(t, dry)
 	if err := r.live.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -112,7 +120,7 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 		runs[1].Run != first.Run || runs[0].Paid == 0 || runs[0].Paid+runs[1].Paid > 300 {
 		t.Errorf("exit %d, runs %+v", code, runs)
 	}
-	mustRun(t, process(t, r.env, "verify"))
+	mustRun(t, r.process("verify"))
 }
 
 // TestRun_WatchedAndStopped: a watcher and an attached run see a live run stop when charging is
@@ -123,7 +131,7 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 	tomorrow := time.Now().UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 	waits := r.beside("waiting for it to end before running "+tomorrow, "run", "payments", "--date", tomorrow, "--ahead")
 	watch := r.beside("", "run", "watch", "--json")
-	mustRun(t, process(t, r.env, "charging", "off", "--reason", "holiday"))
+	mustRun(t, r.process("charging", "off", "--reason", "holiday"))
 	off := time.Now()
 	_ = r.live.Wait() // the code tells
 	if took := time.Since(off); took > 5*time.Second || r.live.ProcessState.ExitCode() != exitPerson {
@@ -149,9 +157,9 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &shown); err != nil || shown != last || code != exitPerson {
 		t.Errorf("watch: exit %d, %v\n%s%s", code, err, out, said)
 	}
-	mustRun(t, process(t, r.env, "charging", "on"))
-	mustRun(t, process(t, r.env, "run", "payments"))
-	mustRun(t, process(t, r.env, "verify"))
+	mustRun(t, r.process("charging", "on"))
+	mustRun(t, r.process("run", "payments"))
+	mustRun(t, r.process("verify"))
 	if runs := r.list(); runs[0].Paid != 300-last.Paid || runs[0].State != "completed" {
 		t.Errorf("then: %+v", runs[0])
 	}

@@ -136,7 +136,6 @@ func (d *duty) allowedBy(name string, o iam.Options, operations ...string) {
 
 // TestPolicies_AllowWhatCommandsDo: what the commands of each policy ask of DynamoDB is in it.
 func TestPolicies_AllowWhatCommandsDo(t *testing.T) {
-	dynamotest.Setenv(t)
 	endpoint, client := dynamotest.Endpoint(t), dynamotest.Client(t)
 	c := newCLI(t)
 	prefix := dynamotest.Prefix(t)

@@ -76,7 +76,7 @@ func TestSchema_Workbench(t *testing.T) {
 		"\n"); header != "id,type,stripe_account,timestamp,date,time,expiration,subscription" {
 		t.Errorf("header %s", header)
 	}
-	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(c.path(".")); err != nil || len(entries) != 0 {
 		t.Errorf("printing a schema left %v, %v", entries, err)
 	}
 }

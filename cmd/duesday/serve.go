@@ -141,7 +141,7 @@ func checkPollEvery(every time.Duration) error {
 }
 
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
-	t, err := config.NewTracking(p.cfg, p.env)
+	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -199,7 +199,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 	clock := cmp.Or(p.clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
 	if o.onAlarm != "" {
-		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv()}
+		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv(), Dir: p.dir}
 		watch.In.Commands = true
 		watch.Command = func(ctx context.Context, told status.Letter) error {
 			return run.Run(ctx, told.Subject, told.Text, told.Checks)
@@ -316,7 +316,7 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
 		tracking.ActionUnsubscribe: o.unsubscribe} {
 		if line != "" {
-			list = append(list, &server.Command{Action: action, Line: p.umask + line, Env: env})
+			list = append(list, &server.Command{Action: action, Line: p.umask + line, Env: env, Dir: p.dir})
 		}
 	}
 	return list

@@ -63,6 +63,7 @@ func TestServe_TwoMonths(t *testing.T) {
 			for code := exitFailed; code != exitDone; {
 				var said strings.Builder
 				p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
+				p.dir = c.dir
 				if code = p.run(t.Context(), beside[0]); code != exitDone && !strings.Contains(said.String(), "too slowly") {
 					t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
 				}
@@ -126,7 +127,7 @@ func TestServe_Day(t *testing.T) {
 	r := c.run("serve", "--clock", "2026-01-01")
 	equal(t, "live", r.code, exitUsage)
 	contains(t, r.errors, "--clock is only for tests, but the processor is live")
-	if names, _ := filepath.Glob("*"); len(names) > 0 {
+	if names, _ := filepath.Glob(c.path("*")); len(names) > 0 {
 		t.Errorf("refused, and made %q", names)
 	}
 	clear(c.env)
@@ -200,7 +201,7 @@ func TestServe_SettlesByEvent(t *testing.T) {
 	c.to.Store(&v.Base)
 	mailed := func(kind string) func() bool {
 		return func() bool {
-			names, err := filepath.Glob("duesday-mail/*/" + kind + "-*.eml")
+			names, err := filepath.Glob(c.path("duesday-mail/*/") + kind + "-*.eml")
 			return err == nil && len(names) > 0
 		}
 	}

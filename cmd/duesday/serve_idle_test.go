@@ -18,7 +18,6 @@ func TestServe_IdleOnDynamoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	dynamotest.Setenv(t)
 	c := newServeCLI(t)
 	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{})
 	at := "dynamodb:?" + url.Values{"prefix": {dynamotest.Prefix(t)}, "endpoint": {proxy.URL()},

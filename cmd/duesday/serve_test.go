@@ -129,6 +129,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	read, write := io.Pipe()
 	var errors strings.Builder
 	p := newProgram(c.getenv(args), strings.NewReader(""), write, &errors, machine)
+	p.dir = c.dir
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"}, args...))
@@ -423,7 +424,7 @@ func TestServe_NoStore(t *testing.T) {
 	r := c.run("serve", "--listen", "127.0.0.1:0", "--api=", "--store", "pebble:mistyped")
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at pebble:mistyped")
-	if _, err := os.Stat("mistyped"); err == nil {
+	if _, err := os.Stat(c.path("mistyped")); err == nil {
 		t.Error("a folder was made")
 	}
 }
@@ -469,13 +470,13 @@ func TestServe_SecretsInFiles(t *testing.T) {
 	c := newServeCLI(t)
 	delete(c.env, "DUESDAY_STRIPE_WEBHOOK_SECRETS")
 	c.env["DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE"] = c.file("hooks", "whsec_older\n"+hookSecret+"\n")
-	if err := os.Chmod("hooks", 0o644); err != nil {
+	if err := os.Chmod(c.path("hooks"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("serve")
 	equal(t, "for all to read", r.code, exitUsage)
 	contains(t, r.errors, "DUESDAY_STRIPE_WEBHOOK_SECRETS_FILE", "chmod 600")
-	if err := os.Chmod("hooks", 0o600); err != nil {
+	if err := os.Chmod(c.path("hooks"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	v, stop := c.serve("--no-poll", "--behind-proxy", "--listen", ":0") // the last --listen counts
@@ -524,7 +525,7 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		}
 		contains(t, r.errors, says)
 	}
-	if _, err := os.Stat("duesday-data"); err == nil {
+	if _, err := os.Stat(c.path("duesday-data")); err == nil {
 		t.Error("a store was made")
 	}
 	c.must("connect", "add", "--account", shopAccount, "acct_shop")
@@ -577,7 +578,7 @@ func TestServe_Listeners(t *testing.T) {
 		equal(t, flag+" is taken", r.code, exitFailed)
 		contains(t, r.errors, flag+" "+taken+":", "in use", flag+"=")
 	}
-	if _, err := os.Stat("other"); err == nil {
+	if _, err := os.Stat(c.path("other")); err == nil {
 		t.Error("a store was made")
 	}
 	equal(t, "stopped", stop().code, exitDone)

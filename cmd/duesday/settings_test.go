@@ -20,6 +20,7 @@ func (c *cli) older() {
 func (c *cli) commit(w ...store.Write) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, c.clock.Now)
+	p.dir = c.dir
 	p.cfg = config.Config{Store: config.DefaultStore}
 	err := p.with(c.t.Context(), need{read: true},
 		func(s *session) error { return s.store.Commit(c.t.Context(), w...) })

@@ -60,6 +60,7 @@ func (c *cli) serveBinary(args ...string) *served {
 	}
 	p := process(c.t, env, append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--api",
 		"127.0.0.1:0"}, args...)...)
+	p.Dir = c.dir
 	s := &served{cli: c, log: new(locked)}
 	p.Stderr = s.log
 	out, err := p.StdoutPipe()
@@ -116,6 +117,7 @@ func (s *served) get(path string) (int, string) {
 func (s *served) status(args ...string) result {
 	var out, errors bytes.Buffer
 	p := newProgram(s.getenv(nil), strings.NewReader(""), &out, &errors, time.Now)
+	p.dir = s.dir
 	return result{p.run(s.t.Context(), append([]string{"status"}, args...)), out.String(), errors.String()}
 }
 
@@ -324,14 +326,14 @@ func TestServe_StoreDoesNotAnswer(t *testing.T) {
 	c.must("store", "create")
 	c.env["PATH"] = os.Getenv("PATH")
 	c.file("alarm.sh", "#!/bin/sh\ncat >> alarms\n")
-	c.do(os.Chmod("alarm.sh", 0o700))
+	c.do(os.Chmod(c.path("alarm.sh"), 0o700))
 	holder := c.serveBinary("--clock", today+"T10:30:00Z,10m/s")
 	s := c.serveBinary("--on-alarm", "./alarm.sh")
 	c.do(holder.signal(syscall.SIGSTOP))
 	defer func() { c.do(holder.signal(syscall.SIGCONT)) }()
 	row, last := rows.of(t, "the store does not answer"), ""
 	s.until("told", func() bool {
-		b, _ := os.ReadFile("alarms") // not there at first
+		b, _ := os.ReadFile(c.path("alarms")) // not there at first
 		ready, text := s.get("/readyz")
 		last = fmt.Sprint(string(b), ready, text, s.log)
 		return ready == row.ready && strings.Contains(text, `"code":"unready"`) &&
@@ -372,7 +374,7 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	monitor := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { beats.Add(1) }))
 	defer monitor.Close()
 	c.file("alarm.sh", "#!/bin/sh\n{ cat; env; } >> alarms\n")
-	c.do(os.Chmod("alarm.sh", 0o700))
+	c.do(os.Chmod(c.path("alarm.sh"), 0o700))
 	c.must("settings", "set", "daily=06:10")
 	s := c.serveBinary("--clock", today+"T10:30:00Z,10m/s", "--heartbeat", monitor.URL, "--on-alarm",
 		"./alarm.sh --now")
@@ -380,7 +382,7 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	declined := rows.of(t, "at least 20 payments of a day are declined, and none is paid")
 	down := rows.of(t, "the mail server does not answer")
 	s.until("told", func() bool {
-		b, _ := os.ReadFile("alarms") // not there at first
+		b, _ := os.ReadFile(c.path("alarms")) // not there at first
 		told = string(b)
 		out := s.status().out
 		return strings.Contains(told, "payments is wrong: none was paid of 25 tried on "+today) &&

@@ -15,7 +15,6 @@ import (
 // TestStatus_TablesOnDynamoDB: status names what the store's tables lack, and a process that may not ask says that it
 // does not know. A folder has no tables.
 func TestStatus_TablesOnDynamoDB(t *testing.T) {
-	dynamotest.Setenv(t)
 	c, client, prefix := newCLI(t), dynamotest.Client(t), dynamotest.Prefix(t)
 	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{})
 	at := "dynamodb:?" + url.Values{"prefix": {prefix}, "endpoint": {proxy.URL()}, "region": {dynamotest.Region}}.Encode()

@@ -45,7 +45,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		return err
 	}
 	if file != "" {
-		if o.Methods, err = readMethods(file); err != nil {
+		if o.Methods, err = readMethods(p.path(file)); err != nil {
 			return err
 		}
 	}

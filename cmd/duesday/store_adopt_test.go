@@ -36,7 +36,7 @@ func foreign(account, id, due string) store.Item {
 
 func TestStoreAdopt_InAFolder(t *testing.T) {
 	c := newCLI(t)
-	s, err := storeurl.Place{Scheme: "pebble", Folder: "duesday-data"}.Open(t.Context(),
+	s, err := storeurl.Place{Scheme: "pebble", Folder: c.path("duesday-data")}.Open(t.Context(),
 		storeurl.Options{Tables: schema.New(schema.DefaultPrefix).All(), Names: schema.Names(), Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +389,6 @@ func TestStoreAdopt_OtherTables(t *testing.T) {
 // TestStoreAdopt_MayNotMakeTables: what an operator may not make is made by the command that the
 // error names, and then adopting needs no such right.
 func TestStoreAdopt_MayNotMakeTables(t *testing.T) {
-	dynamotest.Setenv(t)
 	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{})
 	c := newCLI(t)
 	prefix := dynamotest.Prefix(t)

@@ -26,7 +26,7 @@ func (p *program) storeBackup() *cobra.Command {
 		limited, stop := context.WithTimeoutCause(ctx, within,
 			errors.New("it was not done within "+within.String()+"; set a longer --timeout"))
 		defer stop()
-		m, err := transfer.Backup(limited, p.folders(), dir, to)
+		m, err := transfer.Backup(limited, p.folders(), dir, p.path(to))
 		switch {
 		case errors.Is(err, store.ErrMissing):
 			return p.missing()
@@ -80,7 +80,7 @@ func (p *program) storeRestore() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r, err := transfer.Restore(ctx, p.folders(), from, dir, replace)
+		r, err := transfer.Restore(ctx, p.folders(), p.path(from), dir, replace)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (p *program) storeCopy() *cobra.Command {
 func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to string, cancel bool) error {
 	places := [2]storeurl.Place{}
 	for i, text := range [...]string{from, to} {
-		place, err := storeurl.Parse(text)
+		place, err := p.placeOf(text)
 		if err == nil && place.Scheme == "mem" {
 			err = errors.New("a mem: store ends with its process; use pebble:DIR or dynamodb:?region=REGION")
 		}

@@ -44,9 +44,7 @@ func TestStoreCopy(t *testing.T) {
 
 	o := c.object(exitDone, "store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--shards", "4")
 	equal(t, "copy", members(o, "live", "before", "charging", "shards", "different"), []any{true, false, true, 4, 0})
-	if here, err := os.Getwd(); err != nil || o["to"] != "pebble:"+filepath.Join(here, "moved") {
-		t.Errorf("to %v, %v", o["to"], err)
-	}
+	equal(t, "to", o["to"], "pebble:moved")
 	equal(t, "the same book", c.must("export", "subscriptions", "--store", "pebble:moved"), before)
 	again := c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved")
 	contains(t, again, "nothing was done", "turned off permanently", "duesday run payments --store pebble:")
@@ -133,9 +131,10 @@ func (c *cli) interrupted(from, to string) {
 	defer stop()
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard,
 		c.clock.Now)
+	p.dir = c.dir
 	var sides [2]billing.Side
 	for i, url := range []string{from, to} {
-		place, err := storeurl.Parse(url)
+		place, err := p.placeOf(url)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -182,7 +181,7 @@ func TestStoreCopy_Usage(t *testing.T) {
 	r := c.run("store", "copy", "--from", "pebble:none", "--to", "pebble:b")
 	equal(t, "no source", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at pebble:")
-	if _, err := os.Stat("b"); err == nil {
+	if _, err := os.Stat(c.path("b")); err == nil {
 		t.Error("the destination was made")
 	}
 }
@@ -205,7 +204,7 @@ func TestStoreCopy_IntoWrongTables(t *testing.T) {
 	r = c.run("store", "copy", "--from", at, "--to", "pebble:there")
 	equal(t, "from nothing", r.code, exitFailed)
 	contains(t, r.errors, "there is no store at dynamodb:")
-	if _, err := os.Stat("there"); err == nil {
+	if _, err := os.Stat(c.path("there")); err == nil {
 		t.Error("a destination was made of nothing")
 	}
 	equal(t, "first day", c.object(exitDone, "run", "payments")["paid"], 2)
@@ -234,7 +233,7 @@ func TestStoreBackup(t *testing.T) {
 	o = c.object(exitDone, "store", "restore", "--from", "backup", "--replace")
 	equal(t, "restored", members(o, "made", "charging"), []any{"2026-03-15T10:30:00Z", false})
 	aside, ok := o["aside"].(string)
-	if is, err := os.Stat(aside); !ok || err != nil || !is.IsDir() {
+	if is, err := os.Stat(c.path(aside)); !ok || err != nil || !is.IsDir() {
 		t.Errorf("aside: %v, %v", o["aside"], err)
 	}
 	c.clock.Set(c.clock.Now().Add(time.Hour))
@@ -272,6 +271,7 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 	var out, errs bytes.Buffer
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs,
 		c.clock.Now)
+	p.dir = c.dir
 	p.cfg.Store, p.command = "pebble:duesday-data", "duesday run payments"
 	if err := p.with(t.Context(), need{}, func(*session) error {
 		c.must("store", "backup", "--to", "backup", "--timeout", "1m")
@@ -301,12 +301,12 @@ func TestStoreBackup_Refused(t *testing.T) {
 	}
 	// A backup that was cut short is none.
 	c.must("store", "backup", "--to", "half")
-	if err := os.Remove("half/BACKUP.json"); err != nil {
+	if err := os.Remove(c.path("half/BACKUP.json")); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("store", "restore", "--from", "half", "--store", "pebble:r")
 	contains(t, r.errors, "half is no finished backup")
-	left, err := filepath.Glob("r*")
+	left, err := filepath.Glob(c.path("r*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v", left, err)
 	}

@@ -22,16 +22,11 @@ func TestOlderStores(t *testing.T) {
 	if err != nil || len(archives) < 3 {
 		t.Fatal(archives, err)
 	}
-	for i := range archives {
-		if archives[i], err = filepath.Abs(archives[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, archive := range archives {
 		t.Run(strings.TrimSuffix(filepath.Base(archive), ".tar.gz"), func(t *testing.T) {
 			c := newCLI(t)
 			c.clock.Set(time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
-			unpack(t, archive)
+			unpackTo(t, archive, c.dir)
 			c.env["DUESDAY_STORE"], c.env["DUESDAY_PROCESSOR"] = "pebble:store", "sandbox:ledger.jsonl"
 
 			r := c.run("verify") // raises it
@@ -53,7 +48,7 @@ func TestOlderStores(t *testing.T) {
 			c.clock.Set(time.Date(2026, 12, 24, 10, 0, 0, 0, time.UTC))
 			equal(t, "next month's run", c.run("run", "payments").code, exitPerson)
 			contains(t, c.must("verify"), "The audit is clean")
-			copies, err := filepath.Glob("store/before-*")
+			copies, err := filepath.Glob(c.path("store/before-*"))
 			if err != nil || len(copies) != 1 {
 				t.Fatalf("copies %v, %v", copies, err)
 			}
@@ -62,12 +57,7 @@ func TestOlderStores(t *testing.T) {
 	}
 }
 
-// unpack writes the files of the archive into the current folder.
-func unpack(t *testing.T, archive string) {
-	t.Helper()
-	unpackTo(t, archive, ".")
-}
-
+// unpackTo writes the files of the archive into the folder.
 func unpackTo(t *testing.T, archive, folder string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -103,19 +93,15 @@ func unpackTo(t *testing.T, archive, folder string) {
 // TestDamage: what is damaged is named in one line with the next step, by every command, and by store
 // check in whole; a backup of it is refused.
 func TestDamage(t *testing.T) {
-	archive, err := filepath.Abs("testdata/older/b4e95a8.tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
-	unpack(t, archive)
+	unpackTo(t, "testdata/older/b4e95a8.tar.gz", c.dir)
 	c.env["DUESDAY_STORE"], c.env["DUESDAY_PROCESSOR"] = "pebble:store", "sandbox:ledger.jsonl"
 	equal(t, "raise", c.run("verify").code, exitDone)
 	contains(t, c.must("store", "check"), "is undamaged")
 	c.must("store", "backup", "--to", "backup")
 
-	tables, err := filepath.Glob("store/*.sst")
+	tables, err := filepath.Glob(c.path("store/*.sst"))
 	if err != nil || len(tables) == 0 {
 		t.Fatal(tables, err)
 	}
@@ -145,11 +131,11 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: more than one line:\n%s", line, r.errors)
 		}
 	}
-	if _, err := os.Stat("other"); err == nil {
+	if _, err := os.Stat(c.path("other")); err == nil {
 		t.Error("a damaged store was backed up")
 	}
 
-	marker, err := filepath.Glob("store/marker.manifest.*")
+	marker, err := filepath.Glob(c.path("store/marker.manifest.*"))
 	if err != nil || len(marker) != 1 || os.Remove(marker[0]) != nil {
 		t.Fatal(marker, err)
 	}

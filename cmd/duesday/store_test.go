@@ -15,7 +15,6 @@ import (
 // prefix of its tables.
 func onDynamo(t *testing.T) (store, prefix string) {
 	t.Helper()
-	dynamotest.Setenv(t)
 	prefix = dynamotest.Prefix(t)
 	query := url.Values{"prefix": {prefix}, "endpoint": {dynamotest.Endpoint(t)}, "region": {dynamotest.Region}}
 	return "dynamodb:?" + query.Encode(), prefix

@@ -232,13 +232,13 @@ func TestStripeKeyFile(t *testing.T) {
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
 	delete(c.env, "DUESDAY_STRIPE_KEY")
 	c.env["DUESDAY_STRIPE_KEY_FILE"] = c.file("key", c.key+"\n")
-	if err := os.Chmod("key", 0o644); err != nil {
+	if err := os.Chmod(c.path("key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := c.run("run", "payments")
 	equal(t, "for all to read", r.code, exitUsage)
 	contains(t, r.errors, "DUESDAY_STRIPE_KEY_FILE", "chmod")
-	if err := os.Chmod("key", 0o600); err != nil {
+	if err := os.Chmod(c.path("key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "paid", c.object(exitDone, "run", "payments")["paid"], 1)

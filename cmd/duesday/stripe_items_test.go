@@ -12,7 +12,7 @@ import (
 // withStore opens the store beside the commands.
 func (c *stripeCLI) withStore(do func(s store.Store, tables []store.Table)) {
 	c.t.Helper()
-	place, err := storeurl.Parse("pebble:./duesday-data")
+	place, err := storeurl.Parse("pebble:" + c.path("duesday-data"))
 	if err != nil {
 		c.t.Fatal(err)
 	}

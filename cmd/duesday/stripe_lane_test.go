@@ -129,7 +129,7 @@ func (c *stripeCLI) giveCard(link, card string) {
 // mailsTo returns the mails of the kind to the address, and their files.
 func (c *stripeCLI) mailsTo(kind, to string) (texts, files []string) {
 	c.t.Helper()
-	names, err := filepath.Glob("duesday-mail/*/" + kind + "-*.eml")
+	names, err := filepath.Glob(c.path("duesday-mail/*/") + kind + "-*.eml")
 	if err != nil {
 		c.t.Fatal(err)
 	}

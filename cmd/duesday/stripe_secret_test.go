@@ -104,11 +104,12 @@ func (s *search) found() (all []string) {
 		note(name, leaks(text, shows && strings.HasSuffix(name, "stdout")))
 		note(name, cardsIn(text))
 	}
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(name)
+		text, err := os.ReadFile(path)
+		name := s.seen(path)
 		mail := strings.HasPrefix(name, "duesday-mail")
 		note(name, leaks(string(text), mail))
 		if mail {
@@ -169,7 +170,7 @@ func (s *search) life() {
 		"7,g@example.com,1,news,12.99,USD,15,pm_card_radarBlock\n")
 	s.do("import", book)
 	s.do("import", book, "--skip-bad")
-	if err := os.Remove(book); err != nil { // it has secrets; book.csv.rejected must not
+	if err := os.Remove(s.path(book)); err != nil { // it has secrets; book.csv.rejected must not
 		t.Fatal(err)
 	}
 	s.do("account", "create", "9", "--email", "i@example.com")
@@ -288,7 +289,7 @@ func (s *search) plant() {
 		}
 	}
 	file := func(name, text string) (make, mend func()) {
-		return func() { s.file(name, text) }, func() { os.Remove(name) }
+		return func() { s.file(name, text) }, func() { os.Remove(s.path(name)) }
 	}
 	make, mend := file("duesday-data/planted", "\x00\x01"+soughtKey+"\x00")
 	leak("a key in a file of the store", "planted has "+soughtKey, make, mend)

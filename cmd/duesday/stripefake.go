@@ -178,7 +178,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 			return nil, usagef("--%s-secret-file needs --%s-url", sort.name, sort.name)
 		}
 		if sort.secretFile != "" {
-			text, err := secret.FromFile(sort.secretFile)
+			text, err := secret.FromFile(p.path(sort.secretFile))
 			if err != nil {
 				return nil, fmt.Errorf("--%s-secret-file: %w", sort.name, err)
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ func TestStripeFake_FastClock(t *testing.T) {
 		t.Helper()
 		var out, errors bytes.Buffer
 		p := newProgram(c.getenv(args), strings.NewReader(""), &out, &errors, time.Now)
+		p.dir = c.dir
 		if code := p.run(t.Context(), args); code != exitDone {
 			t.Fatalf("duesday %s: exit %d, %s", strings.Join(args, " "), code, errors.String())
 		}
@@ -35,10 +35,7 @@ func TestStripeFake_FastClock(t *testing.T) {
 	for n := range 5 {
 		book += fmt.Sprintf("%d,a%[1]d@example.com,1,gym,39.00,GBP,1,2026-02-01\n", 1001+n)
 	}
-	if err := os.WriteFile("customers.csv", []byte(book), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run("import", "customers.csv")
+	run("import", c.file("customers.csv", book))
 	for n := range 5 {
 		_, body := stripeAsk(t, base, "/v1/customers", "payment_method=pm_card_visa")
 		run("account", "attach", fmt.Sprint(1001+n), "--customer", decode(t, body).(map[string]any)["id"].(string))

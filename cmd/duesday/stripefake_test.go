@@ -33,6 +33,7 @@ func (c *cli) stripeFakeBy(machine func() time.Time, args ...string) (first stri
 	var errors strings.Builder
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
 		machine)
+	p.dir = c.dir
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"stripe-fake", "--listen", "127.0.0.1:0"}, args...))

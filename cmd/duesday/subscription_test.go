@@ -181,7 +181,7 @@ func TestSubscription_NewPrice(t *testing.T) {
 	equal(t, "in euros", c.object(exitDone, append(euros, "--yes")...)["plans"], []any{eur})
 	equal(t, "done", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{2, 2})
 	equal(t, "again", members(c.object(exitPerson, append(change, "--yes")...), "to_change", "changed"), []any{0, 0})
-	mails, err := filepath.Glob("duesday-mail/*/price-change-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/price-change-*.eml"))
 	if err != nil || len(mails) != 3 {
 		t.Errorf("mails: %v, %v", mails, err)
 	}
@@ -375,6 +375,7 @@ func TestReceipt_LiveIntent(t *testing.T) {
 func (c *cli) session(do func(ctx context.Context, s *session) error) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, c.clock.Now)
+	p.dir = c.dir
 	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor}
 	err := p.with(c.t.Context(), need{processor: true}, func(s *session) error { return do(c.t.Context(), s) })
 	if err != nil {
@@ -449,7 +450,7 @@ func TestAccount_Fallback(t *testing.T) {
 	c.create("2/1", "pm_card_visa_chargeDeclinedLostCard")
 	c.must("account", "attach", "2", "--fallback", "pm_card_visa")
 	contains(t, c.must("run", "payments"), "paid")
-	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/receipt-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Fatalf("mails: %q, %v", mails, err)
 	}
@@ -467,7 +468,7 @@ func TestSubscription_CancelNamesArrears(t *testing.T) {
 	c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
 	contains(t, c.must("subscription", "cancel", "1/1"), "period 0, due 2026-03-15, $12.99: unpaid and written off",
 		"period 1, due 2026-04-15, $12.99: unpaid and written off", "written off in total: $25.98")
-	mails, err := filepath.Glob("duesday-mail/*/cancelled-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/cancelled-*.eml"))
 	if err != nil || len(mails) != 1 {
 		t.Fatal(mails, err)
 	}

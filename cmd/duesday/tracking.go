@@ -36,7 +36,7 @@ func (p *program) trackingLeaf(use string, n trackingNeed,
 
 // withTracking opens the store and its tracking service, calls do and closes both.
 func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(followed) error) error {
-	t, err := config.NewTracking(p.cfg, p.env)
+	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -129,7 +129,7 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 	if err := t.Stripe.Key.Read(); err != nil {
 		return nil, false, &usageError{err}
 	}
-	processor, err = newStripe(t.Processor, &t.Stripe, p.cfg.Store, p.now, s.log)
+	processor, err = newStripe(t.Processor, &t.Stripe, p.folder(), p.now, s.log)
 	return processor, err == nil, err
 }
 

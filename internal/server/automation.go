@@ -32,6 +32,7 @@ type Command struct {
 	Action tracking.Action
 	Line   string        // run by sh
 	Env    []string      // such as PATH=/usr/bin
+	Dir    string        // where the command runs; "": in the folder of the process
 	limit  time.Duration // 0: commandLimit
 }
 
@@ -47,7 +48,7 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	if err != nil {
 		return err // unreachable: a job has a JSON form
 	}
-	return execute(ctx, cmp.Or(c.limit, commandLimit), append(input, '\n'), // a shell's read takes whole lines
+	return execute(ctx, c.Dir, cmp.Or(c.limit, commandLimit), append(input, '\n'), // a shell's read takes whole lines
 		append(append([]string{}, c.Env...), "DUESDAY_ACTION="+string(j.Action), "DUESDAY_PURCHASE="+j.Purchase,
 			"DUESDAY_KEY="+j.Key, "DUESDAY_ACCOUNT="+j.Merchant, "DUESDAY_STRIPE_ACCOUNT="+j.StripeAccount, "DUESDAY_JOB_ID="+
 				j.ID), "sh", "-c", c.Line)
@@ -58,21 +59,22 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 type Alarm struct {
 	Words []string // the program and its arguments
 	Env   []string
+	Dir   string        // where the program runs; "": in the folder of the process
 	limit time.Duration // 0: commandLimit
 }
 
 // Run runs the program to its end, and kills it and its children after 30 seconds or when ctx ends.
 func (a *Alarm) Run(ctx context.Context, subject, text string, checks []string) error {
-	return execute(ctx, cmp.Or(a.limit, commandLimit), []byte(text), append(append([]string{}, a.Env...),
+	return execute(ctx, a.Dir, cmp.Or(a.limit, commandLimit), []byte(text), append(append([]string{}, a.Env...),
 		"DUESDAY_ALARM_SUBJECT="+subject, "DUESDAY_ALARM_CHECKS="+strings.Join(checks, ",")), a.Words[0], a.Words[1:]...)
 }
 
-// execute runs the program with the input and the environment. An ErrPermanent says that it never can do it.
-func execute(ctx context.Context, limit time.Duration, input []byte, env []string, name string, args ...string) error {
+// execute runs the program in the folder, with the input and the environment. An ErrPermanent says that it never can do it.
+func execute(ctx context.Context, dir string, limit time.Duration, input []byte, env []string, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Stdin = env, bytes.NewReader(input)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, env, bytes.NewReader(input)
 	var said firstBytes
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.WaitDelay = time.Second                           // a child outside the group may hold the pipes
