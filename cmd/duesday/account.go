@@ -18,18 +18,20 @@ import (
 )
 
 func (p *program) accountCreate() *cobra.Command {
-	var email, zone, locale string
+	var n billing.Account
 	c := p.storeLeaf("create ACCOUNT --email ADDRESS", need{create: true},
 		func(ctx context.Context, s *session, args []string) error {
-			a, err := s.engine.CreateAccount(ctx, args[0], email, zone, locale)
+			a, err := s.engine.CreateAccount(ctx, args[0], n)
 			return p.showAccount(a, err, args[0], "created")
 		})
-	c.Flags().StringVar(&email, "email", "", "email `ADDRESS` for reminders and receipts")
-	c.Flags().StringVar(&zone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
-	localeFlag(c, &locale)
+	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
+	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
+	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
+	localeFlag(c, &n.Locale)
 	required(c, "email")
 	return checked(c, func(args []string) error { // a store is not made for invalid values
-		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(email), checkZone(zone, zone != ""), checkLocale(locale))
+		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
+			checkLocale(n.Locale), billing.CheckName(n.Name))
 	})
 }
 
@@ -103,7 +105,7 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	if b := a.Bounced; b.Email != "" {
 		bounced = b.Email + " on " + date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
-	p.fields("account", a.ID, "email", a.Email, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
+	p.fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
 		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
 		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
@@ -132,7 +134,7 @@ func (p *program) accountList() *cobra.Command {
 }
 
 func (p *program) accountUpdate() *cobra.Command {
-	var email, zone, locale string
+	var email, zone, locale, name string
 	var change billing.AccountChange
 	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
 		a, err := s.engine.UpdateAccount(ctx, args[0], change)
@@ -141,14 +143,15 @@ func (p *program) accountUpdate() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&email, "email", "", "new email `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "new IANA time zone `NAME`")
+	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
 	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
 		change = billing.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
-			Locale: given(f, "locale", locale)}
+			Locale: given(f, "locale", locale), Name: given(f, "name", name)}
 		if change == (billing.AccountChange{}) {
 			return usagef("%s: nothing to change; set at least one flag", p.command)
 		}
-		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale))
+		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale), billing.CheckName(name))
 	})
 }
 

@@ -110,7 +110,9 @@ type clerk struct {
 	bounced string
 }
 
-func (c *clerk) Locale(context.Context, outbox.Effect) (string, error)             { return c.locale, nil }
+func (c *clerk) Holder(context.Context, outbox.Effect) (locale, name string, err error) {
+	return c.locale, "", nil
+}
 func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
 
 func (c *clerk) Link(context.Context, outbox.Effect) (processor.CardLink, error) {

@@ -44,7 +44,7 @@ type delivery struct {
 
 // accounts is what an engine knows of the customer of a mail.
 type accounts interface {
-	Locale(context.Context, outbox.Effect) (string, error)
+	Holder(context.Context, outbox.Effect) (locale, name string, err error)
 	Link(context.Context, outbox.Effect) (processor.CardLink, error)
 	Arrears(context.Context, outbox.Effect) (map[string]string, error)
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
@@ -63,7 +63,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ended, func() { time.AfterFunc(mailGrace, cancel) })()
-	locale, err := d.accounts.Locale(ctx, e)
+	locale, name, err := d.accounts.Holder(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,9 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	maps.Copy(e.Data, arrears)
 	if locale != "" {
 		e.Data[outbox.DataLocale] = locale
+	}
+	if name != "" {
+		e.Data[outbox.DataName] = name
 	}
 	if l.URL != "" {
 		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)

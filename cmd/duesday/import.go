@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,8 @@ type importer struct {
 	p       *program
 	overdue valueFlag[string]
 	list    *listWriter      // JSON: rejections as they are found
-	shown   *table           // people: the first of them, made when there is one
+	reasons []*reason        // people: those of the first shownRows kinds
+	others  int              // rejections that are in none of them
 	notes   []importing.Note // of people, the first shownRows
 	more    int              // notes that are not kept
 	shards  int              // per date, of the store that the import has made; else 0
@@ -68,11 +71,9 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return errors.Join(err, m.list.end(object{"file", name, "rows", s.Rows, "imported", s.Created,
 			"created", s.Created, "existing", s.Existing, "due", s.Due, "receipts", s.Receipts, "rejected_rows", s.Bad,
 			"rejected_file?", s.Rejected, "shards?", m.shards, "differing?", s.Differing, "updated?", s.Updated,
-			"ended?", s.Ended, "overdue?", s.Overdue, "notes?", m.viewNotes(), "dry_run?", m.DryRun, "elapsed_ms", elapsed.Milliseconds()}))
+			"ended?", s.Ended, "overdue?", s.Overdue, "notes?", m.viewNotes(), "products?", m.Products, "dry_run?", m.DryRun, "elapsed_ms", elapsed.Milliseconds()}))
 	}
-	if m.shown != nil {
-		m.shown.flush()
-	}
+	m.sayReasons()
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 			importing.Skip: "their passed periods are skipped",
 			"":             "left out; add --overdue charge or --overdue skip"}[m.Overdue]),
 		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.Receipts),
-		"  rejected", noted(s.Bad, rejected),
+		"  product names", positive(len(m.Products)), "  rejected", noted(s.Bad, rejected),
 		"  shards per date", noted(m.shards, "in the new store; store create --shards sets more, and store copy changes the number"))
 	return nil
 }
@@ -136,6 +137,9 @@ func (m *importer) do(ctx context.Context) (err error) {
 	if m.DryRun {
 		return nil
 	}
+	if err := m.p.nameProducts(ctx, s, m.Products); err != nil {
+		return err
+	}
 	return m.Load(ctx, s.engine)
 }
 
@@ -147,23 +151,53 @@ func (m *importer) progress(what string, rows int) (step func(done, rows int64),
 	}, bar.end
 }
 
-// shownRows is how many bad rows people get, and how many differences and warnings; --json has all.
+// shownRows is how many reasons people get, and how many differences and warnings; --json has all.
 const shownRows = 50
+
+// A reason is why rows are bad, without the values and the lines in it.
+type reason struct {
+	kind  string
+	first *book.Rejection
+	rows  int
+}
+
+// values are the parts of a reason in which equal ones differ.
+var values = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9*]+`)
 
 func (m *importer) report(r *book.Rejection) {
 	if m.p.cfg.JSON {
 		m.list.add(object{"line", r.Line, "column", r.Column, "reason", r.Reason})
 		return
 	}
-	if m.shown == nil {
-		m.shown = m.p.table("LINE", "COLUMN", "REASON")
-	}
+	kind := r.Column + ": " + values.ReplaceAllString(r.Reason, "#")
+	at := slices.IndexFunc(m.reasons, func(x *reason) bool { return x.kind == kind })
 	switch {
-	case m.shown.rows < shownRows:
-		m.shown.row(r.Line, r.Column, r.Reason)
-	case m.shown.rows == shownRows:
-		m.shown.row("…", "", "there are more; --json prints all of them, and --skip-bad writes them to a file")
+	case at >= 0:
+		m.reasons[at].rows++
+	case len(m.reasons) < shownRows:
+		m.reasons = append(m.reasons, &reason{kind, r, 1})
+	default:
+		m.others++
 	}
+}
+
+// sayReasons prints equal reasons once, with the first row.
+func (m *importer) sayReasons() {
+	if len(m.reasons) == 0 {
+		return
+	}
+	t := m.p.table("LINE", "COLUMN", "REASON")
+	for _, x := range m.reasons {
+		if x.rows > 1 {
+			t.row(fmt.Sprintf("%d rows, such as line %d", x.rows, x.first.Line), x.first.Column, x.first.Reason)
+		} else {
+			t.row(x.first.Line, x.first.Column, x.first.Reason)
+		}
+	}
+	if m.others > 0 {
+		t.row("…", "", plural(m.others, "more reason")+"; --json prints all of them, and --skip-bad writes them to a file")
+	}
+	t.flush()
 }
 
 func (m *importer) note(n importing.Note) {
@@ -178,7 +212,7 @@ func (m *importer) sayNotes() {
 	if len(m.notes) == 0 {
 		return
 	}
-	if m.shown != nil {
+	if len(m.reasons) > 0 {
 		m.p.say("")
 	}
 	t := m.p.table("LINE", "SUBSCRIPTION", "NOTE")

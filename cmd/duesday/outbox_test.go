@@ -83,7 +83,9 @@ func (s slowMail) Deliver(ctx context.Context, _ outbox.Effect) error {
 	}
 }
 
-func (slowMail) Locale(context.Context, outbox.Effect) (string, error)             { return "", nil }
+func (slowMail) Holder(context.Context, outbox.Effect) (locale, name string, err error) {
+	return "", "", nil
+}
 func (slowMail) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
 func (slowMail) NoteBounce(context.Context, outbox.Effect, string) error           { return nil }
 func (slowMail) Link(context.Context, outbox.Effect) (processor.CardLink, error) {

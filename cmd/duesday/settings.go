@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -26,7 +27,7 @@ func (p *program) settingsShow() *cobra.Command {
 				p.warn("this store has no settings yet; the first run or serve stores the defaults")
 			}
 			t := p.table("SETTING", "VALUE")
-			for _, name := range billing.SettingNames() {
+			for _, name := range now.Names() {
 				t.row(name, now.Text(name))
 			}
 			t.flush()
@@ -42,7 +43,7 @@ func viewSettings(s *billing.Settings) object {
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
 		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
-		"unsubscribe_minutes", s.UnsubscribeMinutes}
+		"unsubscribe_minutes", s.UnsubscribeMinutes, "products?", s.Products}
 }
 
 func (p *program) settingsSet() *cobra.Command {
@@ -56,6 +57,20 @@ func (p *program) settingsSet() *cobra.Command {
 			return p.json(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
+}
+
+// nameProducts stores the products' names for customers, by SKU.
+func (p *program) nameProducts(ctx context.Context, s *session, names map[string]string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) (err error) {
+		for sku, name := range names {
+			err = cmp.Or(err, now.NameProduct(sku, name))
+		}
+		return err
+	})
+	return err
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.

@@ -24,7 +24,7 @@ func viewAccount(a *billing.Account) object {
 	if b := a.Bounced; b.Email != "" {
 		bounced = object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
-	return object{"account", a.ID, "email", a.Email, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+	return object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
 		"payment_method?", a.Method, // of subscriptions without one of their own
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,

@@ -17,6 +17,7 @@ import (
 type Account struct {
 	ID       string
 	Email    string
+	Name     string          // of the customer, for mail; "": not known
 	TimeZone string          // IANA name, of its subscriptions' days
 	Locale   string          // of its mail, such as pt-BR; "": English
 	Bounced  Bounce          // of its address; zero: none
@@ -74,6 +75,7 @@ func (a *Account) attributes(c *codec) {
 	a.fanOut(c)
 	text(c, schema.Locale, &a.Locale)
 	c.stamp(schema.MethodDate, &a.Given)
+	text(c, schema.Name, &a.Name)
 	c.only(schema.PK, AccountPK(a.ID))
 	text(c, schema.PaymentMethod, &a.Method)
 	text(c, schema.ProcessorAccount, &a.Payer.At)

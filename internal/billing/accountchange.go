@@ -10,33 +10,29 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// CreateAccount stores a new account, or returns ErrExists. zone and locale may be "".
-func (e *Records) CreateAccount(ctx context.Context, id, email, zone, locale string) (*Account, error) {
-	if err := CheckID("account", id); err != nil {
-		return nil, err
-	}
-	c := AccountChange{Email: &email, Locale: &locale}
-	if zone != "" {
-		c.TimeZone = &zone
-	}
-	if err := c.check(); err != nil {
+// CreateAccount stores a new account, or returns ErrExists. It takes Email, Name, Locale and TimeZone of
+// a, of which all but Email may be "".
+func (e *Records) CreateAccount(ctx context.Context, id string, a Account) (*Account, error) {
+	if err := cmp.Or(CheckID("account", id), CheckEmail(a.Email), CheckName(a.Name), given(a.TimeZone, checkZone),
+		given(a.Locale, CheckLocale)); err != nil {
 		return nil, err
 	}
 	if err := e.MayChange(ctx); err != nil {
 		return nil, err
 	}
-	a := &Account{ID: id, Email: email, TimeZone: zone, Locale: locale, Created: e.Now(), Version: 1}
-	err := e.Store.Commit(ctx, store.Put(e.Table, a.Item(), store.Absent()))
+	made := &Account{ID: id, Email: a.Email, Name: a.Name, TimeZone: a.TimeZone, Locale: a.Locale, Created: e.Now(), Version: 1}
+	err := e.Store.Commit(ctx, store.Put(e.Table, made.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
 		return nil, fmt.Errorf("account %s %w", id, ErrExists)
 	}
-	return a, err
+	return made, err
 }
 
 // An AccountChange has an account's new values. Nil fields stay as they are.
 type AccountChange struct {
 	Email    *string
 	Locale   *string // of its mail; "" for English
+	Name     *string // of the customer; "": not known
 	TimeZone *string // its subscriptions are charged by the days of this zone from now on
 }
 
@@ -47,7 +43,7 @@ func (c AccountChange) check() error {
 		}
 		return check(*text)
 	}
-	return cmp.Or(changed(c.Email, CheckEmail), changed(c.TimeZone, checkZone),
+	return cmp.Or(changed(c.Email, CheckEmail), changed(c.TimeZone, checkZone), changed(c.Name, CheckName),
 		changed(c.Locale, func(locale string) error { return given(locale, CheckLocale) }))
 }
 
@@ -70,6 +66,9 @@ func (e *Records) UpdateAccount(ctx context.Context, id string, c AccountChange)
 		}
 		if c.Locale != nil {
 			a.Locale = *c.Locale
+		}
+		if c.Name != nil {
+			a.Name = *c.Name
 		}
 		a.Copying, a.Mixed = true, false
 		return nil

@@ -60,13 +60,33 @@ func (e *Records) creation(ctx context.Context,
 	}
 	writes := []store.Write{s.Create(e.Table)}
 	if a == nil {
-		a = &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: s.Created, Version: 1}
+		a = n.newAccount(s.Created)
 		writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
 	} else {
 		writes = append(writes, a.BumpVersion(e.Table))
 	}
 	watermark, err := e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
 	return append(writes, watermark...), s, err
+}
+
+// A holderField is what a row says of its account beside the address and the time zone.
+type holderField struct {
+	name, given string
+	stored      *string
+	command     string // changes it
+}
+
+func (n *NewSubscription) holder(a *Account) [4]holderField {
+	return [...]holderField{{"customer", n.Customer, &a.Payer.Customer, "account attach"}, {"name", n.Name, &a.Name, "account update"},
+		{"locale", n.Locale, &a.Locale, "account update"}, {"fallback", n.Fallback, &a.Fallback, "account attach"}}
+}
+
+func (n *NewSubscription) newAccount(created time.Time) *Account {
+	a := &Account{ID: n.Account, Email: n.Email, TimeZone: n.TimeZone, Created: created, Version: 1}
+	for _, f := range n.holder(a) {
+		*f.stored = f.given
+	}
+	return a
 }
 
 // fits checks the new subscription against its account, and takes address and time zone from it.
@@ -85,6 +105,11 @@ func (e *Records) fits(ctx context.Context, a *Account,
 		return nil, Invalid("email", "account "+a.ID+" has another address; change it with account update")
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
 		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+	}
+	for _, f := range n.holder(a) {
+		if f.given != "" && f.given != *f.stored {
+			return nil, Invalid(f.name, "account "+a.ID+" has "+cmp.Or(*f.stored, "none")+"; change it with "+f.command)
+		}
 	}
 	n.Email, n.TimeZone = a.Email, a.TimeZone
 	return nil, nil
@@ -235,7 +260,7 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 			a.Raw = w.Item // known is cleared if the commit fails
 			writes = append(writes, w)
 		} else if !accounts[b.Account] {
-			a = &Account{ID: b.Account, Email: b.Email, TimeZone: b.TimeZone, Created: s.Created, Version: 1}
+			a = b.newAccount(s.Created)
 			known[b.Account], a.Raw = a, a.Item()
 			writes = append(writes, store.Put(e.Table, a.Raw, store.Absent()))
 		}

@@ -31,6 +31,16 @@ func (a *Account) Compare(n *NewSubscription, given func(field string) bool) (al
 	if zone := cmp.Or(a.TimeZone, "UTC"); given("time_zone") && n.TimeZone != zone {
 		all = append(all, Difference{"time_zone", zone, n.TimeZone, ""})
 	}
+	for _, f := range n.holder(a) {
+		if f.given == "" || f.given == *f.stored {
+			continue
+		}
+		d := Difference{f.name, secret.MaskMethod(*f.stored), f.given, ""}
+		if f.command != "account update" {
+			d.Kept = f.command + " changes it"
+		}
+		all = append(all, d)
+	}
 	return all
 }
 

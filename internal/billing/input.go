@@ -22,6 +22,11 @@ const DefaultReminderDays = 7
 type NewSubscription struct {
 	Account      string
 	Email        string // of the account; "" for an existing account
+	Name         string // of the customer, as Locale, Customer and Fallback for an account that does not exist yet
+	Locale       string
+	Customer     string // the processor's
+	Fallback     string // the account's second payment method
+	Product      string // the SKU's name, for customers: Settings.Products has it
 	ID           string // unique within the account, never used again
 	SKU          string
 	Amount       money.Amount
@@ -47,6 +52,7 @@ type NewSubscription struct {
 const (
 	MaxID   = 128
 	MaxText = 1024
+	maxName = 200 // of a customer or product
 )
 
 // Check returns the Problems as one error, or nil.
@@ -82,6 +88,8 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		checkTrial(n),
 		checkYear("start_date", n.Start), checkYear("next_payment_date", n.NextPayment),
 		checkRange("installments", n.Installments, 0, 9999, " (no end)"),
+		given(n.Customer, func(id string) error { return CheckID("customer", id) }),
+		CheckName(n.Name), given(n.Locale, CheckLocale), checkFallback(n), CheckText("product", n.Product, maxName),
 	} {
 		if e, ok := errors.AsType[*FieldError](err); ok {
 			all = append(all, e)
@@ -119,6 +127,19 @@ func checkTrial(n *NewSubscription) error {
 	}
 	return checkRange("trial_days", n.TrialDays, 0, 3660, " (none)")
 }
+
+func checkFallback(n *NewSubscription) error {
+	switch err := given(n.Fallback, func(token string) error { return checkToken("fallback", token) }); {
+	case err != nil:
+		return err
+	case n.Fallback != "" && n.Fallback == n.Method:
+		return Invalid("fallback", "is the payment method: want another one, or none")
+	}
+	return nil
+}
+
+// CheckName returns a FieldError unless the text can be a customer's name.
+func CheckName(name string) error { return CheckText("name", name, maxName) }
 
 func checkZone(name string) error {
 	if _, err := civil.Zone(name); err != nil {
@@ -215,11 +236,15 @@ func CheckMethod(token string) error {
 	if token == "" {
 		return Invalid("payment_method", "is missing: want the processor's token, such as pm_card_visa")
 	}
-	if err := checkPlain("payment_method", token, MaxID); err != nil {
+	return checkToken("payment_method", token)
+}
+
+func checkToken(field, token string) error {
+	if err := checkPlain(field, token, MaxID); err != nil {
 		return err
 	}
 	if secret.HasCardInMethod(token) {
-		return cardError("payment_method", secret.MaskMethod(token))
+		return cardError(field, secret.MaskMethod(token))
 	}
 	return nil
 }

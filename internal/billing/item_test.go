@@ -50,7 +50,7 @@ func TestItem_RoundTrip(t *testing.T) {
 	same(t, subscription, read, err, "Raw", "Shards", "Moved", "Redone", "Manual")
 
 	account := &billing.Account{ID: "1", Email: "ada@example.com", TimeZone: "Europe/Berlin", Method: "pm_1", Fallback: "pm_2", Given: at(1),
-		Payer: payer, Created: at(2), Copying: true, Version: 3, Locale: "pt-BR",
+		Payer: payer, Created: at(2), Copying: true, Version: 3, Name: "Ada Lovelace", Locale: "pt-BR",
 		Bounced: billing.Bounce{Email: "ada@example.com", Code: "550 5.1.1", At: at(3)}}
 	readAccount, err := billing.DecodeAccount(account.Item())
 	same(t, account, readAccount, err, "Raw", "Mixed")

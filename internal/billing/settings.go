@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/mail"
 	"slices"
 	"strconv"
@@ -52,6 +53,9 @@ type Settings struct {
 
 	// UnsubscribeMinutes is how long an unsubscribe waits for another subscription; see package tracking.
 	UnsubscribeMinutes int
+
+	// Products are the names of products for customers, by SKU. They are the settings product.SKU.
+	Products map[string]string
 
 	// Version is raised by each change. 0: the store has no settings, and these are the defaults.
 	Version int64
@@ -209,13 +213,54 @@ func SettingNames() []string {
 	return names
 }
 
+// productPrefix is the beginning of the settings of the products' names, before the SKU.
+const productPrefix = "product."
+
+// MaxProducts is the largest number of products with a name: the item of the settings stays small.
+const MaxProducts = 500
+
+// product returns the setting of a product's name.
+func product(sku string) setting {
+	return setting{productPrefix + sku, fmt.Sprintf("at most %d bytes such as Daily news, and %d names", maxName, MaxProducts),
+		func(s *Settings) string { return s.Products[sku] }, func(s *Settings, text string) bool {
+			if _, known := s.Products[sku]; len(text) > maxName || text != "" && !known && len(s.Products) == MaxProducts {
+				return false
+			}
+			all := maps.Clone(s.Products) // a copy of s keeps its own
+			if all == nil {
+				all = map[string]string{}
+			}
+			if all[sku] = text; text == "" {
+				delete(all, sku)
+			}
+			s.Products = all
+			return true
+		}}
+}
+
+// NameProduct sets the name under which customers know the SKU.
+func (s *Settings) NameProduct(sku, name string) error { return s.Set(productPrefix+sku, name) }
+
+// Names returns the names of the settings that s can have, those of its products last.
+func (s *Settings) Names() []string {
+	names := SettingNames()
+	for _, sku := range slices.Sorted(maps.Keys(s.Products)) {
+		names = append(names, productPrefix+sku)
+	}
+	return names
+}
+
 // settingOf returns the setting of the name, or a FieldError.
 func settingOf(name string) (setting, error) {
 	all := settings()
 	if i := slices.IndexFunc(all, func(f setting) bool { return f.name == name }); i >= 0 {
 		return all[i], nil
 	}
-	return setting{}, Invalid(strconv.Quote(name), "is no setting: there are "+strings.Join(SettingNames(), ", "))
+	if sku, ok := strings.CutPrefix(name, productPrefix); ok && CheckID("sku", sku) == nil {
+		return product(sku), nil
+	}
+	return setting{}, Invalid(strconv.Quote(name), "is no setting: there are "+strings.Join(SettingNames(), ", ")+" and "+
+		productPrefix+"SKU")
 }
 
 // Text returns the setting of the name in the form that Set takes; "" for an unknown name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -45,6 +46,11 @@ func DecodeSettings(it store.Item) (Settings, error) {
 			wrong = append(wrong, Invalid(f.name, "is not a string"))
 		}
 		wrong = append(wrong, s.Set(f.name, data.Map().Str(f.name)))
+	}
+	for _, a := range data.Map() {
+		if strings.HasPrefix(a.Name, productPrefix) {
+			wrong = append(wrong, s.Set(a.Name, a.Value.Str()))
+		}
 	}
 	if s.Version < 1 {
 		wrong = append(wrong, Invalid("version", "is missing"))
@@ -133,13 +139,25 @@ func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
 		it, condition = was.raw.Clone(), Unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
 	data, before, after := it.Get(schema.Data).Map().Clone(), store.Item{}, store.Item{}
-	for _, f := range settings() {
+	all := settings()
+	for sku := range now.Products {
+		all = append(all, product(sku))
+	}
+	for sku := range was.Products {
+		if _, stays := now.Products[sku]; !stays {
+			all = append(all, product(sku))
+		}
+	}
+	for _, f := range all {
 		old, text := f.get(was), f.get(now)
 		if v := data.Get(f.name); !v.IsZero() {
 			old = v.Str() // which may be wrong
 		}
 		if data.Set(f.name, store.S(text)); old == text {
 			continue
+		}
+		if text == "" && strings.HasPrefix(f.name, productPrefix) {
+			data.Remove(f.name)
 		}
 		if after.Set(f.name, store.S(text)); was.raw != nil {
 			before.Set(f.name, store.S(old))

@@ -3,7 +3,6 @@ package book
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +33,11 @@ const (
 	address
 	collection
 	trialDays
+	customer
+	customerName
+	locale
+	fallback
+	product
 	columns // their number
 )
 
@@ -44,7 +48,7 @@ const required = paymentMethod
 var columnNames = [columns]string{
 	"account", "email", "subscription", "sku", "amount", "currency", "payment_day", "payment_method",
 	"start_date", "next_payment_date", "interval", "time_zone", "reminder_days", "installments", "address",
-	"collection", "trial_days",
+	"collection", "trial_days", "customer", "name", "locale", "fallback", "product",
 }
 
 // The columns of FILE.rejected before the row's own, skipped by Read: it can be corrected in place.
@@ -60,8 +64,8 @@ const ignored = columns
 // A columnSet is a set of columns, with ignored.
 type columnSet [columns + 1]bool
 
-// Columns returns the names of the columns of a record that exists, the seven required ones first: it
-// has a next_payment_date in place of trial_days.
+// Columns returns the names of the columns of a stored subscription, the seven required ones first. It
+// has a next_payment_date instead of trial_days, and its account has the columns after that.
 func Columns() []string { return append([]string(nil), columnNames[:trialDays]...) }
 
 // columnNamed returns the column of a name in any case, with spaces or hyphens for its underscores.
@@ -113,9 +117,6 @@ func distance(a, b string) int {
 	return max(len(a), len(b))
 }
 
-// someAmount is the form of an amount in some currency.
-var someAmount = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
-
 func (c *checker) amount(text, code string) money.Amount {
 	var cur money.Currency
 	var err error
@@ -131,11 +132,16 @@ func (c *checker) amount(text, code string) money.Amount {
 		c.fault(amount, "is missing")
 	case c.card(amount, text):
 	case c.bad[currency]:
-		if !someAmount.MatchString(text) {
+		if plain, problem := plainAmount(text, 2); problem != "" || !someAmount.MatchString(plain) {
 			c.fault(amount, fmt.Sprintf("must be a number such as 12.99 (got %.40q)", text))
 		}
 	default:
-		a, err := money.Parse(text, cur)
+		plain, problem := plainAmount(text, cur.Exponent())
+		if problem != "" {
+			c.fault(amount, problem)
+			break
+		}
+		a, err := money.Parse(plain, cur)
 		if err == nil {
 			return a
 		}
@@ -161,7 +167,11 @@ func (c *checker) date(col column, text string) civil.Date {
 	if text == "" || c.card(col, text) {
 		return civil.Date{}
 	}
-	d, err := civil.Parse(text)
+	form := text
+	if m := dotted.FindStringSubmatch(text); m != nil {
+		form = m[3] + "-" + ("0" + m[2])[len(m[2])-1:] + "-" + ("0" + m[1])[len(m[1])-1:]
+	}
+	d, err := civil.Parse(form)
 	if err != nil {
 		c.fault(col, err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -35,6 +36,10 @@ func (s *session) readCSV(src *source, items *model) {
 	t.csv.ReuseRecord = true
 	head, _ := src.r.Peek(chunk) // an error of reading shows again
 	s.header.separator = separatorOf(string(head))
+	if m := named.FindSubmatch(head); m != nil && items == nil {
+		s.header.separator = rune(m[2][0])
+		src.r.Discard(len(m[1])) // cannot fail: it has been peeked at
+	}
 	t.csv.Comma = s.header.separator
 	if !t.readHeader() {
 		return
@@ -165,7 +170,9 @@ func (t *table) next() bool {
 	var row texts
 	for i, col := range t.column {
 		if col != ignored {
-			row[col] = ofCell(fields[i])
+			if row[col] = ofCell(fields[i]); col != address { // whose every text survives an export
+				row[col] = trimmed(row[col])
+			}
 		}
 	}
 	n := t.subscription(line, &row)
@@ -199,6 +206,14 @@ func quoteReason(err *csv.ParseError) string {
 	}
 	return `a quoted field does not end correctly ` + at +
 		`; double the quotes inside it, and put the separator or the end of the line after the closing quote`
+}
+
+// named is the line with which Excel names the separator, which leaves the csv.Reader an empty line.
+var named = regexp.MustCompile(`^("?sep=([,;\t|])"?)\r?\n`)
+
+// trimmed returns the text without the spaces, and the marks without a width, around it.
+func trimmed(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff' })
 }
 
 // separators are the separators of columns that are detected.

@@ -38,7 +38,8 @@ func checkYields(t *testing.T, f Format, data string) {
 			if err := s.Check(); err != nil || s.Email == "" {
 				t.Fatalf("accepted %+v: %v", s, err)
 			}
-			noCards(t, s.Account, s.Email, s.ID, s.SKU, s.Method, s.Address, s.TimeZone, s.Amount.Decimal())
+			noCards(t, s.Account, s.Email, s.ID, s.SKU, s.Method, s.Address, s.TimeZone, s.Amount.Decimal(),
+				s.Customer, s.Name, s.Locale, s.Fallback, s.Product)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -70,10 +71,12 @@ func FuzzCSV(f *testing.F) {
 	f.Add("1,a@b.c,s1,k,1,USD,1,pm\n")
 	f.Add("1,a@b.c,\"s\n1\",k,1,USD,1,4242424242424242\r\n\r\n1,\"")
 	f.Add("4242 4242 4242 4242,a@b.c,s1,k,4242424242424242,JPY,31,pm,2023-01-31,2023-02-28,weekly,UTC,0,1,x\n")
+	f.Add(" 1 ;a@b.c;s1;k;1.234,56;EUR;7;pm_1;7.3.2026;cus_1;Zoë;de;4242 4242 4242 4242;News\n2;a@b.c;s1;k;1,234;EUR;7;pm_1;;;;;;")
 	f.Fuzz(func(t *testing.T, data string) {
 		checkYields(t, CSV, data)
 		checkYields(t, CSV, header+"\n"+data)
 		checkYields(t, CSV, fullHeader+"\r\n"+data)
+		checkYields(t, CSV, "sep=;\r\n"+strings.ReplaceAll(customerHeader, ",", ";")+"\r\n"+data)
 	})
 }
 

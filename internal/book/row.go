@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
@@ -35,7 +36,7 @@ type checker struct {
 func newChecker(more Check) checker {
 	usd, _ := money.ParseCurrency("USD") // there is one
 	l := ledger{seed: maphash.MakeSeed(), subscriptions: map[uint64]uint32{}, accounts: map[uint64]holder{},
-		zoneIndex: map[string]uint32{}}
+		zoneIndex: map[string]uint32{}, facts: map[uint64][4]uint32{}, products: map[string]productName{}}
 	return checker{ledger: l, more: more, usual: money.New(100, usd)}
 }
 
@@ -43,10 +44,13 @@ func newChecker(more Check) checker {
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.reset()
 	for col, text := range t {
-		c.given[col] = text != ""
+		if c.given[col] = text != ""; !utf8.ValidString(text) {
+			c.fault(column(col), "is not UTF-8; save the file as UTF-8, which Excel calls CSV UTF-8")
+		}
 	}
 	n := &billing.NewSubscription{Account: t[account], Email: t[email], ID: t[subscription], SKU: t[sku],
-		Method: t[paymentMethod], Collection: billing.Collection(t[collection]), Address: t[address], TimeZone: t[timeZone]}
+		Method: t[paymentMethod], Collection: billing.Collection(t[collection]), Address: t[address], TimeZone: t[timeZone],
+		Customer: t[customer], Name: t[customerName], Locale: t[locale], Fallback: t[fallback], Product: t[product]}
 	if n.Email == "" {
 		c.fault(email, "is missing")
 	}
@@ -169,6 +173,7 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 			c.fault(subscription, "the account already has it"+onLine(first)+"; a subscription must have one row and one SKU")
 		}
 	}
+	c.compareProduct(line, n)
 	if c.bad[email] || c.bad[timeZone] {
 		return
 	}
@@ -176,6 +181,7 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 	if !sameEmail {
 		c.fault(email, "the account has a different address"+onLine(first))
 	}
+	c.compareFacts(line, first, n)
 	switch {
 	case n.TimeZone == "":
 		n.TimeZone = zone
@@ -184,6 +190,44 @@ func (c *checker) compareEarlier(line int, n *billing.NewSubscription) {
 			", which means UTC unless the account already exists; use the same time zone in every row")
 	case zone != "" && n.TimeZone != zone:
 		c.fault(timeZone, "the account has time zone "+zone+onLine(first))
+	}
+}
+
+// compareFacts compares what the row says of its customer with the account's first row.
+func (c *checker) compareFacts(line, first int, n *billing.NewSubscription) {
+	var now [4]uint32 // hashes; 0: none
+	for i, fact := range [...]string{n.Customer, n.Name, n.Locale, n.Fallback} {
+		if fact != "" {
+			now[i] = uint32(maphash.String(c.seed, fact)) | 1
+		}
+	}
+	if now == [4]uint32{} {
+		return
+	}
+	h := maphash.String(c.seed, n.Account)
+	if first == line {
+		c.facts[h] = now
+	}
+	for i, col := range [...]column{customer, customerName, locale, fallback} {
+		if now[i] != 0 && now[i] != c.facts[h][i] {
+			c.fault(col, "differs from the account's first row"+onLine(first)+"; use the same in every row")
+		}
+	}
+}
+
+// compareProduct compares the product's name with that of an earlier row of the SKU.
+func (c *checker) compareProduct(line int, n *billing.NewSubscription) {
+	if n.Product == "" || c.bad[sku] || c.bad[product] {
+		return
+	}
+	first, known := c.products[n.SKU]
+	switch {
+	case known && first.name != n.Product:
+		c.fault(product, fmt.Sprintf("SKU %s has the name %q%s", n.SKU, first.name, onLine(first.line)))
+	case !known && len(c.products) == billing.MaxProducts:
+		c.fault(product, fmt.Sprintf("a store has at most %d product names", billing.MaxProducts))
+	case !known:
+		c.products[strings.Clone(n.SKU)] = productName{strings.Clone(n.Product), line}
 	}
 }
 
@@ -197,7 +241,14 @@ type ledger struct {
 	accounts      map[uint64]holder
 	zones         []string // by holder.zone
 	zoneIndex     map[string]uint32
+	facts         map[uint64][4]uint32   // of accounts that have any
+	products      map[string]productName // by SKU, few
 	key           []byte
+}
+
+type productName struct {
+	name string
+	line int
 }
 
 // A holder is the first row of an account.

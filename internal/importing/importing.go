@@ -46,14 +46,18 @@ type Import struct {
 	Reject   func(*book.Rejection) // is called for each problem of a row or of the file
 	Note     func(Note)            // is called for each difference and warning
 	Sum      Summary
+	// Products has the names that the file gives to SKUs, after Check: those that the store lacks, and with
+	// Update those that differ. The caller stores them.
+	Products map[string]string
 
 	size      int64
 	format    book.Format
-	looks     bool            // rows are compared with a store
-	told      map[string]bool // accounts whose differences have been noted
-	row       verdict         // on the row at hand
-	failed    error           // of the store, at the row at hand
-	decisions []decision      // on the file's subscriptions, in their order
+	looks     bool              // rows are compared with a store
+	told      map[string]bool   // accounts whose differences have been noted, and /SKU
+	named     map[string]string // products by the store's settings
+	row       verdict           // on the row at hand
+	failed    error             // of the store, at the row at hand
+	decisions []decision        // on the file's subscriptions, in their order
 }
 
 // A decision is what Load does with a subscription of the file.
@@ -153,9 +157,19 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 		there, err := billing.AnyItem(e.Accounts(ctx))
 		m.looks = there || err != nil // an error shows again
 	}
+	if e != nil {
+		settings, err := e.Settings(ctx)
+		if err != nil {
+			return false, err
+		}
+		m.named = settings.Products
+	}
 	m.told = map[string]bool{}
 	m.Options.Check = func(n billing.NewSubscription, given func(string) bool) *billing.FieldError {
 		problem := m.judge(ctx, e, n, given)
+		if problem == nil && n.Product != "" {
+			m.nameProduct(n.SKU, n.Product)
+		}
 		if m.row.overdue > 0 {
 			m.Sum.Overdue++
 		}
@@ -177,6 +191,24 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 		return rejected.add(bad)
 	})
 	return fatal, err
+}
+
+// nameProduct notes the product's name, and its difference from the store's.
+func (m *Import) nameProduct(sku, name string) {
+	stored := m.named[sku]
+	if stored == name || m.told["/"+sku] {
+		return
+	}
+	m.told["/"+sku] = true
+	if stored == "" || m.Update {
+		if m.Products == nil {
+			m.Products = map[string]string{}
+		}
+		m.Products[sku] = name
+	}
+	if stored != "" {
+		m.row.differs = append(m.row.differs, billing.Difference{Field: "product", Stored: stored, Given: name})
+	}
 }
 
 // decision returns what becomes of the row at hand.

@@ -33,7 +33,10 @@ func (v *verdict) changes() bool {
 // error of the store in m.failed. It returns the error with which the store would refuse the row.
 func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubscription,
 	given func(string) bool) *billing.FieldError {
-	m.row = verdict{warning: m.unknownMethod(n.Method)}
+	m.row = verdict{warning: m.unknownMethod("payment_method", n.Method)}
+	if m.row.warning == "" {
+		m.row.warning = m.unknownMethod("fallback", n.Fallback)
+	}
 	if !m.looks {
 		if sub, err := n.Build(m.Now(), 1); err == nil { // else the book names it
 			return m.judgeOverdue(&n, sub)
@@ -46,7 +49,7 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 	}
 	row, probe := &m.row, n
 	if a != nil && m.Update { // a new subscription of the account would be refused
-		probe.Email, probe.TimeZone = "", ""
+		probe.Email, probe.TimeZone, probe.Customer, probe.Name, probe.Locale, probe.Fallback = "", "", "", "", "", ""
 	}
 	sub, err := e.Preview(ctx, probe)
 	row.exists = errors.Is(err, billing.ErrExists)
@@ -74,10 +77,15 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 	for _, d := range a.Compare(&n, given) {
 		m.told[n.Account] = true
 		row.differs = append(row.differs, d)
-		if d.Field == "email" {
+		switch d.Field {
+		case "email":
 			row.account.Email = &n.Email
-		} else {
+		case "time_zone":
 			row.account.TimeZone = &n.TimeZone
+		case "name":
+			row.account.Name = &n.Name
+		case "locale":
+			row.account.Locale = &n.Locale
 		}
 	}
 	return nil
@@ -113,12 +121,12 @@ func (m *Import) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscript
 var tokens, testTokens = regexp.MustCompile(`^(pm|card|src|ba)_[0-9A-Za-z]{8,}$`), regexp.MustCompile(`^pm_[a-z][0-9A-Za-z_]+$`)
 
 // unknownMethod returns the warning of a payment method that no processor knows.
-func (m *Import) unknownMethod(method string) string {
+func (m *Import) unknownMethod(column, method string) string {
 	switch {
 	case method == "" || !m.Stripe && sandbox.Knows(method) || tokens.MatchString(method):
 		return ""
 	case m.Stripe && !m.Live && testTokens.MatchString(method) && !strings.HasPrefix(method, "pm_sandbox_"):
 		return ""
 	}
-	return "payment_method " + secret.MaskMethod(method) + " is a token that no processor knows, so every charge with it will fail"
+	return column + " " + secret.MaskMethod(method) + " is a token that no processor knows, so every charge with it will fail"
 }

@@ -107,7 +107,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	switch {
 	case rec.Account != nil:
 		a := rec.Account
-		_, err := l.e.CreateAccount(ctx, a.ID, a.Email, a.TimeZone, "")
+		_, err := l.e.CreateAccount(ctx, a.ID, *a)
 		if errors.Is(err, billing.ErrExists) {
 			return nil
 		}

@@ -18,8 +18,8 @@ import (
 type view struct {
 	Kind, Language        string
 	Merchant, Address     string // the merchant's name and postal address
-	Account, Email        string
-	Subscription, Product string // the product is the SKU, or else the subscription
+	Account, Email, Name  string // Name is the customer's
+	Subscription, Product string // the product is its name, else the SKU, else the subscription
 	Amount, Before        string // before a change of the price
 	Due, Paid, Retry      string
 	PayBy, PayTo          string // of a payment by wire: it has to arrive before PayBy
@@ -60,7 +60,8 @@ func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
 	amount := func(key, usual string) string { return f.amountIn(d[outbox.DataCurrency], d[key], d[usual]) }
 	v := &view{Kind: e.Kind, Language: language, Merchant: clean(s.MerchantName), Address: clean(s.PostalAddress),
 		Account: d[outbox.DataAccount], Email: d[outbox.DataEmail], Subscription: d[outbox.DataSubscription],
-		Product: cmp.Or(d[outbox.DataSKU], d[outbox.DataSubscription]),
+		Name:    d[outbox.DataName],
+		Product: cmp.Or(clean(s.Products[e.Data[outbox.DataSKU]]), d[outbox.DataSKU], d[outbox.DataSubscription]),
 		Amount:  amount(outbox.DataAmount, outbox.DataAmountText), Before: amount(outbox.DataBefore, outbox.DataBefore),
 		Due: day(outbox.DataDueDate), Paid: day(outbox.DataProcessed), Retry: day(outbox.DataRetryDate),
 		CollectUntil: day(outbox.DataCollect), PayBy: day(outbox.DataPayBy),
@@ -102,7 +103,7 @@ func (v *view) facts() []fact {
 	email, amount := "", v.Amount
 	switch v.Kind {
 	case outbox.KindReceipt:
-		email = v.Email // a receipt is kept as a document
+		email = strings.TrimPrefix(v.Name+", "+v.Email, ", ") // a receipt is kept as a document
 	case outbox.KindCancelled:
 		amount = ""
 	}

@@ -104,8 +104,8 @@ func (f Effect) In(topics []string) bool {
 // card to KindReminder and KindCardExpires, and with DataFallback to KindReceipt and KindFailed,
 // DataBefore to KindPriceChange, DataPayBy to all that is paid by wire. An unknown value is "".
 //
-// The last two groups are never in a stored effect: links are short-lived secrets, and the locale and
-// the arrears are as they are at the delivery. The deliverer adds them.
+// The last two groups are never in a stored effect: links are short-lived secrets, and the locale, the
+// name and the arrears are as they are at the delivery. The deliverer adds them.
 const (
 	DataAccount      = "account"
 	DataEmail        = "email" // one bare address
@@ -148,6 +148,7 @@ const (
 	DataLink        = "link"         // where the customer can confirm or replace the card
 	DataLinkExpires = "link_expires" // a timestamp; "" if unknown
 	DataLocale      = "locale"       // pt-BR; "" if the account has none
+	DataName        = "name"         // of the customer; "" if it is not known
 )
 
 // A row is the item of one effect. Its key is <queue>#<shard> / <due>#<id>, so a query up to

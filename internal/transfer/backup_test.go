@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -30,7 +31,7 @@ func newFolder(t *testing.T) *folder {
 		Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
 			Now: func() time.Time { return now }, Holder: "test"}}
 	f.open("store", true, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "a1", "a@example.com", "", ""); err != nil {
+		if _, err := e.CreateAccount(t.Context(), "a1", billing.Account{Email: "a@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -191,7 +192,7 @@ func TestRestore_Replace(t *testing.T) {
 	f := newFolder(t)
 	f.backup("backup")
 	f.open("store", false, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "late", "l@example.com", "", ""); err != nil {
+		if _, err := e.CreateAccount(t.Context(), "late", billing.Account{Email: "l@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 	})

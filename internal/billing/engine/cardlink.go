@@ -123,21 +123,21 @@ func nameIn(f outbox.Effect) billing.Name {
 		SKU: cmp.Or(f.Data[outbox.DataKeySKU], f.Data[outbox.DataSKU])}
 }
 
-// Locale returns the locale of the effect's account, as it is right before the delivery; "" if it has
-// none. It returns outbox.ErrPermanent if a mail server has refused the effect's address for good.
-func (e *Engine) Locale(ctx context.Context, f outbox.Effect) (string, error) {
+// Holder returns the locale and the customer's name of the effect's account, as they are right before the
+// delivery; "" if it has none. It returns outbox.ErrPermanent if a mail server has refused the effect's address for good.
+func (e *Engine) Holder(ctx context.Context, f outbox.Effect) (locale, name string, err error) {
 	a, err := e.Account(ctx, f.Data[outbox.DataAccount])
 	if _, wrong := errors.AsType[*billing.FieldError](err); wrong {
-		return "", nil // no account has such an id
+		return "", "", nil // no account has such an id
 	}
 	if err != nil {
-		return "", billing.IgnoreNotFound(err)
+		return "", "", billing.IgnoreNotFound(err)
 	}
 	if b := a.Bounced; b.Email != "" && b.Email == f.Data[outbox.DataEmail] {
-		return "", fmt.Errorf("%w: the mail server refused the address of account %s for good on %s (%s); "+
+		return "", "", fmt.Errorf("%w: the mail server refused the address of account %s for good on %s (%s); "+
 			"account update --email gives it another", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
 	}
-	return a.Locale, nil
+	return a.Locale, a.Name, nil
 }
 
 // NoteBounce marks the effect's address at its account: no mail is sent to it any more. The mark goes

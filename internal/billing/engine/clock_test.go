@@ -102,7 +102,10 @@ func TestClock_CommandsRefuse(t *testing.T) {
 	other := one("2024-01-31")
 	other.Account = "a2"
 	for what, do := range map[string]func() error{
-		"account create": func() error { _, err := e.CreateAccount(ctx, "a3", "a@example.com", "", ""); return err },
+		"account create": func() error {
+			_, err := e.CreateAccount(ctx, "a3", billing.Account{Email: "a@example.com"})
+			return err
+		},
 		"account update": func() error {
 			_, err := e.UpdateAccount(ctx, "a1", billing.AccountChange{Email: new("b@example.com")})
 			return err

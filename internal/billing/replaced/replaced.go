@@ -171,7 +171,7 @@ func (c *Comparison) settings(ctx context.Context, each func(Change)) error {
 		err = nil // what is wrong has its default
 	}
 	var what, set []string
-	for _, name := range billing.SettingNames() {
+	for _, name := range old.Names() {
 		if text := old.Text(name); now.Text(name) != text {
 			what, set = append(what, name), append(set, quote(name+"="+text))
 		}
@@ -220,6 +220,7 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 	}
 	r.note(now.Email != old.Email, "address", "email", old.Email)
 	r.note(now.TimeZone != old.TimeZone, "time zone", "time-zone", old.TimeZone)
+	r.note(now.Name != old.Name, "name", "name", old.Name)
 	r.note(now.Locale != old.Locale, "language", "locale", old.Locale)
 	card.note(now.Method != old.Method, "payment method", "payment-method", secret.MaskMethod(old.Method))
 	card.note(now.Fallback != old.Fallback, "fallback", "fallback", cmp.Or(secret.MaskMethod(old.Fallback), "none"))
@@ -235,7 +236,7 @@ func (c *Comparison) account(ctx context.Context, old *billing.Account, each fun
 // What is compared by name, or changed by runs alone. A difference of any other attribute is told by its
 // name: a person or another tool has made it. Values are not told: they may be secret.
 var (
-	accountFlags = []string{schema.Email, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
+	accountFlags = []string{schema.Email, schema.Name, schema.TimeZone, schema.Locale, schema.PaymentMethod, schema.Fallback, schema.Customer,
 		schema.ProcessorAccount, schema.ApplicationFee,
 		schema.CreatedDate, schema.EmailBounced, schema.FanOut, schema.MethodDate, schema.Version}
 	subscriptionFlags = []string{schema.SKU, schema.PaymentAmount, schema.Pending, schema.PaymentDay, schema.PaymentMethod,
