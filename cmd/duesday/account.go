@@ -22,7 +22,10 @@ func (p *program) accountCreate() *cobra.Command {
 	c := p.storeLeaf("create ACCOUNT --email ADDRESS", need{create: true},
 		func(ctx context.Context, s *session, args []string) error {
 			a, err := s.engine.CreateAccount(ctx, args[0], n)
-			return p.showAccount(a, err, args[0], "created")
+			if err != nil {
+				return err
+			}
+			return p.showAccount(nil, a, "created")
 		})
 	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
 	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
@@ -33,6 +36,11 @@ func (p *program) accountCreate() *cobra.Command {
 		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
 			checkLocale(n.Locale), billing.CheckName(n.Name))
 	})
+}
+
+func (s *session) account(ctx context.Context, id string) (*billing.Account, error) {
+	a, err := s.engine.Account(ctx, id)
+	return a, notFound(err, "account "+id)
 }
 
 func checkZone(zone string, given bool) error {
@@ -61,9 +69,9 @@ func (p *program) accountShow() *cobra.Command {
 	card := false
 	c := leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
 		return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
-			a, err := s.engine.Account(ctx, args[0])
+			a, err := s.account(ctx, args[0])
 			if err != nil {
-				return notFound(err, "account "+args[0])
+				return err
 			}
 			var shown *processor.Card // nil: not asked for, or there is none
 			if card {
@@ -111,12 +119,12 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
 }
 
-func (p *program) showAccount(a *billing.Account, err error, id, what string, own ...billing.Name) error {
-	if err != nil {
-		return notFound(err, "account "+id)
+// showAccount shows how a command has changed the account. old is the account before; nil: a new one.
+func (p *program) showAccount(old, a *billing.Account, what string, own ...billing.Name) error {
+	p.say("account %s %s", a.ID, what)
+	if old != nil {
+		p.sayDifferences(differences(viewAccount(old), viewAccount(a)))
 	}
-	p.say("account %s %s", id, what)
-	p.accountFields(a, nil)
 	p.sayKeepOwn(own)
 	return p.json(append(viewAccount(a), "keep_own_method?", nameTexts(own)))
 }
@@ -137,8 +145,15 @@ func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale, name string
 	var change billing.AccountChange
 	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
+		old, err := s.account(ctx, args[0])
+		if err != nil {
+			return err
+		}
 		a, err := s.engine.UpdateAccount(ctx, args[0], change)
-		return p.showAccount(a, err, args[0], "updated")
+		if err != nil {
+			return err
+		}
+		return p.showAccount(old, a, "updated")
 	})
 	f := c.Flags()
 	f.StringVar(&email, "email", "", "new email `ADDRESS`")
@@ -160,12 +175,19 @@ func (p *program) accountAttach() *cobra.Command {
 	var connected, fee, fallback string
 	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", need{processor: true},
 		func(ctx context.Context, s *session, args []string) error {
+			old, err := s.account(ctx, args[0])
+			if err != nil {
+				return err
+			}
 			account, err := s.engine.Attach(ctx, args[0], a)
 			var own []billing.Name
 			if err == nil && account.Method != "" {
 				own, err = s.engine.KeepOwn(ctx, account.ID)
 			}
-			return p.showAccount(account, withoutWallet(err), args[0], "attached", own...)
+			if err != nil {
+				return withoutWallet(err)
+			}
+			return p.showAccount(old, account, "attached", own...)
 		})
 	f := c.Flags()
 	f.StringVar(&a.Customer, "customer", "", "customer `ID` at the processor, cus_…")

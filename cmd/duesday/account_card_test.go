@@ -25,7 +25,7 @@ func TestAccountAttach(t *testing.T) {
 		t.Fatal(r)
 	}
 	contains(t, r.errors, "account 1 has no payment method", "duesday account attach 1", "duesday account card-link 1")
-	contains(t, r.out, "its account's")
+	contains(t, c.must("subscription", "show", "1/1"), "its account's")
 	if r = c.run("run", "payments"); r.code != exitPerson {
 		t.Error(r)
 	}

@@ -41,7 +41,7 @@ func TestCollection(t *testing.T) {
 	contains(t, c.run("import", "book.csv").out, "collection manual -> automatic")
 	c.must("import", "book.csv", "--update")
 	equal(t, "updated", c.object(exitDone, "subscription", "show", "1/1")["collection"], nil)
-	contains(t, c.must("subscription", "update", "1/1", "--collection", "manual"), "collection: automatic -> manual")
+	contains(t, c.must("subscription", "update", "1/1", "--collection", "manual"), "  collection  automatic -> manual")
 
 	c.clock.Set(time.Date(2026, 2, 10, 9, 0, 0, 0, time.UTC))
 	equal(t, "February", c.run("run", "payments").code, exitDone)

@@ -49,11 +49,22 @@ func viewSettings(s *billing.Settings) object {
 func (p *program) settingsSet() *cobra.Command {
 	c := p.storeLeaf("set NAME=VALUE...",
 		need{read: true}, func(ctx context.Context, s *session, args []string) error {
-			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error { return setSettings(now, args) })
+			var old billing.Settings
+			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+				old = *now
+				return setSettings(now, args)
+			})
 			if err != nil {
 				return err
 			}
 			p.say("the settings are at version %d", now.Version)
+			var changed []difference
+			for _, name := range billing.SettingNames() {
+				if before, after := old.Text(name), now.Text(name); before != after {
+					changed = append(changed, difference{name, before, after})
+				}
+			}
+			p.sayDifferences(changed)
 			return p.json(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })

@@ -46,7 +46,9 @@ func TestSettings_ShowAndSet(t *testing.T) {
 		"receipt_months", "catch_up", "action_days", "time_zone", "daily", "merchant_name"),
 		[]any{1, []int{1, 3, 5, 7}, 6, 3, 14, "UTC", nil, nil})
 	c.must("settings", "set", "retry-days=2, 4")
-	c.must("settings", "set", "daily=06:10,18:10", "time-zone=Europe/Berlin", "sender=Ada <ada@example.com>")
+	equal(t, "set", c.must("settings", "set", "daily=06:10,18:10", "time-zone=Europe/Berlin", "sender=Ada <ada@example.com>"),
+		"the settings are at version 3\n  sender     - -> Ada <ada@example.com>\n  daily      - -> 06:10,18:10\n"+
+			"  time-zone  UTC -> Europe/Berlin\n")
 	for _, r := range []struct{ args, want string }{
 		{"catch-up=5 daily=7", `daily: "7": want at most 24 ascending times such as 06:10,18:10`},
 		{"catch-up=5 catch-up=6", "catch-up is set twice"},

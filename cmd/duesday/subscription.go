@@ -246,15 +246,9 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 		})
 }
 
-func (p *program) subscriptionFields(s *billing.Subscription) {
-	installments := ""
-	if s.Installments > 0 {
-		installments = strconv.Itoa(s.Paid) + " of " + strconv.Itoa(s.Installments) + " paid"
-	}
-	note, trial := string(s.Status), ""
-	if s.InTrial() {
-		trial = "free; the first payment is due on " + date(dueOf(s))
-	}
+// statusNote returns the status, and what a person has to know about it.
+func statusNote(s *billing.Subscription) string {
+	note := string(s.Status)
 	switch {
 	case s.Status == billing.ParkedState:
 		note += ": " + s.Parked + "; use duesday subscription charge or skip"
@@ -271,11 +265,22 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 	case s.Requested != "":
 		note += ", " + string(s.Requested) + " is requested"
 	}
+	return note
+}
+
+func (p *program) subscriptionFields(s *billing.Subscription) {
+	installments, trial := "", ""
+	if s.Installments > 0 {
+		installments = strconv.Itoa(s.Paid) + " of " + strconv.Itoa(s.Installments) + " paid"
+	}
+	if s.InTrial() {
+		trial = "free; the first payment is due on " + date(dueOf(s))
+	}
 	reminder := date(s.NextReminder)
 	if reminder != "" {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
-	p.fields("subscription", s.Name, "sku", s.SKU, "status", note, "trial", trial, "amount", s.Amount,
+	p.fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
 		"pending", pendingText(s),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),

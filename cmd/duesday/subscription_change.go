@@ -222,7 +222,7 @@ func (p *program) subscriptionAction(name string,
 		if err != nil {
 			return err
 		}
-		p.sayChanged(old, sub, "is "+string(sub.Status))
+		p.sayChanged(old, sub, "is "+statusNote(sub))
 		return p.json(append(viewChanged(old, sub), arrears...))
 	})
 	on.flags(c.Flags(), asOfRun)

@@ -155,7 +155,7 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 				n.String()))
 		}
 	}
-	p.sayChanged(nil, sub, "is "+string(sub.Status))
+	p.sayChanged(nil, sub, "is "+statusNote(sub))
 	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
 		"subscription", viewSubscription(sub)})
 }

@@ -119,8 +119,13 @@ func TestSubscription_NewDay(t *testing.T) {
 func TestSubscription_NewPlan(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
+	equal(t, "update", c.must("subscription", "update", "1/1", "--reminder-days", "3", "--address", "1 Road"), "subscription 1/1 updated\n"+
+		"  address             - -> 1 Road\n  reminder days       7 -> 3\n  next reminder date  2026-03-08 -> -\n"+
+		"  next due on 2026-03-15: $12.99 for news\n  then on 2026-04-15: $12.99 for news\n  then on 2026-05-15: $12.99 for news\n")
+	equal(t, "again", strings.Split(c.must("account", "update", "1", "--locale", "pt-BR"), "\n")[1], "  locale  - -> pt-BR")
+	contains(t, c.must("account", "update", "1", "--locale", "pt-BR"), "account 1 updated\n  nothing changed\n")
 	text := c.must("subscription", "update", "1/1", "--sku", "gold", "--amount", "20")
-	contains(t, text, "pending: - -> gold for $20.00 from 2026-03-16", "next due on 2026-03-15: $12.99 for news",
+	contains(t, text, "  pending  - -> gold for $20.00 from 2026-03-16", "next due on 2026-03-15: $12.99 for news",
 		"then on 2026-04-15: $20.00 for gold", "then on 2026-05-15")
 	o := c.object(exitDone, "subscription", "show", "1/1")
 	equal(t, "pending", o["pending"], map[string]any{"sku": "gold", "amount": "20.00", "from": "2026-03-16"})

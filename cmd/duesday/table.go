@@ -63,6 +63,14 @@ func cell(v any) string {
 			return "yes"
 		}
 		return "no"
+	case object:
+		var parts []string
+		for i := 0; i+1 < len(v); i += 2 {
+			if text := cell(v.shown(i + 1)); text != "" {
+				parts = append(parts, strings.TrimSuffix(v[i].(string), "?")+" "+text)
+			}
+		}
+		return strings.Join(parts, ", ")
 	case *int: // nil: not known
 		if v == nil {
 			return ""

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -176,38 +177,39 @@ func viewResult(r engine.Result) object {
 		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
 
-// The answer of a command that changes a subscription: what differs, the next due dates, all of it.
-
 // shownDues is how many due dates a changed subscription is shown with.
 const shownDues = 3
 
-// sayChanged prints the answer for people, and viewChanged is the same for programs. old is the
-// subscription before; nil: a new one.
+// sayChanged prints how a command has changed a subscription, and viewChanged is the same for programs. old
+// is the subscription before; nil: a new one, or no plan was changed.
 func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 	p.say("subscription %s %s", s.Name, what)
-	for _, d := range differences(old, s) {
-		before, after := cell(d.before), cell(d.after)
-		switch d.name {
-		case "pending":
-			before, after = pendingText(old), pendingText(s)
-		case "collection":
-			before, after = string(cmp.Or(old.Collection, billing.Automatic)), string(cmp.Or(s.Collection, billing.Automatic))
-		}
-		p.say("  %s: %s -> %s", strings.ReplaceAll(d.name, "_", " "), printable(before), printable(after))
-	}
 	if old != nil {
+		all := changesOf(old, s)
+		for i, d := range all {
+			switch d.name {
+			case "amount":
+				all[i].before, all[i].after = old.Amount, s.Amount
+			case "pending":
+				all[i].before, all[i].after = pendingText(old), pendingText(s)
+			case "collection":
+				all[i].before, all[i].after = cmp.Or(old.Collection, billing.Automatic), cmp.Or(s.Collection, billing.Automatic)
+			}
+		}
+		p.sayDifferences(all)
 		p.sayReplaced(s.Replaced(old.Pending), "")
 	}
 	for i, d := range s.Upcoming(shownDues) {
 		p.say("  %s %s: %s for %s", [...]string{"next due on", "then on", "then on"}[i], d.Due, d.Amount.Format(), d.SKU)
 	}
-	p.subscriptionFields(s)
 }
 
 func viewChanged(old, s *billing.Subscription) object {
 	changed := object{}
-	for _, d := range differences(old, s) {
-		changed = append(changed, d.name, object{"before", d.before, "after", d.after})
+	if old != nil {
+		for _, d := range changesOf(old, s) {
+			changed = append(changed, d.name, object{"before", d.before, "after", d.after})
+		}
 	}
 	v := append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), func(u billing.Upcoming) object {
 		return object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
@@ -226,22 +228,36 @@ func (p *program) sayReplaced(was *billing.Plan, of string) {
 	}
 }
 
-// A difference is a member of the view of a subscription that a command has changed.
+// A difference is a member of an object that a command has changed.
 type difference struct {
 	name          string
 	before, after any
 }
 
-func differences(old, s *billing.Subscription) (all []difference) {
-	if old == nil {
-		return nil
-	}
-	was, now := viewSubscription(old), viewSubscription(s) // they have the same members
+// changesOf leaves out the open period, which is no value of the subscription's own.
+func changesOf(old, s *billing.Subscription) []difference {
+	return slices.DeleteFunc(differences(viewSubscription(old), viewSubscription(s)),
+		func(d difference) bool { return d.name == "open" })
+}
+
+// differences compares two views of a noun: they have the same members.
+func differences(was, now object) (all []difference) {
 	for i := 0; i < len(now); i += 2 {
-		name := strings.TrimSuffix(now[i].(string), "?")
-		if before, after := was.shown(i+1), now.shown(i+1); name != "open" && !reflect.DeepEqual(before, after) {
-			all = append(all, difference{name, before, after})
+		if before, after := was.shown(i+1), now.shown(i+1); !reflect.DeepEqual(before, after) {
+			all = append(all, difference{strings.TrimSuffix(now[i].(string), "?"), before, after})
 		}
 	}
 	return all
+}
+
+// sayDifferences prints each difference on a line, as in "amount  €10.00 -> €12.00".
+func (p *program) sayDifferences(all []difference) {
+	var pairs []any
+	for _, d := range all {
+		pairs = append(pairs, "  "+strings.ReplaceAll(d.name, "_", " "), printable(cell(d.before))+" -> "+printable(cell(d.after)))
+	}
+	p.fields(pairs...)
+	if len(all) == 0 {
+		p.say("  nothing changed")
+	}
 }
