@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 	root := p.root()
 	lines := strings.Split(root.Long, "\n")
 	for _, c := range root.Commands() {
-		if !slices.ContainsFunc(lines, func(line string) bool {
+		if !c.Hidden && !slices.ContainsFunc(lines, func(line string) bool {
 			names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 			return strings.HasPrefix(line, "More:") && strings.Contains(line, c.Name()) ||
 				slices.Contains(strings.Split(names, ", "), c.Name())
