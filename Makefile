@@ -58,8 +58,8 @@ fix: ## fail, with a diff, where Go has a newer way
 	go fix -diff ./...
 
 .PHONY: shuffled
-shuffled: ## all tests in random order, with one DynamoDB Local
-	$(DYNAMODB)/with.sh go test -vet=off -timeout 30m -shuffle=on ./...
+shuffled: ## all tests in random order, with more cases than make test, and one DynamoDB Local
+	DUESDAY_CHECK=1 $(DYNAMODB)/with.sh go test -vet=off -timeout 30m -shuffle=on ./...
 
 .PHONY: race
 race: ## the tests without the long programmes, with the race detector

@@ -1,6 +1,7 @@
 // Package soaktest reads how long the long test programmes run. It is the only reader of these
 // variables:
 //
+//	DUESDAY_CHECK=1         every programme plays the share of make check, not the smaller one of go test
 //	DUESDAY_SOAK=1          every programme plays all its cases, not a share of them
 //	DUESDAY_SOAK_MINUTES=n  with it: a top-level test begins no case after n minutes (default no
 //	                        end); a subtest begins none after its part of them
@@ -26,6 +27,17 @@ import (
 
 // On reports whether the programmes play all their cases.
 func On() bool { return os.Getenv("DUESDAY_SOAK") != "" }
+
+// Checked reports whether the programmes play at least the share of make check.
+func Checked() bool { return On() || os.Getenv("DUESDAY_CHECK") != "" }
+
+// Share returns how many cases a programme plays: in go test ./..., or in make check.
+func Share(test, check int) int {
+	if Checked() {
+		return check
+	}
+	return test
+}
 
 // deadlines has a *atomic.Bool for each top-level test with a time limit: whether it is over. parts
 // has the number of equal parts of its time, by Divide.
@@ -92,7 +104,7 @@ func Cases(t testing.TB, few, usual, all int) int {
 		n = few
 	}
 	if n < all {
-		t.Logf("%d of %d; -short has %d, go test %d, DUESDAY_SOAK=1 all", n, all, few, usual)
+		t.Logf("%d of %d; -short has %d, this share %d, DUESDAY_SOAK=1 all", n, all, few, usual)
 	}
 	return n
 }

@@ -13,7 +13,7 @@ import (
 // clear removes what the caller of go test has set.
 func clear(t *testing.T) {
 	soaktest.Long(t)
-	for _, name := range []string{"DUESDAY_SOAK", "DUESDAY_SOAK_MINUTES", "DUESDAY_SEED", "DUESDAY_SEEDS"} {
+	for _, name := range []string{"DUESDAY_CHECK", "DUESDAY_SOAK", "DUESDAY_SOAK_MINUTES", "DUESDAY_SEED", "DUESDAY_SEEDS"} {
 		t.Setenv(name, "")
 	}
 }
@@ -43,6 +43,18 @@ func TestCases(t *testing.T) {
 	t.Setenv("DUESDAY_SOAK", "1")
 	if all := soaktest.Cases(t, 1, 2, 3); !soaktest.On() || all != 3 || few != usual && few != 3 {
 		t.Errorf("%d cases, %d in a soak", few, all)
+	}
+}
+
+func TestShare(t *testing.T) {
+	clear(t)
+	for _, variable := range []string{"", "DUESDAY_CHECK", "DUESDAY_SOAK"} {
+		if variable != "" {
+			t.Setenv(variable, "1")
+		}
+		if got, checked := soaktest.Share(3, 7), soaktest.Checked(); checked != (variable != "") || (got == 7) != checked {
+			t.Errorf("%q: %d cases, checked %t", variable, got, checked)
+		}
 	}
 }
 
