@@ -365,7 +365,7 @@ func (c *crash) play() []string {
 	c.ask(p)
 	c.days(p, nil)
 	if !w.settled(c.name) && !p.faults.died() {
-		w.violate("not settled after %d days: %+v", patience, *w.sub(c.name).Open)
+		w.violate("not settled after %d days: %s", patience, w.describe(c.name))
 	}
 	c.collected()
 	c.next(p)
@@ -506,13 +506,15 @@ type programme struct {
 	tools atomic.Int64 // writes of another tool
 	moves moves
 	soak  *soaktest.Programme
+	*sampling
 	queue chan *crash
 	begin func(point int) crash // a case of the outcome under way
 	wait  sync.WaitGroup
 }
 
-func newProgramme(t testing.TB) *programme {
-	g := &programme{t: t, soak: soaktest.Start(t), queue: make(chan *crash, 64)}
+func newProgramme(t testing.TB, s sampling) *programme {
+	s.rng = rand.New(rand.NewPCG(s.seed, 1))
+	g := &programme{t: t, sampling: &s, soak: soaktest.Start(t), queue: make(chan *crash, 64)}
 	for range runtime.GOMAXPROCS(0) {
 		g.wait.Go(func() {
 			for c := range g.queue {
@@ -525,7 +527,7 @@ func newProgramme(t testing.TB) *programme {
 
 // put has a case played, unless the time is over.
 func (g *programme) put(c *crash) {
-	if g.soak.Next() {
+	if !g.over() && g.soak.Next() {
 		g.queue <- c
 	}
 }
@@ -543,12 +545,20 @@ func (g *programme) play(c *crash) {
 	if len(violations) == 0 {
 		return
 	}
-	if g.bad.Add(1) <= 5 {
+	if g.bad.Add(1) == 1 && g.planted() {
+		g.t.Logf("found after %d cases: %s: %s", g.cases.Load(), c, violations[0])
+	} else if g.bad.Load() <= 5 && !g.planted() {
 		for _, v := range violations {
 			g.t.Errorf("%s: %s", c, v)
 		}
 	}
 }
+
+// planted reports whether the programme looks for a planted bug.
+func (g *programme) planted() bool { return g.plant.store != nil || g.plant.proc != nil }
+
+// over reports whether no more cases are begun: the time is over, or the planted bug is found.
+func (g *programme) over() bool { return !g.soak.Whole() || g.planted() && g.bad.Load() > 0 }
 
 func (g *programme) end() {
 	close(g.queue)
@@ -565,40 +575,92 @@ var delays = []time.Duration{time.Second, 25 * time.Hour, 10 * 24 * time.Hour}
 // the whole recovery, and the requests, at every point too.
 func TestExactlyOnce_EveryCrashPoint(t *testing.T) {
 	t.Parallel()
-	everyCrashPoint(t, 100, 5000, func(outcome, int) crash { return crash{} })
+	everyCrashPoint(t, anyPeriod().checked(100))
 }
 
 // TestExactlyOnce_Collecting is the same programme for a period that failed before, and that a person
 // has collected: long before the next due date, or on the day before it.
 func TestExactlyOnce_Collecting(t *testing.T) {
 	t.Parallel()
-	everyCrashPoint(t, 25, 3000, func(_ outcome, point int) crash { return crash{past: true, last: point%2 == 1} })
+	everyCrashPoint(t, pastPeriod().checked(25))
 }
 
-// everyCrashPoint plays the programme, with that part of the shares of its cases.
-func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point int) crash) {
-	g := newProgramme(t)
-	rng := rand.New(rand.NewPCG(1, 1))
-	share := func(percent int) bool {
-		if engine.Raced {
-			percent /= 4
-		}
-		return soaktest.On() || rng.IntN(10000) < percent*part
+// A sampling decides which cases everyCrashPoint plays without DUESDAY_SOAK.
+type sampling struct {
+	past  bool // the period failed before, and a person has it collected
+	part  int  // per cent of the usual share of pairs of cuts
+	each  int  // a request is asked at one of so many points
+	least int  // cases, or the programme has lost its teeth
+	seed  uint64
+	rng   *rand.Rand
+	plant planted // the programme ends when it finds this bug
+}
+
+// anyPeriod and pastPeriod are the shares of go test. TestShares_FindPlantedBugs holds what they find.
+func anyPeriod() sampling  { return sampling{part: 25, each: 5, least: 5000, seed: 1} }
+func pastPeriod() sampling { return sampling{part: 8, each: 5, least: 3000, seed: 1, past: true} }
+
+// checked is the share of make check, with another part.
+func (s sampling) checked(part int) sampling {
+	if soaktest.Checked() {
+		s.part, s.each = part, 1
 	}
+	return s
+}
+
+func (s *sampling) draws(percent int) bool {
+	if engine.Raced {
+		percent /= 4
+	}
+	return soaktest.On() || s.rng.IntN(10000) < percent*s.part
+}
+
+// asks reports whether the i-th request is asked after a crash at the point. Five seeds ask each one
+// at each point.
+func (s *sampling) asks(point, i int) bool {
+	return soaktest.On() || (point+i+int(s.seed))%s.each == 0
+}
+
+// everyCrashPoint plays the programme.
+func everyCrashPoint(t *testing.T, s sampling) {
+	g := newProgramme(t, s)
+	g.outcomes()
+	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
+		"another tool changes), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
+		g.bad.Load())
+	if !g.soak.Whole() {
+		return
+	}
+	var but []string
+	if !s.past {
+		but = append(but, moveCollected)
+	}
+	g.moves.wantEach(t, but...)
+	if !s.past && g.moves.count[moveSkipped] == 0 {
+		t.Error("no request has skipped a period")
+	}
+	if !s.past && g.moves.count[moveDoubted] == 0 {
+		t.Error("no charge was perhaps made twice")
+	}
+	if g.cases.Load() < int64(s.least) {
+		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
+	}
+}
+
+// outcomes plays all cases.
+func (g *programme) outcomes() {
 	for _, o := range outcomes() {
-		if o.byWire && begin(o, 0).past { // nothing is charged
+		if o.byWire && g.past { // nothing is charged
 			continue
 		}
 		g.begin = func(point int) crash {
-			c := begin(o, point)
-			c.outcome = o
-			return c
+			return crash{outcome: o, past: g.past, last: g.past && point%2 == 1, plant: g.plant}
 		}
 		calm := g.begin(1)
 		g.play(&calm)
-		for point := 1; point <= calm.lives[0]; point++ {
+		for point := 1; point <= calm.lives[0] && !g.over(); point++ {
 			for later := point; later <= min(calm.lives[0], point+12); later++ { // a lost answer, and perhaps a crash soon after
-				if later == point || share(4) {
+				if later == point || g.draws(4) {
 					first := []fault{{point, false}}
 					if later > point {
 						first = append(first, fault{later, true})
@@ -607,30 +669,11 @@ func everyCrashPoint(t *testing.T, part, least int, begin func(o outcome, point 
 				}
 			}
 			for _, delay := range delays {
-				g.crashAt(point, delay, share)
+				g.crashAt(point, delay)
 			}
 		}
 	}
 	g.end()
-	t.Logf("soak: crashes: %d cases (%d of them exhaustive pairs of crashes, %d with a reply to a person lost, %d with an item that "+
-		"another tool changes), %d with violations", g.cases.Load(), g.pairs.Load(), g.lost.Load(), g.tools.Load(),
-		g.bad.Load())
-	if g.soak.Whole() {
-		var but []string
-		if !g.begin(1).past {
-			but = append(but, moveCollected)
-		}
-		g.moves.wantEach(t, but...)
-		if !g.begin(1).past && g.moves.count[moveSkipped] == 0 {
-			t.Error("no request has skipped a period")
-		}
-		if !g.begin(1).past && g.moves.count[moveDoubted] == 0 {
-			t.Error("no charge was perhaps made twice")
-		}
-	}
-	if g.cases.Load() < int64(least) && g.soak.Whole() {
-		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
-	}
 }
 
 // crash returns a case that begins at the point.
@@ -641,8 +684,8 @@ func (g *programme) crash(point int, change func(*crash)) *crash {
 }
 
 // crashAt plays all that may follow one crash in the first life.
-func (g *programme) crashAt(point int, delay time.Duration, share func(int) bool) {
-	if !g.soak.Whole() {
+func (g *programme) crashAt(point int, delay time.Duration) {
+	if g.over() {
 		return
 	}
 	after := func(change func(*crash)) *crash {
@@ -658,31 +701,31 @@ func (g *programme) crashAt(point int, delay time.Duration, share func(int) bool
 		points = once.recovery
 	}
 	for second := 1; second <= points; second++ {
-		if !soaktest.On() && (delays[(point+second)%3] != delay || !share(100)) {
+		if !soaktest.On() && (delays[(point+second)%3] != delay || !g.draws(100)) {
 			continue
 		}
 		g.pairs.Add(1)
 		g.put(after(func(c *crash) { c.second, c.again = fault{second, true}, delays[(second+point)%3] }))
-		if share(6) {
+		if g.draws(6) {
 			g.put(after(func(c *crash) { c.second = fault{second, false} }))
 		}
 	}
 	for i, r := range append(requests(), anotherTool, movingTool) {
-		if delays[(point+i)%3] != delay && !share(8) { // each request after one of the delays at least
+		if !g.asks(point, i) || delays[(point+i)%3] != delay && !g.draws(8) { // after one of the delays at least
 			continue
 		}
 		asked := after(func(c *crash) { c.request = &r })
 		g.play(asked)
 		for cut := 1; cut <= asked.lives[1]; cut++ {
-			if share(4) {
+			if g.draws(4) {
 				g.put(after(func(c *crash) { c.request, c.during, c.again = &r, fault{cut, true}, delays[cut%3] }))
 			}
-			if share(3) {
+			if g.draws(3) {
 				g.put(after(func(c *crash) { c.request, c.during, c.again = &r, fault{cut, false}, delays[cut%3] }))
 			}
 		}
 		for second := 1; second <= asked.lives[2]; second++ {
-			if share(3) {
+			if g.draws(3) {
 				g.put(after(func(c *crash) { c.request, c.second, c.again = &r, fault{second, true}, delays[second%3] }))
 			}
 		}

@@ -120,7 +120,7 @@ func (l *linked) Close() error { return l.held.Close() }
 // DUESDAY_SOAK=1 plays all cases, go test one of twenty with a recovery or a request.
 func TestExactlyOnce_OverTheLink(t *testing.T) {
 	t.Parallel()
-	g := newProgramme(t)
+	g := newProgramme(t, sampling{})
 	overLink := planted{store: overLink}
 	rng := rand.New(rand.NewPCG(2, 2))
 	share := func() bool { return soaktest.On() || rng.IntN(20) == 0 }
