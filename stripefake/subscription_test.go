@@ -293,9 +293,7 @@ func TestSubscription_changes(t *testing.T) {
 	sub := s.subscribe(customer)
 	item := sub.at("items.data").([]any)[0].(map[string]any)["id"].(string)
 	dear := s.post("prices", "currency=usd", "unit_amount=9900", "recurring[interval]=month", "product="+s.product).id()
-	change := []string{"items[0][id]=" + item, "items[0][price]=" + dear}
-	s.is(s.try("subscriptions/"+sub.id(), change...), "error.param=proration_behavior")
-	s.post("subscriptions/"+sub.id(), append(change, "proration_behavior=none")...)
+	s.post("subscriptions/"+sub.id(), "items[0][id]="+item, "items[0][price]="+dear, "proration_behavior=none")
 	s.until("2026-03-01T00:00:00Z")
 	s.is(s.get("subscriptions/"+sub.id(), "expand[]=latest_invoice"), "latest_invoice.amount_paid=9900")
 	s.is(s.post("subscriptions/"+sub.id(), "pause_collection[behavior]=void",

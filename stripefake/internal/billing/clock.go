@@ -128,6 +128,18 @@ func (r recurrence) after(anchor, n int64) int64 {
 	return first.AddDate(0, 0, min(day, last)-1).Unix()
 }
 
+// last returns the last end of a period before t. The anchor may be later than t.
+func (r recurrence) last(anchor, t int64) int64 {
+	n := (t - anchor) / r.after(0, 1)
+	for r.after(anchor, n) < t {
+		n++
+	}
+	for r.after(anchor, n) >= t {
+		n--
+	}
+	return r.after(anchor, n)
+}
+
 // next returns the first end of a period after t. The anchor may be later than t.
 func (r recurrence) next(anchor, t int64) int64 {
 	length := r.after(0, 1)

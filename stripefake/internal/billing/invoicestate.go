@@ -53,16 +53,17 @@ func (c call) finalizeInvoice(invoice object) (object, error) {
 
 // finalize opens a draft: it gets its number and a payment intent. With nothing due it is paid.
 func (c call) finalize(invoice object) error {
-	before := invoice.Clone()
+	before, customer := invoice.Clone(), c.customerOf(invoice)
+	left := c.useBalance(invoice, customer)
 	pi, err := c.intentFor(invoice)
 	if err != nil {
+		maps.Copy(invoice, before)
 		return err
 	}
-	customer := c.customerOf(invoice)
 	n := customer.Num("next_invoice_sequence")
 	customer["next_invoice_sequence"] = n + 1
 	invoice["number"] = fmt.Sprintf("%s-%04d", customer.Str("invoice_prefix"), n)
-	invoice["status"], invoice["effective_at"], invoice["ending_balance"] = "open", c.Now, int64(0)
+	invoice["status"], invoice["effective_at"], invoice["ending_balance"] = "open", c.Now, left
 	invoice["automatically_finalizes_at"], invoice["next_payment_attempt"] = nil, nil
 	invoice["hosted_invoice_url"] = "https://invoice.stripe.com/i/" + c.Space.Account + "/" + invoice.ID()
 	invoice["invoice_pdf"] = "https://pay.stripe.com/invoice/" + c.Space.Account + "/" + invoice.ID() + "/pdf"
@@ -71,6 +72,7 @@ func (c call) finalize(invoice object) error {
 		invoice["_payment"], invoice["_payment_intent"] = c.addPayment(invoice, pi, true).ID(), pi.ID()
 		invoice["_confirmation_secret"] = object{"type": "payment_intent", "client_secret": pi["client_secret"]}
 	}
+	c.Change("customer.updated", customer, object{"balance": left})
 	c.sayChanged(before, invoice)
 	c.say("invoice.finalized", invoice, nil)
 	if pi == nil && invoice.Str("_pause") == "" {
@@ -79,8 +81,21 @@ func (c call) finalize(invoice object) error {
 	return nil
 }
 
+// useBalance applies the customer's balance to an invoice, and returns the balance that is left. A
+// negative balance is a credit, which the invoice uses; a negative total becomes such a credit.
+func (c call) useBalance(invoice, customer object) (left int64) {
+	balance := customer.Num("balance")
+	if invoice.Str("_pause") != "" { // it will be closed
+		return balance
+	}
+	due := invoice.Num("total") + balance
+	invoice["starting_balance"], left = balance, min(due, 0)
+	invoice["amount_due"], invoice["amount_remaining"] = max(due, 0), max(due, 0)
+	return left
+}
+
 // intentFor makes the payment intent of an invoice; nil if it needs none. Less than Stripe's smallest
-// amount is not charged: there is no balance here.
+// amount is not charged; Stripe adds it to the customer's balance.
 func (c call) intentFor(invoice object) (object, error) {
 	if invoice.Num("amount_due") == 0 || invoice.Str("_pause") != "" {
 		return nil, nil
@@ -128,6 +143,9 @@ func (c call) close(invoice object, status string) {
 	if status == "void" {
 		step = "voided"
 		c.cancelPayment(invoice, "void_invoice")
+		used := invoice.Num("ending_balance") - invoice.Num("starting_balance")
+		customer := c.customerOf(invoice)
+		c.Change("customer.updated", customer, object{"balance": customer.Num("balance") - used})
 	}
 	invoice["status"], invoice["auto_advance"], invoice["next_payment_attempt"] = status, false, nil
 	invoice.Sub("status_transitions")[step+"_at"] = c.Now

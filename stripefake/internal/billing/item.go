@@ -204,14 +204,20 @@ func (c call) newLine(invoice object, members object) object {
 }
 
 func (c call) itemLine(invoice, item object) object {
+	parent := object{"type": "invoice_item_details", "subscription_item_details": nil,
+		"invoice_item_details": object{"invoice_item": item.ID(), "proration": false,
+			"proration_details": object{"credited_items": nil}, "subscription": item["_subscription"]}}
+	if of := item.Sub("parent").Sub("subscription_details"); of != nil { // a proration
+		parent = object{"type": "subscription_item_details", "invoice_item_details": nil,
+			"subscription_item_details": object{"invoice_item": item.ID(), "proration": true,
+				"proration_details": object{"credited_items": nil}, "subscription": of["subscription"],
+				"subscription_item": of["subscription_item"]}}
+	}
 	return c.newLine(invoice, object{
 		"amount": item["amount"], "description": item["description"], "discountable": item["discountable"],
 		"metadata": item.Sub("metadata").Clone(), "period": item.Sub("period").Clone(), "pricing": shape.CloneValue(
 			item["pricing"]), "quantity": item["quantity"], "quantity_decimal": item["quantity_decimal"],
-		"parent": object{"type": "invoice_item_details", "subscription_item_details": nil,
-			"invoice_item_details": object{"invoice_item": item.ID(), "proration": false,
-				"proration_details": object{"credited_items": nil}, "subscription": item["_subscription"]}},
-		"_item": item.ID(), "_price": shape.CloneValue(item["_price"]),
+		"parent": parent, "_item": item.ID(), "_price": shape.CloneValue(item["_price"]),
 	})
 }
 
@@ -233,7 +239,7 @@ func add(invoice, line object) {
 	total(invoice)
 }
 
-// total adds up the lines of a draft. The fake keeps no balance: a negative sum is not owed.
+// total adds up the lines of a draft. Finalizing it applies the customer's balance.
 func total(invoice object) {
 	sum := int64(0)
 	for _, line := range linesOf(invoice) {

@@ -39,7 +39,9 @@ func TestNextIsTheFirstEndAfter(t *testing.T) {
 	first := func(interval, count uint8, anchor, now uint32) bool {
 		r := recurrence{[]string{"day", "week", "month", "year"}[interval%4], 1 + int64(count%3)}
 		got := r.next(int64(anchor), int64(now))
-		return got > int64(now) && got-int64(now) <= longest[r.interval]*r.count
+		before := r.last(int64(anchor), got)
+		return got > int64(now) && got-int64(now) <= longest[r.interval]*r.count &&
+			before <= int64(now) && r.next(int64(anchor), before) == got
 	}
 	if err := quick.Check(first, nil); err != nil {
 		t.Error(err)

@@ -28,7 +28,7 @@ func subscriptionRoutes() []api.Route {
 			"status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock",
 			call.listSubscriptions),
 		on("GET", path, "", load),
-		on("POST", path, params+"cancellation_details pause_collection "+
+		on("POST", path, params+"cancellation_details ~proration_date pause_collection "+
 			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void! pause_collection[resumes_at]:int",
 			api.With(load, call.updateSubscription)),
 		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool",

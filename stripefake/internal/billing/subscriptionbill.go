@@ -33,8 +33,9 @@ func (c call) billed(sub object, reason string, since int64, bills []bill) objec
 		case b.free:
 			amount = 0
 		case b.period > 0:
-			amount = (2*amount*(b.end-b.start) + b.period) / (2 * b.period) // to the nearest minor unit
+			amount = share(amount, b.end-b.start, b.period)
 		}
+		b.item["_billed"] = object{"amount": amount, "start": b.start, "end": b.end}
 		add(invoice, c.subscriptionLine(invoice, b.item, amount, b.start, b.end, text))
 	}
 	c.take(invoice, c.pending(customer, sub, sub.Str("currency"))...)
@@ -291,8 +292,8 @@ func (c call) resumeSubscription(sub object) (object, error) {
 			"Only subscriptions with the status paused can be resumed. This one is "+sub.Str("status")+".")
 	}
 	if c.Form.Str("billing_cycle_anchor") == "unchanged" {
-		return nil, shape.Invalid("", "billing_cycle_anchor", "This fake does not prorate: billing_cycle_anchor can be "+
-			"now only.")
+		return nil, shape.Invalid("", "billing_cycle_anchor", "stripefake does not prorate a paused period: "+
+			"billing_cycle_anchor must be now.")
 	}
 	before := sub.Clone()
 	sub["billing_cycle_anchor"] = c.Now

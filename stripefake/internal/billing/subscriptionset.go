@@ -90,7 +90,7 @@ func (c call) updateSubscription(sub object) (object, error) {
 		return c.annotate(sub)
 	}
 	if c.Form.Str("payment_behavior") == "pending_if_incomplete" {
-		return nil, shape.Invalid("", "payment_behavior", "This fake does not know pending updates.")
+		return nil, shape.Invalid("", "payment_behavior", "stripefake has no pending updates, although Stripe does.")
 	}
 	next := sub.Clone()
 	for _, change := range []func(object) error{c.subscriptionParams, c.cancelAt, c.pauseCollection, c.changeItems,
@@ -101,7 +101,18 @@ func (c call) updateSubscription(sub object) (object, error) {
 	}
 	c.cancelAtPeriodEnd(next)
 	c.why(next)
+	invoice, err := c.billChange(sub, next)
+	if err != nil {
+		return nil, err
+	}
 	c.Change("customer.subscription.updated", sub, next)
+	if invoice != nil {
+		pay := c.Form.Str("payment_behavior") != "default_incomplete" && c.methodFor(invoice) != ""
+		if err := c.collectNow(invoice, pay); err != nil && c.intentOf(invoice) == nil {
+			return nil, err
+		}
+		return sub, nil
+	}
 	if sub.Str("status") == "trialing" && sub["trial_end"] != nil && sub.Num("trial_end") <= c.Now {
 		c.subscriptionHappens(sub) // trial_end=now
 		c.Plan(sub)
@@ -145,44 +156,6 @@ func (c call) pauseCollection(sub object) error {
 	return nil
 }
 
-// changeItems changes the prices or quantities of items. The fake does not prorate: a request must
-// say proration_behavior=none, except during a trial.
-func (c call) changeItems(sub object) error {
-	if !c.Form.Has("items") {
-		return nil
-	}
-	wanted, err := c.wantedItems(c.Form)
-	if err != nil {
-		return err
-	}
-	if c.Form.Str("proration_behavior") != "none" && sub.Str("status") != "trialing" {
-		return shape.Invalid("", "proration_behavior", "This fake does not prorate: items can be changed with "+
-			"proration_behavior=none only.")
-	}
-	for _, w := range wanted {
-		var item object
-		for _, candidate := range itemsOf(sub) {
-			if candidate.ID() == w.id {
-				item = candidate
-			}
-		}
-		switch {
-		case item == nil || w.deleted:
-			return shape.Invalid("", "items", "This fake can change the price and the quantity of items that are "+
-				"there, and neither add nor delete any: name one by items[0][id].")
-		case w.price != nil:
-			if recurrenceOf(w.price) != recurrenceOf(item.Sub("price")) || w.price.Str("currency") != sub.Str("currency") {
-				return shape.Invalid("", "items", "This fake can change a price to one of the same interval and currency only.")
-			}
-			item["price"] = w.price.Clone()
-		}
-		if w.quantity >= 0 {
-			item["quantity"] = w.quantity
-		}
-	}
-	return nil
-}
-
 // changeTrial ends a trial, now or at another time.
 func (c call) changeTrial(sub object) error {
 	text := c.Form.Str("trial_end")
@@ -212,7 +185,7 @@ func (c call) cancelSubscription(sub object) (object, error) {
 	}
 	for _, name := range []string{"invoice_now", "prorate"} {
 		if c.Flag(name) {
-			return nil, shape.Invalid("", name, "This fake does not prorate: leave "+name+" out.")
+			return nil, shape.Invalid("", name, "stripefake does not prorate a cancellation: leave "+name+" out.")
 		}
 	}
 	c.why(sub)

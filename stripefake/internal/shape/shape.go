@@ -78,7 +78,7 @@ func Reshape(o Object, version string) {
 		forget(o, "billing_schedules", "managed_payments")
 		delete(o.Sub("cancellation_details"), "feedback_option")
 	case "invoiceitem":
-		forget(o, "net_amount", "quantity_decimal")
+		forget(o, "net_amount", "proration_details", "quantity_decimal")
 	case "line_item":
 		forget(o, "quantity_decimal", "subtotal")
 	case "invoice":
@@ -159,6 +159,9 @@ func oldLine(o Object) {
 	o["type"] = "invoiceitem"
 	if of := parent.Sub("subscription_item_details"); of != nil {
 		details, o["type"] = of, "subscription"
+		if of.Yes("proration") {
+			o["type"] = "invoiceitem"
+		}
 		o["subscription_item"] = of["subscription_item"]
 	}
 	if item := details.Str("invoice_item"); item != "" {
