@@ -26,7 +26,7 @@ func TestRoutes_allAnswer(t *testing.T) {
 		tour(s)
 	}
 	answered := map[string]bool{}
-	for _, c := range s.Requests() {
+	for _, c := range s.Counts() {
 		answered[c.Endpoint] = answered[c.Endpoint] || c.Status == 200
 	}
 	for _, route := range allRoutes() {
@@ -148,6 +148,10 @@ func (s *shop) tourCharges() {
 
 // tourCatalogue has what the shop sells, which newShop has made.
 func (s *shop) tourCatalogue() {
+	sale := s.post("coupons", "percent_off=12.5", "duration=repeating", "duration_in_months=3").id()
+	s.finds(sale, "coupons", "coupons")
+	s.is(s.post("coupons/"+sale, "name=Sale"), "name=Sale")
+	s.removes("coupons/" + sale)
 	s.finds(s.product, "products", "products", "active=true")
 	s.is(s.post("products/"+s.product, "name=Green tea", "description=leaves", "images[]=https://shop.example/tea.png",
 		"metadata[a]=b", "default_price="+s.monthly),

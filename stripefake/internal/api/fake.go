@@ -158,7 +158,7 @@ func (f *Fake) EachSpace(show func(*Space)) {
 
 // lacks has, by kind, the members of nearly every object that its objects do not have.
 var lacks = map[string]string{"event": "metadata", thinKind: "metadata", "invoice_payment": "metadata", "invoiceitem": "created",
-	"refund": "livemode", ClockKind: "metadata"}
+	"refund": "livemode", "discount": "created livemode metadata", ClockKind: "metadata"}
 
 // Create stores a new object of the kind (payment_intent, …). It gives it an id with the prefix
 // (pi), object, created, livemode and metadata, unless members or lacks say otherwise.

@@ -82,6 +82,7 @@ const maxExpand = 4 // levels of expansion
 
 // kinds of objects by the prefix of their ids.
 var idKinds = map[string]string{"acct": "account", "ch": "charge", "clock": "test_helpers.test_clock",
+	"coupon": "coupon", "di": "discount",
 	"cs": "checkout.session", "cus": "customer", "dp": "dispute", "du": "dispute", "evt": "event", "ii": "invoiceitem",
 	"in": "invoice", "inpay": "invoice_payment", "pi": "payment_intent", "pm": "payment_method", "price": "price",
 	"prod": "product", "re": "refund", "seti": "setup_intent", "si": "subscription_item", "sub": "subscription",
@@ -95,13 +96,17 @@ var expandable = map[string]string{
 	"checkout.session":    "customer invoice payment_intent setup_intent subscription line_items.data:line_item",
 	"customer": "invoice_settings.default_payment_method:payment_method subscriptions.data:subscription " +
 		"test_clock:test_helpers.test_clock sources.data:payment_method default_source:payment_method tax: tax_ids.data:",
-	"dispute": "charge payment_intent",
+	"coupon":   "applies_to:",
+	"discount": "customer source.coupon",
+	"dispute":  "charge payment_intent",
 	"invoice": "customer default_payment_method:payment_method parent.subscription_details.subscription " +
 		"payments.data:invoice_payment test_clock:test_helpers.test_clock lines.data:line_item latest_revision:invoice " +
-		"confirmation_secret: on_behalf_of:account payment_intent charge subscription",
+		"discounts:discount total_discount_amounts.discount confirmation_secret: on_behalf_of:account " +
+		"payment_intent charge subscription",
 	"invoice_payment": "invoice payment.charge payment.payment_intent",
 	"invoiceitem":     "customer invoice pricing.price_details.price test_clock:test_helpers.test_clock subscription",
-	"line_item":       "pricing.price_details.price subscription invoice_item:invoiceitem price.product",
+	"line_item": "discount_amounts.discount pricing.price_details.price subscription invoice_item:invoiceitem " +
+		"price.product",
 	"payment_intent": "customer latest_charge:charge payment_method on_behalf_of:account " +
 		"transfer_data.destination:account invoice charges.data:charge review: application:",
 	"payment_method": "customer",
@@ -110,7 +115,7 @@ var expandable = map[string]string{
 	"refund":         "balance_transaction charge payment_intent payment_method customer",
 	"setup_intent": "customer payment_method on_behalf_of:account latest_attempt: mandate: single_use_mandate: " +
 		"application:",
-	"subscription": "customer default_payment_method:payment_method items.data:subscription_item " +
+	"subscription": "customer discounts:discount default_payment_method:payment_method items.data:subscription_item " +
 		"latest_invoice:invoice pending_setup_intent:setup_intent schedule:subscription_schedule " +
 		"test_clock:test_helpers.test_clock",
 	"subscription_item": "price price.product",

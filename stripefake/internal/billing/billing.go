@@ -23,7 +23,7 @@ func Resources() api.Resources {
 		return func(c *api.Call, o object) { do(call{payment.Call{Call: c}}, o) }
 	}
 	return api.Resources{
-		Routes: slices.Concat(payment.Routes(), productRoutes(), priceRoutes(), itemRoutes(), invoiceRoutes(),
+		Routes: slices.Concat(payment.Routes(), productRoutes(), priceRoutes(), couponRoutes(), itemRoutes(), invoiceRoutes(),
 			subscriptionRoutes(), scheduleRoutes(), clockRoutes()),
 		Timed: map[string]api.Timed{
 			"subscription_schedule": {Rank: 0, Due: scheduleDue, Happens: of(call.scheduleHappens)},

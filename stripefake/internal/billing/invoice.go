@@ -12,7 +12,7 @@ import (
 
 func invoiceRoutes() []api.Route {
 	const params = collected + "auto_advance:bool automatically_finalizes_at:time default_payment_method " +
-		"=description =footer metadata payment_settings =statement_descriptor "
+		"=description discounts =footer metadata payment_settings =statement_descriptor "
 	const path = "/v1/invoices/{invoice}"
 	load, draft := timed(find("invoice", "invoice")), timed(call.draftOfPath)
 	return []api.Route{
@@ -109,7 +109,11 @@ func (c call) createInvoice(customer object) (object, error) {
 	if members["currency"] == nil {
 		members["currency"] = cmp.Or(customer.Str("currency"), "usd")
 	}
+	if sub != nil && members["_redeem"] == nil {
+		members["discounts"] = c.discountsOf(sub)
+	}
 	invoice := c.newInvoice(customer, "manual", members)
+	c.giveDiscounts(invoice)
 	c.take(invoice, items...)
 	c.opened(invoice)
 	return invoice, nil
@@ -142,7 +146,7 @@ func (c call) invoiceParams(o object) error {
 			o["automatically_finalizes_at"], o["next_payment_attempt"] = nil, nil
 		}
 	}
-	return c.Describe(o)
+	return cmp.Or(c.wantDiscounts(o, false), c.Describe(o))
 }
 
 func (c call) listLines(invoice object) (object, error) {
@@ -163,9 +167,17 @@ func (c call) updateInvoice(invoice object) error {
 	if c.Form.Has("default_payment_method") {
 		invoice["default_payment_method"] = shape.OrNil(method)
 	}
-	err = c.invoiceParams(invoice)
+	if c.Form.Has("discounts") && invoice.Str("status") != "draft" {
+		return notEditable(invoice)
+	}
+	if err := c.invoiceParams(invoice); err != nil {
+		return err
+	}
+	if c.giveDiscounts(invoice); invoice.Str("status") == "draft" {
+		c.total(invoice)
+	}
 	advance(invoice, c.Now)
-	return err
+	return nil
 }
 
 func notEditable(invoice object) error {

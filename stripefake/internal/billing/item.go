@@ -181,7 +181,7 @@ func (c call) replaceLine(invoice, item object, by func(line object) []any) {
 		}
 	}
 	invoice.Sub("lines")["data"] = lines
-	total(invoice)
+	c.total(invoice)
 	c.Changed("invoice.updated", before, invoice)
 }
 
@@ -233,21 +233,21 @@ func (c call) subscriptionLine(invoice, item object, amount, start, end int64, d
 	})
 }
 
-func add(invoice, line object) {
+func (c call) add(invoice, line object) {
 	lines := invoice.Sub("lines")
 	lines["data"] = append(lines.List("data"), line)
-	total(invoice)
+	c.total(invoice)
 }
 
-// total adds up the lines of a draft. Finalizing it applies the customer's balance.
-func total(invoice object) {
+// total adds up the lines of a draft, less its discounts. Finalizing it applies the customer's balance.
+func (c call) total(invoice object) {
 	sum := int64(0)
 	for _, line := range linesOf(invoice) {
 		sum += line.Num("amount")
 	}
-	for _, name := range []string{"subtotal", "subtotal_excluding_tax", "total", "total_excluding_tax"} {
-		invoice[name] = sum
-	}
+	invoice["subtotal"], invoice["subtotal_excluding_tax"] = sum, sum
+	sum -= c.discount(invoice)
+	invoice["total"], invoice["total_excluding_tax"] = sum, sum
 	invoice["amount_due"], invoice["amount_remaining"] = max(sum, 0), max(sum, 0)
 }
 
@@ -270,7 +270,7 @@ func (c call) pending(customer, sub object, currency string) []object {
 
 func (c call) take(invoice object, items ...object) {
 	for _, item := range items {
-		add(invoice, c.itemLine(invoice, item))
+		c.add(invoice, c.itemLine(invoice, item))
 		c.Change("invoiceitem.updated", item, object{"invoice": invoice.ID()})
 	}
 }

@@ -58,7 +58,7 @@ func (c call) creditUnused(sub, item object) {
 func (c call) debitRest(sub, item object) {
 	end := item.Num("current_period_end")
 	start := recurs(item).last(sub.Num("billing_cycle_anchor"), end)
-	amount := share(item.Sub("price").Num("unit_amount")*item.Num("quantity"), end-c.Now, end-start)
+	amount := share(c.net(sub, item.Sub("price").Num("unit_amount")*item.Num("quantity"), true), end-c.Now, end-start)
 	item["_billed"] = object{"amount": amount, "start": c.Now, "end": end}
 	c.prorationItem(sub, item, amount, end, "Remaining time on ")
 }

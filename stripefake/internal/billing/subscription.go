@@ -14,23 +14,23 @@ const firstPayment = 23 * api.Hour
 func subscriptionRoutes() []api.Route {
 	const path = "/v1/subscriptions/{subscription_exposed_id}"
 	const params = collected + "cancel_at:max_period_end|min_period_end|int cancel_at_period_end:bool " +
-		"default_payment_method =description items metadata off_session:bool " +
+		"default_payment_method =description discounts items metadata off_session:bool " +
 		"payment_behavior:allow_incomplete|default_incomplete|error_if_incomplete|pending_if_incomplete payment_settings " +
 		"payment_settings[save_default_payment_method]:|off|on_subscription " +
 		"proration_behavior:always_invoice|create_prorations|none trial_end:now|int " +
 		"trial_settings trial_settings[end_behavior][missing_payment_method]:cancel|create_invoice|pause! "
 	load := timed(find("subscription", "id"))
 	return []api.Route{
-		on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode "+
+		formerly("coupon", on("POST", "/v1/subscriptions", params+"billing_cycle_anchor:time billing_mode "+
 			"billing_mode[type]:classic|flexible! currency customer trial_period_days:amount",
-			api.With(call.buyer, call.createSubscription)),
+			api.With(call.buyer, call.createSubscription))),
 		on("GET", "/v1/subscriptions", api.ListParams+"collection_method created customer price "+
 			"status:active|all|canceled|ended|incomplete|incomplete_expired|past_due|paused|trialing|unpaid test_clock",
 			call.listSubscriptions),
 		on("GET", path, "", load),
-		on("POST", path, params+"cancellation_details ~proration_date pause_collection "+
+		formerly("coupon", on("POST", path, params+"cancellation_details ~proration_date pause_collection "+
 			"pause_collection[behavior]:keep_as_draft|mark_uncollectible|void! pause_collection[resumes_at]:int",
-			api.With(load, call.updateSubscription)),
+			api.With(load, call.updateSubscription))),
 		on("DELETE", path, "cancellation_details expand invoice_now:bool prorate:bool",
 			api.With(load, call.cancelSubscription)),
 		on("POST", "/v1/subscriptions/{subscription}/resume", "billing_cycle_anchor:now|unchanged proration_behavior",

@@ -21,7 +21,7 @@ type bill struct {
 func (c call) billed(sub object, reason string, since int64, bills []bill) object {
 	customer := c.customerOf(sub)
 	invoice := c.newInvoice(customer, reason, object{"currency": sub["currency"], "parent": onSubscription(sub),
-		"period_start": since, "auto_advance": true})
+		"period_start": since, "auto_advance": true, "discounts": c.discountsOf(sub), "_discount": sub["_discount"]})
 	for _, b := range bills {
 		price := b.item.Sub("price")
 		amount := price.Num("unit_amount") * b.item.Num("quantity")
@@ -35,10 +35,18 @@ func (c call) billed(sub object, reason string, since int64, bills []bill) objec
 		case b.period > 0:
 			amount = share(amount, b.end-b.start, b.period)
 		}
-		b.item["_billed"] = object{"amount": amount, "start": b.start, "end": b.end}
-		add(invoice, c.subscriptionLine(invoice, b.item, amount, b.start, b.end, text))
+		c.add(invoice, c.subscriptionLine(invoice, b.item, amount, b.start, b.end, text))
 	}
 	c.take(invoice, c.pending(customer, sub, sub.Str("currency"))...)
+	for i, b := range bills {
+		line := linesOf(invoice)[i]
+		amount := line.Num("amount")
+		for _, d := range shape.ObjectsOf(line.List("discount_amounts")) {
+			amount -= d.Num("amount")
+		}
+		b.item["_billed"] = object{"amount": amount, "start": b.start, "end": b.end}
+	}
+	c.used(sub, invoice)
 	sub["latest_invoice"] = invoice.ID()
 	sub["_invoices"] = append(sub.List("_invoices"), invoice.ID())
 	return invoice

@@ -70,6 +70,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 	for _, w := range wanted {
 		c.addItem(sub, w.price, w.count(), w.metadata)
 	}
+	c.giveDiscounts(sub)
 	bills := c.firstBills(sub)
 	owed := int64(0)
 	for _, b := range bills {
@@ -77,6 +78,7 @@ func (c call) begin(customer object, currency string, wanted []wanted, members o
 			owed += b.item.Sub("price").Num("unit_amount") * b.item.Num("quantity")
 		}
 	}
+	owed = c.net(sub, owed, false)
 	later := behavior == "default_incomplete"
 	if owed > 0 && !later && c.subscriptionMethod(sub, customer) == "" {
 		c.Space.Drop("subscription", sub.ID())

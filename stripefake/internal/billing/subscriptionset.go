@@ -27,7 +27,7 @@ func (c call) subscriptionParams(o object) error {
 		missing := settings.Sub("end_behavior").Str("missing_payment_method")
 		o["trial_settings"] = object{"end_behavior": object{"missing_payment_method": missing}}
 	}
-	return c.Describe(o)
+	return cmp.Or(c.wantDiscounts(o, true), c.Describe(o))
 }
 
 // cancelAt sets the end: cancel_at, or cancel_at_period_end, whose time cancelAtPeriodEnd sets.
@@ -101,6 +101,7 @@ func (c call) updateSubscription(sub object) (object, error) {
 	}
 	c.cancelAtPeriodEnd(next)
 	c.why(next)
+	c.giveDiscounts(next)
 	invoice, err := c.billChange(sub, next)
 	if err != nil {
 		return nil, err

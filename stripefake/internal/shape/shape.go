@@ -71,7 +71,7 @@ func Reshape(o Object, version string) {
 	switch o.Str("object") {
 	case "discount":
 		if source := o.Sub("source"); source != nil {
-			o["coupon"] = source["coupon"]
+			o["coupon"] = o.Sub("_coupon").Clone()
 			delete(o, "source")
 		}
 	case "subscription":
@@ -135,9 +135,10 @@ func oldInvoice(o Object, version string) {
 		o["subscription_details"] = Object{"metadata": details["metadata"]}
 	}
 	o["tax"], o["total_tax_amounts"] = nil, []any{}
-	for _, name := range []string{"application_fee_amount", "discount", "quote", "transfer_data"} {
+	for _, name := range []string{"application_fee_amount", "quote", "transfer_data"} {
 		o[name] = nil
 	}
+	o["discount"] = o["_discount"]
 	forget(o, "amount_overpaid", "confirmation_secret", "parent", "payments", "total_taxes")
 	withCount(o.Sub("lines"))
 	if version < marketing {
@@ -230,7 +231,7 @@ func oldSubscription(o Object) {
 			o["current_period_start"], o["current_period_end"] = start, end
 		}
 	}
-	o["plan"], o["quantity"], o["discount"] = nil, nil, nil
+	o["plan"], o["quantity"], o["discount"] = nil, nil, o["_discount"]
 	if len(items) == 1 {
 		o["plan"], o["quantity"] = CloneValue(items[0]["plan"]), items[0]["quantity"]
 	}
