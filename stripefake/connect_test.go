@@ -107,7 +107,7 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "connected again", w.ok("GET", customers, "", as("acct_a")...).ids(), []string{a})
-	for id, says := range map[string]string{"a": "want acct_", "acct_ x": "want acct_",
+	for id, says := range map[string]string{"a": "must be acct_", "acct_ x": "must be acct_",
 		"acct_rival": "not the platform's"} {
 		if err := w.Connect(id, ""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Connect(%q): got %v, want %q", id, err, says)

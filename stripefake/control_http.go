@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/stripefake/internal/api"
@@ -77,8 +78,8 @@ func (f *Fake) controls() *http.ServeMux {
 		writeControl(w, Identity{"stripefake", NewestVersion, DefaultAccount, f.Now(), known, f.api.Endpoints()}, nil)
 	})
 	mux.HandleFunc("/_fake/", func(w http.ResponseWriter, r *http.Request) {
-		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "there is no " + r.Method + " " +
-			shape.Shown(r.URL.Path) + ": GET /_fake/ lists what there is"})
+		writeControl(w, nil, &shape.Error{Status: http.StatusNotFound, Message: "no such control endpoint: " + r.Method + " " +
+			shape.Shown(r.URL.Path) + "; GET /_fake/ lists them"})
 	})
 	return mux
 }
@@ -127,7 +128,7 @@ func posted[T any](do func(*http.Request, T) (any, error)) controlFunc {
 func answered(do func(id string, ok bool) error) controlFunc {
 	return posted(func(r *http.Request, in okForm) (any, error) {
 		if in.OK == nil {
-			return nil, errors.New(`want {"ok":true} or {"ok":false}`)
+			return nil, errors.New(`the body must be {"ok":true} or {"ok":false}`)
 		}
 		return in, do(r.PathValue("id"), *in.OK)
 	})
@@ -206,7 +207,7 @@ func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration: want hours, minutes and seconds, such as 25h or 1m30s", text)
+		return fmt.Errorf("must be a duration in hours, minutes and seconds, such as 25h or 1m30s (got %q)", text)
 	}
 	*d = duration(v)
 	return nil
@@ -286,9 +287,9 @@ func inJSON(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int64: // duration
-		return "a text such as 25h or 200ms"
+		return "a string such as 25h or 200ms"
 	case reflect.String:
-		return "a text"
+		return "a string"
 	}
 	return "a number"
 }
@@ -298,22 +299,23 @@ const jsonType = "application/json"
 // readJSON reads the body of a control request, of a content type that no page in a browser can send.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return errors.New("the content type has to be " + jsonType + ": with curl, -H 'Content-Type: " + jsonType + "'")
+		return errors.New("the content type must be " + jsonType + "; with curl, add -H 'Content-Type: " + jsonType + "'")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	if err != nil {
-		return errors.New("the body cannot be read, or is larger than 1 MiB")
+		return errors.New("the body could not be read, or is larger than 1 MiB")
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return fmt.Errorf("%s is a JSON %s: want %s", wrong.Field, wrong.Value, inJSON(wrong.Type))
+			return fmt.Errorf("%s must be %s (got a JSON %s)", wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], inJSON(wrong.Type),
+				wrong.Value)
 		}
-		return fmt.Errorf("the body is not what is wanted: %w", err)
+		return fmt.Errorf("the body must be the JSON object of this endpoint: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("the body has more than one JSON value")
+		return errors.New("the body must be a single JSON value")
 	}
 	return nil
 }

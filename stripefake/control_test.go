@@ -136,14 +136,14 @@ func TestControl_Refuses(t *testing.T) {
 		{"clock", `{}`, jsonType, "must be"},
 		{"clock", `{"advance":"1h","now":"2026-01-01T00:00:00Z"}`, jsonType, "must be"},
 		{"clock", `{"advance":"long"}`, jsonType, "such as 25h"},
-		{"intents/pi_1/authenticate", `{}`, jsonType, `want {\"ok\":true}`},
-		{"faults", `{"busy":"x"}`, jsonType, "busy is a JSON string: want a number"},
-		{"faults", `{"latency":5}`, jsonType, "latency is a JSON number: want a text such as"},
+		{"intents/pi_1/authenticate", `{}`, jsonType, `must be {\"ok\":true}`},
+		{"faults", `{"busy":"x"}`, jsonType, "busy must be a number (got a JSON string)"},
+		{"faults", `{"latency":5}`, jsonType, "latency must be a string such as"},
 		{"clock", `{"now":"tomorrow"}`, jsonType, "tomorrow"},
-		{"clock", `{"advance":"1h"}{}`, jsonType, "more than one"},
+		{"clock", `{"advance":"1h"}{}`, jsonType, "a single JSON value"},
 		{"faults", `{"lost_reply":1}`, jsonType, "lost_reply"},
 		{"faults", `{"latency":"2m"}`, jsonType, "(got 2m0s)"},
-		{"faults", "{", jsonType, "not what is wanted"},
+		{"faults", "{", jsonType, "must be the JSON object"},
 	} {
 		if code, body := ask("POST", "/_fake/"+tt.path, tt.body, tt.kind); code != http.StatusBadRequest ||
 			!strings.Contains(body, tt.says) {

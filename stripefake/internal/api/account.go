@@ -151,7 +151,7 @@ var accountForm = regexp.MustCompile(`^acct_[A-Za-z0-9_]+$`)
 // CheckAccount says whether an account can have the id.
 func CheckAccount(id string) error {
 	if !accountForm.MatchString(id) {
-		return errors.New("want acct_ and letters or digits")
+		return errors.New("must be acct_ and letters or digits")
 	}
 	return nil
 }

@@ -122,12 +122,12 @@ func (c *Call) Describe(o object) error {
 
 // Beyond is the error of a parameter that Stripe has and this fake does not: silence would mislead.
 func (c *Call) Beyond(name string) error {
-	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for, although Stripe does.")
+	return shape.Invalid("", name, "stripefake does not support "+name+", although Stripe does.")
 }
 
 // BeyondPart is Beyond for the part of a parameter, if Stripe has it.
 func (c *Call) BeyondPart(name string) error {
-	return shape.Invalid("", name, "stripefake does not do what "+name+" asks for; if Stripe has it, Stripe does.")
+	return shape.Invalid("", name, "stripefake does not support "+name+". Stripe may.")
 }
 
 // Follow calls the follower of the step, if a package has registered one.

@@ -73,7 +73,7 @@ func (c *Call) describeEndpoint(o object) error {
 	if c.Form.Has("enabled_events") {
 		types := c.Form.List("enabled_events")
 		if len(types) == 0 {
-			return shape.Invalid("", "enabled_events", "Invalid array: enabled_events has to be a list of types: "+
+			return shape.Invalid("", "enabled_events", "Invalid array: enabled_events must be a list of types: "+
 				"enabled_events[]=*")
 		}
 		for _, t := range types {

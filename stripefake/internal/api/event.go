@@ -137,7 +137,7 @@ func listEvents(c *Call) (object, error) {
 	case len(types) > maxTypes:
 		return nil, shape.Invalid("", "types", "You may specify at most 20 types.")
 	case c.Form.Has("types") && len(types) == 0:
-		return nil, shape.Invalid("", "types", "Invalid array: types has to be a list: types[]=…")
+		return nil, shape.Invalid("", "types", "Invalid array: types must be a list: types[]=…")
 	}
 	delivered := c.Flag("delivery_success")
 	prefix, wildcard := strings.CutSuffix(one, "*")

@@ -49,7 +49,7 @@ func (c *Call) Page(all []object, keep func(object) bool) (object, error) {
 	}
 	if limit < 1 || limit > pageMax {
 		return nil, shape.Invalid("parameter_invalid_integer", "limit",
-			"Invalid limit: it has to be from 1 to "+strconv.Itoa(pageMax)+".")
+			"Invalid limit: it must be from 1 to "+strconv.Itoa(pageMax)+".")
 	}
 	inTime, err := c.created(shape.WholeOf)
 	if err != nil {

@@ -154,7 +154,7 @@ func (c *Call) expansions() ([][]string, error) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, shape.Invalid("", "expand", "Invalid array: expand has to be a list: expand[]=…")
+		return nil, shape.Invalid("", "expand", "Invalid array: expand must be a list: expand[]=…")
 	}
 	var paths [][]string
 	for _, v := range list {

@@ -260,8 +260,8 @@ func (x *exchange) readForm() (shape.Form, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if kind = strings.TrimSpace(kind); len(text) > 0 && kind != "" &&
 		!strings.EqualFold(kind, "application/x-www-form-urlencoded") {
-		return nil, shape.Invalid("", "", "The body has to be application/x-www-form-urlencoded, and is "+
-			shape.Shown(kind)+".")
+		return nil, shape.Invalid("", "", "The body must be application/x-www-form-urlencoded (got "+
+			shape.Shown(kind)+").")
 	}
 	x.text = strings.Trim(x.text+"&"+string(text), "&")
 	return shape.ParseForm(r.URL.RawQuery, string(text))

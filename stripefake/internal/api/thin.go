@@ -111,7 +111,7 @@ func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (i
 	case f.accounts[account] == nil:
 		return "", shape.Missing("account", account, "account")
 	case !strings.HasPrefix(typ, "v1.") && !strings.HasPrefix(typ, "v2."):
-		return "", shape.Invalid("", "type", "Invalid type: want v1.… or v2.…")
+		return "", shape.Invalid("", "type", "Invalid type: must begin with v1. or v2.")
 	}
 	of := any(nil)
 	if about != (Related{}) {
@@ -145,7 +145,7 @@ func listThin(c *Call) (object, error) {
 	case c.Version < filterable && of == "":
 		return nil, shape.Missed("object_id")
 	case limit < 1 || limit > pageMax:
-		return nil, shape.Invalid("", "limit", "has to be from 1 to "+strconv.Itoa(pageMax))
+		return nil, shape.Invalid("", "limit", "must be from 1 to "+strconv.Itoa(pageMax))
 	case len(types) > maxTypes:
 		return nil, shape.Invalid("", "types", "may have at most 20 types")
 	}
@@ -179,7 +179,7 @@ func (c *Call) turn() (after string, err error) {
 	text, wrong := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(page, "page_"))
 	after, c.query, _ = strings.Cut(string(text), "?")
 	if wrong != nil || c.Space.Get(thinKind, after) == nil {
-		return "", shape.Invalid("", "page", "is no page of this list")
+		return "", shape.Invalid("", "page", "must be a page of this list")
 	}
 	c.params, err = shape.ParseForm(c.query, "")
 	c.Form = shape.Reading(c.params, nil)

@@ -246,7 +246,7 @@ func (c call) listInvoicePayments() (object, error) {
 	of := c.Form.Sub("payment")
 	intent := of.Str("payment_intent")
 	if of.Given() && of.Str("type") != "payment_intent" {
-		return nil, of.Invalid("", "type", "This fake knows the type payment_intent only.")
+		return nil, of.Invalid("", "type", "stripefake supports only the type payment_intent.")
 	}
 	return c.List("invoice_payment", func(o object) bool {
 		return (intent == "" || o.Sub("payment").Str("payment_intent") == intent) && c.Keeps(o, "invoice status")

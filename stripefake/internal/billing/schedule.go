@@ -58,7 +58,7 @@ func (c call) createSchedule() (object, error) {
 	start := c.Now
 	if s := c.Form.Str("start_date"); s != "" && s != "now" {
 		if start = c.Num("start_date"); start < c.Now {
-			return nil, shape.Invalid("", "start_date", "This fake cannot start a schedule in the past.")
+			return nil, shape.Invalid("", "start_date", "stripefake cannot start a schedule in the past.")
 		}
 	}
 	o := c.newSchedule(customer)
@@ -121,7 +121,7 @@ func (c call) scheduleFrom() (object, error) {
 func (c call) scheduleParams(o, customer object) error {
 	switch behavior := c.Form.Str("end_behavior"); {
 	case behavior == "none" || behavior == "renew":
-		return shape.Invalid("", "end_behavior", "This fake knows the end_behavior cancel and release only.")
+		return shape.Invalid("", "end_behavior", "stripefake supports only the end_behavior cancel and release.")
 	case behavior != "":
 		o["end_behavior"] = behavior
 	}
@@ -130,7 +130,7 @@ func (c call) scheduleParams(o, customer object) error {
 		return err
 	}
 	if name := settings.Other("default_payment_method description collection_method billing_cycle_anchor"); name != "" {
-		return shape.Invalid("", name, "This fake does not know "+name+".")
+		return shape.Invalid("", name, "stripefake does not support "+name+", although Stripe does.")
 	}
 	settings.SetTexts(o.Sub("default_settings"), "default_payment_method description")
 	return c.Form.Metadata(o)

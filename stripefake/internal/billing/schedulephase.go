@@ -65,7 +65,7 @@ func (c call) phase(p shape.Params, start int64, customer object) (object, error
 	}
 	begin := strconv.FormatInt(start, 10)
 	if s := p.Str("start_date"); s != "" && s != "now" && s != begin {
-		return nil, p.Invalid("", "start_date", "The phase has to begin where the one before it ends, at "+begin+".")
+		return nil, p.Invalid("", "start_date", "The phase must start when the phase before it ends, at "+begin+".")
 	}
 	p.SetTexts(phase, "default_payment_method description")
 	_, err = c.payer(p, "default_payment_method", customer)

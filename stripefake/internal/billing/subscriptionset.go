@@ -164,7 +164,7 @@ func (c call) changeTrial(sub object) error {
 		return nil
 	}
 	if sub.Str("status") != "trialing" {
-		return shape.Invalid("", "trial_end", "This fake can change the trial_end of subscriptions in their trial only.")
+		return shape.Invalid("", "trial_end", "stripefake changes trial_end only during a trial.")
 	}
 	end := c.Now
 	if text != "now" {

@@ -40,7 +40,7 @@ func checkoutRoutes() []api.Route {
 
 func (c Call) createSession() (object, error) {
 	if mode := c.Form.Str("mode"); mode != "setup" {
-		return nil, shape.Invalid("", "mode", "stripefake has checkout sessions with mode=setup alone, although Stripe "+
+		return nil, shape.Invalid("", "mode", "stripefake supports only checkout sessions with mode=setup, although Stripe "+
 			"has payment and subscription as well.")
 	}
 	for _, name := range []string{"success_url", "cancel_url"} {
@@ -89,7 +89,7 @@ func emptySession() object {
 func (c Call) describeSession(o object) error {
 	if !c.Form.Has("currency") && !c.Form.Has("payment_method_types") {
 		return shape.Invalid("parameter_missing", "currency", "Missing required param: currency. In setup mode, either "+
-			"currency or payment_method_types has to be given.")
+			"currency or payment_method_types is required.")
 	}
 	if c.Form.Has("currency") {
 		o["currency"] = strings.ToLower(c.Form.Str("currency"))

@@ -314,7 +314,7 @@ func (c Call) CancelIntent(pi object, reason string) error {
 func checkURL(text, param string) error {
 	if u, err := url.Parse(text); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 		len(text) > 5000 {
-		return shape.Invalid("url_invalid", param, "Not a valid URL: "+param+" has to begin with https:// or http://.")
+		return shape.Invalid("url_invalid", param, "Not a valid URL: "+param+" must begin with https:// or http://.")
 	}
 	return nil
 }

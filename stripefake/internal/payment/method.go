@@ -75,7 +75,7 @@ func (c Call) usable(id, customer string) (object, error) {
 
 func (c Call) createMethod() (object, error) {
 	if typ := c.Form.Str("type"); typ != "card" {
-		return nil, shape.Invalid("", "type", "stripefake makes payment methods of type card alone, although Stripe "+
+		return nil, shape.Invalid("", "type", "stripefake creates only payment methods of type card, although Stripe "+
 			"makes others.")
 	}
 	card := c.Form.Sub("card")

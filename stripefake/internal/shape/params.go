@@ -113,7 +113,7 @@ func (p Params) Require(name string) error {
 // Only returns the error of another value than the one that the fake knows.
 func (p Params) Only(name, value string) error {
 	if p.Has(name) && p.Str(name) != value {
-		return p.Invalid("", name, "This fake knows the "+name+" "+value+" only.")
+		return p.Invalid("", name, "stripefake supports only the "+name+" "+value+".")
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (p Params) Metadata(o Object) error {
 	}
 	f, ok := v.(Form)
 	if given && !ok {
-		return Invalid("", param, "Invalid hash: "+param+" has to be a hash of texts")
+		return Invalid("", param, "Invalid hash: "+param+" must be a hash of strings")
 	}
 	m := Object{}
 	maps.Copy(m, o.Sub("metadata"))
@@ -160,7 +160,7 @@ func (p Params) Metadata(o Object) error {
 		name := param + "[" + key + "]"
 		switch {
 		case !ok:
-			return Invalid("", name, "Invalid string: "+name+" has to be a text")
+			return Invalid("", name, "Invalid string: "+name+" must be a string")
 		case key == "" || strings.ContainsAny(key, "[]"):
 			return Invalid("parameter_invalid_empty", param, "Metadata keys must not be empty or have brackets.")
 		case utf8.RuneCountInString(key) > metadataKey:
