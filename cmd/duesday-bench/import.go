@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/cmd/duesday-bench/bench"
-	"github.com/duesday/duesday/internal/capacity/estimate"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // imports runs duesday import over a file: opening and closing the store are part of it.
@@ -76,7 +76,7 @@ func writeBook(file string, n int) error {
 	w := bufio.NewWriterSize(f, 1<<20)
 	fmt.Fprintln(w, "account,email,subscription,sku,amount,currency,payment_day,payment_method,address")
 	for i := range n {
-		id := estimate.Scatter(i)
+		id := consumption.Scatter(i)
 		fmt.Fprintf(w, "acct_%010d,customer.%d@example.com,sub_%010d,plan-%03d,%d.99,USD,%d,pm_card_visa,\"%d Bridge "+
 			"Street, Birmingham, B12 7ST, United Kingdom\"\n",
 			id, id, id, i%200, 5+i%50, i%28+1, i%900+1)

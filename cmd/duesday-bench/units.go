@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/capacity/estimate"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // The sizes that fit into memory and into an item.
@@ -16,7 +16,7 @@ const (
 )
 
 func (b *benchmark) unitsCommand() *cobra.Command {
-	var o estimate.Options
+	var o consumption.Options
 	c := &cobra.Command{
 		Use:   "units",
 		Short: "Count read and write units of DynamoDB per paid period, reminder and due row",
@@ -32,7 +32,7 @@ differ by region.`,
 			if o.ItemBytes < 0 || o.ItemBytes > maxItemBytes {
 				return fmt.Errorf("--item-bytes %d: want 0 to %d", o.ItemBytes, maxItemBytes)
 			}
-			costs, err := estimate.Measure(cmd.Context(), o)
+			costs, err := consumption.Measure(cmd.Context(), o)
 			switch {
 			case err != nil:
 				return fmt.Errorf("measuring units: %w", err)
@@ -49,7 +49,7 @@ differ by region.`,
 }
 
 // printUnits prints the cost of each action, and below it its steps.
-func (b *benchmark) printUnits(c *estimate.Costs) error {
+func (b *benchmark) printUnits(c *consumption.Costs) error {
 	t := newTable(b.stdout, "", "item", "index", "bytes", "times", "write", "read")
 	for _, u := range c.All() {
 		t.row(u.Name, "", "", "", "", units(u.Units.Write), units(u.Units.Read))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/capacity/estimate"
+	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/schema/cloudformation"
 	"github.com/duesday/duesday/internal/schema/iam"
@@ -123,20 +123,16 @@ func (p *program) iamCommand() *cobra.Command {
 	})
 }
 
-// measuredForCapacity is how many subscriptions the figures per period are measured with. More
-// give the same write units, and read units that differ by the rounding of pages.
-const measuredForCapacity = 200
-
 func (p *program) capacityCommand() *cobra.Command {
-	var o estimate.PeakOptions
-	measured := estimate.Options{Subscriptions: measuredForCapacity}
+	var o capacity.PeakOptions
+	var itemBytes int
 	share := shareFlag()
-	c := leaf("capacity", func(ctx context.Context, _ []string) error {
-		costs, err := estimate.Measure(ctx, measured)
+	c := leaf("capacity", func(context.Context, []string) error {
+		costs, err := capacity.Table(itemBytes)
 		if err != nil {
-			return fmt.Errorf("measuring units: %w", err)
+			return fmt.Errorf("--item-bytes: %w", err)
 		}
-		return p.showPeak(estimate.PlanPeak(costs, o), o, costs.SubscriptionBytes())
+		return p.showPeak(capacity.PlanPeak(costs, o), o, costs.Bytes)
 	})
 	f := c.Flags()
 	f.IntVar(&o.Subscriptions, "subscriptions", 0, "number `N` of subscriptions in the book (required)")
@@ -144,18 +140,18 @@ func (p *program) capacityCommand() *cobra.Command {
 	f.Float64Var(&o.Hours, "hours", 0,
 		"`H` hours in which that day must be done (default: as long as the processor takes)")
 	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges per second that the processor allows")
-	f.IntVar(&measured.ItemBytes, "item-bytes", 0,
+	f.IntVar(&itemBytes, "item-bytes", 0,
 		"size of a subscription between its payments, in `BYTES` (default: a typical size)")
 	return checked(c, func([]string) error {
 		o.Share = share.value
 		if err := checkPeak(f.Changed, o); err != nil {
 			return err
 		}
-		return between("item-bytes", measured.ItemBytes, 0, 300_000) // within an item of DynamoDB
+		return between("item-bytes", itemBytes, 0, 300_000) // within an item of DynamoDB
 	})
 }
 
-func checkPeak(given func(flag string) bool, o estimate.PeakOptions) error {
+func checkPeak(given func(flag string) bool, o capacity.PeakOptions) error {
 	const most = 10_000_000_000
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // false for NaN
 	switch {
@@ -175,20 +171,20 @@ func checkPeak(given func(flag string) bool, o estimate.PeakOptions) error {
 	return nil
 }
 
-func (p *program) showPeak(peak *estimate.Peak, o estimate.PeakOptions, itemBytes int) error {
+func (p *program) showPeak(peak *capacity.Peak, o capacity.PeakOptions, itemBytes int) error {
 	t := p.table("what", "value", "how")
 	for _, s := range peak.Sums {
-		t.row(s.What, estimate.Number(s.Value), s.How)
+		t.row(s.What, capacity.Number(s.Value), s.How)
 	}
 	t.flush()
 	p.say("\nMeasured on %d subscriptions of %d bytes, assuming that each is due, reminded and mailed once a month.",
-		measuredForCapacity, itemBytes)
+		capacity.Subscriptions, itemBytes)
 	if peak.Shards > billing.MaxShards {
 		p.say("This does not fit: a store can have at most %d shards per date.", billing.MaxShards)
 	}
 	if peak.RateNeeded() > o.ChargeRate {
 		p.say("This does not fit: the processor must allow %s charges per second, but allows %s.",
-			estimate.Number(math.Ceil(peak.RateNeeded())), estimate.Number(o.ChargeRate))
+			capacity.Number(math.Ceil(peak.RateNeeded())), capacity.Number(o.ChargeRate))
 	}
 	return p.json(peak)
 }

@@ -190,8 +190,12 @@ func baseName(name string) string {
 	return base
 }
 
-// isTest reports whether the package serves tests alone, by its name: storetest.
-func (p *pkg) isTest() bool { return strings.HasSuffix(p.dir, "test") }
+// isTest reports whether the package is test support, by its path.
+func (p *pkg) isTest() bool { return testSupport(p.dir) }
+
+func testSupport(dir string) bool {
+	return strings.HasPrefix(dir, "internal/test/") || strings.HasSuffix(dir, "test")
+}
 
 // sources returns the files that are part of the product.
 func (p *pkg) sources() []*file {

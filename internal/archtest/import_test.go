@@ -14,8 +14,8 @@ import (
 var layers = map[string][]string{
 	"internal/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
-	"cmd/duesday-bench/bench": {"billing", "billing/engine", "capacity/estimate", "civil", "httpapi", "listen", "sandbox",
-		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "tracking"},
+	"cmd/duesday-bench/bench": {"billing", "billing/engine", "civil", "httpapi", "listen", "sandbox",
+		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "test/consumption", "tracking"},
 	"internal/billing":          {"civil", "field", "money", "processor", "schedule", "schema", "secret", "store"},
 	"internal/billing/adoption": {"billing", "billing/report", "civil", "schema", "secret", "store"},
 	"internal/billing/audit":    {"billing", "billing/report", "civil", "money", "processor", "schema", "secret", "store"},
@@ -28,31 +28,29 @@ var layers = map[string][]string{
 	"internal/billing/wallet": {"billing", "processor", "store"},
 	"internal/billing/worker": {"billing", "civil", "schema", "store"},
 	"internal/book":           {"billing", "civil", "money", "schema", "secret"},
-	"internal/capacity":       {"store"},
-	"internal/capacity/estimate": {"billing", "billing/engine", "billing/report", "capacity", "civil", "money", "outbox", "sandbox",
-		"schema", "store", "store/memstore"}, // memstore: units are counted over it
-	"internal/civil":     {},
-	"internal/clock":     {},
-	"internal/config":    {"billing", "secret"},
-	"internal/day":       {"billing", "clock", "schedule"},
-	"internal/demo":      {"billing", "billing/engine", "civil", "money", "processor", "store"},
-	"internal/election":  {},
-	"internal/field":     {},
-	"internal/httpapi":   {"field", "key", "listen", "secret", "store", "tracking"},
-	"internal/importing": {"billing", "billing/engine", "book", "processor", "sandbox", "secret", "store"},
-	"internal/key":       {"field", "schema", "secret", "store"},
-	"internal/listen":    {},
-	"internal/mail":      {"billing", "money", "outbox"},
-	"internal/mail/smtp": {"mail", "outbox", "secret"},
-	"internal/manual":    {},
-	"internal/money":     {},
-	"internal/outbox":    {"schema", "store"},
-	"internal/processor": {"civil", "money"},
-	"internal/sandbox":   {"money", "processor", "socket"},
-	"internal/schedule":  {"civil"},
-	"internal/schema":    {"store"},
-	"internal/secret":    {},
-	"internal/server":    {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/capacity":       {"billing", "billing/engine"},
+	"internal/civil":          {},
+	"internal/clock":          {},
+	"internal/config":         {"billing", "secret"},
+	"internal/day":            {"billing", "clock", "schedule"},
+	"internal/demo":           {"billing", "billing/engine", "civil", "money", "processor", "store"},
+	"internal/election":       {},
+	"internal/field":          {},
+	"internal/httpapi":        {"field", "key", "listen", "secret", "store", "tracking"},
+	"internal/importing":      {"billing", "billing/engine", "book", "processor", "sandbox", "secret", "store"},
+	"internal/key":            {"field", "schema", "secret", "store"},
+	"internal/listen":         {},
+	"internal/mail":           {"billing", "money", "outbox"},
+	"internal/mail/smtp":      {"mail", "outbox", "secret"},
+	"internal/manual":         {},
+	"internal/money":          {},
+	"internal/outbox":         {"schema", "store"},
+	"internal/processor":      {"civil", "money"},
+	"internal/sandbox":        {"money", "processor", "socket"},
+	"internal/schedule":       {"civil"},
+	"internal/schema":         {"store"},
+	"internal/secret":         {},
+	"internal/server":         {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
 	"internal/status": {"billing", "billing/engine", "billing/worker", "civil", "outbox", "processor", "schedule", "schema", "secret", "socket",
 		"store", "tracking"},
 	"internal/stripe":         {"processor", "secret", "stripe/api"},
@@ -68,9 +66,12 @@ var layers = map[string][]string{
 		"stripefake/internal/shape"},
 	"stripefake/internal/page": {"stripefake/internal/api", "stripefake/internal/payment",
 		"stripefake/internal/shape"},
-	"stripefake/internal/payment":    {"stripefake/internal/api", "stripefake/internal/shape"},
-	"stripefake/internal/shape":      {},
-	"internal/stripetest":            {},
+	"stripefake/internal/payment": {"stripefake/internal/api", "stripefake/internal/shape"},
+	"stripefake/internal/shape":   {},
+	"internal/stripetest":         {},
+	"internal/test/consumption": {"billing", "billing/engine", "billing/report", "civil", "money", "outbox", "sandbox",
+		"schema", "store", "store/memstore", "test/metering"}, // memstore: units are counted over it
+	"internal/test/metering":         {"capacity", "store"},
 	"internal/tracking":              {"field", "money", "outbox", "schema", "secret", "store"},
 	"internal/tracking/poller":       {"secret", "tracking"},
 	"internal/schema/cloudformation": {"schema", "store"},
@@ -202,12 +203,13 @@ func TestDependenciesHaveTheirPlace(t *testing.T) {
 		plant{"cmd/duesday/p.go", "package p\nimport _ \"github.com/jinzhu/gorm\"", "new dependency"})
 }
 
-// testPackages: what serves tests is not part of the product.
+// testPackages: test support is not part of the product. The benchmarks may import it.
 func testPackages(s *source, p *pkg) (found []violation) {
 	for _, f := range p.sources() {
 		for name, at := range f.imports() {
+			ours, isOurs := strings.CutPrefix(name, module+"/")
 			if name == "testing" || strings.HasPrefix(name, "testing/") ||
-				(strings.HasPrefix(name, module+"/") && strings.HasSuffix(name, "test")) {
+				isOurs && testSupport(ours) && !strings.HasPrefix(p.dir, "cmd/duesday-bench") {
 				found = append(found, s.at(f, at, "%s is for tests", name))
 			}
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // The fixed bytes of the workloads. An event has three index entries, and the item that it changes:
@@ -78,7 +78,7 @@ func (b *Bare) Load(n int) error {
 	for at := 0; at < n; at += chunk {
 		batch := b.db.NewBatch()
 		for i := at; i < min(n, at+chunk); i++ {
-			n := estimate.Scatter(i)
+			n := consumption.Scatter(i)
 			_ = batch.Set(key('s', n), b.value(i, subscriptionBytes), nil)
 			_ = batch.Set(indexKey('1', 0, n), b.value(i+1, indexBytes), nil)
 			_ = batch.Set(indexKey('2', 0, n), b.value(i+2, indexBytes), nil)
@@ -144,7 +144,7 @@ func (b *Bare) Pay(first, workers int, length time.Duration) (units int, err err
 }
 
 func (b *Bare) pay(i int) error {
-	n, round := estimate.Scatter(i%b.n), uint16(i/b.n)
+	n, round := consumption.Scatter(i%b.n), uint16(i/b.n)
 	attempt := key('a', n, byte(round>>8), byte(round))
 	if err := b.guard(attempt); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (b *Bare) Take(first, workers, states int, length time.Duration) (units int
 }
 
 func (b *Bare) take(i, states int) error {
-	n := estimate.Scatter(i)
+	n := consumption.Scatter(i)
 	event := key('e', n)
 	if err := b.guard(event); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (b *Bare) take(i, states int) error {
 	for _, kind := range []byte{'6', '7', '8'} { // by time, by account, by subscription
 		_ = batch.Set(indexKey(kind, uint16(i%1000), n), b.value(i+int(kind), eventIndexBytes), nil)
 	}
-	_ = batch.Set(key('t', estimate.Scatter(i%states)), b.value(i+1, stateBytes), nil)
+	_ = batch.Set(key('t', consumption.Scatter(i%states)), b.value(i+1, stateBytes), nil)
 	return b.commit(batch)
 }
 

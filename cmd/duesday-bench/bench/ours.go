@@ -8,11 +8,11 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
-	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // Ours is the product: engine, embedded store, and the sandbox in memory at no latency.
@@ -58,7 +58,7 @@ func (o *Ours) Load(ctx context.Context, n, days, workers int) error {
 		}
 		batch := make([]billing.NewSubscription, 0, chunk)
 		for i := at; i < min(n, at+chunk); i++ {
-			batch = append(batch, estimate.Subscription(i, o.first.AddDays(i%days)))
+			batch = append(batch, consumption.Subscription(i, o.first.AddDays(i%days)))
 		}
 		_, err := o.engine.ImportBatch(ctx, batch)
 		return true, err

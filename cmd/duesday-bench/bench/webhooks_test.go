@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // TestWebhooks runs both sides small: every event that is sent has to be applied.
@@ -47,7 +47,7 @@ func testWebhooks(t *testing.T, verifyOnly bool) {
 			t.Fatalf("got %d events, %d times, %v, want 1000", units, len(took), err)
 		}
 	}
-	if _, err := w.service.Event(t.Context(), stripeID("evt", estimate.Scatter(0))); errors.Is(err, store.ErrNotFound) != verifyOnly {
+	if _, err := w.service.Event(t.Context(), stripeID("evt", consumption.Scatter(0))); errors.Is(err, store.ErrNotFound) != verifyOnly {
 		t.Errorf("verify only %t: the event: %v", verifyOnly, err)
 	}
 	if err := w.Close(); err != nil {
@@ -65,7 +65,7 @@ func TestMakeEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, want := range map[int]bool{0: true, 1499: true, 5000: false} {
-		_, err := w.service.Event(t.Context(), stripeID("evt", estimate.Scatter(n)))
+		_, err := w.service.Event(t.Context(), stripeID("evt", consumption.Scatter(n)))
 		if want && err != nil || !want && !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("event %d: %v, want it there: %t", n, err, want)
 		}

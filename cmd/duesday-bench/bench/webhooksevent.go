@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duesday/duesday/internal/capacity/estimate"
 	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/test/consumption"
 )
 
 // A hookEvent has the values for the template of an event.
@@ -28,7 +28,7 @@ func (w *Webhooks) event(i int) hookEvent {
 	if e.template == 0 {
 		e.object, e.payment, e.purchase = n, n, w.payments[n]
 	} else {
-		e.object = int(uint32(estimate.Scatter(n))) % len(w.subscriptions)
+		e.object = int(uint32(consumption.Scatter(n))) % len(w.subscriptions)
 		e.purchase, e.payment = w.subscriptions[e.object], firstInvoice+i
 	}
 	e.account = e.object % w.accounts
@@ -38,7 +38,7 @@ func (w *Webhooks) event(i int) hookEvent {
 func (e *hookEvent) fill(t *template, body []byte) {
 	t.text(body, slotPurchase, e.purchase)
 	t.number(body, slotCreated, int(e.created))
-	t.number(body, slotEvent, estimate.Scatter(e.event))
+	t.number(body, slotEvent, consumption.Scatter(e.event))
 	t.number(body, slotAccount, e.account)
 	t.number(body, slotCustomer, e.object)
 	t.number(body, slotPayment, e.payment)

@@ -1,4 +1,4 @@
-package estimate
+package consumption
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // Options are the book of a measurement.
@@ -22,20 +22,20 @@ type Options struct {
 // A Cost is the consumption of one action of the product on DynamoDB.
 type Cost struct {
 	Name  string         `json:"name"`
-	Units capacity.Units `json:"units"` // for one
+	Units metering.Units `json:"units"` // for one
 	Lines []Line         `json:"lines,omitempty"`
 }
 
 // A Line is a part of a Cost.
 type Line struct {
 	Step        string         `json:"step"` // of the protocol: FIND, READ, BIND, SETTLE …
-	Op          capacity.Op    `json:"op"`
+	Op          metering.Op    `json:"op"`
 	Item        string         `json:"item"`
 	Index       string         `json:"index,omitempty"`
 	Transaction bool           `json:"transaction,omitempty"`
 	Times       float64        `json:"times"`
 	Bytes       float64        `json:"bytes"` // of each, on average
-	Units       capacity.Units `json:"units"`
+	Units       metering.Units `json:"units"`
 }
 
 // Costs are measured on the real engine, in a subscription's second period.
@@ -58,7 +58,7 @@ type Costs struct {
 type DateUnits struct {
 	Index string         `json:"index"`
 	Date  string         `json:"date"` // which, and when
-	Units capacity.Units `json:"units"`
+	Units metering.Units `json:"units"`
 }
 
 // The methods of the sandbox that the measured books are charged by.
@@ -77,13 +77,13 @@ func Measure(ctx context.Context, o Options) (*Costs, error) {
 	}
 	padding := 0
 	if o.ItemBytes > 0 { // the address is filled up to the size
-		one, err := Measure(ctx, Options{Subscriptions: 1})
+		natural, err := Measure(ctx, Options{Subscriptions: o.Subscriptions})
 		if err != nil {
 			return nil, err
 		}
-		if padding = o.ItemBytes - one.SubscriptionBytes(); padding < 0 {
+		if padding = o.ItemBytes - natural.SubscriptionBytes(); padding < 0 {
 			return nil, fmt.Errorf("a subscription of %d bytes: it has %d by itself, and cannot be smaller", o.ItemBytes,
-				one.SubscriptionBytes())
+				natural.SubscriptionBytes())
 		}
 	}
 	c := &Costs{Subscriptions: o.Subscriptions}
@@ -98,14 +98,14 @@ func (c *Costs) All() []Cost {
 	return []Cost{c.Created, c.Reminder, c.Row, c.Paid, c.Declined, c.DeclinedAgain, c.Day, c.Lease}
 }
 
-// SubscriptionBytes returns the size of a subscription's item between its payments.
+// SubscriptionBytes returns the size of a subscription's item between its payments. A run reads the
+// item twice: when it finds it, and again after BIND has made it larger.
 func (c *Costs) SubscriptionBytes() int {
+	bytes := make(map[string]int)
 	for _, l := range c.Paid.Lines {
-		if l.Step == stepRead {
-			return int(l.Bytes)
-		}
+		bytes[l.Step] += int(l.Bytes)
 	}
-	return 0
+	return 2*bytes[stepRead] - bytes[stepBind]
 }
 
 // measurePaid lets every subscription be paid twice, and counts the second time.
@@ -141,7 +141,7 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 			paying.paid)
 	}
 	found := paying.payments.Since(quiet.payments)
-	later := make(capacity.Usage)
+	later := make(metering.Usage)
 	for range lookBackDays {
 		d, err := w.day(ctx)
 		if err != nil {
@@ -153,19 +153,19 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 		part{reminding.reminders.Since(quiet.reminders), jobStep(schema.ReminderIndex, "", stepRemind)},
 		part{reminding.mail.Since(quiet.mail), always(stepMail)})
 	// Before it charges, a run looks whether the store knows the processor's latest successes.
-	lookBack := only(stepLookBack, func(l capacity.Line) bool {
-		return l.Op == capacity.OpGet && (l.Item == itemSubscription || l.Item == itemPeriod)
+	lookBack := only(stepLookBack, func(l metering.Line) bool {
+		return l.Op == metering.OpGet && (l.Item == itemSubscription || l.Item == itemPeriod)
 	})
 	c.Paid = cost("a paid period", n, part{found, jobStep(schema.PaymentIndex, stepBind, stepSettle)},
 		part{paying.mail.Since(quiet.mail), always(stepMail)}, part{later, lookBack})
-	c.Row = cost("a due row, found", n, part{found, only(stepFind, func(l capacity.Line) bool {
-		return l.Op == capacity.OpQuery && l.Index == schema.PaymentIndex
+	c.Row = cost("a due row, found", n, part{found, only(stepFind, func(l metering.Line) bool {
+		return l.Op == metering.OpQuery && l.Index == schema.PaymentIndex
 	})})
 	c.Lease = cost("a share of a run, leased: one date and shard", 1,
-		part{found, only("LEASE", func(l capacity.Line) bool { return l.Item == itemLease })})
+		part{found, only("LEASE", func(l metering.Line) bool { return l.Item == itemLease })})
 	c.Dates = append(hottest(reminding.reminderRows, n,
-		func(capacity.Partition) string { return "the reminder date, as reminders are sent" }),
-		hottest(paying.paymentRows, n, func(p capacity.Partition) string {
+		func(metering.Partition) string { return "the reminder date, as reminders are sent" }),
+		hottest(paying.paymentRows, n, func(p metering.Partition) string {
 			switch {
 			case p.Index == schema.ReminderIndex:
 				return "the next reminder date, as periods are paid"
@@ -178,14 +178,14 @@ func (c *Costs) measurePaid(ctx context.Context, padding int) error {
 }
 
 // hottest returns the partitions that each of n periods has written to, in the order of their keys.
-func hottest(rows map[capacity.Partition]capacity.Units, n float64,
-	name func(capacity.Partition) string) (dates []DateUnits) {
-	partitions := slices.SortedFunc(maps.Keys(rows), func(a, b capacity.Partition) int {
+func hottest(rows map[metering.Partition]metering.Units, n float64,
+	name func(metering.Partition) string) (dates []DateUnits) {
+	partitions := slices.SortedFunc(maps.Keys(rows), func(a, b metering.Partition) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
 	})
 	for _, p := range partitions {
 		if u := rows[p]; u.Write >= n {
-			dates = append(dates, DateUnits{Index: p.Index, Date: name(p), Units: rounded(u.Times(1 / n))})
+			dates = append(dates, DateUnits{Index: p.Index, Date: name(p), Units: u.Times(1 / n).Rounded()})
 		}
 	}
 	return dates
@@ -194,8 +194,8 @@ func hottest(rows map[capacity.Partition]capacity.Units, n float64,
 // A part is a piece of a consumption. step returns the step of the protocol to which a line
 // belongs to; "" leaves it out: it is the day's, and not of any one subscription.
 type part struct {
-	usage capacity.Usage
-	step  func(capacity.Line) string
+	usage metering.Usage
+	step  func(metering.Line) string
 }
 
 func cost(name string, n float64, parts ...part) Cost {
@@ -210,23 +210,18 @@ func cost(name string, n float64, parts ...part) Cost {
 			line := Line{Step: step, Op: l.Op, Item: l.Item, Index: l.Index, Transaction: l.Transaction,
 				Times: float64(count.Times) / n, Units: count.Units.Times(1 / n)}
 			switch {
-			case l.Op == capacity.OpQuery && n > 1: // a page holds many rows: the line gives one row's share
+			case l.Op == metering.OpQuery && n > 1: // a page holds many rows: the line gives one row's share
 				line.Times, line.Bytes = 1, float64(count.Bytes)/n
 			case count.Times > 0:
 				line.Bytes = float64(count.Bytes) / float64(count.Times)
 			}
-			line.Units, line.Bytes = rounded(line.Units), math.Round(line.Bytes)
+			line.Units, line.Bytes = line.Units.Rounded(), math.Round(line.Bytes)
 			c.Lines = append(c.Lines, line)
-			c.Units = rounded(c.Units.Plus(line.Units))
+			c.Units = c.Units.Plus(line.Units).Rounded()
 		}
 		slices.SortStableFunc(c.Lines[first:], func(a, b Line) int { return order(a.Step) - order(b.Step) })
 	}
 	return c
-}
-
-// rounded drops fractions below a ten-thousandth of a unit: the noise of dividing.
-func rounded(u capacity.Units) capacity.Units {
-	return capacity.Units{Read: math.Round(u.Read*1e4) / 1e4, Write: math.Round(u.Write*1e4) / 1e4}
 }
 
 // The steps in the order in which they happen.
@@ -245,20 +240,20 @@ const (
 	stepLookBack = "LOOK BACK"
 )
 
-func always(step string) func(capacity.Line) string {
-	return func(capacity.Line) string { return step }
+func always(step string) func(metering.Line) string {
+	return func(metering.Line) string { return step }
 }
 
 // jobStep returns the steps of a job that finds its rows in the index. alone is the step of a write
 // of the subscription alone, and end that of a transaction.
-func jobStep(index, alone, end string) func(capacity.Line) string {
-	return func(l capacity.Line) string {
+func jobStep(index, alone, end string) func(metering.Line) string {
+	return func(l metering.Line) string {
 		switch {
-		case l.Op == capacity.OpQuery && l.Index == index:
+		case l.Op == metering.OpQuery && l.Index == index:
 			return stepFind
-		case l.Op == capacity.OpGet && l.Item == itemSubscription:
+		case l.Op == metering.OpGet && l.Item == itemSubscription:
 			return stepRead
-		case l.Op == capacity.OpQuery, l.Op == capacity.OpGet, l.Item == itemRun:
+		case l.Op == metering.OpQuery, l.Op == metering.OpGet, l.Item == itemRun:
 			return ""
 		case l.Transaction:
 			return end
@@ -270,8 +265,8 @@ func jobStep(index, alone, end string) func(capacity.Line) string {
 }
 
 // only returns the step for the lines that it is about.
-func only(step string, is func(capacity.Line) bool) func(capacity.Line) string {
-	return func(l capacity.Line) string {
+func only(step string, is func(metering.Line) bool) func(metering.Line) string {
+	return func(l metering.Line) string {
 		if !is(l) {
 			return ""
 		}

@@ -1,4 +1,4 @@
-package capacity_test
+package metering_test
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // TestContract: who uses a store does not notice that it is metered.
@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := capacity.NewMeter(s, capacity.Options{Tables: tables})
+		m, err := metering.NewMeter(s, metering.Options{Tables: tables})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestNewMeter_BadTables(t *testing.T) {
-	if m, err := capacity.NewMeter(nil, capacity.Options{Tables: []store.Table{{Name: "t"}}}); !errors.Is(err,
+	if m, err := metering.NewMeter(nil, metering.Options{Tables: []store.Table{{Name: "t"}}}); !errors.Is(err,
 		store.ErrInvalid) || m != nil {
 		t.Errorf("NewMeter = %v, %v; want ErrInvalid", m, err)
 	}
@@ -38,7 +38,7 @@ func TestNewMeter_BadTables(t *testing.T) {
 // TestTransactions: a table write costs twice, an index row once, a check as a write, by the
 // documented rules; DynamoDB Local cannot tell.
 func TestTransactions(t *testing.T) {
-	m := newMeter(t, capacity.Options{Tables: []store.Table{table}})
+	m := newMeter(t, metering.Options{Tables: []store.Table{table}})
 	day, last := text("Day", "2026-01-05"), text("Last", "2025")
 	for _, it := range []store.Item{item(1, 900, day, last), item(2, 2500), item(3, 1500)} {
 		if err := m.Commit(t.Context(), store.Put(table.Name, it)); err != nil {
@@ -63,7 +63,7 @@ func TestTransactions(t *testing.T) {
 // TestFailedConditionsArePaidFor: the larger of what is there and what was to be written
 // counts, and no index row.
 func TestFailedConditionsArePaidFor(t *testing.T) {
-	m := newMeter(t, capacity.Options{Tables: []store.Table{table}})
+	m := newMeter(t, metering.Options{Tables: []store.Table{table}})
 	if err := m.Commit(t.Context(), store.Put(table.Name,
 		item(1, 2500, text("Day", "1"), text("Last", "1")))); err != nil {
 		t.Fatal(err)
@@ -88,9 +88,9 @@ func TestFailedConditionsArePaidFor(t *testing.T) {
 			t.Fatalf("%s: %v, want a conflict", what, err)
 		}
 		used := m.Usage().Since(before)
-		want := capacity.Units{Write: c.want}
+		want := metering.Units{Write: c.want}
 		if c.writes[0].Op == store.OpCheck {
-			want = capacity.Units{Read: c.want}
+			want = metering.Units{Read: c.want}
 		}
 		if got := sumOf(used).Units; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
@@ -106,7 +106,7 @@ func TestFailedConditionsArePaidFor(t *testing.T) {
 // TestToken: what the engine adds to an item counts in the table, and makes a row of an index
 // that projects everything change with every write.
 func TestToken(t *testing.T) {
-	m := newMeter(t, capacity.Options{Tables: []store.Table{table}, TokenBytes: capacity.TokenBytes})
+	m := newMeter(t, metering.Options{Tables: []store.Table{table}, TokenBytes: metering.TokenBytes})
 	put := func(it store.Item) map[string]float64 {
 		return counted(m, func() {
 			if err := m.Commit(t.Context(), store.Put(table.Name, it)); err != nil {
@@ -138,7 +138,7 @@ func TestToken(t *testing.T) {
 // TestEmptyAndAbandonedReads: nothing found costs the least there is, and a loop that ends
 // early has paid for its page.
 func TestEmptyAndAbandonedReads(t *testing.T) {
-	m := newMeter(t, capacity.Options{Tables: []store.Table{table}})
+	m := newMeter(t, metering.Options{Tables: []store.Table{table}})
 	query := func(q store.Query, most int) map[string]float64 {
 		q.Table = table.Name
 		return counted(m, func() {
@@ -190,7 +190,7 @@ func TestEmptyAndAbandonedReads(t *testing.T) {
 // TestLinesAndPartitions: what was consumed is told apart, and on which date of an index.
 func TestLinesAndPartitions(t *testing.T) {
 	name := func(_ string, k store.Key) string { return k.SK }
-	m := newMeter(t, capacity.Options{Tables: []store.Table{table}, Name: name})
+	m := newMeter(t, metering.Options{Tables: []store.Table{table}, Name: name})
 	in := func(day string) store.Item { return item(1, 200, text("Day", day), text("Last", "1")) }
 	for _, it := range []store.Item{in("1"), in("2"), in("2")} {
 		if err := m.Commit(t.Context(), store.Put(table.Name, it)); err != nil {
@@ -200,7 +200,7 @@ func TestLinesAndPartitions(t *testing.T) {
 	for range m.Query(t.Context(), store.Query{Table: table.Name, Index: "by-day", Partition: "2"}) {
 		continue
 	}
-	want := map[capacity.Partition]capacity.Units{
+	want := map[metering.Partition]metering.Units{
 		{Table: table.Name, Index: "by-day", Key: "1"}: {Write: 2},
 		{Table: table.Name, Index: "by-day", Key: "2"}: {Write: 1, Read: 0.5},
 	}
@@ -209,15 +209,15 @@ func TestLinesAndPartitions(t *testing.T) {
 	}
 	used := m.Usage()
 	lines := used.Sorted()
-	wantLines := []capacity.Line{
-		{Op: capacity.OpQuery, Table: table.Name, Index: "by-day"},
-		{Op: capacity.OpPut, Table: table.Name, Item: "SUB#1"},
-		{Op: capacity.OpPut, Table: table.Name, Item: "SUB#1", Index: "by-day"},
+	wantLines := []metering.Line{
+		{Op: metering.OpQuery, Table: table.Name, Index: "by-day"},
+		{Op: metering.OpPut, Table: table.Name, Item: "SUB#1"},
+		{Op: metering.OpPut, Table: table.Name, Item: "SUB#1", Index: "by-day"},
 	}
 	if !slices.Equal(lines, wantLines) {
 		t.Errorf("lines %+v, want %+v", lines, wantLines)
 	}
-	if c := used[wantLines[1]]; c != (capacity.Count{Times: 3, Bytes: 600, Units: capacity.Units{Write: 3}}) {
+	if c := used[wantLines[1]]; c != (metering.Count{Times: 3, Bytes: 600, Units: metering.Units{Write: 3}}) {
 		t.Errorf("puts: %+v", c)
 	}
 	if c := used.Plus(used).Since(used); !maps.Equal(c, used) {
@@ -226,7 +226,7 @@ func TestLinesAndPartitions(t *testing.T) {
 }
 
 // sumOf returns the sum of all lines.
-func sumOf(u capacity.Usage) (sum capacity.Count) {
+func sumOf(u metering.Usage) (sum metering.Count) {
 	for _, c := range u {
 		sum.Times, sum.Bytes, sum.Units = sum.Times+c.Times, sum.Bytes+c.Bytes, sum.Units.Plus(c.Units)
 	}

@@ -1,4 +1,4 @@
-// Package capacity counts the read and write units DynamoDB would consume, by its documented
+// Package metering counts the read and write units DynamoDB would consume, by its documented
 // rules. It has pure functions over sizes, items and tables (rules.go), and a Meter that
 // counts the calls to a store (meter.go).
 //
@@ -29,4 +29,4 @@
 //   - The size of a number is documented as approximate. The count follows DynamoDB Local.
 //   - Expired items are read, and paid for, until DynamoDB has deleted them; the deletion
 //     itself is free. The engine hides them from the Meter, so it leaves them out.
-package capacity
+package metering

@@ -1,4 +1,4 @@
-package capacity_test
+package metering_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // table has the shape of the recurring-payments table.
@@ -34,22 +34,22 @@ type fatalT interface {
 // memory under a Meter.
 type pair struct {
 	*local
-	meter *capacity.Meter
+	meter *metering.Meter
 }
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	l := newLocal(t, table)
-	return &pair{l, newMeter(t, capacity.Options{Tables: []store.Table{l.table}})}
+	return &pair{l, newMeter(t, metering.Options{Tables: []store.Table{l.table}})}
 }
 
-func newMeter(t fatalT, o capacity.Options) *capacity.Meter {
+func newMeter(t fatalT, o metering.Options) *metering.Meter {
 	t.Helper()
 	s, err := memstore.Open(o.Tables, func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := capacity.NewMeter(s, o)
+	m, err := metering.NewMeter(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newMeter(t fatalT, o capacity.Options) *capacity.Meter {
 
 // counted returns what do has consumed by the Meter: of the table under "", and of the
 // indexes; read and write units added, since no call has both.
-func counted(m *capacity.Meter, do func()) map[string]float64 {
+func counted(m *metering.Meter, do func()) map[string]float64 {
 	before := m.Usage()
 	do()
 	all := map[string]float64{}
@@ -161,7 +161,7 @@ func (p *pair) query(t fatalT, what string, q store.Query) {
 func item(n, bytes int, more ...store.Attribute) store.Item {
 	it := store.NewItem(append(more, store.Attribute{Name: "PK", Value: store.S("ACC#1")},
 		store.Attribute{Name: "SK", Value: store.S(fmt.Sprint("SUB#", n))})...)
-	if rest := bytes - capacity.ItemBytes(it) - len("Fill"); rest >= 0 {
+	if rest := bytes - metering.ItemBytes(it) - len("Fill"); rest >= 0 {
 		it.Set("Fill", store.S(strings.Repeat("x", rest)))
 	}
 	return it
@@ -172,7 +172,7 @@ func brief(it store.Item) string {
 	var b strings.Builder
 	for _, a := range it {
 		fmt.Fprintf(&b, "%s=%.30s ", a.Name, fmt.Sprint(a.Value.Str(), " of ",
-			capacity.ItemBytes(store.Item{{Name: "", Value: a.Value}})))
+			metering.ItemBytes(store.Item{{Name: "", Value: a.Value}})))
 	}
 	return b.String()
 }

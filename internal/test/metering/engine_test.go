@@ -1,4 +1,4 @@
-package capacity_test
+package metering_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // TestTheEngineSendsWhatIsCounted does the same to the engine on DynamoDB Local, which says what
@@ -28,7 +29,7 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	meter := newMeter(t, capacity.Options{Tables: []store.Table{l.table}, TokenBytes: capacity.TokenBytes})
+	meter := newMeter(t, metering.Options{Tables: []store.Table{l.table}, TokenBytes: metering.TokenBytes})
 	both := func(what string, do func(s store.Store) error) {
 		t.Helper()
 		read, write := engine.Consumed()
@@ -40,7 +41,7 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 			t.Fatal(what, err)
 		}
 		r, w := engine.Consumed()
-		if got, want := sumOf(meter.Usage().Since(before)).Units, (capacity.Units{Read: r - read,
+		if got, want := sumOf(meter.Usage().Since(before)).Units, (metering.Units{Read: r - read,
 			Write: w - write}); got != want {
 			t.Errorf("%s: the meter counts %v, the engine has consumed %v", what, got, want)
 		}
@@ -50,7 +51,7 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 		both(what, func(s store.Store) error { return s.Commit(t.Context(), w) })
 	}
 	day, last := text("Day", "2026-01-05"), text("Last", "2025")
-	fits := capacity.WriteUnitBytes - capacity.TokenBytes
+	fits := capacity.WriteUnitBytes - metering.TokenBytes
 	write("put, just in one unit", store.Put(l.table.Name, item(1, fits, day, last)))
 	write("put, just not", store.Put(l.table.Name, item(2, fits+1, day, last), store.Absent()))
 	write("put over it", store.Put(l.table.Name, item(1, fits, text("Day", "2026-02-05"), last),
@@ -87,7 +88,7 @@ func TestMailIsClaimedForWhatIsCounted(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	meter := newMeter(t, capacity.Options{Tables: []store.Table{l.table}, TokenBytes: capacity.TokenBytes})
+	meter := newMeter(t, metering.Options{Tables: []store.Table{l.table}, TokenBytes: metering.TokenBytes})
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	sums := store.Key{PK: "SUM#2026-01", SK: "a"}
 	const mails = 5

@@ -1,4 +1,4 @@
-package estimate
+package consumption
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/report"
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -20,12 +19,13 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // A world is the product over a store in memory that counts units. Mail goes nowhere, and the clock
 // stands still within a day: the same book always consumes the same.
 type world struct {
-	meter  *capacity.Meter
+	meter  *metering.Meter
 	tables schema.Tables
 	engine *engine.Engine
 	mail   *outbox.Outbox
@@ -69,7 +69,7 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.meter, err = capacity.NewMeter(s, capacity.Options{Tables: w.tables.All(), TokenBytes: capacity.TokenBytes,
+	if w.meter, err = metering.NewMeter(s, metering.Options{Tables: w.tables.All(), TokenBytes: metering.TokenBytes,
 		Name: w.kindOfItem}); err != nil {
 		return nil, err
 	}
@@ -127,9 +127,9 @@ func (w *world) load(ctx context.Context, n int, due civil.Date, method string, 
 
 // A dayUsage is the consumption of one day's jobs.
 type dayUsage struct {
-	reminders, payments, mail capacity.Usage
+	reminders, payments, mail metering.Usage
 	// of the jobs, on the partitions of the indexes
-	reminderRows, paymentRows map[capacity.Partition]capacity.Units
+	reminderRows, paymentRows map[metering.Partition]metering.Units
 	paid, declined, reminded  int
 }
 
@@ -159,10 +159,10 @@ func (w *world) day(ctx context.Context) (d dayUsage, err error) {
 	return d, nil
 }
 
-func less(a, b map[capacity.Partition]capacity.Units) map[capacity.Partition]capacity.Units {
+func less(a, b map[metering.Partition]metering.Units) map[metering.Partition]metering.Units {
 	d := maps.Clone(a)
 	for p, u := range b {
-		d[p] = d[p].Minus(u)
+		d[p] = d[p].Plus(u.Times(-1))
 	}
 	return d
 }

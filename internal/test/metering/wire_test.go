@@ -1,4 +1,4 @@
-package capacity_test
+package metering_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package estimate
+package capacity
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
-	"github.com/duesday/duesday/internal/capacity"
 )
 
 // PeakOptions describe the busiest day of a book.
@@ -29,18 +28,18 @@ type Sum struct {
 
 // A Peak is the demand of the busiest day, and of a month, on DynamoDB.
 type Peak struct {
-	Due        int            `json:"due_periods"`
-	ChargeRate float64        `json:"charges_per_second"`
-	Hours      float64        `json:"hours"`
-	Fits       bool           `json:"fits"` // within the processor's rate, and within the day
-	Day        capacity.Units `json:"day_units"`
-	PerSecond  capacity.Units `json:"units_per_second"`
-	Shards     int            `json:"shards_per_date"`
-	Month      capacity.Units `json:"month_units"`
-	Sums       []Sum          `json:"sums"`
+	Due        int     `json:"due_periods"`
+	ChargeRate float64 `json:"charges_per_second"`
+	Hours      float64 `json:"hours"`
+	Fits       bool    `json:"fits"` // within the processor's rate, and within the day
+	Day        Units   `json:"day_units"`
+	PerSecond  Units   `json:"units_per_second"`
+	Shards     int     `json:"shards_per_date"`
+	Month      Units   `json:"month_units"`
+	Sums       []Sum   `json:"sums"`
 }
 
-// PlanPeak computes the peak from measured units. The options must make sense.
+// PlanPeak returns the demand on the busiest day. It does not check the options.
 func PlanPeak(c *Costs, o PeakOptions) *Peak {
 	p := &Peak{Due: int(math.Round(float64(o.Subscriptions) * o.Share)), ChargeRate: o.ChargeRate, Fits: true}
 	due := float64(p.Due)
@@ -60,16 +59,17 @@ func PlanPeak(c *Costs, o PeakOptions) *Peak {
 
 // walked adds the cost of more than one shard: both jobs look at every partition of each date,
 // and lease those in which something is due.
-func (p *Peak) walked(c *Costs) (day capacity.Units) {
-	day = c.Day.Units
+func (p *Peak) walked(c *Costs) (day Units) {
+	const query = 0.5 // units of an eventually consistent query that finds nothing
+	day = c.Day
 	if more := p.Shards; more > 1 {
-		reads := float64(2*more*engine.WalkDates) * float64(capacity.Eventual)
+		reads := float64(2*more*engine.WalkDates) * query
 		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %v", more, engine.WalkDates,
-			float64(capacity.Eventual))
+			query)
 		day.Read += reads
 	}
-	leases := c.Lease.Units.Times(float64(p.Shards))
-	p.sum("write units of leases, renewals aside", leases.Write, "%d shards × %v", p.Shards, c.Lease.Units.Write)
+	leases := c.Lease.Times(float64(p.Shards))
+	p.sum("write units of leases, renewals aside", leases.Write, "%d shards × %v", p.Shards, c.Lease.Write)
 	return day.Plus(leases)
 }
 
@@ -85,26 +85,25 @@ func (p *Peak) sum(what string, value float64, how string, args ...any) {
 
 // units adds up the day, its need a second, and the month.
 func (p *Peak) units(c *Costs, o PeakOptions, due float64) {
-	paid := c.Paid.Units
-	p.sum("write units of a paid period", paid.Write, "%v",
-		parts(&c.Paid, func(u capacity.Units) float64 { return u.Write }))
-	p.sum("read units of a paid period", paid.Read, "%v", parts(&c.Paid, func(u capacity.Units) float64 { return u.Read }))
+	paid, reminder := total(c.Paid), total(c.Reminder)
+	step := func(l Line) string { return l.Step }
+	p.sum("write units of a paid period", paid.Write, "%v", shares(c.Paid, step, write))
+	p.sum("read units of a paid period", paid.Read, "%v", shares(c.Paid, step, read))
 	day := p.walked(c)
-	p.Day = rounded(paid.Times(due).Plus(day))
+	p.Day = paid.Times(due).Plus(day).Rounded()
 	p.sum("write units of the day", p.Day.Write, "%v × %v + %v for the jobs themselves", due, paid.Write, day.Write)
 	p.sum("read units of the day", p.Day.Read, "%v × %v + %v for the jobs themselves", due, paid.Read, day.Read)
-	p.PerSecond = rounded(paid.Times(p.ChargeRate))
+	p.PerSecond = paid.Times(p.ChargeRate).Rounded()
 	p.sum("write units a second", p.PerSecond.Write, "%v charges/s × %v", p.ChargeRate, paid.Write)
-	for _, part := range places(&c.Paid) {
-		p.sum("  of these in "+part.name, part.write*p.ChargeRate, "%v charges/s × %v", p.ChargeRate, part.write)
+	for _, s := range shares(c.Paid, func(l Line) string { return l.Place }, write) {
+		p.sum("  of these in "+s.name, s.units*p.ChargeRate, "%v charges/s × %v", p.ChargeRate, s.units)
 	}
 	p.sum("read units a second", p.PerSecond.Read, "%v charges/s × %v", p.ChargeRate, paid.Read)
-	period := paid.Plus(c.Reminder.Units)
-	p.Month = rounded(period.Times(float64(o.Subscriptions)).Plus(day.Times(30)))
+	p.Month = paid.Plus(reminder).Times(float64(o.Subscriptions)).Plus(day.Times(30)).Rounded()
 	p.sum("write units of a month", p.Month.Write, "%v × (%v paid + %v reminder) + 30 days × %v",
-		float64(o.Subscriptions), paid.Write, c.Reminder.Units.Write, day.Write)
+		float64(o.Subscriptions), paid.Write, reminder.Write, day.Write)
 	p.sum("read units of a month", p.Month.Read, "%v × (%v paid + %v reminder) + 30 days × %v",
-		float64(o.Subscriptions), paid.Read, c.Reminder.Units.Read, day.Read)
+		float64(o.Subscriptions), paid.Read, reminder.Read, day.Read)
 	p.sum("dollars a month, on demand", (p.Month.Write*writeDollars+p.Month.Read*readDollars)/1e6,
 		"%v write units × %v + %v read units × %v, a million; us-east-1, 2026, without storage", p.Month.Write,
 		strconv.FormatFloat(writeDollars, 'f', -1, 64), p.Month.Read, strconv.FormatFloat(readDollars, 'f', -1, 64))
@@ -121,57 +120,44 @@ const (
 func (p *Peak) dates(c *Costs) {
 	p.Shards = 1
 	for _, d := range c.Dates {
-		w, r := d.Units.Write*p.ChargeRate, d.Units.Read*p.ChargeRate
-		p.sum("write units a second on "+d.Index+", "+d.Date, w, "%v periods/s × %v, of %v that a partition takes",
-			p.ChargeRate, d.Units.Write, float64(capacity.PartitionWrites))
-		p.Shards = max(p.Shards, ceil(w/capacity.PartitionWrites), ceil(r/capacity.PartitionReads))
+		w := d.Write * p.ChargeRate
+		p.sum("write units a second on "+d.Index+", "+d.Name, w, "%v periods/s × %v, of %v that a partition takes",
+			p.ChargeRate, d.Write, float64(partitionWrites))
+		p.Shards = max(p.Shards, int(math.Ceil(w/partitionWrites-1e-9)))
 	}
-	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %v, rounded up", float64(capacity.PartitionWrites))
+	p.sum("shards per date", float64(p.Shards), "the largest of these ÷ %v, rounded up", float64(partitionWrites))
 }
 
-func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
+// A share is the part of a sum that one step or place has.
+type share struct {
+	name  string
+	units float64
+}
 
-// parts tells how the units of something come about, step by step.
-func parts(c *Cost, of func(capacity.Units) float64) string {
+type sharesOf []share
+
+func (all sharesOf) String() string {
 	var names []string
-	sums := make(map[string]float64)
-	for _, l := range c.Lines {
-		if of(l.Units) == 0 {
-			continue
-		}
-		if _, ok := sums[l.Step]; !ok {
-			names = append(names, l.Step)
-		}
-		sums[l.Step] += of(l.Units)
-	}
-	for i, n := range names {
-		names[i] = n + " " + Number(sums[n])
+	for _, s := range all {
+		names = append(names, s.name+" "+Number(s.units))
 	}
 	return strings.Join(names, " + ")
 }
 
-type place struct {
-	name  string
-	write float64
-}
+func write(u Units) float64 { return u.Write }
+func read(u Units) float64  { return u.Read }
 
-// places tells where the writes go: each table and each index has a capacity of its own.
-func places(c *Cost) (all []place) {
-	for _, l := range c.Lines {
-		name := "the table recurring-payments"
-		switch {
-		case l.Units.Write == 0:
+// shares adds up the lines by name, in the order of their first units.
+func shares(lines []Line, name func(Line) string, of func(Units) float64) (all sharesOf) {
+	for _, l := range lines {
+		if of(l.Units) == 0 {
 			continue
-		case l.Index != "":
-			name = l.Index
-		case l.Item == itemMail:
-			name = "the table outbox"
 		}
-		i := slices.IndexFunc(all, func(p place) bool { return p.name == name })
+		i := slices.IndexFunc(all, func(s share) bool { return s.name == name(l) })
 		if i < 0 {
-			i, all = len(all), append(all, place{name: name})
+			i, all = len(all), append(all, share{name: name(l)})
 		}
-		all[i].write += l.Units.Write
+		all[i].units += of(l.Units)
 	}
 	return all
 }

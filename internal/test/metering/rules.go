@@ -1,35 +1,18 @@
-package capacity
+package metering
 
 import (
 	"strconv"
 	"strings"
 
+	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The sizes and limits of the rules.
-const (
-	WriteUnitBytes  = 1 << 10 // of one write unit
-	ReadUnitBytes   = 4 << 10 // of one strongly consistent read unit
-	PageBytes       = 1 << 20 // at most, of items read by one query or scan request
-	PartitionWrites = 1000    // most units a second of one partition, with any capacity of the table
-	PartitionReads  = 3000
-)
+// PageBytes is the most that one query or scan request reads of items.
+const PageBytes = 1 << 20
 
-// Units are the consumption of calls. Eventually consistent reads come in halves.
-type Units struct {
-	Read  float64 `json:"read"`
-	Write float64 `json:"write"`
-}
-
-// Plus returns the sum.
-func (u Units) Plus(v Units) Units { return Units{u.Read + v.Read, u.Write + v.Write} }
-
-// Minus returns the difference.
-func (u Units) Minus(v Units) Units { return Units{u.Read - v.Read, u.Write - v.Write} }
-
-// Times returns the units of n such calls.
-func (u Units) Times(n float64) Units { return Units{u.Read * n, u.Write * n} }
+// Units are the consumption of calls.
+type Units = capacity.Units
 
 // A Consistency is the promise of a read, as its cost.
 type Consistency float64
@@ -44,14 +27,14 @@ const (
 // or Scan, whose items are added up before rounding. Nothing found costs as much as the
 // smallest item; DynamoDB Local asks nothing for an empty page.
 func ReadUnits(bytes int, c Consistency) float64 {
-	return float64(units(bytes, ReadUnitBytes)) * float64(c)
+	return float64(units(bytes, capacity.ReadUnitBytes)) * float64(c)
 }
 
 // WriteUnits returns the units of a put, update or delete in the table: the larger of the item's
 // sizes before and after counts; 0 stands for no item. A write with a failed condition consumes
 // the same; then after is the size of the refused item.
 func WriteUnits(before, after int) float64 {
-	return float64(units(max(before, after), WriteUnitBytes))
+	return float64(units(max(before, after), capacity.WriteUnitBytes))
 }
 
 // TransactionUnits returns a write's units in the table in a transaction. Index rows are not doubled.

@@ -1,17 +1,17 @@
-package estimate
+package consumption
 
 import (
 	"testing"
 
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // TestSumsRideWithTheClaims: where mail is claimed, adding its sums costs a share of one item and one
 // check for each batch, and a unit because the claim is then in a transaction.
 func TestSumsRideWithTheClaims(t *testing.T) {
 	const paid = 200
-	units := func(counting bool) capacity.Units {
+	units := func(counting bool) metering.Units {
 		w, err := openWorld(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +26,7 @@ func TestSumsRideWithTheClaims(t *testing.T) {
 		if err != nil || d.paid != paid {
 			t.Fatal(d.paid, err)
 		}
-		var sum capacity.Units
+		var sum metering.Units
 		for _, u := range d.mail {
 			sum = sum.Plus(u.Units)
 		}

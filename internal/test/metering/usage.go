@@ -1,4 +1,4 @@
-package capacity
+package metering
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ func (u Usage) Since(earlier Usage) Usage {
 	d := make(Usage)
 	for l, c := range u {
 		e := earlier[l]
-		c = Count{Times: c.Times - e.Times, Bytes: c.Bytes - e.Bytes, Units: c.Units.Minus(e.Units)}
+		c = Count{Times: c.Times - e.Times, Bytes: c.Bytes - e.Bytes, Units: c.Units.Plus(e.Units.Times(-1))}
 		if c != (Count{}) {
 			d[l] = c
 		}

@@ -1,14 +1,14 @@
-package estimate
+package consumption
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/capacity"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/test/metering"
 )
 
 // TestWhatWouldSave measures the alternatives of docs/performance.md, Cost on
@@ -21,7 +21,7 @@ func TestWhatWouldSave(t *testing.T) {
 	size := func(step, item string) int {
 		for _, l := range c.Paid.Lines {
 			if l.Step == step && l.Item == item && l.Index == "" {
-				return int(l.Bytes) - capacity.TokenBytes
+				return int(l.Bytes) - metering.TokenBytes
 			}
 		}
 		t.Fatalf("no %s of %s", step, item)
@@ -38,7 +38,7 @@ func TestWhatWouldSave(t *testing.T) {
 				it.Set(name, store.S(value))
 			}
 		}
-		it.Set("Fill", store.S(strings.Repeat("x", max(1, bytes-capacity.ItemBytes(it)-4))))
+		it.Set("Fill", store.S(strings.Repeat("x", max(1, bytes-metering.ItemBytes(it)-4))))
 		return it
 	}
 	open := size(stepBind, itemSubscription)
@@ -69,7 +69,7 @@ func TestWhatWouldSave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := capacity.NewMeter(s, capacity.Options{Tables: tables.All(), TokenBytes: capacity.TokenBytes})
+		m, err := metering.NewMeter(s, metering.Options{Tables: tables.All(), TokenBytes: metering.TokenBytes})
 		if err != nil {
 			t.Fatal(err)
 		}
