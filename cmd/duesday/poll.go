@@ -80,7 +80,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		return usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
 			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
 	}
-	stripe, err := newStripe(t.Processor, &t.Stripe, "", p.now, p.logger())
+	stripe, err := newStripe(t.Processor, &t.Stripe, p.now, p.logger())
 	if err != nil {
 		return err
 	}

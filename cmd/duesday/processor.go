@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ import (
 // that only reads may have a copy of a ledger that cannot be written.
 func (p *program) openProcessor(s *session, reads bool) error {
 	if p.cfg.UsesStripe() {
-		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.folder(), s.now, s.log)
+		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, s.now, s.log)
 		if err != nil {
 			return err
 		}
@@ -51,10 +50,8 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	return nil
 }
 
-// newStripe returns Stripe as the text and the settings say. All processes with the store's folder
-// share one budget of requests; "" is for a store without a folder. Its errors are a usageError.
-func newStripe(text string, c *config.Stripe, folder string, now func() time.Time,
-	log *slog.Logger) (*stripe.Processor, error) {
+// newStripe returns Stripe as the text and the settings say. Its errors are a usageError.
+func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
 	o, err := stripe.Parse(text)
 	if err == nil {
 		err = c.CheckKey()
@@ -63,9 +60,6 @@ func newStripe(text string, c *config.Stripe, folder string, now func() time.Tim
 		return nil, &usageError{err}
 	}
 	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key.Text, c.APIBase, now, log, http.ProxyFromEnvironment
-	if folder != "" {
-		o.API.Budget = filepath.Join(folder, "STRIPE.budget")
-	}
 	p, err := stripe.New(o)
 	return p, invalid(err)
 }
@@ -137,7 +131,7 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	if !p.cfg.UsesStripe() {
 		return "", usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", processorClock)
 	}
-	processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, "", p.machine(), p.logger())
+	processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.machine(), p.logger())
 	if err != nil {
 		return "", err
 	}

@@ -129,7 +129,7 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 	if err := t.Stripe.Key.Read(); err != nil {
 		return nil, false, &usageError{err}
 	}
-	processor, err = newStripe(t.Processor, &t.Stripe, p.folder(), p.now, s.log)
+	processor, err = newStripe(t.Processor, &t.Stripe, p.now, s.log)
 	return processor, err == nil, err
 }
 

@@ -86,7 +86,8 @@ func newCounter(t testing.TB, change ...func(*tracking.Options)) *counter {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(client.Close(), fake.Close()); err != nil {
+		client.Close()
+		if err := fake.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -138,7 +138,7 @@ func (f Folders) copyBackup(ctx context.Context, from, to string) error {
 			return err
 		}
 		switch e.Name() {
-		case manifestFile, "LOCK", "HOLDER", "duesday.sock", "STRIPE.budget":
+		case manifestFile, "LOCK", "HOLDER", "duesday.sock", "STRIPE.budget": // the last: of earlier versions
 			continue
 		}
 		if e.IsDir() && pebblestore.IsOlderCopy(e.Name()) {

@@ -43,7 +43,7 @@ func passes(t *testing.T, b *budget, endpoint string, workers, n int) []time.Tim
 func TestBudget_IsSpentEvenly(t *testing.T) {
 	for _, workers := range []int{1, 16} {
 		synctest.Test(t, func(t *testing.T) {
-			at := passes(t, newBudget(25, nil), "POST /v1/x", workers, 251)
+			at := passes(t, newBudget(25), "POST /v1/x", workers, 251)
 			for i := 1; i < len(at); i++ {
 				if got := at[i].Sub(at[i-1]); got != 40800*time.Microsecond { // 40 ms and the slack
 					t.Fatalf("%d workers: request %d came after %v, want 40.8ms", workers, i, got)
@@ -58,7 +58,7 @@ func TestBudget_IsSpentEvenly(t *testing.T) {
 
 func TestBudget_SavesNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10, nil)
+		b := newBudget(10)
 		first := passes(t, b, "e", 1, 1)[0]
 		if err := pause(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestBudget_SavesNothingUp(t *testing.T) {
 
 // A timer that is late by a moment must not make every request after it late as well.
 func TestLane_MakesUpForLateTimers(t *testing.T) {
-	l := newPace(25, "", nil)
+	l := newPace(25)
 	start := time.Unix(0, 0)
 	if wait := l.slot(start); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
@@ -91,7 +91,7 @@ func TestLane_MakesUpForLateTimers(t *testing.T) {
 
 func TestBudget_OfAllEndpointsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10, nil)
+		b := newBudget(10)
 		start := time.Now()
 		var all sync.WaitGroup
 		for _, e := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
@@ -106,7 +106,7 @@ func TestBudget_OfAllEndpointsTogether(t *testing.T) {
 
 func TestBudget_ServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(10, nil)
+		b := newBudget(10)
 		var mu sync.Mutex
 		var order []int
 		var all sync.WaitGroup
@@ -130,7 +130,7 @@ func TestBudget_ServesInOrder(t *testing.T) {
 
 func TestBudget_GivesUpWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(1, nil)
+		b := newBudget(1)
 		if _, err := b.take(t.Context(), "e"); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestBudget_GivesUpWithTheContext(t *testing.T) {
 
 func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(20, nil)
+		b := newBudget(20)
 		sent, err := b.take(t.Context(), "e")
 		if err != nil {
 			t.Fatal(err)
@@ -180,11 +180,11 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 		if got := b.total.current(time.Now()); got != 80 {
 			t.Errorf("all endpoints together have %d, want 80: it was one endpoint's", got)
 		}
-		fresh := newPace(20, "", nil)
+		fresh := newPace(20)
 		fresh.slow(start, 2*time.Second)
 		began := time.Now()
 		for after, want := range rates {
-			again := &pace{full: fresh.full, record: fresh.record}
+			again := &pace{full: fresh.full, until: fresh.until, cut: fresh.cut, rate: fresh.rate}
 			if got := again.current(began.Add(after)); got != want {
 				t.Errorf("%v after the cut: got %d a second, want %d", after, got, want)
 			}

@@ -32,9 +32,6 @@ type Options struct {
 	Now  func() time.Time // for records; nil: time.Now. The machine's own clock spaces requests
 	Log  *slog.Logger     // nil: no log
 	Rate int              // requests a second to each endpoint, 1 to maxRate; 0: DefaultRate
-	// Budget is the path of a file. All processes with the same one share one budget, of Rate
-	// requests a second; "": this process has its own.
-	Budget string
 
 	Proxy     func(*http.Request) (*url.URL, error) // as in http.Transport; nil: none
 	Transport http.RoundTripper                     // nil: our own, with Proxy
@@ -63,10 +60,6 @@ func New(o Options) (*Client, error) {
 	if err := checkClear(o.Base, live); err != nil {
 		return nil, err
 	}
-	budget, err := openShare(o.Budget)
-	if err != nil {
-		return nil, err
-	}
 	c := newHTTPClient(o.Transport, o.Proxy)
 	base := strings.TrimSuffix(o.Base, "/")
 	// The library must not log: it logs whole answers with the secrets in them. The errors tell enough.
@@ -74,17 +67,14 @@ func New(o Options) (*Client, error) {
 		HTTPClient: c, URL: &base, MaxNetworkRetries: new(int64(0)), EnableTelemetry: new(false),
 		LeveledLogger: &sdk.LeveledLogger{},
 	})
-	s := &sender{next: backends.API, budget: newBudget(o.Rate, budget), now: o.Now, log: o.Log}
+	s := &sender{next: backends.API, budget: newBudget(o.Rate), now: o.Now, log: o.Log}
 	backends.API = s
 	return &Client{SDK: sdk.NewClient(o.Key.Reveal(), sdk.WithBackends(backends)), Now: o.Now, Log: o.Log, live: live,
 		http: c, sender: s}, nil
 }
 
-// Close closes idle connections, and the file of the budget.
-func (c *Client) Close() error {
-	c.http.CloseIdleConnections()
-	return c.sender.budget.share.close()
-}
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // ClockAhead returns how far Stripe's clock was ahead of Options.Now at its last answer; zero: none.
 func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sender.clock.Ahead() }

@@ -35,9 +35,7 @@ func testClient(t *testing.T, s *apitest.Script, change ...func(*Options)) *Clie
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		c.Close()
 	})
 	return c
 }

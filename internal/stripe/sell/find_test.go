@@ -36,9 +36,7 @@ func opened(t *testing.T, o api.Options) Tracker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		c.Close()
 	})
 	return New(c)
 }

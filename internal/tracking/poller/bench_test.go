@@ -213,11 +213,7 @@ func (f *fleet) poll(tb testing.TB, o api.Options) (r fleetResult) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() {
-		if err := client.Close(); err != nil {
-			tb.Error(err)
-		}
-	}()
+	defer client.Close()
 	p := poller.New(poller.Options{Ledger: f, Lister: sell.New(client), Now: f.fake.Now})
 	round := func(least, most, missing int) (time.Duration, int) {
 		tb.Helper()
