@@ -112,7 +112,7 @@ func TestPoll_To(t *testing.T) {
 	c.sold("2")
 	r := far.run("poll", "--to", v.APIBase, "--once", "--all")
 	equal(t, "another secret", r.code, exitPerson)
-	contains(t, r.out, "not made with a secret of this endpoint")
+	contains(t, r.out, "does not match this body and any of this endpoint's signing secrets")
 	far.env["DUESDAY_API_KEY"] = "another-key-of-the-API"
 	r = far.run("poll", "--to", v.APIBase, "--once")
 	equal(t, "another key", r.code, exitFailed)

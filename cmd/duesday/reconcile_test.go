@@ -62,7 +62,7 @@ func lostTime(t *testing.T) *cli {
 func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	c := lostTime(t)
 	contains(t, c.must("store", "restore", "--from", "backup", "--replace"), "1 mail waiting in the backup held")
-	contains(t, c.run("status").out, "mails are held")
+	contains(t, c.run("status").out, "mail is held")
 	r := c.run("run", "reminders")
 	equal(t, "reminders before reconcile", r.code, exitFailed)
 	contains(t, r.errors, "before duesday reconcile")
@@ -109,7 +109,7 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 			contains(t, r.out, "3 mails held", "duesday outbox release", "duesday outbox drop")
 			contains(t, r.errors, "mail stays held")
 			contains(t, c.must("verify"), "The audit is clean")
-			contains(t, c.run("status").out, "WRONG  mails are held")
+			contains(t, c.run("status").out, "WRONG  mail is held")
 			contains(t, c.run("outbox", "list").out, "3 mails held", "receipt/")
 			c.must("settings", "set", "sender=")
 			c.must("outbox", "send")

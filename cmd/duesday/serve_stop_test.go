@@ -75,7 +75,7 @@ func TestServe_GivesUp(t *testing.T) {
 	equal(t, "dead letter", members(dead, "lane", "kind", "tries"), []any{"actions", "fulfil", 1})
 	text := c.must("outbox", "list")
 	contains(t, text, "0 due, 0 later, 0 given up\nactions: 0 due, 0 later, 1 given up\n",
-		"the command says that it never can (exit 100): sold out with sk_test_***")
+		"the command reported that it can never do this (exit code 100): sold out with sk_test_***")
 	if strings.Contains(text, "hidden") {
 		t.Errorf("a secret is shown: %s", text)
 	}
@@ -98,7 +98,7 @@ func TestServe_LogsWithoutACommand(t *testing.T) {
 	})
 	r := stop()
 	equal(t, "exit", r.code, exitDone)
-	contains(t, r.errors, "nothing does what a purchase asks for", "action=fulfil", "purchase="+id)
+	contains(t, r.errors, "no automation accepts this action", "action=fulfil", "purchase="+id)
 }
 
 // TestServe_SettlesWhatBillingCharges: the customer authenticates a payment of Duesday's own

@@ -247,7 +247,7 @@ func TestServe_SellsAndFulfils(t *testing.T) {
 	r := c.run("purchase", "create", "--account", shopAccount, "--kind", "legacy", "--key", "1", "--amount", "13",
 		"--currency", "usd")
 	equal(t, "another order", r.code, exitFailed)
-	contains(t, r.errors, "--key 1 was used before for another order (the key of purchase "+id(legacy)+")")
+	contains(t, r.errors, "--key 1 was used before for another order (the key belongs to purchase "+id(legacy)+")")
 	equal(t, "objects", members(legacy["objects"].([]any)[0].(map[string]any), "kind", "id"),
 		[]any{"payment_intent", intent})
 
@@ -496,7 +496,7 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		base + "legacy --amount 1.999 --currency USD": "--amount",
 		base + "legacy --amount 1":                    "--currency",
 		base + "legacy --currency USD":                "--currency needs --amount",
-		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: this looks like a card " +
+		base + "legacy --amount 1 --currency USD --description 4242424242424242": "--description: looks like a card " +
 			"number",
 		"purchase create --kind legacy --key k":                          `"account"`,
 		"payment show pi_1":                                              "must be STRIPE_ACCOUNT/PAYMENT",
@@ -505,15 +505,15 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 		"event list --waiting --limit 3":                                 "cannot be combined with other flags",
 		"event list --from yesterday":                                    "2026-03-15T10:30:00Z",
 		"event list --from 2026-03-15 --to 2026-03-15":                   "must be after",
-		base + "legacy":                                                  "--amount: must be more than zero",
+		base + "legacy":                                                  "--amount: must be 1 to 99999999 minor units",
 		base + "split --price price_1":                                   "--payment",
 		base + "product --amount 1 --currency EUR --email a@example.com": "--payment-method: must",
 		"purchase create --account " + shopAccount +
-			" --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: this looks like a card number",
+			" --kind legacy --amount 1 --currency EUR --key 4242424242424242": "--key: looks like a card number",
 		"event list --account shop":      "UUID",
 		"rebuild --account shop":         "UUID",
-		"purchase list --account acct_1": "must be the UUID of a merchant",
-		"payment list --account 1":       "must be the UUID of a merchant",
+		"purchase list --account acct_1": "must be a merchant's UUID",
+		"payment list --account 1":       "must be a merchant's UUID",
 		"job replay":                     "JOB is missing",
 		"poll --all":                     "need --once",
 		"replay":                         "EVENT is missing",

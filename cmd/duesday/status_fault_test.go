@@ -206,7 +206,7 @@ func (s *served) tells(post *sink, rows faultRows, x fault) {
 		r := s.status()
 		_, metrics := s.get("/metrics")
 		mail += strings.Join(post.got(), "")
-		told := "something is wrong\" check=" + row.check
+		told := "a check is wrong\" check=" + row.check
 		last = fmt.Sprintf("exit %d: %s%s", r.code, r.out, mail)
 		return r.code == exitPerson && row.in(r.out) && !strings.Contains(r.out, "All is well") &&
 			strings.Contains(metrics, "duesday_check_ok{check=\""+row.check+"\"} 0\n") && strings.Contains(metrics, x.metric) &&
@@ -223,7 +223,7 @@ func (s *served) tells(post *sink, rows faultRows, x fault) {
 		r := s.status()
 		mail += strings.Join(post.got(), "")
 		last = r.out + mail
-		return r.code == exitDone && (x.quiet || strings.Contains(mail, "all is well again"))
+		return r.code == exitDone && (x.quiet || strings.Contains(mail, "all checks pass again"))
 	}, &last)
 }
 
@@ -385,8 +385,8 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 		b, _ := os.ReadFile(c.path("alarms")) // not there at first
 		told = string(b)
 		out := s.status().out
-		return strings.Contains(told, "payments is wrong: none was paid of 25 tried on "+today) &&
-			strings.Contains(told, "mail is wrong: the oldest row waits for ") &&
+		return strings.Contains(told, "payments is wrong: none of 25 payments succeeded on "+today) &&
+			strings.Contains(told, "mail is wrong: the oldest row has waited for ") &&
 			strings.Contains(told, "DUESDAY_ALARM_CHECKS=mail\n") && declined.in(out) && down.in(out)
 	}, &told)
 	_, metrics := s.get("/metrics")
@@ -421,19 +421,19 @@ func TestStatus_Unserved(t *testing.T) {
 	}
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
-	wants("a payment was due yesterday, and nothing ever ran", "due: charge them: duesday run payments")
+	wants("a payment was due yesterday, and nothing ever ran", "due: to charge them, run: duesday run payments")
 	c.must("settings", "set", "daily=06:10")
 	if out := c.run("status").out; regexp.MustCompile("days +WRONG").MatchString(out) {
 		t.Errorf("a moment after the times were set: %s", out)
 	}
 	c.clock.Set(c.clock.Now().Add(61 * time.Minute))
-	wants("job times are set, and no job ever ran", "no run of payments has completed yet", "none runs, and both jobs are to run daily at 06:10; no process has looked yet")
+	wants("job times are set, and no job ever ran", "no run of payments has completed yet", "no serve runs, but both jobs are scheduled daily at 06:10; no process has run the checks yet")
 	c.must("run", "payments")
 	c.must("settings", "set", "daily=")
 	contains(t, c.must("status", "--all"), "All is well.", "completed 2026-03-16 11:31 UTC: 1 due, 1 paid")
 	c.clock.Set(c.clock.Now().Add(-time.Hour))
 	equal(t, "refused", c.run("run", "payments").code, exitFailed)
-	wants("the clock is before the last run's end", "it is 2026-03-16 10:31 UTC, and the last run ended at 2026-03-16 11:31 UTC")
+	wants("the clock is before the last run's end", "the clock shows 2026-03-16 10:31 UTC, but the last run ended at 2026-03-16 11:31 UTC")
 	c.must("settings", "set", "daily=06:10")
 	s := c.serveBinary("--clock", "2026-03-16T09:00:00Z,10m/s")
 	var last string

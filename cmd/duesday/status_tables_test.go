@@ -41,7 +41,7 @@ func TestStatus_TablesOnDynamoDB(t *testing.T) {
 	shows(exitDone, "", "", "")
 	shows(exitDone, "warning", "deletion protection is off for 7 of 7 tables", "store create --point-in-time-recovery", "--store", at)
 	c.must("store", "create", "--deletion-protection", "--store", at)
-	shows(exitDone, "ok", "they have what they need", "", "--store", at)
+	shows(exitDone, "ok", "all tables are set up as required", "", "--store", at)
 
 	for _, operation := range []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"} {
 		proxy.Forbid(operation)

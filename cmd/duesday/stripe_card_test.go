@@ -110,7 +110,7 @@ func TestStripeAttach(t *testing.T) {
 	for _, bad := range []struct{ args, want string }{
 		{"--customer cus_nobody", "cus_nobody"},
 		{"--customer " + empty, "no default payment method and no card"},
-		{"--customer " + empty + " --payment-method " + card, "is not customer " + empty + "'s"},
+		{"--customer " + empty + " --payment-method " + card, "does not belong to customer " + empty},
 		{"--customer " + customer + " --payment-method pm_nothing", "pm_nothing"},
 	} {
 		r := c.run(append([]string{"account", "attach", "1"}, strings.Fields(bad.args)...)...)

@@ -166,5 +166,5 @@ func checkAccountFlag(account string, stripe bool) error {
 	case stripe:
 		return usagef("--account must be a Stripe account, acct_…, or the UUID of a merchant (got %q)", account)
 	}
-	return usagef("--account must be the UUID of a merchant, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 (got %q)", account)
+	return usagef("--account must be a merchant's UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 (got %q)", account)
 }

@@ -17,11 +17,11 @@ type Keys interface {
 }
 
 var (
-	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "want an API key: Authorization: Bearer KEY"}
+	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "the request needs an API key: Authorization: Bearer KEY"}
 	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
-		"this is no valid API key of this server: want Authorization: Bearer KEY"}
-	errMerchant = &refusal{http.StatusForbidden, "merchant", "this API key is of another merchant"}
-	errCross    = &refusal{http.StatusForbidden, "cross_origin", "a page of another origin may not do this"}
+		"the API key is not valid on this server; send Authorization: Bearer KEY"}
+	errMerchant = &refusal{http.StatusForbidden, "merchant", "this API key belongs to another merchant"}
+	errCross    = &refusal{http.StatusForbidden, "cross_origin", "pages from another origin cannot call this API"}
 )
 
 type keyKey struct{}
@@ -34,7 +34,7 @@ func keyOf(r *http.Request) *key.Key {
 
 func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cross.Check(r); err != nil {
-		s.warn(r, "cross_origin", "httpapi: refused a request of another origin")
+		s.warn(r, "cross_origin", "httpapi: refused a request from another origin")
 		return errCross
 	}
 	k, err := s.admit(w, r)
@@ -90,7 +90,7 @@ func allow(k *key.Key, scope key.Scope) error {
 	if k != nil && k.Scope.Includes(scope) {
 		return nil
 	}
-	return refusef(http.StatusForbidden, "scope", "this needs an API key of the scope %s", scope)
+	return refusef(http.StatusForbidden, "scope", "this request needs an API key with scope %s", scope)
 }
 
 // serveMetrics shows no secret and no customer, but the numbers of the business, of all merchants.

@@ -51,9 +51,9 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 			apiKey, "Basic " + apiKey, "Bearer" + apiKey} {
 			a := do(t, request(t, to.method, server.URL+to.path, to.body, "Authorization", given, "Content-Type",
 				"application/json", "Idempotency-Key", "k1"))
-			says := "this is no valid API key of this server: want Authorization: Bearer KEY"
+			says := "the API key is not valid on this server; send Authorization: Bearer KEY"
 			if given == "" {
-				says = "want an API key: Authorization: Bearer KEY"
+				says = "the request needs an API key: Authorization: Bearer KEY"
 			}
 			if want := `{"error":"` + says + `","code":"key"}` + "\n"; a.status != 401 || a.text != want ||
 				a.header.Get("WWW-Authenticate") != "Bearer" {

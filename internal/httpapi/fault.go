@@ -60,11 +60,11 @@ type fault struct {
 }
 
 var (
-	errUnavailable = &refusal{http.StatusServiceUnavailable, "unavailable", "not available at the moment: try again"}
+	errUnavailable = &refusal{http.StatusServiceUnavailable, "unavailable", "the server cannot answer at the moment; try again"}
 	errUnknown     = &refusal{http.StatusServiceUnavailable, codeUnknown,
-		"what became of the order is not known: repeat it with the same key"}
+		"the outcome of the order is unknown; repeat it with the same key"}
 	errStripeKey = &refusal{http.StatusBadGateway, "stripe_key",
-		"Stripe refuses the key of this server, and nothing was charged: its operator has to replace the key"}
+		"Stripe refuses this server's key, so nothing was charged; the operator must replace the key"}
 )
 
 // faultOf returns the answer to an error, and whether it is known. Others are for the log alone.
@@ -107,7 +107,7 @@ func (s *server) logFailure(r *http.Request, err error) {
 func send(w http.ResponseWriter, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil { // a value without a JSON form, such as a year of five digits
-		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written","code":"internal"}`)
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be encoded","code":"internal"}`)
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonContent

@@ -31,7 +31,7 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 		To: to, After: q.after, Whole: true}
 	err = cmp.Or(notSeen, q.formed("stripe_account", "subscription", "type"), wrongFrom, wrongTo)
 	if err == nil && q.Has("to") && !to.After(from) {
-		err = field.Wrong("to", "must be after from")
+		err = field.Wrong("to", "must be later than from")
 	}
 	seen := map[string]bool{} // the Stripe accounts of the merchant
 	if err == nil && merchant != "" {
@@ -62,7 +62,7 @@ func (s *server) events(q *question) (of rows[tracking.EventRow], err error) {
 func (q *question) formed(names ...string) error {
 	for _, name := range names {
 		if q.Has(name) && !idForm.MatchString(strings.ReplaceAll(q.Get(name), ".", "_")) {
-			return field.Wrong(name, "must be 1 to 255 letters, digits and . _ -, as Stripe has it")
+			return field.Wrong(name, "must be 1 to 255 letters, digits, and the characters . _ -")
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.o.Log.ErrorContext(r.Context(), "httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack",
 				string(debug.Stack()))
 			if a.status == 0 {
-				send(a, http.StatusInternalServerError, fault{Text: "an error of the server", Code: "internal"})
+				send(a, http.StatusInternalServerError, fault{Text: "the server failed", Code: "internal"})
 			}
 		}
 		if s.o.Answered != nil && r.RemoteAddr != "" { // else it is the poller of this process
@@ -125,11 +125,11 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is nothing here"}
+var errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is no such path"}
 
 func wrongMethod(w http.ResponseWriter, allow string) error {
 	w.Header().Set("Allow", allow)
-	return refusef(http.StatusMethodNotAllowed, "method", "want %s", allow)
+	return refusef(http.StatusMethodNotAllowed, "method", "the method must be %s", allow)
 }
 
 // refused takes the mux's own answer to a request without a route.
@@ -156,7 +156,7 @@ func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
-			s.warn(r, "unready", "httpapi: not ready", "error", shown(err.Error()))
+			s.warn(r, "unready", "httpapi: the server is not ready", "error", shown(err.Error()))
 			text := "not ready"
 			if lack, ok := errors.AsType[Lack](err); ok && s.o.Keys != nil {
 				text += ": " + string(lack)

@@ -63,7 +63,7 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 		s.o.Taken(h.Hook, by >= byOwnPoller, verdict)
 	}
 	if verdict.Status == tracking.Quarantined || verdict.Status == tracking.Refused {
-		s.o.Log.WarnContext(r.Context(), "httpapi: an event was not taken as it is", "route", routeOf(r), "event", shown(verdict.Event),
+		s.o.Log.WarnContext(r.Context(), "httpapi: an event was stored but not applied", "route", routeOf(r), "event", shown(verdict.Event),
 			"status", string(verdict.Status), "reason", shown(verdict.Reason))
 	}
 	send(w, http.StatusOK, verdict)
@@ -96,7 +96,7 @@ func (s *server) ingest(ctx context.Context, h *hook, by int, body []byte) (v tr
 	return s.o.Inbox.Ingest(ctx, body, from)
 }
 
-var errUnsigned = &refusal{http.StatusBadRequest, codeSignature, "there is no Stripe-Signature"}
+var errUnsigned = &refusal{http.StatusBadRequest, codeSignature, "the Stripe-Signature header is missing"}
 
 // refuse logs a refused event with its reason, without parts of the body.
 func (s *server) refuse(r *http.Request, err error) error {

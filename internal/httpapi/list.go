@@ -38,7 +38,7 @@ func (q *question) merchant() (string, error) {
 	case text == "":
 		return q.key.Merchant, nil
 	case !tracking.IsUUID(text):
-		return "", field.Wrong("account", "must be the UUID of a merchant")
+		return "", field.Wrong("account", "must be a merchant's UUID")
 	case !q.key.Sees(text):
 		return "", errMerchant
 	}
@@ -142,7 +142,7 @@ func (s *server) unseal(list, cursor string) (m tracking.Mark, err error) {
 		b, err = s.cursors.Open(nil, nil, b, []byte(list))
 	}
 	if err != nil || json.Unmarshal(b, &m) != nil {
-		return m, field.Wrong("cursor", "must be the next_cursor of a page of this list, with the same parameters and key")
+		return m, field.Wrong("cursor", "must be the next_cursor from a page of this list, requested with the same parameters and key")
 	}
 	return m, nil
 }

@@ -68,10 +68,10 @@ func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
 		err = decodeStrict(body.Bytes(), &m)
 	}
 	if err == nil && !idForm.MatchString(m.StripeAccount) {
-		err = field.Wrong("stripe_account", "must be the id of a Stripe account, acct_…")
+		err = field.Wrong("stripe_account", "must be a Stripe account ID, acct_…")
 	}
 	if err == nil && m.Quiet < 0 {
-		err = field.Wrong("quiet", "must be the number of rounds without a new event")
+		err = field.Wrong("quiet", "must be zero or more")
 	}
 	if err != nil {
 		return s.refuse(r, err)

@@ -29,7 +29,7 @@ func polled(w *world, o *httpapi.Options) {
 			if string(body) == "down" {
 				return nil, errors.New("Stripe is away")
 			} else if string(body) != eventBody {
-				return nil, fmt.Errorf("%w: Stripe has no event of this id", tracking.ErrBody)
+				return nil, fmt.Errorf("%w: Stripe has no event with this ID", tracking.ErrBody)
 			}
 			return []byte("as Stripe has it"), nil
 		},

@@ -182,7 +182,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 			`{"error":"account \"a\": ` + tracking.ErrUnregistered.Error() + `","code":"unregistered"}`, 0},
 		"field": {fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"}),
 			`{"error":"amount: want: more","code":"field","field":"amount"}`, 0},
-		"down":                        {errors.New("private"), `{"error":"not available at the moment: try again","code":"unavailable"}`, 0},
+		"down":                        {errors.New("private"), `{"error":"the server cannot answer at the moment; try again","code":"unavailable"}`, 0},
 		"panic":                       {nil, "", 1500},
 		"panic before a line is sent": {nil, "", 3},
 	} {

@@ -33,7 +33,7 @@ var keyForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 // readForm reads the body of a request into form, which points to a struct.
 func readForm(w http.ResponseWriter, r *http.Request, form any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return refusef(http.StatusUnsupportedMediaType, "content_type", "want Content-Type: %s", jsonType)
+		return refusef(http.StatusUnsupportedMediaType, "content_type", "the Content-Type must be %s", jsonType)
 	}
 	var body bytes.Buffer
 	if err := readInto(&body, w, r, maxForm); err != nil {
@@ -51,7 +51,7 @@ func decodeStrict(text []byte, form any) error {
 	in.DisallowUnknownFields()
 	err := in.Decode(form)
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typed.Field != "" {
-		return field.Wrong(typed.Field, "want "+wanted(typed.Field, typed.Type))
+		return field.Wrong(typed.Field, "must be "+wanted(typed.Field, typed.Type))
 	}
 	if err != nil {
 		return refusef(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -63,10 +63,10 @@ func decodeStrict(text []byte, form any) error {
 func wanted(name string, t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
-		return "a text"
+		return "a string"
 	case reflect.Int, reflect.Int64:
 		if name == "amount" || strings.HasSuffix(name, ".amount") {
-			return "a whole number of minor units, as Stripe has them: 500 is 5.00 EUR"
+			return "a whole number of minor units, such as 500 for 5.00 EUR"
 		}
 		return "a whole number"
 	case reflect.Bool:
@@ -80,10 +80,10 @@ func wanted(name string, t reflect.Type) string {
 // checkShape wants one JSON object of valid UTF-8, no name twice, and nothing too deep.
 func checkShape(text []byte) error {
 	if !utf8.Valid(text) {
-		return errors.New("it is not valid UTF-8")
+		return errors.New("it must be valid UTF-8")
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
-		return errors.New("want a JSON object")
+		return errors.New("it must be a JSON object")
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.UseNumber()
@@ -91,12 +91,12 @@ func checkShape(text []byte) error {
 		return err
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the JSON object")
+		return errors.New("it must end after the JSON object")
 	}
 	return nil
 }
 
-var errNoJSON = errors.New("it is no valid JSON")
+var errNoJSON = errors.New("it is not valid JSON")
 
 // checkValue checks the next value. depth counts the values around it.
 func checkValue(in *json.Decoder, depth int) error {
@@ -109,7 +109,7 @@ func checkValue(in *json.Decoder, depth int) error {
 	case !ok:
 		return nil
 	case depth == maxDepth:
-		return fmt.Errorf("more than %d levels", maxDepth)
+		return fmt.Errorf("it is nested more than %d levels deep", maxDepth)
 	}
 	seen := map[string]bool{}
 	for in.More() {
@@ -122,7 +122,7 @@ func checkValue(in *json.Decoder, depth int) error {
 				return fmt.Errorf("unknown field %.40q", name)
 			}
 			if seen[name] {
-				return fmt.Errorf("the field %.40q is there twice", name)
+				return fmt.Errorf("field %.40q appears twice", name)
 			}
 			seen[name] = true
 		}
@@ -140,14 +140,14 @@ func checkValue(in *json.Decoder, depth int) error {
 func params(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, refusef(http.StatusBadRequest, "query", "the query cannot be read")
+		return nil, refusef(http.StatusBadRequest, "query", "the query string is malformed")
 	}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			return nil, field.Wrong(shown(name), "there is no such parameter, want "+strings.Join(names, ", "))
+			return nil, field.Wrong(shown(name), "is not a parameter; must be one of "+strings.Join(names, ", "))
 		}
 		if len(all) > 1 {
-			return nil, field.Wrong(name, "it is there twice")
+			return nil, field.Wrong(name, "must appear only once")
 		}
 	}
 	return values, nil
@@ -161,7 +161,7 @@ const (
 	allBodies = 16 << 20
 )
 
-var errCrowded = &refusal{http.StatusServiceUnavailable, "unavailable", "too many large bodies at the moment: try again"}
+var errCrowded = &refusal{http.StatusServiceUnavailable, "unavailable", "the server is reading too many large bodies at the moment; try again"}
 
 // A body is that of a request, within the budget of all of them.
 type body struct {
@@ -203,7 +203,7 @@ func (s *server) recycle(b *bytes.Buffer) {
 // readInto reads the body of a request, whole or not at all.
 func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return refusef(http.StatusUnsupportedMediaType, "encoding", "the body is encoded (%s): want it plain", e)
+		return refusef(http.StatusUnsupportedMediaType, "encoding", "the body must not be encoded (got %s)", e)
 	}
 	if r.ContentLength > most {
 		return tooLarge(w, most)
@@ -216,7 +216,7 @@ func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int6
 			w.Header().Set("Connection", "close")
 			return errCrowded
 		}
-		return refusef(http.StatusBadRequest, "broken", "the body broke off")
+		return refusef(http.StatusBadRequest, "broken", "the connection closed before the end of the body")
 	}
 	return nil
 }
@@ -224,5 +224,5 @@ func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int6
 // tooLarge has the connection closed: the rest of the body is not waited for.
 func tooLarge(w http.ResponseWriter, most int64) error {
 	w.Header().Set("Connection", "close")
-	return refusef(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", most)
+	return refusef(http.StatusRequestEntityTooLarge, "too_large", "the body must have at most %d bytes", most)
 }

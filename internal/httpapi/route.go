@@ -52,7 +52,7 @@ func (s *server) routes() *http.ServeMux {
 	return mux
 }
 
-var errNone = &refusal{http.StatusNotFound, "not_found", "there is no such object"}
+var errNone = &refusal{http.StatusNotFound, "not_found", "no such object exists, or the API key cannot see it"}
 
 // show answers with one object of a merchant. One that the key may not see is not found.
 func show[T any](w http.ResponseWriter, k *key.Key, v T, merchant func() string, err error) error {
@@ -70,7 +70,7 @@ func ofMerchant[T row](all func(context.Context, string, tracking.Mark) iter.Seq
 	return func(q *question) (of rows[T], err error) {
 		merchant, err := q.merchant()
 		if err == nil && merchant == "" {
-			err = field.Wrong("account", "must be the UUID of the merchant")
+			err = field.Wrong("account", "must be the merchant's UUID")
 		}
 		if err == nil {
 			of.all = all(q.ctx, merchant, q.after)
@@ -102,7 +102,7 @@ const idempotencyHeader = "Idempotency-Key"
 func (s *server) createPurchase(w http.ResponseWriter, r *http.Request, k *key.Key) error {
 	keys := r.Header.Values(idempotencyHeader)
 	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
-		return refusef(http.StatusBadRequest, "idempotency_key", "want one %s of 1 to %d printable ASCII characters",
+		return refusef(http.StatusBadRequest, "idempotency_key", "the request must have one %s header with 1 to %d printable ASCII characters",
 			idempotencyHeader, maxID)
 	}
 	var order tracking.Order
@@ -110,7 +110,7 @@ func (s *server) createPurchase(w http.ResponseWriter, r *http.Request, k *key.K
 		return err
 	}
 	if order.Key != "" && order.Key != keys[0] {
-		return field.Wrong("key", "this is not the "+idempotencyHeader+" of the request: leave it out")
+		return field.Wrong("key", "must be empty, or equal to the request's "+idempotencyHeader+"")
 	}
 	order.Key, order.By = keys[0], k.ID
 	if order.Merchant = cmp.Or(order.Merchant, k.Merchant); !k.Sees(order.Merchant) {

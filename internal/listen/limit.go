@@ -224,7 +224,7 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-var errEvicted = errors.New("the connection was closed for others")
+var errEvicted = errors.New("the server closed this connection to serve others")
 
 // arrive notes that the request has arrived completely, and waits for a slot.
 func (x *request) arrive() error {

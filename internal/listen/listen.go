@@ -34,7 +34,7 @@ func Serve(ctx context.Context, l net.Listener, server *http.Server, log *slog.L
 		defer cancel()
 		err := server.Shutdown(limited)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("requests were cut off %v after the stop: %w", grace, err), server.Close())
+			err = errors.Join(fmt.Errorf("requests were still running %v after the stop, so they were cut off: %w", grace, err), server.Close())
 		}
 		stopped <- err
 	})

@@ -86,9 +86,9 @@ func execute(ctx context.Context, dir string, limit time.Duration, input []byte,
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("the command did not end within %s and was killed%s", limit, said.message())
+		return fmt.Errorf("the command ran longer than %s, so it was killed%s", limit, said.message())
 	case exited && exit.ExitCode() == permanentExit:
-		return fmt.Errorf("%w: the command says that it never can (exit %d)%s", outbox.ErrPermanent, permanentExit,
+		return fmt.Errorf("%w: the command reported that it can never do this (exit code %d)%s", outbox.ErrPermanent, permanentExit,
 			said.message())
 	case errors.Is(err, exec.ErrWaitDelay): // it exited with 0; a child of it still holds the output
 		return nil

@@ -57,7 +57,7 @@ func TestCommand_Fails(t *testing.T) {
 		permanent  bool
 	}{
 		{"echo; echo no such product >&2; echo more; exit 3", "exit status 3: no such product", false},
-		{"echo never; exit 100", "(exit 100): never", true},
+		{"echo never; exit 100", "(exit code 100): never", true},
 		{"echo key sk_test_hidden card 4242424242424242; exit 1", "key sk_test_*** card ", false},
 		{"printf 'a\\033[2Jb'; exit 1", `a\u001b[2Jb`, false},
 		{"exit 1", "exit status 1", false},
@@ -82,7 +82,7 @@ func TestCommand_HasALimit(t *testing.T) {
 	c := testCommand(t, "echo begun; sleep 600")
 	c.limit = 50 * time.Millisecond
 	err := c.Do(t.Context(), testJob())
-	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms and was killed") ||
+	if err == nil || !strings.Contains(err.Error(), "ran longer than 50ms, so it was killed") ||
 		errors.Is(err, outbox.ErrPermanent) {
 		t.Errorf("got %v", err)
 	}

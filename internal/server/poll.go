@@ -36,11 +36,11 @@ func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, er
 	at := ""
 	if connect {
 		if at = e.StripeAccount; at == "" {
-			return nil, fmt.Errorf("%w: it names no connected account", tracking.ErrEndpoint)
+			return nil, fmt.Errorf("%w: the event names no connected account", tracking.ErrEndpoint)
 		}
 	}
 	if body, err = s.o.Events.Event(ctx, at, e.ID, e.Object.Thin); errors.Is(err, tracking.ErrGone) {
-		err = fmt.Errorf("%w: Stripe has no event of this id", tracking.ErrBody)
+		err = fmt.Errorf("%w: Stripe has no event with this ID", tracking.ErrBody)
 	}
 	return body, err
 }
@@ -49,7 +49,7 @@ func (s *Server) ask(ctx context.Context, body []byte, connect bool) ([]byte, er
 func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.PollState) error {
 	now := s.o.StripeNow()
 	if p.Through.After(now.Add(clockSlack)) {
-		return &tracking.FieldError{Field: "verified_through", Problem: "must not be ahead of Stripe's clock, which shows " +
+		return &tracking.FieldError{Field: "verified_through", Problem: "must not be later than Stripe's clock, which shows " +
 			now.UTC().Format(time.RFC3339)}
 	}
 	a, err := s.o.Service.ConnectedAccount(ctx, stripeAccount)

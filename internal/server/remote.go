@@ -61,7 +61,7 @@ func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 
 // Apply implements poller.Ledger. Only Stripe tells of an object's state: the server compares them.
 func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
-	return false, errors.New("objects are compared by the server itself")
+	return false, errors.New("only the server itself compares objects")
 }
 
 func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {
@@ -143,9 +143,9 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte, into 
 	}
 	var f struct{ Error, Code string }
 	if json.Unmarshal(text, &f) != nil || a.StatusCode == http.StatusOK {
-		f.Error = "it is no answer of duesday serve"
+		f.Error = "the answer did not come from duesday serve"
 	}
-	err = fmt.Errorf("%s at %s answered %d: %s", q.URL.Path, q.URL.Host, a.StatusCode, secret.Short(cmp.Or(f.Error, f.Code)))
+	err = fmt.Errorf("%s at %s: status %d: %s", q.URL.Path, q.URL.Host, a.StatusCode, secret.Short(cmp.Or(f.Error, f.Code)))
 	if f.Code == "body" || a.StatusCode == http.StatusRequestEntityTooLarge {
 		err = fmt.Errorf("%w: %w", tracking.ErrBody, err)
 	}

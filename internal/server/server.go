@@ -254,9 +254,9 @@ func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 		}
 		switch {
 		case err != nil && ctx.Err() == nil && said != was:
-			d.log.Error("draining the "+d.name+" failed and is tried again", "error", err)
+			d.log.Error("the server could not deliver "+d.name+"; it tries again", "error", err)
 		case r.Failed+r.Dead > 0:
-			d.log.Warn("some "+d.name+" could not be dealt with", "done", r.Delivered, "later", r.Failed, "given_up", r.Dead,
+			d.log.Warn("the server could not deliver some "+d.name, "done", r.Delivered, "later", r.Failed, "given_up", r.Dead,
 				"see", d.see)
 		}
 		if d.due == nil || err != nil || r != (outbox.Report{}) {

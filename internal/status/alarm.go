@@ -36,7 +36,7 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (tol
 	if err != nil || settings.Operator == "" && !in.Commands {
 		return told, err
 	}
-	return told, store.Retry(ctx, "telling the operator", func() error {
+	return told, store.Retry(ctx, "the message to the operator", func() error {
 		if err := e.Live(ctx); err != nil { // nobody reads a store that was moved
 			return err
 		}
@@ -91,7 +91,7 @@ func letter(merchant string, due []Check) Letter {
 		merchant = " (" + merchant + ")"
 	}
 	if len(due) == 0 {
-		return Letter{Subject: "Duesday" + merchant + ": all is well again", Text: "Every check of duesday status is all right.\n"}
+		return Letter{Subject: "Duesday" + merchant + ": all checks pass again", Text: "Every check of duesday status passes.\n"}
 	}
 	var names []string
 	var b strings.Builder
@@ -99,6 +99,6 @@ func letter(merchant string, due []Check) Letter {
 		names = append(names, c.Name)
 		fmt.Fprintf(&b, "%s is %s: %s\n  What to do: %s\n\n", c.Name, c.State, c.Text, c.Next)
 	}
-	b.WriteString("duesday status shows every check. You are told of each once a day while it is wrong.\n")
+	b.WriteString("duesday status shows all checks. You receive one message a day about each check that stays wrong.\n")
 	return Letter{"Duesday" + merchant + ": wrong: " + strings.Join(names, ", "), b.String(), names}
 }

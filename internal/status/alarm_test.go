@@ -57,7 +57,7 @@ func TestMail(t *testing.T) {
 	tell("wrong: disk, mail", false, disk, mail)
 	tell("", false, disk, mail)
 	tell("", false) // a start, which has looked once
-	tell("all is well again", true)
+	tell("all checks pass again", true)
 	tell("", true)
 	tell("", false, disk) // it was told of today
 	w.now = w.now.Add(25 * time.Hour)

@@ -109,9 +109,9 @@ func (v *view) others(ctx context.Context, holder string, known bool) (*served, 
 	if err != nil {
 		return nil, err
 	}
-	s := &served{since: "no process has looked yet"}
+	s := &served{since: "no process has run the checks yet"}
 	if len(all) > 0 {
-		s.since = "nothing has looked since " + at(all[0].at)
+		s.since = "no process has run the checks since " + at(all[0].at)
 	}
 	s.fresh = v.fresh(all, v.now)
 	if known && !slices.ContainsFunc(s.fresh, func(l look) bool { return l.by == holder }) {
@@ -129,7 +129,7 @@ func (v *view) others(ctx context.Context, holder string, known bool) (*served, 
 // alone can know is Unknown if none of them has looked lately.
 func (v *view) told(c Check) Check {
 	if c.Text == "" && v.served.follows && len(v.served.fresh) == 0 {
-		c.mark(Unknown, "start it: "+v.Hint("serve"), "only a process that serves knows; %s", v.served.since)
+		c.mark(Unknown, "start it: "+v.Hint("serve"), "only a running serve can check this; %s", v.served.since)
 	}
 	for _, l := range v.served.fresh {
 		t := l.checks[c.Name]

@@ -62,8 +62,8 @@ func TestWatch_Keeps(t *testing.T) {
 		}
 		looks(0)
 		first := w.rows()
-		tells("serve", status.OK, "process 7@host, which looked 0 s ago")
-		tells("stripe", status.OK, "answers, and takes the key (process 7@host, 0 s ago)")
+		tells("serve", status.OK, "process 7@host, which ran the checks 0 s ago")
+		tells("stripe", status.OK, "answers and accepts the key (process 7@host, 0 s ago)")
 		looks(9)
 		if got := w.rows(); !slices.Equal(got, first) {
 			t.Errorf("stored %q after %q", got, first)
@@ -76,17 +76,17 @@ func TestWatch_Keeps(t *testing.T) {
 		looks(1)
 		tells("stripe", status.OK, "answers")
 		looks(1)
-		tells("stripe", status.Wrong, "refuses the key (process 7@host, 0 s ago)")
+		tells("stripe", status.Wrong, "Stripe refuses the key (process 7@host, 0 s ago)")
 		w.now = w.now.Add(26 * time.Minute)
-		tells("serve", status.Unknown, "process 7@host, and nothing has looked since 2026-03-03 12:12 UTC")
-		tells("stripe", status.Unknown, "only a process that serves knows; nothing has looked since 2026-03-03 12:12 UTC")
+		tells("serve", status.Unknown, "process 7@host runs, but no process has run the checks since 2026-03-03 12:12 UTC")
+		tells("stripe", status.Unknown, "only a running serve can check this; no process has run the checks since 2026-03-03 12:12 UTC")
 		looks(1)
 		stop()
 		synctest.Wait()
-		tells("serve", status.Wrong, "none runs, and both jobs are to run daily at 06:10 and 18:10; nothing has looked since")
-		tells("stripe", status.Unknown, "only a process that serves knows")
+		tells("serve", status.Wrong, "no serve runs, but both jobs are scheduled daily at 06:10 and 18:10; no process has run the checks since")
+		tells("stripe", status.Unknown, "only a running serve can check this")
 		w.claim("8@host")
-		tells("serve", status.Unknown, "process 8@host, and nothing has looked since")
+		tells("serve", status.Unknown, "process 8@host runs, but no process has run the checks since")
 	})
 }
 
@@ -136,7 +136,7 @@ func TestWatch_Command(t *testing.T) {
 		disk(0)
 		looks(4, "Duesday: wrong: disk")
 		disk(1 << 40)
-		looks(4, "Duesday: all is well again")
+		looks(4, "Duesday: all checks pass again")
 		w.now = w.now.Add(25 * time.Hour)
 		w.day(w.now.Add(-time.Hour))
 		full = true
@@ -208,15 +208,15 @@ func TestWatch_Beside(t *testing.T) {
 		in.Stripe = func(context.Context) (bool, time.Time) { return refused, time.Time{} }
 		second := serve("8@host", in)
 		pass(3)
-		stripe(status.Wrong, "refuses the key (process 8@host")
+		stripe(status.Wrong, "Stripe refuses the key (process 8@host")
 		if got, want := w.subjects(), []string{"Duesday: wrong: stripe"}; !slices.Equal(got, want) {
 			t.Errorf("mailed %q, want %q", got, want)
 		}
 		refused = false
 		pass(3)
-		stripe(status.OK, "answers, and takes the key (process 8@host")
+		stripe(status.OK, "answers and accepts the key (process 8@host")
 		serving("")
-		if got := w.subjects(); len(got) != 2 || got[1] != "Duesday: all is well again" {
+		if got := w.subjects(); len(got) != 2 || got[1] != "Duesday: all checks pass again" {
 			t.Errorf("mailed %q", got)
 		}
 		second()
@@ -257,13 +257,13 @@ func TestLook_OfOthers(t *testing.T) {
 		first, second := serve("7@host"), serve("8@other")
 		tells("process ")
 		first()
-		tells("process 8@other, which looked 0 s ago")
+		tells("process 8@other, which ran the checks 0 s ago")
 		w.in.Engine.Store = claims
 		w.claim("9@host")
-		tells("process 9@host, and nothing has looked since 2026-03-03 12:00 UTC")
+		tells("process 9@host runs, but no process has run the checks since 2026-03-03 12:00 UTC")
 		w.in.Engine.Store = claims.Store
 		second()
-		tells("both jobs are to run daily at 06:10 and 18:10, and nothing has looked since 2026-03-03 12:00 UTC")
+		tells("both jobs are scheduled daily at 06:10 and 18:10, but no process has run the checks since 2026-03-03 12:00 UTC")
 	})
 }
 

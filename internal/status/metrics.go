@@ -31,29 +31,29 @@ func metrics() []metric {
 	kind := []string{"kind"} // a label named job is Prometheus's own
 	return []metric{
 		{"duesday_build_info", gauge, "The version of the program; always 1.", []string{"version"}},
-		{"duesday_check_ok", gauge, "Whether a check of duesday status is all right: 1, or 0.", []string{"check"}},
-		{"duesday_look_timestamp_seconds", gauge, "When these checks were looked at.", nil},
-		{"duesday_look_duration_seconds", gauge, "How long that took.", nil},
-		{"duesday_overdue_payments", gauge, "Payments due before today that no completed run has looked at, 10000 at most.", nil},
+		{"duesday_check_ok", gauge, "Whether a check of duesday status passes: 1 or 0.", []string{"check"}},
+		{"duesday_look_timestamp_seconds", gauge, "When these checks last ran.", nil},
+		{"duesday_look_duration_seconds", gauge, "How long the checks took.", nil},
+		{"duesday_overdue_payments", gauge, "Payments due before today that no completed run has handled; at most 10000.", nil},
 		{"duesday_unfinished_dates", gauge, "Scheduled days on which a daily job has not completed.", nil},
 		{"duesday_last_run_start_timestamp_seconds", gauge, "When the last run of a job began.", kind},
-		{"duesday_last_run_end_timestamp_seconds", gauge, "When the last run of a job ended; absent before.", kind},
+		{"duesday_last_run_end_timestamp_seconds", gauge, "When the last run of a job ended; absent until then.", kind},
 		{"duesday_last_completed_run_start_timestamp_seconds", gauge, "When the last completed run of a job began.", kind},
 		{"duesday_last_completed_run_end_timestamp_seconds", gauge, "When the last completed run of a job ended.", kind},
-		{"duesday_last_run_periods", gauge, "The balance of the last run of a job.", []string{"kind", "outcome"}},
-		{"duesday_waiting_periods", gauge, "Periods that wait, by the last completed payment run.", []string{"state"}},
-		{"duesday_charging_enabled", gauge, "Whether charging is on: 1, or 0.", nil},
+		{"duesday_last_run_periods", gauge, "Periods in the last run of a job, by outcome.", []string{"kind", "outcome"}},
+		{"duesday_waiting_periods", gauge, "Periods that wait, according to the last completed payment run.", []string{"state"}},
+		{"duesday_charging_enabled", gauge, "Whether charging is on: 1 or 0.", nil},
 		{"duesday_outbox_oldest_age_seconds", gauge, "How long the oldest row of a queue has waited.", []string{"queue"}},
-		{"duesday_outbox_dead_letters", gauge, "Rows of a queue that were given up, 1024 at most.", []string{"queue"}},
+		{"duesday_outbox_dead_letters", gauge, "Dead letters of a queue; at most 1024.", []string{"queue"}},
 		{"duesday_accounts", gauge, "Connected accounts.", nil},
-		{"duesday_accounts_unverified", gauge, "Connected accounts whose events are not verified for a day.", nil},
+		{"duesday_accounts_unverified", gauge, "Connected accounts whose events have not been verified for a day.", nil},
 		{"duesday_accounts_failed", gauge, "Connected accounts whose last poll failed.", nil},
-		{"duesday_accounts_disconnected", gauge, "Accounts that were disconnected at Stripe.", nil},
+		{"duesday_accounts_disconnected", gauge, "Accounts that are disconnected at Stripe.", nil},
 		{"duesday_accounts_verified_timestamp_seconds", gauge, "The time through which all accounts are verified.", nil},
 		{"duesday_webhook_signature_failures_total", counter, "Wrong signatures at a webhook endpoint.", []string{"endpoint"}},
-		{"duesday_processor_clock_offset_seconds", gauge, "How far the processor's clock is ahead of ours.", nil},
-		{"duesday_disk_free_bytes", gauge, "Room on the disk of the store's folder.", nil},
-		{"duesday_disk_size_bytes", gauge, "Size of the disk of the store's folder.", nil},
+		{"duesday_processor_clock_offset_seconds", gauge, "How far the processor's clock is ahead of this machine's.", nil},
+		{"duesday_disk_free_bytes", gauge, "Free space on the disk that holds the store's folder.", nil},
+		{"duesday_disk_size_bytes", gauge, "Size of the disk that holds the store's folder.", nil},
 	}
 }
 
@@ -65,7 +65,7 @@ type collector struct {
 }
 
 // errNoMetric is returned for a value that metrics does not list.
-var errNoMetric = errors.New("a check has a value without a metric")
+var errNoMetric = errors.New("a check reports a value for an unknown metric")
 
 // Meters count the work of one process. They are safe for concurrent use.
 type Meters struct {
@@ -80,15 +80,15 @@ func NewMeters() *Meters {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Meters{
-		payments: count("duesday_payments_total", "Periods that payment runs of this process dealt with.", "outcome"),
-		amounts: count("duesday_payment_minor_units_total", "Their amounts, in the currency's smallest unit.",
+		payments: count("duesday_payments_total", "Periods handled by this process's payment runs.", "outcome"),
+		amounts: count("duesday_payment_minor_units_total", "Amounts of the periods handled by this process's payment runs, in minor units.",
 			"outcome", "currency"),
-		events:   count("duesday_events_total", "Events that a webhook endpoint took, by who sent them.", "endpoint", "source"),
-		requests: count("duesday_http_requests_total", "Answered requests.", "route", "code"),
+		events:   count("duesday_events_total", "Events that a webhook endpoint accepted, by sender.", "endpoint", "source"),
+		requests: count("duesday_http_requests_total", "HTTP requests answered.", "route", "code"),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "duesday_event_lag_seconds",
-			Help: "Time from the making of an event at Stripe until it was stored.", Buckets: []float64{1, 5, 30, 120, 600, 3600,
+			Help: "Time from an event's creation at Stripe until Duesday stored it.", Buckets: []float64{1, 5, 30, 120, 600, 3600,
 				21600, 86400}}, []string{"source"}),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "duesday_http_open_connections", Help: "Open connections."}),
+		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "duesday_http_open_connections", Help: "Open HTTP connections."}),
 	}
 	for _, o := range engine.Outcomes() {
 		m.payments.WithLabelValues(string(o)) // a rate needs a value before the first

@@ -46,7 +46,7 @@ func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Ch
 		c.value("duesday_outbox_dead_letters", float64(b.Dead), name)
 		c.say("nothing is late")
 		if late > 0 {
-			c.say("the oldest row waits for %s", span(late))
+			c.say("the oldest row has waited for %s", span(late))
 		}
 		if q == outbox.Mail && v.Post != "" {
 			c.say("%s; %s", c.Text, v.Post)
@@ -57,14 +57,14 @@ func (v *view) queue(q outbox.Queue, name, see string) func(context.Context, *Ch
 		}
 		switch {
 		case held.Due+held.Later > 0:
-			c.wrong("send or delete them: "+v.Hint("outbox release")+", or "+v.Hint("outbox drop"),
-				"mails are held: a lost store may have sent them")
+			c.wrong("to send or delete them, run: "+v.Hint("outbox release")+", or "+v.Hint("outbox drop"),
+				"mail is held, because a lost store may have sent it already")
 		case b.Dead > 0:
-			c.wrong("see why: "+v.Hint(see), "%d given up", b.Dead)
+			c.wrong("to see why, run: "+v.Hint(see), "%d given up", b.Dead)
 		case late > lateRow:
-			c.wrong("see why: "+v.Hint(see)+"; a running serve delivers", "the oldest row waits for %s", span(late))
+			c.wrong("start serve, which delivers them; to see why they wait, run: "+v.Hint(see), "the oldest row has waited for %s", span(late))
 		case q == outbox.Mail && v.Unsent:
-			c.mark(Warning, "give serve --smtp URL, or --mail FOLDER if that is meant", "%s", c.Text)
+			c.mark(Warning, "start serve with --smtp URL, or with --mail FOLDER if you want mail in a folder", "%s", c.Text)
 		}
 		return err
 	}
@@ -137,9 +137,9 @@ func (v *view) accounts(ctx context.Context, c *Check) error {
 		c.say("%s; %d disconnected, such as %s", c.Text, gone, left)
 	}
 	if late > 0 {
-		c.wrong("look for missing events: "+v.Hint("poll"), "%d of %d not verified: %s; %s", late, connected, worst, c.Text)
+		c.wrong("to fetch missing events, run: "+v.Hint("poll"), "%d of %d not verified, for example %s; %s", late, connected, worst, c.Text)
 	} else if parted {
-		c.wrong("ask the merchant to connect it at Stripe again, unless that was meant", "%s", c.Text)
+		c.wrong("ask the merchant to connect the account at Stripe again, unless they disconnected it on purpose", "%s", c.Text)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (v *view) webhooks(_ context.Context, c *Check) error {
 	if v.Endpoints == nil {
 		return nil
 	}
-	c.say("no endpoint has failing signatures, or events that only the poller finds")
+	c.say("every endpoint receives its events, with good signatures")
 	v.Endpoints.mu.Lock()
 	defer v.Endpoints.mu.Unlock()
 	for path, p := range v.Endpoints.list {
@@ -212,11 +212,11 @@ func (v *view) webhooks(_ context.Context, c *Check) error {
 			if v.Endpoints.Polled && p.found == 0 { // anyone can send a wrong signature
 				state, but = Warning, ", but no event was missed"
 			}
-			c.mark(state, "compare its signing secret at Stripe with that of serve", "no good signature at %s for %s%s", path,
+			c.mark(state, "compare the endpoint's signing secret at Stripe with the one that serve has", "%s has received no good signature for %s%s", path,
 				v.ago(p.first), but)
 		} else if p.found >= leastFound && v.now.Sub(p.foundSince) >= unsigned {
 			c.wrong("compare the endpoint's address, state and event types at Stripe with "+path,
-				"no webhook at %s for %s, in which the poller found %d events", path, v.ago(p.foundSince), p.found)
+				"%s has received no webhook for %s, but the poller found %d events", path, v.ago(p.foundSince), p.found)
 		}
 	}
 	return nil
@@ -224,8 +224,8 @@ func (v *view) webhooks(_ context.Context, c *Check) error {
 
 func (v *view) clock(_ context.Context, c *Check) error {
 	if ended := v.meta.RunEnded; ended.Sub(v.now) > clockApart {
-		c.wrong("set this machine's clock right, by NTP; if it is right: "+v.Hint("charging on"),
-			"it is %s, and the last run ended at %s", at(v.now), at(ended))
+		c.wrong("correct this machine's clock with NTP; if the clock is right, run: "+v.Hint("charging on"),
+			"the clock shows %s, but the last run ended at %s", at(v.now), at(ended))
 		return nil
 	}
 	if v.Offset == nil {
@@ -236,8 +236,8 @@ func (v *view) clock(_ context.Context, c *Check) error {
 		return nil
 	}
 	c.value("duesday_processor_clock_offset_seconds", ahead.Seconds())
-	if c.say("agrees with the processor's"); ahead.Abs() > clockApart {
-		c.wrong("set this machine's clock right, by NTP", "%s from the processor's", span(ahead))
+	if c.say("agrees with the processor's clock"); ahead.Abs() > clockApart {
+		c.wrong("correct this machine's clock with NTP", "differs from the processor's clock by %s", span(ahead))
 	}
 	return nil
 }
@@ -254,14 +254,14 @@ func (v *view) stripe(ctx context.Context, c *Check) error {
 	if v.Stripe == nil {
 		return nil
 	}
-	c.say("answers, and takes the key")
+	c.say("answers and accepts the key")
 	switch refused, silent := v.Stripe(ctx); {
 	case refused:
-		c.wrong("give serve a valid key, and start it again", "refuses the key")
+		c.wrong("restart serve with a valid key", "Stripe refuses the key")
 	case !silent.IsZero() && v.now.Sub(silent) >= unanswered:
-		c.wrong("see status.stripe.com, and this machine's network", "has not answered for %s", v.ago(silent))
+		c.wrong("check status.stripe.com and this machine's network", "Stripe has not answered for %s", v.ago(silent))
 	case !silent.IsZero():
-		c.say("takes the key, and did not answer %s ago", v.ago(silent))
+		c.say("accepts the key, but did not answer %s ago", v.ago(silent))
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (v *view) disk(_ context.Context, c *Check) error {
 	c.value("duesday_disk_size_bytes", float64(size))
 	c.say("%.1f of %.1f GiB free", gib(free), gib(size))
 	if free < leastFree || free < size/leastFreeOf {
-		c.wrong("make room on the disk of "+v.Folder, "%.1f of %.1f GiB free", gib(free), gib(size))
+		c.wrong("free disk space for "+v.Folder, "%.1f of %.1f GiB free", gib(free), gib(size))
 	}
 	return nil
 }
@@ -289,11 +289,11 @@ func (v *view) folder(_ context.Context, c *Check) error {
 	if v.Folder == "" {
 		return nil
 	}
-	c.say("this user's alone")
+	c.say("only this user can write to it")
 	if errors.Is(syscall.Access(v.Folder, 2), syscall.EROFS) {
-		c.wrong("mount its disk for writing: see the system's log", "%s is read-only", v.Folder)
+		c.wrong("check the system log, and mount the disk for writing", "%s is read-only", v.Folder)
 	} else if err := socket.CheckFolder(v.Folder, socket.Group); err != nil {
-		c.mark(Warning, "take that right away, as shown", "%v", err)
+		c.mark(Warning, "remove that permission as shown", "%v", err)
 	}
 	return nil
 }
@@ -308,13 +308,13 @@ func (v *view) tables(ctx context.Context, c *Check) error {
 		return err
 	}
 	found := strings.Join(slices.Concat(wrong, unknown, weak), "; ")
-	switch c.say("they have what they need"); {
+	switch c.say("all tables are set up as required"); {
 	case len(wrong) > 0:
-		c.wrong("see "+v.Hint("store describe")+"; "+v.Hint("store create")+" makes what is missing", "%s", found)
+		c.wrong("see "+v.Hint("store describe")+"; "+v.Hint("store create")+" creates what is missing", "%s", found)
 	case len(unknown) > 0:
-		c.mark(Unknown, "allow this process what "+v.Hint("schema iam runtime")+" lists", "%s", found)
+		c.mark(Unknown, "allow this process the actions that "+v.Hint("schema iam runtime")+" lists", "%s", found)
 	case len(weak) > 0:
-		c.mark(Warning, "switch it on: "+v.Hint("store create --point-in-time-recovery --deletion-protection"), "%s", found)
+		c.mark(Warning, "to switch it on, run: "+v.Hint("store create --point-in-time-recovery --deletion-protection"), "%s", found)
 	}
 	return nil
 }

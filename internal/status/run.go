@@ -36,7 +36,7 @@ func (v *view) store(ctx context.Context, c *Check) (err error) {
 	}
 	c.say("format %d; duesday %s", billing.FormatVersion, v.Version)
 	if v.meta.Moved != "" {
-		c.wrong("work on that store", "this store is not the live one: it was moved to %s", v.meta.Moved)
+		c.wrong("use that store instead", "this store was moved to %s and is no longer live", v.meta.Moved)
 	}
 	return nil
 }
@@ -57,20 +57,20 @@ func (v *view) serve(ctx context.Context, c *Check) (err error) {
 	if c.served, err = v.others(ctx, holder, known); err != nil {
 		return err
 	}
-	daily := "both jobs are to run daily at " + strings.Join(v.settings.Daily, " and ")
+	daily := "both jobs are scheduled daily at " + strings.Join(v.settings.Daily, " and ")
 	switch l := c.served; {
 	case len(l.fresh) > 0:
-		c.say("process %s, which looked %s ago", l.fresh[0].by, v.ago(l.fresh[0].at))
+		c.say("process %s, which ran the checks %s ago", l.fresh[0].by, v.ago(l.fresh[0].at))
 	case holder != "":
-		c.mark(Unknown, "see its log, and start it again", "process %s, and %s", holder, l.since)
+		c.mark(Unknown, "check that process's log, and restart it", "process %s runs, but %s", holder, l.since)
 	case known && !v.times.None():
-		c.wrong("start it: "+v.Hint("serve"), "none runs, and %s; %s", daily, l.since)
+		c.wrong("to start it, run: "+v.Hint("serve"), "no serve runs, but %s; %s", daily, l.since)
 	case !v.times.None():
-		c.wrong("start it: "+v.Hint("serve"), "%s, and %s", daily, l.since)
+		c.wrong("to start it, run: "+v.Hint("serve"), "%s, but %s", daily, l.since)
 	case known:
-		c.say("none runs, and no times are set for the daily jobs")
+		c.say("no serve runs, and no times are set for the daily jobs")
 	default:
-		c.say("not known: processes that share this store do not know of each other; %s", l.since)
+		c.say("not known, because processes on this store do not see each other; %s", l.since)
 	}
 	return nil
 }
@@ -125,12 +125,12 @@ func (v *view) days(ctx context.Context, c *Check) error {
 		}
 	}
 	c.value("duesday_unfinished_dates", float64(open))
-	c.say("all are finished up to %s; next run at %s", at(last), at(v.times.Next(v.now)))
+	c.say("all days are finished up to %s; next run at %s", at(last), at(v.times.Next(v.now)))
 	if open > 0 || never != "" {
 		c.say("%s%d not finished yet", never, open)
 	}
 	if late > 0 || never != "" && v.now.Sub(since) > firstRun {
-		c.wrong("see why: "+v.Hint("run list")+"; and "+v.Hint("run payments")+" goes on", "%s%d not finished, %d too late",
+		c.wrong("to see why, run: "+v.Hint("run list")+"; to continue, run: "+v.Hint("run payments"), "%s%d not finished, %d late",
 			never, open, late)
 	}
 	return nil
@@ -158,16 +158,16 @@ func (v *view) due(ctx context.Context, c *Check) error {
 		v.left = left
 	}
 	c.value("duesday_overdue_payments", float64(left.before))
-	c.say("none is overdue")
+	c.say("no payment is overdue")
 	if left.onDay > 0 {
-		c.say("none is overdue, and %s due today", many(left.onDay))
+		c.say("no payment is overdue; %s due today", many(left.onDay))
 	}
 	if left.before > 0 {
 		last := "no run has completed yet"
 		if !run.Started.IsZero() {
 			last = "the last completed run began " + at(run.Started)
 		}
-		c.wrong("charge them: "+v.Hint("run payments"), "%s due before today; %s", many(left.before), last)
+		c.wrong("to charge them, run: "+v.Hint("run payments"), "%s due before today; %s", many(left.before), last)
 	}
 	return nil
 }
@@ -246,15 +246,15 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		}
 		balance := strings.Join(parts, ", ")
 		c.say("%s %s: %s", r.State, at(r.Started), balance)
-		again := v.Hint("run "+job) + " goes on from there"
+		again := v.Hint("run " + job)
 		switch r.State {
 		case engine.RunBrokenOff:
-			c.wrong(again, "%s, begun %s: %s", r.State, at(r.Started), balance)
+			c.wrong("to finish it, run: "+again, "%s, started %s: %s", r.State, at(r.Started), balance)
 		case engine.RunEnded:
-			c.wrong(again, "%s %s without completing (%s): %s", r.State, at(r.Ended), r.Reason, balance)
+			c.wrong("to finish it, run: "+again, "%s %s without completing (%s): %s", r.State, at(r.Ended), r.Reason, balance)
 		}
 		if declined, paid := declinedOf(runs); paid == 0 && declined >= noneOf && c.State == OK {
-			c.wrong("see why: "+v.Hint("period list --from "+r.Date.String()), "none was paid of %d tried on %s", declined, r.Date)
+			c.wrong("to see why, run: "+v.Hint("period list --from "+r.Date.String()), "none of %d payments succeeded on %s", declined, r.Date)
 		}
 		v.Runs.mark(kind, c)
 		return nil
@@ -327,7 +327,7 @@ func (r *Runs) mark(kind billing.Kind, c *Check) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x, refused := r.list[kind]; refused {
-		c.wrong("mend that; serve tries again by itself", "refused since %s: %s; %s", at(x.since), x.why, c.Text)
+		c.wrong("fix the cause; serve then tries again by itself", "refused since %s: %s; %s", at(x.since), x.why, c.Text)
 	}
 }
 
@@ -339,8 +339,8 @@ func (v *view) waiting(ctx context.Context, c *Check) error {
 	}
 	if len(doubts) > 0 {
 		d := doubts[0]
-		c.wrong("look whether the tool took the payment, then say "+v.Hint("subscription update "+d.Account+"/"+d.ID+" --paid-once"),
-			"periods perhaps paid twice: %d, the first %s period %d; another tool moved its date during the charge", len(doubts),
+		c.wrong("check whether the tool took the payment, then run: "+v.Hint("subscription update "+d.Account+"/"+d.ID+" --paid-once"),
+			"periods that may be paid twice: %d, the first is %s period %d; another tool moved its due date during the charge", len(doubts),
 			d.Name, d.Period)
 		return nil
 	}
@@ -355,12 +355,12 @@ func (v *view) waiting(ctx context.Context, c *Check) error {
 		parked, pending := r.Counts[engine.OutcomeParked], r.Counts[engine.OutcomePending]
 		c.value("duesday_waiting_periods", float64(parked), string(engine.OutcomeParked))
 		c.value("duesday_waiting_periods", float64(pending), string(engine.OutcomePending))
-		c.say("%d pending: the customer or the processor has to act", pending)
+		c.say("%d pending; the customer or the processor must act", pending)
 		if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
-			c.wrong(v.Hint("verify")+" names them; correct them where they were written",
+			c.wrong(v.Hint("verify")+" lists them; correct them with the tool that wrote them",
 				"%d unreadable, %d parked, %d pending", n, parked, pending)
 		} else if parked > 0 {
-			c.wrong("decide about each: "+v.Hint("subscription list --status parked")+", then subscription charge or skip",
+			c.wrong("decide about each one: "+v.Hint("subscription list --status parked")+", then subscription charge or skip",
 				"%d parked, %d pending", parked, pending)
 		}
 		return nil
@@ -374,7 +374,7 @@ func (v *view) charging(_ context.Context, c *Check) error {
 		return nil
 	}
 	c.value("duesday_charging_enabled", 0)
-	c.wrong("once the reason is gone: "+v.Hint("charging on"), "off: %s", v.meta.Reason)
+	c.wrong("when the cause is fixed, run: "+v.Hint("charging on"), "off: %s", v.meta.Reason)
 	return nil
 }
 

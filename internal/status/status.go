@@ -147,9 +147,9 @@ func (v *view) part(ctx context.Context, name string, do func(context.Context, *
 		return *c
 	}
 	unknown := Check{Name: name} // the look may still write to the other one
-	unknown.mark(Unknown, "look at the store: "+v.Hint("store describe"), "%v", errHangs)
+	unknown.mark(Unknown, "to inspect the store, run: "+v.Hint("store describe"), "%v", errHangs)
 	if !errors.Is(err, errHangs) {
-		unknown.Text = "this cannot be read: " + secret.Clean(err.Error())
+		unknown.Text = "cannot be read: " + secret.Clean(err.Error())
 	}
 	return unknown
 }

@@ -133,17 +133,17 @@ func TestLook(t *testing.T) {
 		found       string
 	}{
 		{"tables", "of a folder", func(*world) {}, "", ""},
-		{"tables", "whole", func(w *world) { w.tell(nil, nil, nil, nil) }, status.OK, "they have what they need"},
+		{"tables", "whole", func(w *world) { w.tell(nil, nil, nil, nil) }, status.OK, "all tables are set up as required"},
 		{"tables", "unprotected", func(w *world) { w.tell(nil, []string{"protection is off"}, nil, nil) }, status.Warning, "protection is off"},
 		{"tables", "not to be asked", func(w *world) { w.tell(nil, []string{"off"}, []string{"recovery?"}, nil) }, status.Unknown,
 			"recovery?; off"},
 		{"tables", "without an index", func(w *world) { w.tell([]string{"no index"}, []string{"off"}, []string{"recovery?"}, nil) },
 			status.Wrong, "no index; recovery?; off"},
-		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "this cannot be read: the disk is gone"},
+		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "cannot be read: the disk is gone"},
 		{"due", "yesterday, and nothing ever ran", func(w *world) { w.owed("02"); w.owed("03") }, status.Wrong,
 			"1 due before today; no run has completed yet"},
-		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "none is overdue, and 1 due today"},
-		{"due", "after yesterday's run", func(w *world) { w.owed("02"); w.day(clockTime("02 06:10")) }, status.OK, "none is overdue"},
+		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "no payment is overdue; 1 due today"},
+		{"due", "after yesterday's run", func(w *world) { w.owed("02"); w.day(clockTime("02 06:10")) }, status.OK, "no payment is overdue"},
 		{"due", "after an older run", func(w *world) { w.owed("02"); w.day(clockTime("01 06:10")) }, status.Wrong,
 			"1 due before today; the last completed run began 2026-03-01 06:10 UTC"},
 		{"due", "since the last look", func(w *world) { w.check("due"); w.owed("02"); w.now = w.now.Add(time.Hour) }, status.Wrong,
@@ -151,7 +151,7 @@ func TestLook(t *testing.T) {
 		{"days", "times set a minute ago", func(w *world) { w.retime(time.Minute) }, status.OK,
 			"no run of payments has completed yet: 0 not finished yet"},
 		{"days", "times set an hour ago", func(w *world) { w.retime(61 * time.Minute) }, status.Wrong,
-			"no run of payments has completed yet: 0 not finished, 0 too late"},
+			"no run of payments has completed yet: 0 not finished, 0 late"},
 		{"days", "never, of a new store", func(w *world) { w.now = clockTime("01 00:59") }, status.OK,
 			"no run of payments has completed yet"},
 		{"payments", "refused", func(w *world) {
@@ -163,7 +163,7 @@ func TestLook(t *testing.T) {
 		{"payments", "taken again", func(w *world) { w.refuse(errors.New("the clock is wrong")); w.refuse(nil) }, status.OK,
 			"has never run"},
 		{"payments", "a day with none paid", func(w *world) { w.declined(12, 0); w.declined(8, 1) }, status.Wrong,
-			"none was paid of 20 tried on 2026-03-03"},
+			"none of 20 payments succeeded on 2026-03-03"},
 		{"payments", "a day with some paid", func(w *world) { w.declined(30, 0); w.day(clockTime("03 07:10")) }, status.OK, "completed"},
 		{"payments", "a day of retries", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"retry": 90, "failed": 30})
@@ -172,65 +172,65 @@ func TestLook(t *testing.T) {
 		{"accounts", "refused, and never read", func(w *world) {
 			w.account("acct_a", w.now, "")
 			w.account("acct_b", time.Time{}, "refused")
-		}, status.Wrong, "1 of 2 not verified: acct_b is never read: refused; 2 connected, 1 never read, 1 failed at the last poll"},
+		}, status.Wrong, "1 of 2 not verified, for example acct_b is never read: refused; 2 connected, 1 never read, 1 failed at the last poll"},
 		{"accounts", "failed once", func(w *world) { w.account("acct_a", w.now.Add(-6*time.Hour), "500") }, status.OK,
 			"1 connected, 0 never read, 1 failed at the last poll"},
 		{"accounts", "failed for long", func(w *world) { w.account("acct_a", w.now.Add(-8*time.Hour), "500") }, status.Wrong,
-			"1 of 1 not verified: acct_a is verified through 2026-03-03 04:00 UTC: 500"},
+			"1 of 1 not verified, for example acct_a is verified through 2026-03-03 04:00 UTC: 500"},
 		{"accounts", "disconnected", func(w *world) { w.left("acct_a", 23*time.Hour) }, status.Wrong,
 			"0 connected, 0 never read, 0 failed at the last poll; 1 disconnected, such as acct_a"},
 		{"accounts", "disconnected long ago", func(w *world) { w.left("acct_a", 25*time.Hour) }, status.OK, "0 connected"},
 		{"webhooks", "the poller covers", func(w *world) { w.polled(3, 61*time.Minute) }, status.Wrong,
-			"no webhook at /hooks/stripe for 61 min, in which the poller found 3 events"},
-		{"webhooks", "two were lost", func(w *world) { w.polled(2, 61*time.Minute) }, status.OK, "no endpoint has"},
+			"/hooks/stripe has received no webhook for 61 min, but the poller found 3 events"},
+		{"webhooks", "two were lost", func(w *world) { w.polled(2, 61*time.Minute) }, status.OK, "every endpoint receives"},
 		{"webhooks", "the poller was first", func(w *world) { w.polled(3, 61*time.Minute); w.signed(true, time.Hour) }, status.OK,
-			"no endpoint has"},
+			"every endpoint receives"},
 		{"webhooks", "made before serve began", func(w *world) {
 			w.in.Endpoints = &status.Endpoints{Since: w.now}
 			w.polled(3, 61*time.Minute)
-		}, status.OK, "no endpoint has"},
+		}, status.OK, "every endpoint receives"},
 		{"mail", "into a folder by default", func(w *world) { w.in.Post, w.in.Unsent = "not sent: in ./m", true }, status.Warning,
 			"nothing is late; not sent: in ./m"},
 		{"mail", "through a server", func(w *world) { w.in.Post = "sent through s" }, status.OK, "nothing is late; sent through s"},
 		{"clock", "before the last run's end", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.EndedDate,
 				Value: store.S(billing.Stamp(w.now.Add(time.Hour)))}), nil))
-		}, status.Wrong, "it is 2026-03-03 12:00 UTC, and the last run ended at 2026-03-03 13:00 UTC"},
+		}, status.Wrong, "the clock shows 2026-03-03 12:00 UTC, but the last run ended at 2026-03-03 13:00 UTC"},
 		{"stripe", "not known", func(*world) {}, status.OK, ""},
-		{"stripe", "right", func(w *world) { w.answers(false, 0) }, status.OK, "answers, and takes the key"},
-		{"stripe", "refused", func(w *world) { w.answers(true, 0) }, status.Wrong, "refuses the key"},
-		{"stripe", "hangs", func(w *world) { w.answers(false, 14*time.Minute) }, status.OK, "takes the key, and did not answer 14 min ago"},
-		{"stripe", "has hung", func(w *world) { w.answers(false, 15*time.Minute) }, status.Wrong, "has not answered for 15 min"},
+		{"stripe", "right", func(w *world) { w.answers(false, 0) }, status.OK, "answers and accepts the key"},
+		{"stripe", "refused", func(w *world) { w.answers(true, 0) }, status.Wrong, "Stripe refuses the key"},
+		{"stripe", "hangs", func(w *world) { w.answers(false, 14*time.Minute) }, status.OK, "accepts the key, but did not answer 14 min ago"},
+		{"stripe", "has hung", func(w *world) { w.answers(false, 15*time.Minute) }, status.Wrong, "Stripe has not answered for 15 min"},
 		{"store", "right", func(*world) {}, status.OK, "format 4; duesday v1"},
-		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, status.Unknown, "this cannot be read: the disk is gone"},
+		{"store", "unreadable", func(w *world) { w.in.Engine.Store = &broken{} }, status.Unknown, "cannot be read: the disk is gone"},
 		{"store", "moved", func(w *world) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,
 				Value: store.S("pebble:./other")}), nil))
-		}, status.Wrong, "this store is not the live one: it was moved to pebble:./other"},
-		{"serve", "nobody", func(*world) {}, status.Wrong, "none runs, and both jobs are to run daily at 06:10 and 18:10"},
+		}, status.Wrong, "this store was moved to pebble:./other and is no longer live"},
+		{"serve", "nobody", func(*world) {}, status.Wrong, "no serve runs, but both jobs are scheduled daily at 06:10 and 18:10"},
 		{"serve", "somebody", func(w *world) { w.claim("7@host") }, status.Unknown,
-			"process 7@host, and no process has looked yet"},
+			"process 7@host runs, but no process has run the checks yet"},
 		{"serve", "this one", func(w *world) { w.claim("7@host"); w.in.Serving = true }, status.OK, "process 7@host"},
-		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "none runs, and no times are set"},
+		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "no serve runs, and no times are set"},
 		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, status.Wrong,
-			"both jobs are to run daily at 06:10 and 18:10, and no process has looked yet"},
+			"both jobs are scheduled daily at 06:10 and 18:10, but no process has run the checks yet"},
 		{"serve", "without claims or times", func(w *world) { w.set("daily", ""); w.in.Engine.Store = w.store.Store }, status.OK,
-			"not known: processes that share this store do not know of each other; no process has looked yet"},
+			"not known, because processes on this store do not see each other; no process has run the checks yet"},
 		{"days", "finished", func(w *world) { w.day(clockTime("02 18:10")) }, status.OK,
-			"all are finished up to 2026-03-03 06:10 UTC; next run at 2026-03-03 18:10 UTC"},
+			"all days are finished up to 2026-03-03 06:10 UTC; next run at 2026-03-03 18:10 UTC"},
 		{"days", "in time", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 19:59") }, status.OK,
 			"1 not finished yet"},
 		{"days", "too late", func(w *world) { w.day(clockTime("02 18:10")); w.now = clockTime("03 20:00") }, status.Wrong,
-			"1 not finished, 1 too late"},
+			"1 not finished, 1 late"},
 		{"days", "one job alone", func(w *world) {
 			w.day(clockTime("02 18:10"))
 			w.now = clockTime("03 21:00")
 			w.run(billing.Payments, clockTime("03 18:10"), clockTime("03 18:11"), true, nil)
-		}, status.Wrong, "1 not finished, 1 too late"},
+		}, status.Wrong, "1 not finished, 1 late"},
 		{"days", "never", func(*world) {}, status.Wrong,
-			"no run of payments has completed yet: 2 not finished, 2 too late"},
+			"no run of payments has completed yet: 2 not finished, 2 late"},
 		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, status.Wrong,
-			"1 not finished, 1 too late"},
+			"1 not finished, 1 late"},
 		{"payments", "never", func(*world) {}, status.OK, "has never run"},
 		{"payments", "completed", func(w *world) { w.day(clockTime("03 06:10")) }, status.OK,
 			"completed 2026-03-03 06:10 UTC: 3 due, 3 paid"},
@@ -239,10 +239,10 @@ func TestLook(t *testing.T) {
 		}, status.Wrong, "ended 2026-03-03 06:11 UTC without completing (the bank is closed): 1 due, 1 failed"},
 		{"reminders", "broken off", func(w *world) {
 			w.run(billing.Reminders, clockTime("03 06:10"), time.Time{}, false, map[billing.Outcome]int{"sent": 5})
-		}, status.Wrong, "broken off, begun 2026-03-03 06:10 UTC: 5 due, 5 written to the outbox"},
+		}, status.Wrong, "broken off, started 2026-03-03 06:10 UTC: 5 due, 5 written to the outbox"},
 		{"waiting", "customers", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"pending": 2})
-		}, status.OK, "2 pending: the customer or the processor has to act"},
+		}, status.OK, "2 pending; the customer or the processor must act"},
 		{"waiting", "a person", func(w *world) {
 			w.run(billing.Payments, clockTime("03 06:10"), clockTime("03 06:11"), true, map[billing.Outcome]int{"parked": 1})
 			w.run(billing.Payments, clockTime("03 07:10"), time.Time{}, false, nil)
@@ -253,12 +253,12 @@ func TestLook(t *testing.T) {
 		{"mail", "to come", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour)}) }, status.OK,
 			"nothing is late"},
 		{"mail", "a moment ago", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-time.Minute)}) }, status.OK,
-			"the oldest row waits for 60 s"},
+			"the oldest row has waited for 60 s"},
 		{"mail", "late", func(w *world) { w.effect(outbox.Effect{ID: "e", Due: w.now.Add(-61 * time.Minute)}) }, status.Wrong,
-			"the oldest row waits for 61 min"},
+			"the oldest row has waited for 61 min"},
 		{"mail", "put off again and again", func(w *world) {
 			w.effect(outbox.Effect{ID: "e", Due: w.now.Add(time.Hour), Tries: 4})
-		}, status.Wrong, "the oldest row waits for 2 h"},
+		}, status.Wrong, "the oldest row has waited for 2 h"},
 		{"mail", "given up", func(w *world) { w.bury(outbox.Mail) }, status.Wrong, "1 given up"},
 		{"jobs", "given up", func(w *world) { w.bury(outbox.Actions) }, status.Wrong, "1 given up"},
 		{"events", "given up elsewhere", func(w *world) { w.bury(outbox.Mail) }, status.OK, "nothing is late"},
@@ -269,31 +269,31 @@ func TestLook(t *testing.T) {
 			w.account("acct_a", w.now.Add(-time.Hour), "")
 			w.account("acct_b", w.now.Add(-25*time.Hour), "Stripe is away")
 		}, status.Wrong,
-			"1 of 2 not verified: acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away; 2 connected, 0 never read"},
+			"1 of 2 not verified, for example acct_b is verified through 2026-03-02 11:00 UTC: Stripe is away; 2 connected, 0 never read"},
 		{"webhooks", "nothing is followed", func(*world) {}, status.OK, ""},
-		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, status.OK, "no endpoint has"},
+		{"webhooks", "good", func(w *world) { w.signed(true, 0); w.signed(false, 10*time.Minute) }, status.OK, "every endpoint receives"},
 		{"webhooks", "failing", func(w *world) { w.signed(false, 2*time.Hour); w.signed(false, time.Minute) }, status.Wrong,
-			"no good signature at /hooks/stripe for 2 h"},
+			"/hooks/stripe has received no good signature for 2 h"},
 		{"webhooks", "a stranger's", func(w *world) {
 			w.signed(false, 2*time.Hour)
 			w.signed(false, time.Minute)
 			w.in.Endpoints.Polled = true
-		}, status.Warning, "no good signature at /hooks/stripe for 2 h, but no event was missed"},
+		}, status.Warning, "/hooks/stripe has received no good signature for 2 h, but no event was missed"},
 		{"webhooks", "failing, and events are missed", func(w *world) {
 			w.signed(false, 2*time.Hour)
 			w.signed(false, time.Minute)
 			w.in.Endpoints.Polled = true
 			w.in.Endpoints.Found("/hooks/stripe", w.now, w.now)
-		}, status.Wrong, "no good signature at /hooks/stripe for 2 h"},
+		}, status.Wrong, "/hooks/stripe has received no good signature for 2 h"},
 		{"webhooks", "good again", func(w *world) {
 			w.signed(false, 2*time.Hour)
 			w.signed(false, time.Minute)
 			w.signed(true, 0)
-		}, status.OK, "no endpoint has"},
+		}, status.OK, "every endpoint receives"},
 		{"clock", "not known", func(w *world) { w.ahead(0, false) }, status.OK, ""},
-		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, status.OK, "agrees with the processor's"},
-		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, status.Wrong, "6 min from the processor's"},
-		{"folder", "ours", func(*world) {}, status.OK, "this user's alone"},
+		{"clock", "agrees", func(w *world) { w.ahead(-5*time.Minute, true) }, status.OK, "agrees with the processor's clock"},
+		{"clock", "behind", func(w *world) { w.ahead(-6*time.Minute, true) }, status.Wrong, "differs from the processor's clock by 6 min"},
+		{"folder", "ours", func(*world) {}, status.OK, "only this user can write"},
 		{"folder", "its group's", func(w *world) {
 			w.in.Folder = w.t.TempDir()
 			if err := os.Chmod(w.in.Folder, 0o770); err != nil {

@@ -135,7 +135,7 @@ func (w *Watch) look(ctx context.Context) {
 		w.untold = ""
 	} else if ctx.Err() == nil && w.untold != err.Error() {
 		w.untold = err.Error()
-		w.Log.Error("the operator cannot be told of what is wrong", "error", err)
+		w.Log.Error("the operator could not be notified about failing checks", "error", err)
 	}
 }
 
@@ -155,7 +155,7 @@ func (w *Watch) command(ctx context.Context, told Letter, failed error, wrong []
 		w.ran[name] = now
 	}
 	if err := w.Command(ctx, told); err != nil {
-		w.Log.Error("the command for alarms failed", "subject", told.Subject, "error", err)
+		w.Log.Error("the alarm command failed", "subject", told.Subject, "error", err)
 	}
 }
 
@@ -190,9 +190,9 @@ func (w *Watch) note(c Check) {
 	switch {
 	case w.runs[c.Name] > 1 && (!was || now.Sub(since) >= again):
 		w.told[c.Name] = now
-		w.Log.Error("status: something is "+string(c.State), "check", c.Name, "found", c.Text, "next", c.Next)
+		w.Log.Error("status: a check is "+string(c.State), "check", c.Name, "found", c.Text, "next", c.Next)
 	case w.runs[c.Name] == 0 && was:
 		delete(w.told, c.Name)
-		w.Log.Warn("status: this is all right again", "check", c.Name, "found", c.Text)
+		w.Log.Warn("status: a check passes again", "check", c.Name, "found", c.Text)
 	}
 }

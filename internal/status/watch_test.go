@@ -52,18 +52,18 @@ func TestWatch_Log(t *testing.T) {
 				}
 			}
 		}
-		looks(2, "cannot be told")
+		looks(2, "could not be notified")
 		w.disk(0, 1)
 		looks(1)
 		w.disk(1<<40, 1<<40)
 		looks(3)
 		w.disk(0, 1)
-		looks(5, "something is wrong\" check=disk")
+		looks(5, "a check is wrong\" check=disk")
 		w.now = w.now.Add(25 * time.Hour)
 		w.day(w.now.Add(-time.Hour))
-		looks(2, "something is wrong\" check=disk")
+		looks(2, "a check is wrong\" check=disk")
 		w.disk(1<<40, 1<<40)
-		looks(3, "all right again\" check=disk")
+		looks(3, "a check passes again\" check=disk")
 		if asked < 10 || len(status.Alarms(watch.Last())) != 0 {
 			t.Errorf("asked %d times; %+v", asked, watch.Last())
 		}
@@ -83,7 +83,7 @@ func TestWatch_Claim(t *testing.T) {
 		watch := &status.Watch{In: w.serving(), By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
 			Log: slog.New(slog.DiscardHandler)}
 		go func() { _ = watch.Run(ctx) }()
-		for _, want := range []string{"process another serve", "process this one", "none runs"} {
+		for _, want := range []string{"process another serve", "process this one", "no serve runs"} {
 			synctest.Wait()
 			if c := w.check("serve"); !strings.HasPrefix(c.Text, want) {
 				t.Errorf("%+v, want %s", c, want)

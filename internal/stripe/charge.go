@@ -43,7 +43,7 @@ func (p *Processor) Open(ctx context.Context, r processor.OpenRequest) (processo
 	}
 	in, err := p.intent(r.Payer.At, pi)
 	if err == nil && in.Amount != r.Amount {
-		return processor.Intent{}, fmt.Errorf("%w: %s was asked for and Stripe made %s over %s", processor.ErrInvalid, r.Amount,
+		return processor.Intent{}, fmt.Errorf("%w: requested %s, but Stripe created %s for %s", processor.ErrInvalid, r.Amount,
 			in.Ref, in.Amount)
 	}
 	return in, err
@@ -51,7 +51,7 @@ func (p *Processor) Open(ctx context.Context, r processor.OpenRequest) (processo
 
 func openParams(r processor.OpenRequest) (*sdk.PaymentIntentCreateParams, error) {
 	if r.Key == "" {
-		return nil, api.Unsent("no idempotency key")
+		return nil, api.Unsent("the charge has no idempotency key")
 	}
 	if err := api.CheckAt(r.Payer.At); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, e
 		return nil, noIntent(at, err)
 	}
 	if pi.ID != at.id {
-		return nil, api.Unusable("a payment intent", "%s was asked for, and %q came", at, pi.ID)
+		return nil, api.Unusable("payment intent", "requested %s, but Stripe returned %q", at, pi.ID)
 	}
 	return pi, nil
 }
@@ -135,7 +135,7 @@ func (p *Processor) Cancel(ctx context.Context, text string) (processor.Intent, 
 // sameIntent reads the intent of the request.
 func (p *Processor) sameIntent(at ref, pi *sdk.PaymentIntent) (processor.Intent, error) {
 	if pi.ID != at.id {
-		return processor.Intent{}, api.Unusable("a payment intent", "%s was meant, and %q answered", at, pi.ID)
+		return processor.Intent{}, api.Unusable("payment intent", "requested %s, but Stripe returned %q", at, pi.ID)
 	}
 	return p.intent(at.at, pi)
 }

@@ -22,7 +22,7 @@ func (p *Processor) Confirm(ctx context.Context, r processor.ConfirmRequest) (pr
 		return processor.Intent{}, err
 	}
 	if r.Key == "" || r.Method == "" {
-		return processor.Intent{}, api.Unsent("no idempotency key, or no payment method")
+		return processor.Intent{}, api.Unsent("the confirmation has no idempotency key or no payment method")
 	}
 	params := &sdk.PaymentIntentConfirmParams{Params: api.Params(at.at, r.Key), PaymentMethod: &r.Method,
 		OffSession: new(true), Expand: expandCharge()}
@@ -129,7 +129,7 @@ func (p *Processor) authenticate(ctx context.Context, at ref, r processor.Confir
 	if _, news := api.Is(err, api.Declined, api.PayerGone, api.Moved, api.Unknown); news {
 		return p.confirmFailed(ctx, at, key, err)
 	}
-	p.api.Log.Warn("stripe made no page for the customer to authenticate on", "intent", at.String(), "error", err.Error())
+	p.api.Log.Warn("Stripe created no page on which the customer can authenticate the payment", "intent", at.String(), "error", err.Error())
 	return first, nil
 }
 
@@ -213,14 +213,14 @@ func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.Paym
 		Metadata: map[string]string{metaAttempt: n.String()}}
 	pi, err := p.client.V1PaymentIntents.Update(ctx, r.id, params)
 	if f, final := api.Is(err, api.Moved, api.Invalid, api.Declined, api.Action, api.PayerGone); final {
-		return processor.Intent{}, api.Unusable("a note", "%s takes none of an attempt that made no charge: %s", r, f.Text)
+		return processor.Intent{}, api.Unusable("note", "%s rejected the note about an attempt without a charge: %s", r, f.Text)
 	}
 	if err != nil {
 		return processor.Intent{}, noIntent(r, err)
 	}
 	if pi.Metadata[metaAttempt] != n.String() {
-		return processor.Intent{}, api.Unusable("a note",
-			"%s has none of an attempt that made no charge, after it was written", r)
+		return processor.Intent{}, api.Unusable("note",
+			"%s lacks the note about an attempt without a charge, although it was written", r)
 	}
 	return p.sameIntent(r, pi)
 }

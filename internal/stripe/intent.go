@@ -27,7 +27,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (processor.Intent, 
 		Amount: api.Amount(pi.Amount, string(pi.Currency)),
 		Latest: chargeOf(pi), Opened: api.Instant(pi.Created), Changed: changed(pi)}
 	if in.Tag != (processor.Tag{}) && !in.Amount.IsPositive() {
-		return processor.Intent{}, api.Unusable(what, "%s is over %d of %q", pi.ID, pi.Amount, pi.Currency)
+		return processor.Intent{}, api.Unusable(what, "%s has the unusable amount %d %q", pi.ID, pi.Amount, pi.Currency)
 	}
 	switch pi.Status {
 	case sdk.PaymentIntentStatusRequiresConfirmation, sdk.PaymentIntentStatusRequiresPaymentMethod:
@@ -48,7 +48,7 @@ func (p *Processor) intent(at string, pi *sdk.PaymentIntent) (processor.Intent, 
 		if in.State = processor.Processing; in.Tag == (processor.Tag{}) {
 			return in, nil // not ours: it must not end a list
 		}
-		return processor.Intent{}, api.Unusable(what, "%s has the status %q, which is unknown here", pi.ID, pi.Status)
+		return processor.Intent{}, api.Unusable(what, "%s has the unknown status %q", pi.ID, pi.Status)
 	}
 	in.NoPage = in.State == processor.RequiresAction && in.Link == "" && p.returnURL != ""
 	return in, nil
@@ -136,7 +136,7 @@ func parseRef(text string) (ref, error) {
 		at, id = "", text
 	}
 	if !api.IsID(id, "pi_") || connected && !api.IsID(at, "acct_") {
-		return ref{}, fmt.Errorf("%w: %.60q is no payment intent of Stripe's: want pi_… or acct_…/pi_…", processor.ErrNoIntent,
+		return ref{}, fmt.Errorf("%w: a Stripe payment intent must be pi_… or acct_…/pi_… (got %.60q)", processor.ErrNoIntent,
 			text)
 	}
 	return ref{at, id}, nil
@@ -166,7 +166,7 @@ func metadata(pairs ...string) (map[string]string, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, value := pairs[i], pairs[i+1]
 		if utf8.RuneCountInString(value) > maxMetadata {
-			return nil, api.Unsent("%s has %d characters; Stripe keeps at most %d", name, utf8.RuneCountInString(value),
+			return nil, api.Unsent("metadata %s has %d characters; the maximum at Stripe is %d", name, utf8.RuneCountInString(value),
 				maxMetadata)
 		}
 		if value != "" {

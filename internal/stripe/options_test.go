@@ -24,23 +24,23 @@ func TestParse(t *testing.T) {
 
 func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                  "want stripe, stripe: or stripe:?PARAMETERS",
-		"sandbox:":                          "want stripe, stripe: or",
-		"stripes":                           "want stripe, stripe: or",
-		"stripe:" + apitest.Key:             "the API key is not given here",
-		"stripe://" + apitest.Key + "@host": "the API key is not given here",
-		"stripe:?key=" + apitest.Key:        "parameter key: the API key is not given here",
-		"stripe:?api_key=" + apitest.Key:    "parameter api_key: the API key",
-		"stripe:?" + apitest.Key:            "unknown parameter \"sk_test_***\"; known: rate, return_url",
-		"stripe:?rate=" + apitest.Key:       "parameter rate: want a whole number from 1 to 1000, not \"sk_test_***\"",
-		"stripe:?rate=0":                    "parameter rate: want a whole number from 1 to 1000, not \"0\"",
-		"stripe:?rate=1001":                 "parameter rate: want",
-		"stripe:?rate=20&rate=30":           "parameter \"rate\" is given 2 times",
-		"stripe:?rate=%zz":                  "the parameters cannot be read",
-		"stripe:?return_url=example.com":    "parameter return_url: want an absolute address",
-		"stripe:?return_url=ftp://a.b":      "parameter return_url: want an absolute address",
-		"stripe:?return_url=":               "parameter return_url: want an absolute address",
-		"stripe:?return_url=https://u:p@h":  "parameter return_url: a user and a password",
+		"":                                  "must be stripe, stripe: or stripe:?PARAMETERS",
+		"sandbox:":                          "must be stripe, stripe: or",
+		"stripes":                           "must be stripe, stripe: or",
+		"stripe:" + apitest.Key:             "set the API key in the environment",
+		"stripe://" + apitest.Key + "@host": "set the API key in the environment",
+		"stripe:?key=" + apitest.Key:        "parameter key: others could see an API key here",
+		"stripe:?api_key=" + apitest.Key:    "parameter api_key: others could see an API key",
+		"stripe:?" + apitest.Key:            "unknown parameter \"sk_test_***\"; must be rate or return_url",
+		"stripe:?rate=" + apitest.Key:       "parameter rate must be a whole number from 1 to 1000 (got \"sk_test_***\")",
+		"stripe:?rate=0":                    "parameter rate must be a whole number from 1 to 1000 (got \"0\")",
+		"stripe:?rate=1001":                 "parameter rate must be",
+		"stripe:?rate=20&rate=30":           "parameter \"rate\" appears 2 times",
+		"stripe:?rate=%zz":                  "the parameters are malformed",
+		"stripe:?return_url=example.com":    "parameter return_url: must be an absolute http or https address",
+		"stripe:?return_url=ftp://a.b":      "parameter return_url: must be an absolute http or https address",
+		"stripe:?return_url=":               "parameter return_url: must be an absolute http or https address",
+		"stripe:?return_url=https://u:p@h":  "parameter return_url: must not contain a user or password",
 		"stripe:?base=https://example.com":  "unknown parameter \"base\"",
 	} {
 		_, err := Parse(text)
@@ -53,8 +53,8 @@ func TestParse_RefusesAndSaysWhatWouldBeRight(t *testing.T) {
 }
 
 func TestNew_RefusesItsReturnURL(t *testing.T) {
-	for says, address := range map[string]string{"return_url: want an absolute": "/back",
-		"return_url: a user and a password are": "https://a:b@c"} {
+	for says, address := range map[string]string{"return_url: must be an absolute": "/back",
+		"return_url: must not contain a user": "https://a:b@c"} {
 		_, err := New(Options{API: api.Options{Key: secret.New(apitest.Key)}, ReturnURL: address})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)

@@ -25,11 +25,11 @@ func TestCheckConnected(t *testing.T) {
 		want    error
 	}{
 		"connected": {"acct_2", []apitest.Reply{accountReply("acct_1"), accountReply("acct_2")}, "", nil},
-		"our own": {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is our own account",
+		"our own": {"acct_1", []apitest.Reply{accountReply("acct_1")}, "acct_1 is the platform's own Stripe account",
 			processor.ErrInvalid},
-		"our own, by no name": {"", nil, "want acct_…", processor.ErrInvalid},
-		"a customer":          {"cus_1", nil, "want acct_…", processor.ErrInvalid},
-		"a path":              {"acct_1/../x", nil, "want acct_…", processor.ErrInvalid},
+		"our own, by no name": {"", nil, "must be acct_…", processor.ErrInvalid},
+		"a customer":          {"cus_1", nil, "must be acct_…", processor.ErrInvalid},
+		"a path":              {"acct_1/../x", nil, "must be acct_…", processor.ErrInvalid},
 		"a stranger's":        {"acct_2", []apitest.Reply{accountReply("acct_1"), forbidden}, "", processor.ErrAccountRefused},
 		"our key": {"acct_2",
 			[]apitest.Reply{apitest.Fails(401, apitest.Fields{"type": "invalid_request_error"})}, "", processor.ErrRefused},

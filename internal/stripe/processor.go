@@ -68,21 +68,21 @@ func Parse(text string) (Options, error) {
 	rest, ok := strings.CutPrefix(text, "stripe")
 	query, hasQuery := strings.CutPrefix(rest, ":?")
 	if !ok || !hasQuery && rest != "" && rest != ":" {
-		return Options{}, errors.New("processor: want stripe, stripe: or stripe:?PARAMETERS, with nothing else in it: the " +
-			"API key is not given here, but by the environment or a file")
+		return Options{}, errors.New("processor: must be stripe, stripe: or stripe:?PARAMETERS, and nothing more; set the " +
+			"API key in the environment or in a file")
 	}
 	if !hasQuery {
 		query = ""
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return Options{}, errors.New("processor stripe: the parameters cannot be read: want " +
+		return Options{}, errors.New("processor stripe: the parameters are malformed; they must look like " +
 			"stripe:?rate=20&return_url=https://example.com/thanks")
 	}
 	var o Options
 	for name, list := range values {
 		if len(list) > 1 {
-			return Options{}, fmt.Errorf("processor stripe: parameter %s is given %d times", api.Quote(name), len(list))
+			return Options{}, fmt.Errorf("processor stripe: parameter %s appears %d times", api.Quote(name), len(list))
 		}
 		if err := o.set(name, list[0]); err != nil {
 			return Options{}, fmt.Errorf("processor stripe: %w", err)
@@ -96,7 +96,7 @@ func (o *Options) set(name, value string) error {
 	case "rate":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > api.MaxRate {
-			return fmt.Errorf("parameter rate: want a whole number from 1 to %d, not %s", api.MaxRate, api.Quote(value))
+			return fmt.Errorf("parameter rate must be a whole number from 1 to %d (got %s)", api.MaxRate, api.Quote(value))
 		}
 		o.API.Rate = n
 	case "return_url":
@@ -105,10 +105,10 @@ func (o *Options) set(name, value string) error {
 		}
 		o.ReturnURL = value
 	case "key", "api_key", "apikey", "secret", "secret_key", "token":
-		return fmt.Errorf("parameter %s: the API key is not given here, where others may see it, but by the environment "+
-			"or a file", name)
+		return fmt.Errorf("parameter %s: others could see an API key here; set it in the environment "+
+			"or in a file", name)
 	default:
-		return fmt.Errorf("unknown parameter %s; known: rate, return_url", api.Quote(name))
+		return fmt.Errorf("unknown parameter %s; must be rate or return_url", api.Quote(name))
 	}
 	return nil
 }
@@ -125,12 +125,12 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 		return err
 	}
 	if at == own {
-		return api.Unsent("%s is our own account at Stripe, and not connected to it: payments are taken there where no "+
-			"account is named", at)
+		return api.Unsent("%s is the platform's own Stripe account, which cannot be connected to itself; to charge there, "+
+			"name no account", at)
 	}
 	got, err := p.api.AccountID(ctx, at)
 	if err == nil && got != at {
-		return api.Unusable("an account", "%s was asked for, and %s answered", at, got)
+		return api.Unusable("account", "requested %s, but Stripe returned %s", at, got)
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func list[S, T any](rows iter.Seq2[json.RawMessage, error], read func(*S) (T, er
 			object := new(S)
 			var v T
 			if err == nil && json.Unmarshal(raw, object) != nil {
-				err = api.Unusable("a list", "an object in it cannot be read")
+				err = api.Unusable("list", "Stripe returned an object that cannot be decoded")
 			}
 			if err == nil {
 				v, err = read(object)

@@ -23,9 +23,9 @@ func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest) (proc
 	}
 	switch {
 	case units <= 0:
-		return processor.Reversal{}, api.Unsent("refund of %s: want an amount above zero", r.Amount)
+		return processor.Reversal{}, api.Unsent("the refund amount must be more than zero (got %s)", r.Amount)
 	case r.Key == "" || r.ID == "":
-		return processor.Reversal{}, api.Unsent("refund without an idempotency key or an id")
+		return processor.Reversal{}, api.Unsent("the refund has no idempotency key or no ID")
 	}
 	meta, err := metadataOf(r.Tag)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest) (proc
 	}
 	got, err := p.refund(at.at, refund)
 	if err == nil && (got.Ref != r.Ref || got.Amount != r.Amount || got.Request != r.ID) {
-		return processor.Reversal{}, api.Unusable("a refund", "%s of %s of %s was asked for, and %s of %s of %s came", r.ID,
+		return processor.Reversal{}, api.Unusable("refund", "requested %s for %s of %s, but Stripe returned %s for %s of %s", r.ID,
 			r.Amount, r.Ref, got.Request, got.Amount, got.Ref)
 	}
 	return got, err
@@ -61,7 +61,7 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]processor.R
 			return nil, noIntent(at, err)
 		}
 		if r.Ref != text {
-			return nil, api.Unusable("a list", "what has gone back of %s was asked for, and %s of %q came", at, r.ID, r.Ref)
+			return nil, api.Unusable("list", "requested refunds and disputes of %s, but Stripe returned %s of %q", at, r.ID, r.Ref)
 		}
 		all = append(all, r)
 	}
@@ -103,18 +103,18 @@ func (p *Processor) reversals(ctx context.Context, r processor.ListRequest, pair
 
 func (p *Processor) refund(at string, x *sdk.Refund) (processor.Reversal, error) {
 	if !api.IsID(x.ID, "re_") && !api.IsID(x.ID, "pyr_") {
-		return processor.Reversal{}, api.Unusable("a refund", "the answer is a %q with the id %q", x.Object, x.ID)
+		return processor.Reversal{}, api.Unusable("refund", "Stripe returned a %q with ID %q", x.Object, x.ID)
 	}
 	r := processor.Reversal{Kind: processor.Refunded, ID: x.ID, Request: x.Metadata[metaRefund],
 		Reason: string(x.Reason), Created: api.Instant(x.Created)}
-	if err := p.returned(&r, at, "a refund", x.PaymentIntent, x.Amount, x.Currency); err != nil {
+	if err := p.returned(&r, at, "refund", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return processor.Reversal{}, err
 	}
 	state, known := map[sdk.RefundStatus]processor.ReversalState{sdk.RefundStatusPending: processor.ReversalPending,
 		sdk.RefundStatusRequiresAction: processor.ReversalPending, sdk.RefundStatusSucceeded: processor.ReversalSucceeded,
 		sdk.RefundStatusFailed: processor.ReversalFailed, sdk.RefundStatusCanceled: processor.ReversalCanceled}[x.Status]
 	if !known && r.Request != "" { // one that is not Duesday's must not end a list
-		return processor.Reversal{}, api.Unusable("a refund", "%s has the status %q, which is unknown here", x.ID, x.Status)
+		return processor.Reversal{}, api.Unusable("refund", "%s has the unknown status %q", x.ID, x.Status)
 	}
 	r.State = cmp.Or(state, processor.ReversalPending)
 	return r, nil
@@ -124,7 +124,7 @@ func (p *Processor) refund(at string, x *sdk.Refund) (processor.Reversal, error)
 func (p *Processor) returned(r *processor.Reversal, at, what string, pi *sdk.PaymentIntent, units int64,
 	currency sdk.Currency) error {
 	if pi != nil && !api.IsID(pi.ID, "pi_") {
-		return api.Unusable("a refund or dispute", "it is of a %q with the id %q", pi.Object, pi.ID)
+		return api.Unusable("refund or dispute", "it belongs to a %q with ID %q", pi.Object, pi.ID)
 	}
 	if pi != nil && pi.Object != "" { // else it is its id alone
 		if err := p.api.CheckMode(pi.ID, pi.Livemode); err != nil {
@@ -136,7 +136,7 @@ func (p *Processor) returned(r *processor.Reversal, at, what string, pi *sdk.Pay
 	}
 	r.Amount = api.Amount(units, string(currency))
 	if !r.Amount.IsPositive() && (r.Request != "" || r.Tag != (processor.Tag{})) {
-		return api.Unusable(what, "%s is of %d of %q", r.ID, units, currency)
+		return api.Unusable(what, "%s has the unusable amount %d %q", r.ID, units, currency)
 	}
 	return nil
 }
@@ -144,13 +144,13 @@ func (p *Processor) returned(r *processor.Reversal, at, what string, pi *sdk.Pay
 // dispute reads Stripe's. An unknown status counts as undecided. An inquiry claims no money yet.
 func (p *Processor) dispute(at string, x *sdk.Dispute) (processor.Reversal, error) {
 	if !api.IsID(x.ID, "dp_") && !api.IsID(x.ID, "du_") {
-		return processor.Reversal{}, api.Unusable("a dispute", "the answer is a %q with the id %q", x.Object, x.ID)
+		return processor.Reversal{}, api.Unusable("dispute", "Stripe returned a %q with ID %q", x.Object, x.ID)
 	}
 	if err := p.api.CheckMode(x.ID, x.Livemode); err != nil {
 		return processor.Reversal{}, err
 	}
 	r := processor.Reversal{Kind: processor.Disputed, ID: x.ID, Reason: string(x.Reason), Created: api.Instant(x.Created)}
-	if err := p.returned(&r, at, "a dispute", x.PaymentIntent, x.Amount, x.Currency); err != nil {
+	if err := p.returned(&r, at, "dispute", x.PaymentIntent, x.Amount, x.Currency); err != nil {
 		return processor.Reversal{}, err
 	}
 	r.State = cmp.Or(map[sdk.DisputeStatus]processor.ReversalState{

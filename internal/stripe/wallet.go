@@ -33,7 +33,7 @@ func (p *Processor) MakeCustomer(ctx context.Context, r processor.CustomerReques
 		return "", err
 	}
 	if !api.IsID(c.ID, "cus_") {
-		return "", api.Unusable("a customer", "the answer is a %q with the id %q", c.Object, c.ID)
+		return "", api.Unusable("customer", "Stripe returned a %q with ID %q", c.Object, c.ID)
 	}
 	return c.ID, p.api.CheckMode(c.ID, c.Livemode)
 }
@@ -50,9 +50,9 @@ func (p *Processor) Attach(ctx context.Context, payer processor.Payer, method st
 	case err != nil:
 		return processor.Card{}, err
 	case c.ID != payer.Customer:
-		return processor.Card{}, api.Unusable("a customer", "%s was asked for, and %q came", payer.Customer, c.ID)
+		return processor.Card{}, api.Unusable("customer", "requested %s, but Stripe returned %q", payer.Customer, c.ID)
 	case c.Deleted:
-		return processor.Card{}, fmt.Errorf("%w: customer %s has been deleted at Stripe", processor.ErrInvalid, c.ID)
+		return processor.Card{}, fmt.Errorf("%w: customer %s was deleted at Stripe", processor.ErrInvalid, c.ID)
 	}
 	if err := p.api.CheckMode(c.ID, c.Livemode); err != nil {
 		return processor.Card{}, err
@@ -74,7 +74,7 @@ func (p *Processor) Attach(ctx context.Context, payer processor.Payer, method st
 		}
 	}
 	if pm.Customer == nil || pm.Customer.ID != payer.Customer {
-		return processor.Card{}, fmt.Errorf("%w: payment method %s is not customer %s's", processor.ErrInvalid,
+		return processor.Card{}, fmt.Errorf("%w: payment method %s does not belong to customer %s", processor.ErrInvalid,
 			api.Clean(method), payer.Customer)
 	}
 	return p.card(pm)
@@ -112,7 +112,7 @@ func (p *Processor) Card(ctx context.Context, at, method string) (processor.Card
 
 func (p *Processor) method(ctx context.Context, at, method string) (*sdk.PaymentMethod, error) {
 	if !api.IsMethod(method) {
-		return nil, api.Unsent("payment method %s: want pm_…", api.Quote(secret.MaskMethod(method)))
+		return nil, api.Unsent("the payment method must be pm_… (got %s)", api.Quote(secret.MaskMethod(method)))
 	}
 	return p.client.V1PaymentMethods.Retrieve(ctx, method, &sdk.PaymentMethodRetrieveParams{Params: api.Params(at, "")})
 }
@@ -120,7 +120,7 @@ func (p *Processor) method(ctx context.Context, at, method string) (*sdk.Payment
 // card returns the facts about a payment method that may be shown.
 func (p *Processor) card(pm *sdk.PaymentMethod) (processor.Card, error) {
 	if !api.IsMethod(pm.ID) || pm.Object != "payment_method" {
-		return processor.Card{}, api.Unusable("a payment method", "the answer is a %q with the id %q", pm.Object, pm.ID)
+		return processor.Card{}, api.Unusable("payment method", "Stripe returned a %q with ID %q", pm.Object, pm.ID)
 	}
 	if err := p.api.CheckMode(pm.ID, pm.Livemode); err != nil {
 		return processor.Card{}, err
@@ -146,7 +146,7 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (processor.Card, error) {
 // CardLink implements processor.Wallet, by a Checkout Session in setup mode.
 func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (processor.CardLink, error) {
 	if p.returnURL == "" {
-		return processor.CardLink{}, api.Unsent("a page for cards needs an address where the customer comes back to: set " +
+		return processor.CardLink{}, api.Unsent("the card page needs an address to which the customer returns; set " +
 			"return_url, as in stripe:?return_url=https://example.com/thanks")
 	}
 	if err := cmp.Or(api.CheckAt(r.Payer.At), api.CheckID("customer", r.Payer.Customer, "cus_")); err != nil {
@@ -167,9 +167,9 @@ func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (proc
 		return processor.CardLink{}, err
 	}
 	if api.CheckURL(s.URL) != nil || s.ExpiresAt <= 0 {
-		return processor.CardLink{}, api.Unusable("a page for cards", "it has no address, or no end")
+		return processor.CardLink{}, api.Unusable("card page", "Stripe returned a page without an address or an expiry time")
 	}
-	return processor.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the page", s.Livemode)
+	return processor.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the card page", s.Livemode)
 }
 
 // Setups implements processor.Wallet. r.Since and r.Until count in whole seconds, rounded down. It
@@ -186,7 +186,7 @@ func (p *Processor) Setups(ctx context.Context, r processor.ListRequest) iter.Se
 				continue
 			}
 			if si.PaymentMethod == nil || si.PaymentMethod.Object == "" {
-				p.api.Log.Warn("a card that a customer gave is left out: stripe does not tell its payment method", "setup", si.ID,
+				p.api.Log.Warn("skipped a customer's new card, because Stripe does not show its payment method", "setup", si.ID,
 					"at", r.At)
 				continue
 			}
@@ -200,7 +200,7 @@ func (p *Processor) Setups(ctx context.Context, r processor.ListRequest) iter.Se
 
 func (p *Processor) setup(at string, si *sdk.SetupIntent) (processor.Setup, error) {
 	if !api.IsID(si.ID, "seti_") {
-		return processor.Setup{}, api.Unusable("a setup intent", "the answer is a %q with the id %q", si.Object, si.ID)
+		return processor.Setup{}, api.Unusable("setup intent", "Stripe returned a %q with ID %q", si.Object, si.ID)
 	}
 	if err := p.api.CheckMode(si.ID, si.Livemode); err != nil {
 		return processor.Setup{}, err

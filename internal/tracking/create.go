@@ -78,7 +78,7 @@ func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error)
 const sellWithin = 23 * time.Hour
 
 // ErrTooLate: the purchase was begun too long ago to be continued, and Stripe has nothing of it.
-var ErrTooLate = errors.New("begun too long ago to be gone on with: use another key")
+var ErrTooLate = errors.New("this purchase was started too long ago to be continued; use a new key")
 
 // sell has Stripe make the purchase's objects. It continues with the objects of an earlier call
 // while Stripe remembers the keys. Later it only finds them: a buyer whose customer has changed
@@ -126,9 +126,9 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 	case reading != nil:
 		return nil, row, false, reading
 	case there.keyHash == "": // first heard of through Stripe: its order was lost with an older store
-		return nil, row, false, fmt.Errorf("purchase %s: its order is not known: %w", there.ID, ErrOther)
+		return nil, row, false, fmt.Errorf("purchase %s: its stored order is missing: %w", there.ID, ErrOther)
 	case there.keyHash != hash:
-		return nil, row, false, fmt.Errorf("the key of purchase %s: %w", there.ID, ErrOther)
+		return nil, row, false, fmt.Errorf("the key belongs to purchase %s: %w", there.ID, ErrOther)
 	}
 	return there, row, true, nil
 }

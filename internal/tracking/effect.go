@@ -88,11 +88,11 @@ type actor Service
 func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	s, action := (*Service)(w), Action(e.Kind)
 	if action != ActionFulfil && action != ActionUnsubscribe {
-		return fmt.Errorf("%w: nobody does %q", outbox.ErrPermanent, e.Kind)
+		return fmt.Errorf("%w: there is no action named %q", outbox.ErrPermanent, e.Kind)
 	}
 	p, err := s.Purchase(ctx, e.Data[pendingID])
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: there is no purchase %s", outbox.ErrPermanent, e.Data[pendingID])
+		return fmt.Errorf("%w: purchase %s does not exist", outbox.ErrPermanent, e.Data[pendingID])
 	}
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 	j := p.job(action)
 	automations := slices.DeleteFunc(slices.Clone(s.o.Automations), func(a Automation) bool { return !a.Takes(action) })
 	if len(automations) == 0 {
-		s.o.Log.Warn("nothing does what a purchase asks for, so it is logged", "id", j.ID, "action", action, "purchase",
+		s.o.Log.Warn("no automation accepts this action, so it is only logged", "id", j.ID, "action", action, "purchase",
 			p.ID, "account", p.Merchant, "reason", j.Reason)
 		_, err = s.done(ctx, p, logAutomation, action, true)
 		return err
@@ -122,9 +122,9 @@ func (w *actor) Deliver(ctx context.Context, e outbox.Effect) error {
 		last := i == len(automations)-1
 		if !p.applied(a.Name(), action) {
 			if err := a.Do(ctx, j); err != nil {
-				s.o.Log.Warn("a job was not done", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",
+				s.o.Log.Warn("an automation could not complete a job", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",
 					secret.Short(err.Error()))
-				return fmt.Errorf("%s of purchase %s by %s: %w", action, p.ID, a.Name(), err)
+				return fmt.Errorf("%s for purchase %s with %s: %w", action, p.ID, a.Name(), err)
 			}
 		} else if !last {
 			continue

@@ -72,10 +72,10 @@ const (
 type Decode func(body []byte) (Event, error)
 
 // ErrEndpoint: the event came to the endpoint for others.
-var ErrEndpoint = errors.New("this event is for another endpoint")
+var ErrEndpoint = errors.New("this event belongs to the other webhook endpoint")
 
 // ErrBody: this is no event of Stripe's.
-var ErrBody = errors.New("this is no event of Stripe's")
+var ErrBody = errors.New("the body is not a Stripe event")
 
 // keep is how long a final event is kept: as long as Stripe does. So long a copy is a duplicate.
 const keep = 30 * 24 * time.Hour
@@ -139,7 +139,7 @@ func eventOf(it store.Item) (*Event, error) {
 	e := from(it, (*Event).fields)
 	body, err := unpack(it.Get(schema.TrackedBody).Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("event %s: its body cannot be read: %w", e.ID, err)
+		return nil, fmt.Errorf("event %s: cannot decode its stored body: %w", e.ID, err)
 	}
 	e.Body = body
 	was := store.AttributeEquals(schema.TrackedStatus, store.S(string(e.Status)))
@@ -172,7 +172,7 @@ var packing = sync.Pool{New: func() any { return new([]byte) }}
 // pack compresses the body into room, if it is large enough.
 func pack(room, body []byte) ([]byte, error) {
 	if len(body) > maxBody {
-		return nil, fmt.Errorf("a body of %d bytes: at most %d are stored", len(body), maxBody)
+		return nil, fmt.Errorf("the body has %d bytes; the maximum is %d", len(body), maxBody)
 	}
 	room = slices.Grow(room[:0], 1+s2.MaxEncodedLen(len(body)))
 	packed := append(room, formatS2)
@@ -184,10 +184,10 @@ func unpack(packed []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if packed[0] != formatS2 {
-		return nil, fmt.Errorf("it is in format %d, which this Duesday does not know", packed[0])
+		return nil, fmt.Errorf("the body has format %d, which this version of Duesday cannot read", packed[0])
 	}
 	if n, err := s2.DecodedLen(packed[1:]); err != nil || n > maxBody {
-		return nil, errors.Join(err, fmt.Errorf("%d bytes are in it", n))
+		return nil, errors.Join(err, fmt.Errorf("the body decodes to %d bytes; the maximum is 4 MiB", n))
 	}
 	return s2.Decode(nil, packed[1:])
 }

@@ -153,7 +153,7 @@ func (s *Service) refresh(ctx context.Context, at, id string, force bool) error 
 			_, err = a.commit(ctx)
 			return err
 		}
-		return fmt.Errorf("%w: an event about it was applied meanwhile", store.ErrConflict)
+		return fmt.Errorf("%w: an event for it was applied in the meantime", store.ErrConflict)
 	})
 }
 

@@ -84,7 +84,7 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 	case pendingPurchase:
 		return s.recoverPurchase(ctx, id)
 	}
-	return fmt.Errorf("%w: nothing is done with a %q", outbox.ErrPermanent, e.Kind)
+	return fmt.Errorf("%w: the inbox has no handler for %q", outbox.ErrPermanent, e.Kind)
 }
 
 // setback notes the error on the event, and its death after the last try.
@@ -96,7 +96,7 @@ func (s *Service) setback(ctx context.Context, id string, tries int, cause error
 	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(secret.Short(cause.Error()))})
 	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
 		set.Set(schema.TrackedStatus, store.S(string(Dead)))
-		s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
+		s.o.Log.Error("an event failed too often and is now a dead letter", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
 			secret.Short(cause.Error()))
 	}
 	err = s.commit(ctx, store.Update(s.events, store.Key{PK: e.ID}, set, nil, *e.was))
@@ -131,7 +131,7 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
 	}
 	if told.Live != s.o.Live {
-		return Verdict{}, fmt.Errorf("%w: it is of the other mode", outbox.ErrPermanent)
+		return Verdict{}, fmt.Errorf("%w: the event has the other mode (test or live)", outbox.ErrPermanent)
 	}
 	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
 	d, err := s.decideOnce(ctx, e, by)

@@ -126,7 +126,7 @@ func TestWork_GivesUp(t *testing.T) {
 	}
 	d.stored("evt_1", tracking.Dead)
 	d.waits(0, 0, 1)
-	if n := strings.Count(d.said.String(), "an event was given up"); n != 1 ||
+	if n := strings.Count(d.said.String(), "an event failed too often and is now a dead letter"); n != 1 ||
 		!strings.Contains(d.said.String(), "evt_1") || strings.Contains(d.said.String(), "_secret_abc") {
 		t.Errorf("logged %d times: %s", n, d.said)
 	}

@@ -53,15 +53,15 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	case told != "" && !isID(told, "acct_"):
 		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of no account that can be"})
 	case from.Connect && told == "":
-		return Verdict{}, fmt.Errorf("%w: it names no connected account, and this endpoint is for those", ErrEndpoint)
+		return Verdict{}, fmt.Errorf("%w: it names no connected account, but this endpoint accepts only events from connected accounts", ErrEndpoint)
 	case !from.Connect && told != "" && told != s.o.Own:
-		return Verdict{}, fmt.Errorf("%w: it is of a connected account, and this endpoint is for our own", ErrEndpoint)
+		return Verdict{}, fmt.Errorf("%w: it comes from a connected account, but this endpoint accepts only the platform's own events", ErrEndpoint)
 	}
 	var v Verdict
 	err = store.Retry(ctx, "event "+e.ID, func() error {
 		d, err := s.decide(ctx, &e, fromStore)
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
-			s.o.Log.Error("an event cannot be applied", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
+			s.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
 				secret.Short(err.Error()))
 			d, err = s.later(&e, pendingEvent, secret.Short(err.Error()), 0), nil
 		}
@@ -77,8 +77,8 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 func (s *Service) decode(body []byte) (e Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.Error("a signed body cannot be read", "bytes", len(body), "panic", p)
-			err = fmt.Errorf("%w: reading it panicked", ErrBody)
+			s.o.Log.Error("a signed webhook body could not be decoded", "bytes", len(body), "panic", p)
+			err = fmt.Errorf("%w: decoding it panicked", ErrBody)
 		}
 	}()
 	return s.o.Decode(body)
@@ -134,7 +134,7 @@ func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarg
 
 // bury files an event as dead. Its row in the inbox dies with it, for a person to see.
 func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
-	s.o.Log.Error("an event was given up", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
+	s.o.Log.Error("an event cannot be stored or applied; it is now a dead letter", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
 	return s.fileNew(ctx, e, decision{status: Dead, reason: reason, writes: []store.Write{s.pending(pendingEvent, e.ID, 0)}})
 }
 
@@ -142,7 +142,7 @@ func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, e
 func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
 	e, err := s.eventOrMarker(ctx, id)
 	if err == nil && e.isMarker() {
-		return nil, fmt.Errorf("event %s has not come, but its twin %s: %w", id, e.Twin, store.ErrNotFound)
+		return nil, fmt.Errorf("event %s has not arrived; only its twin %s has: %w", id, e.Twin, store.ErrNotFound)
 	}
 	return e, err
 }

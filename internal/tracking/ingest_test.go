@@ -366,7 +366,7 @@ func TestTake_Poison(t *testing.T) {
 	if !strings.Contains(e.Reason, "panicked") || strings.Contains(e.Reason, "_secret_abc") {
 		t.Errorf("reason: %s", e.Reason)
 	}
-	for _, want := range []string{"an event was given up", "evt_1", "level=ERROR"} {
+	for _, want := range []string{"an event failed too often and is now a dead letter", "evt_1", "level=ERROR"} {
 		if !strings.Contains(d.said.String(), want) {
 			t.Errorf("%q is not in the log: %s", want, d.said)
 		}

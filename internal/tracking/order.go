@@ -72,18 +72,18 @@ func (o *Order) Check() error {
 	for _, f := range [...]struct{ name, text, prefix string }{{"customer", o.Customer, "cus_"},
 		{"payment_method", o.PaymentMethod, "pm_"}} {
 		if f.text != "" && (!isID(f.text, f.prefix) || strings.Contains(f.text, "-")) {
-			return field.Wrong(f.name, "must be an id of Stripe's that begins with "+f.prefix)
+			return field.Wrong(f.name, "must be a Stripe ID that begins with "+f.prefix)
 		}
 	}
 	switch {
 	case o.Key == "":
-		return field.Wrong("key", "must be your own name of the order, by which a repetition is known")
+		return field.Wrong("key", "must be set: a text of your choice that identifies the order, so that it is never repeated by mistake")
 	case o.Kind != Legacy && o.Kind != Product && o.Kind != Subscribe && o.Kind != SplitPayment:
 		return field.Wrong("kind", "must be legacy, product, subscription or split")
 	case o.Price != "" && !IsPrice(o.Price):
-		return field.Wrong("price", "must be the id of a price or plan at Stripe: ASCII without spaces and slashes")
+		return field.Wrong("price", "must be a Stripe price or plan ID: ASCII characters without spaces and slashes")
 	case o.Email != "" && !isAddress(o.Email):
-		return field.Wrong("email", "must be one address, such as ada@example.com")
+		return field.Wrong("email", "must be a single address, such as ada@example.com")
 	}
 	return cmp.Or(o.checkPrice(), o.checkBuyer())
 }
@@ -92,19 +92,19 @@ func (o *Order) checkPrice() error {
 	byAmount := o.Kind == Legacy || o.Kind == Product && o.Price == ""
 	switch {
 	case byAmount && (o.Amount <= 0 || o.Amount > maxAmount):
-		return field.Wrong("amount", "must be more than zero, and at most 99999999 minor units")
+		return field.Wrong("amount", "must be 1 to 99999999 minor units")
 	case byAmount && !isCurrency(o.Currency):
-		return field.Wrong("currency", "must be an active code of ISO 4217, such as USD")
+		return field.Wrong("currency", "must be an active ISO 4217 code, such as USD")
 	case byAmount && o.Price != "":
-		return field.Wrong("price", "a legacy purchase has an amount and no price")
+		return field.Wrong("price", "must be empty for a legacy purchase, which has an amount")
 	case !byAmount && (o.Amount != 0 || o.Currency != ""):
-		return field.Wrong("amount", "the price says it: leave amount and currency out")
+		return field.Wrong("amount", "must be empty, like currency, because the price sets both")
 	case !byAmount && o.Price == "":
-		return field.Wrong("price", "must be the id of a price at Stripe")
+		return field.Wrong("price", "must be a Stripe price ID")
 	case o.Kind == SplitPayment && (o.Payments < 2 || o.Payments > maxPayments):
-		return field.Wrong("payments", "must be 2 to 120 payments")
+		return field.Wrong("payments", "must be 2 to 120")
 	case o.Kind != SplitPayment && o.Payments != 0:
-		return field.Wrong("payments", "only a split purchase has a number of payments")
+		return field.Wrong("payments", "must be empty except for a split purchase")
 	}
 	return nil
 }
@@ -112,11 +112,11 @@ func (o *Order) checkPrice() error {
 func (o *Order) checkBuyer() error {
 	switch {
 	case o.Kind == Legacy && o.PaymentMethod != "":
-		return field.Wrong("payment_method", "the buyer's client completes a legacy purchase: leave it out")
+		return field.Wrong("payment_method", "must be empty for a legacy purchase, because the buyer's client completes it")
 	case o.Kind != Legacy && o.PaymentMethod == "":
-		return field.Wrong("payment_method", "must be the payment method of the buyer's client, pm_…")
+		return field.Wrong("payment_method", "must be the payment method that the buyer's client created, pm_…")
 	case o.Kind != Legacy && o.Customer == "" && o.Email == "":
-		return field.Wrong("customer", "must be a customer, cus_…, unless there is an email to find or make one by")
+		return field.Wrong("customer", "must be a customer, cus_…, unless email is set")
 	}
 	return nil
 }
@@ -177,13 +177,13 @@ func IsPrice(text string) bool {
 func checkText(name, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return field.Wrong(name, "must be printable characters")
+		return field.Wrong(name, "must contain only printable characters")
 	case utf8.RuneCountInString(text) > most:
 		return field.Wrong(name, fmt.Sprintf("must have at most %d characters", most))
 	case secret.Redact(text) != text:
-		return field.Wrong(name, "this looks like a secret of Stripe's, which is never stored")
+		return field.Wrong(name, "looks like a Stripe secret, which Duesday never stores")
 	case secret.HasCardNumber(text):
-		return field.Wrong(name, "this looks like a card number, which must never come here: it is given to Stripe alone")
+		return field.Wrong(name, "looks like a card number, which Duesday never accepts; send it only to Stripe")
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (p *Purchase) whole() (*Purchase, error) {
 		return p, nil
 	}
 	if err := json.Unmarshal([]byte(p.order), &p.Order); err != nil {
-		return nil, fmt.Errorf("purchase %s: its order cannot be read: %w: %w", p.ID, errPoison, err)
+		return nil, fmt.Errorf("purchase %s: cannot decode its stored order: %w: %w", p.ID, errPoison, err)
 	}
 	return p, nil
 }

@@ -60,18 +60,18 @@ type Service struct {
 
 var (
 	// ErrUnregistered: no such Stripe account is registered.
-	ErrUnregistered = errors.New("this Stripe account is not registered")
+	ErrUnregistered = errors.New("the Stripe account is not registered")
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
-	ErrOther = errors.New("used before for something else")
+	ErrOther = errors.New("already used for something else")
 	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
-	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
+	ErrStripeKey = errors.New("Stripe refuses this installation's key")
 )
 
 // A FieldError says which field of an order or a registration is wrong, and how.
 type FieldError = field.Error
 
 // ErrOtherStripe: the store follows another Stripe account, or the other mode.
-var ErrOtherStripe = errors.New("this store follows another Stripe account or mode")
+var ErrOtherStripe = errors.New("this store belongs to another Stripe account or mode")
 
 // Open returns a Service on a store. A store follows the connected accounts of one Stripe
 // account in one mode, those it was opened with first: test and live data never mix.
@@ -82,12 +82,12 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	for _, status := range o.EndedBy {
 		if status != "unpaid" && status != "paused" && status != "past_due" {
-			return nil, field.Wrong("ended_by", "must be some of unpaid, paused and past_due")
+			return nil, field.Wrong("ended_by", "must contain only unpaid, paused or past_due")
 		}
 	}
 	if !isID(o.Own, "acct_") || o.Installation == "" {
-		return nil, fmt.Errorf("tracking: the Stripe account of the key and the store's installation must be given, "+
-			"not %q and %q", o.Own, o.Installation)
+		return nil, fmt.Errorf("tracking: the key's Stripe account and the store's installation must be set "+
+			"(got %q and %q)", o.Own, o.Installation)
 	}
 	s := &Service{o: o, events: o.Tables.Tracking.Events.Name, registry: o.Tables.Tracking.Registry.Name,
 		wake: make(chan struct{}, 1), seed: maphash.MakeSeed()}
@@ -112,7 +112,7 @@ func (s *Service) pin(ctx context.Context) error {
 		own, live := it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool()
 		switch {
 		case err == nil && (own != s.o.Own || live != s.o.Live):
-			return fmt.Errorf("%w: it was opened with %s (%s), and the key is of %s (%s)", ErrOtherStripe, own, mode(live),
+			return fmt.Errorf("%w: it was first opened with %s (%s), but the key belongs to %s (%s)", ErrOtherStripe, own, mode(live),
 				s.o.Own, mode(s.o.Live))
 		case err == nil:
 			s.salt = it.Str(schema.TrackedSalt)

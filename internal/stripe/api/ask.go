@@ -36,7 +36,7 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 		return nil, nil, err
 	}
 	if a.LastResponse == nil {
-		return nil, nil, Unusable("an answer", "it is empty")
+		return nil, nil, Unusable("answer", "Stripe returned an empty answer")
 	}
 	return a.LastResponse.RawJSON, a.LastResponse.Header, nil
 }
@@ -70,7 +70,7 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 			}
 			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Object != "list" || list.Data == nil ||
 				list.More == nil) {
-				err = Unusable("a list", "the answer is no whole list")
+				err = Unusable("list", "Stripe returned an incomplete list")
 			}
 			if err != nil {
 				yield(nil, err)
@@ -94,7 +94,7 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 			case !*list.More:
 				return
 			case last == "" || last == after:
-				yield(nil, Unusable("a list", "there is said to be more of it, and no way there"))
+				yield(nil, Unusable("list", "Stripe reports another page, but no usable link to it"))
 				return
 			}
 			after = last
@@ -114,7 +114,7 @@ func (c *Client) RowsV2(ctx context.Context, at, path string, query url.Values) 
 				Next string            `json:"next_page_url"`
 			}
 			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Data == nil) {
-				err = Unusable("a list", "the answer is no whole list")
+				err = Unusable("list", "Stripe returned an incomplete list")
 			}
 			if err != nil {
 				yield(nil, err)
@@ -131,7 +131,7 @@ func (c *Client) RowsV2(ctx context.Context, at, path string, query url.Values) 
 			next, err := url.Parse(list.Next)
 			if err != nil || len(list.Data) == 0 || !next.Query().Has("page") ||
 				next.Query().Get("page") == query.Get("page") {
-				yield(nil, Unusable("a list", "there is said to be more of it, and no way there"))
+				yield(nil, Unusable("list", "Stripe reports another page, but no usable link to it"))
 				return
 			}
 			query = next.Query()
@@ -145,7 +145,7 @@ func IDIn(raw json.RawMessage) (string, error) {
 		ID string `json:"id"`
 	}
 	if json.Unmarshal(raw, &o) != nil || !IsID(o.ID, "") {
-		return "", Unusable("a list", "there is something in it without an id")
+		return "", Unusable("list", "Stripe returned an object without an ID")
 	}
 	return o.ID, nil
 }

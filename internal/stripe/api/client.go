@@ -99,14 +99,14 @@ func (o *Options) fill() error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Base, o.Rate = cmp.Or(o.Base, DefaultBase), cmp.Or(o.Rate, DefaultRate)
 	if o.Rate < 1 || o.Rate > MaxRate {
-		return fmt.Errorf("stripe: rate %d: want 1 to %d requests a second", o.Rate, MaxRate)
+		return fmt.Errorf("stripe: the rate must be 1 to %[2]d requests per second (got %[1]d)", o.Rate, MaxRate)
 	}
 	if err := CheckURL(o.Base); err != nil {
-		return fmt.Errorf("stripe: address of the API: %w", err)
+		return fmt.Errorf("stripe: the API address %w", err)
 	}
 	// the library appends paths to it
 	if u, err := url.Parse(o.Base); err != nil || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" || u.ForceQuery {
-		return errors.New("stripe: address of the API: want a host, and a port at most, such as " + DefaultBase)
+		return errors.New("stripe: the API address must contain only a host, and a port if needed, such as " + DefaultBase)
 	}
 	return nil
 }
@@ -118,11 +118,11 @@ func modeOf(key secret.Text) (live bool, err error) {
 			return strings.HasSuffix(prefix, "live_"), nil
 		}
 	}
-	wrong := "this is no secret or restricted API key"
+	wrong := "this is not a secret or restricted API key"
 	if key.IsZero() {
-		wrong = "there is no API key"
+		wrong = "the API key is missing"
 	}
-	return false, errors.New("stripe: " + wrong + ": want one that begins with rk_test_, sk_test_, rk_live_ or sk_live_")
+	return false, errors.New("stripe: " + wrong + "; it must begin with rk_test_, sk_test_, rk_live_ or sk_live_")
 }
 
 // checkClear refuses to send a live key unencrypted beyond this machine.
@@ -134,7 +134,7 @@ func checkClear(base string, live bool) error {
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("stripe: address of the API: a live key is sent by https alone, or within this machine")
+	return errors.New("stripe: the API address must begin with https, or be on this machine, because the key is a live key")
 }
 
 // CheckMode refuses an object of the other mode, which comes from another API than the key's.
@@ -142,7 +142,7 @@ func (c *Client) CheckMode(id string, live bool) error {
 	if live == c.live {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is of %s mode, and the key of %s mode: is this the address of Stripe's API",
+	return fmt.Errorf("%w: %s is in %s mode, but the key is in %s mode; check that the API address is Stripe's",
 		processor.ErrRefused, id, Mode(live), Mode(c.live))
 }
 
@@ -166,7 +166,7 @@ func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
 // IDOf returns the id of an account, or an error if it is none.
 func IDOf(a *sdk.Account) (string, error) {
 	if !IsID(a.ID, "acct_") {
-		return "", Unusable("an account", "the answer is a %q with the id %q", a.Object, a.ID)
+		return "", Unusable("account", "Stripe returned a %q with ID %q", a.Object, a.ID)
 	}
 	return a.ID, nil
 }

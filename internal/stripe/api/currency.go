@@ -52,18 +52,18 @@ func Units(a money.Amount) (int64, error) {
 	c := a.Currency()
 	s, ok := scaleOf(c)
 	if !ok {
-		return 0, Unsent("Stripe takes no payments in %s", c)
+		return 0, Unsent("Stripe does not accept payments in %s", c)
 	}
 	units, ok := rescale(a.Minor(), c.Exponent(), s.decimals)
 	switch {
 	case !ok && c.Exponent() < s.decimals:
-		return 0, Unsent("%s is too much for Stripe", a)
+		return 0, Unsent("%s is more than Stripe can charge", a)
 	case ok && units%s.step == 0:
 		return units, nil
 	case ok && s.decimals == 3:
-		return 0, Unsent("%s: Stripe takes amounts of %s whose last digit is 0", a, c)
+		return 0, Unsent("%s: for Stripe, the last digit of an amount in %s must be 0", a, c)
 	}
-	return 0, Unsent("%s: Stripe takes whole amounts of %s alone", a, c)
+	return 0, Unsent("%s: for Stripe, an amount in %s must be whole", a, c)
 }
 
 // rescale moves the point of a number from so many decimals to so many. It is not ok if digits would
@@ -92,7 +92,7 @@ func ChargeUnits(a money.Amount) (int64, error) {
 	}
 	least, most := limits(a.Currency().Code())
 	if units < least || units > most {
-		return 0, Unsent("%s: Stripe charges from %s to %s", a,
+		return 0, Unsent("%s is outside Stripe's limits: %s to %s", a,
 			Amount(least, a.Currency().Code()), Amount(most, a.Currency().Code()))
 	}
 	return units, nil
@@ -130,7 +130,7 @@ func Amount(units int64, code string) money.Amount {
 // The result is rounded down to a payable amount of the currency.
 func FeeUnits(units int64, fee int, c money.Currency) (int64, error) {
 	if fee < 0 || fee > 10000 {
-		return 0, Unsent("application fee of %d hundredths of a percent: want 0 to 10000", fee)
+		return 0, Unsent("the application fee must be 0 to 10000 hundredths of a percent (got %d)", fee)
 	}
 	s, _ := scaleOf(c)
 	got := units/10000*int64(fee) + units%10000*int64(fee)/10000

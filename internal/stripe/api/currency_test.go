@@ -78,7 +78,7 @@ func TestChargeLimits(t *testing.T) {
 		}
 	}
 	_, err := ChargeUnits(apitest.Money(t, "EUR", 49))
-	if err == nil || !strings.Contains(err.Error(), "0.49 EUR: Stripe charges from 0.50 EUR to 999999.99 EUR") {
+	if err == nil || !strings.Contains(err.Error(), "0.49 EUR is outside Stripe's limits: 0.50 EUR to 999999.99 EUR") {
 		t.Errorf("got %v", err)
 	}
 }

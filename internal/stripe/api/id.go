@@ -30,7 +30,7 @@ func IsID(text, prefix string) bool {
 // CheckAt refuses a malformed connected account; "" is our own account.
 func CheckAt(at string) error {
 	if at != "" && !IsID(at, "acct_") {
-		return Unsent("connected account %.60q: want acct_…", at)
+		return Unsent("the connected account must be acct_… (got %.60q)", at)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func CheckAt(at string) error {
 // CheckID refuses a malformed id, from which another path could be made.
 func CheckID(name, id, prefix string) error {
 	if !IsID(id, prefix) {
-		return Unsent("%s %.60q: want %s…", name, id, prefix)
+		return Unsent("the %s must be %s… (got %.60q)", name, prefix, id)
 	}
 	return nil
 }
@@ -54,9 +54,9 @@ func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return errors.New("want an absolute address with http or https, such as https://example.com")
+		return errors.New("must be an absolute http or https address, such as https://example.com")
 	case u.User != nil:
-		return errors.New("a user and a password are not asked for")
+		return errors.New("must not contain a user or password")
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 	for {
 		if s.isDisconnected(c.at) {
 			return c.end(&Error{Verdict: AccountRefused, Request: c.endpoint, Text: "account " + c.at +
-				" refused us a moment ago; nothing was sent"})
+				" refused access a moment ago, so nothing was sent"})
 		}
 		sent, err := s.budget.take(ctx, c.endpoint)
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		} else {
 			s.silent.CompareAndSwap(0, begun.UnixMilli())
 		}
-		s.log.Debug("stripe did not do it", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code",
+		s.log.Debug("Stripe did not carry out a request", "request", c.endpoint, "status", x.status, "verdict", string(e.Verdict), "code",
 			e.Answer.Code, "try", c.tries)
 		c.maybe = c.maybe || e.Verdict == Unknown
 		rest := restAfter(c.tries, x.header)
@@ -111,9 +111,9 @@ func (c *call) pass(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	text := "nothing was sent: "
+	text := "the request was not sent: "
 	if c.tries > 0 {
-		text = "it was not sent again: "
+		text = "the request was not sent again: "
 	}
 	return c.end(&Error{Verdict: Busy, Request: c.endpoint, Text: text + err.Error(), cause: err})
 }
@@ -140,11 +140,11 @@ func (c *call) read(ctx context.Context, x *exchange, err error) *Error {
 	told, ok := toldBy(err)
 	switch {
 	case err == nil:
-		e.Text = fmt.Sprintf("status %d is no answer of Stripe's", x.status)
+		e.Text = fmt.Sprintf("status %d, which did not come from Stripe", x.status)
 	case !ok && x.status/100 == 2: // the answer may hold a customer's data
-		e.Text = fmt.Sprintf("status %d with an answer that cannot be read", x.status)
+		e.Text = fmt.Sprintf("status %d with a malformed body", x.status)
 	case !ok && x.status != 0:
-		e.Text = fmt.Sprintf("status %d with an answer that cannot be read: %s", x.status, Clean(err.Error()))
+		e.Text = fmt.Sprintf("status %d with a malformed body: %s", x.status, Clean(err.Error()))
 	case !ok:
 		e.Text = Clean(err.Error())
 	default:
@@ -199,7 +199,7 @@ func (s *sender) learn(c *call, x *exchange, e *Error, sent time.Time, rest time
 	switch {
 	case e.Answer.disconnects():
 		s.disconnected.Store(c.at, s.now())
-		s.log.Warn("a connected account refuses us", "account", c.at, "request", c.endpoint)
+		s.log.Warn("a connected account refuses access", "account", c.at, "request", c.endpoint)
 	case e.Verdict != Busy || x.status != http.StatusTooManyRequests || reason == "resource-specific" ||
 		listed(busyCodesOfObjects, e.Answer.Code):
 	case strings.HasPrefix(reason, "global"):

@@ -22,11 +22,11 @@ import (
 func Decode(body []byte) (tracking.Event, error) {
 	r := jsonReader{text: body}
 	if r.peek() != '{' {
-		return tracking.Event{}, fmt.Errorf("%w: it is no JSON object", tracking.ErrBody)
+		return tracking.Event{}, fmt.Errorf("%w: it must be a JSON object", tracking.ErrBody)
 	}
 	e := readEnvelope(&r)
 	if !r.end() {
-		return tracking.Event{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+		return tracking.Event{}, fmt.Errorf("%w: it is incomplete, not JSON, or nested too deep", tracking.ErrBody)
 	}
 	if problem := e.problem(); problem != "" {
 		return tracking.Event{}, fmt.Errorf("%w: %s", tracking.ErrBody, problem)
@@ -108,21 +108,21 @@ func (e *envelope) problem() string {
 	thin := e.form == thinEvent
 	switch {
 	case !thin && e.form != snapshotEvent:
-		return "object: want event or v2.core.event"
+		return "object must be event or v2.core.event"
 	case !api.IsID(e.id, "evt_"):
-		return "id: want evt_…"
+		return "id must be evt_…"
 	case !isType(e.kind):
-		return "type: want one such as payment_intent.succeeded"
+		return "type must be an event type, such as payment_intent.succeeded"
 	case e.created.IsZero() && thin:
-		return "created: want a time such as 2026-01-31T12:00:00Z"
+		return "created must be a time such as 2026-01-31T12:00:00Z"
 	case e.created.IsZero():
-		return "created: want Unix seconds"
+		return "created must be Unix seconds"
 	case !e.noAccount && !api.IsID(e.account, "acct_"):
-		return "account: want acct_…, or none"
+		return "account must be acct_… or absent"
 	case !e.liveKnown && (!thin || strings.HasPrefix(e.kind, "v1.")):
-		return "livemode: want true or false"
+		return "livemode must be true or false"
 	case !e.objectKnown && !thin:
-		return "data.object: want an object"
+		return "data.object must be an object"
 	}
 	return ""
 }

@@ -17,9 +17,9 @@ func DecodeObject(raw []byte) (tracking.Object, error) {
 	w := readWire(&r)
 	switch {
 	case !r.end():
-		return tracking.Object{}, fmt.Errorf("%w: it is not whole, or no JSON, or nested too deep", tracking.ErrBody)
+		return tracking.Object{}, fmt.Errorf("%w: it is incomplete, not JSON, or nested too deep", tracking.ErrBody)
 	case w.kind == "":
-		return tracking.Object{}, fmt.Errorf("%w: object: want the kind of an object", tracking.ErrBody)
+		return tracking.Object{}, fmt.Errorf("%w: object must name the object's kind", tracking.ErrBody)
 	}
 	return w.object(), nil
 }

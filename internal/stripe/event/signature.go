@@ -17,11 +17,11 @@ import (
 // The errors of a header Stripe-Signature.
 var (
 	// ErrSignature means a header that is missing, malformed, or not made with one of the secrets.
-	ErrSignature = errors.New("webhook signature")
+	ErrSignature = errors.New("the webhook signature is not valid")
 	// ErrStale means a time too long ago: somebody sends an old webhook again.
-	ErrStale = errors.New("webhook signature is too old")
+	ErrStale = errors.New("the webhook signature is too old")
 	// ErrFuture means a time too far in the future: one of the clocks is wrong.
-	ErrFuture = errors.New("webhook signature is from the future")
+	ErrFuture = errors.New("the webhook signature is from the future")
 )
 
 const (
@@ -49,11 +49,11 @@ func Verify(header string, secrets []secret.Text, now time.Time) (check func(bod
 	case err != nil:
 		return nil, err
 	case !slices.ContainsFunc(secrets, func(key secret.Text) bool { return !key.IsZero() }):
-		return nil, fmt.Errorf("%w: there is no secret to check it with", ErrSignature)
+		return nil, fmt.Errorf("%w: this endpoint has no signing secret", ErrSignature)
 	case age > signatureTolerance:
-		return nil, fmt.Errorf("%w: at most %v are allowed", ErrStale, signatureTolerance)
+		return nil, fmt.Errorf("%w: it must be at most %v old", ErrStale, signatureTolerance)
 	case age < -signatureTolerance:
-		return nil, fmt.Errorf("%w: at most %v are allowed; is this machine's clock right", ErrFuture, signatureTolerance)
+		return nil, fmt.Errorf("%w: it must be at most %v ahead; check this machine's clock", ErrFuture, signatureTolerance)
 	}
 	return func(body []byte) (int, error) { return h.check(body, secrets) }, nil
 }
@@ -72,7 +72,7 @@ func (h *signatureHeader) check(body []byte, secrets []secret.Text) (which int, 
 		}
 	}
 	if which < 0 {
-		return 0, fmt.Errorf("%w: it was not made with a secret of this endpoint, or not of this body", ErrSignature)
+		return 0, fmt.Errorf("%w: it does not match this body and any of this endpoint's signing secrets", ErrSignature)
 	}
 	return which, nil
 }
@@ -90,16 +90,16 @@ func parseSignature(header string) (h signatureHeader, err error) {
 	}
 	switch {
 	case header == "":
-		return wrong("there is none: want the header Stripe-Signature")
+		return wrong("the Stripe-Signature header is missing")
 	case len(header) > maxHeader:
-		return wrong("the header has more than %d bytes", maxHeader)
+		return wrong("the header must have at most %d bytes", maxHeader)
 	}
 	times := 0
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		switch {
 		case !ok:
-			return wrong("the header cannot be read: want t=…,v1=…")
+			return wrong("the header must be t=…,v1=…")
 		case name == "t":
 			h.t = value
 			times++
@@ -112,13 +112,13 @@ func parseSignature(header string) (h signatureHeader, err error) {
 	seconds, err := strconv.ParseUint(h.t, 10, 40)
 	switch {
 	case times != 1:
-		return wrong("the header must have one time t") // the log is sampled by the text
+		return wrong("the header must have exactly one time t") // the log is sampled by the text
 	case err != nil:
-		return wrong("t is no Unix time")
+		return wrong("t must be a Unix time")
 	case len(h.v1) == 0:
-		return wrong("the header has no v1 of 64 hexadecimal digits")
+		return wrong("the header must have a v1 with 64 hexadecimal digits")
 	case len(h.v1) > maxSignatures:
-		return wrong("the header has more than %d v1", maxSignatures)
+		return wrong("the header must have at most %d v1", maxSignatures)
 	}
 	h.at = time.Unix(int64(seconds), 0)
 	return h, nil

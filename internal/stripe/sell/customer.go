@@ -93,7 +93,7 @@ func (s *sale) payer(ctx context.Context) (buyer payer, declined string, err err
 		return payer{}, "", err
 	}
 	if buyer.method, err = s.attached(raw, buyer.customer); buyer.method == "" && err == nil {
-		err = api.Unusable("a payment method", "%s was attached, and is not", api.Quote(s.o.PaymentMethod))
+		err = api.Unusable("payment method", "Stripe attached %s, but still shows it without a customer", api.Quote(s.o.PaymentMethod))
 	}
 	return buyer, "", err
 }
@@ -105,7 +105,7 @@ func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {
 		Customer json.RawMessage `json:"customer"`
 	}
 	if err != nil || o.Kind != "payment_method" || !api.IsMethod(o.ID) || json.Unmarshal(raw, &m) != nil {
-		return "", api.Unusable("a payment method", "the answer is a %q with the id %q", o.Kind, o.ID)
+		return "", api.Unusable("payment method", "Stripe returned a %q with ID %q", o.Kind, o.ID)
 	}
 	switch linkedID(m.Customer) {
 	case "":
@@ -113,7 +113,7 @@ func (s *sale) attached(raw json.RawMessage, customer string) (string, error) {
 	case customer:
 		return o.ID, nil
 	}
-	return "", api.Unsent("payment method %s is another customer's at Stripe", o.ID)
+	return "", api.Unsent("payment method %s belongs to another customer at Stripe", o.ID)
 }
 
 // refusedAt is a sale whose payment method was declined before there was anything to pay.

@@ -78,7 +78,7 @@ func firstTag(tags ...tracking.Tag) tracking.Tag {
 
 // notGone hides an ErrGone about a part of the payment, so that the payment does not seem gone.
 func notGone(err error) error {
-	return api.Unusable("a payment intent", "what it belongs to cannot be read: %v", err)
+	return api.Unusable("payment intent", "cannot read the invoice or subscription that it belongs to: %v", err)
 }
 
 // invoiceOf returns the invoice of the payment intent: the first in rank. The zero Object means none.
@@ -148,7 +148,7 @@ func (t Tracker) Connected(ctx context.Context, at string) error {
 	t.api.Forget(at)
 	got, err := t.api.AccountID(ctx, at)
 	if err == nil && at != "" && got != at {
-		return api.Unusable("an account", "%s was asked for, and %s answered", at, got)
+		return api.Unusable("account", "requested %s, but Stripe returned %s", at, got)
 	}
 	return asTracked(err)
 }
@@ -157,7 +157,7 @@ func (t Tracker) Connected(ctx context.Context, at string) error {
 func (t Tracker) one(ctx context.Context, at, kind, id string) (tracking.Object, error) {
 	path, prefix := pathOf(kind)
 	if !api.IsID(id, prefix) {
-		return tracking.Object{}, fmt.Errorf("%w: %s %.60q: want %s…", tracking.ErrGone, kind, id, prefix)
+		return tracking.Object{}, fmt.Errorf("%w: the %s must be %s… (got %.60q)", tracking.ErrGone, kind, prefix, id)
 	}
 	if err := api.CheckAt(at); err != nil {
 		return tracking.Object{}, err
@@ -195,9 +195,9 @@ func fetched(kind, id string, raw json.RawMessage) (tracking.Object, error) {
 	o, err := event.DecodeObject(raw)
 	switch {
 	case err != nil:
-		return tracking.Object{}, api.Unusable("an object", "the answer is none: %v", err)
+		return tracking.Object{}, api.Unusable("object", "cannot decode Stripe's answer: %v", err)
 	case o.Kind != kind || o.ID == "" || id != "" && o.ID != id:
-		return tracking.Object{}, api.Unusable("an object", "a %s %s was asked for, and a %s %q came", kind, id, o.Kind, o.ID)
+		return tracking.Object{}, api.Unusable("object", "requested %s %s, but Stripe returned %s %q", kind, id, o.Kind, o.ID)
 	}
 	o.Fetched = true
 	return o, nil

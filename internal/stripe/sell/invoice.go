@@ -58,7 +58,7 @@ type bill struct {
 // lookUp asks for an invoice as it is now, with its payment.
 func (s *sale) lookUp(ctx context.Context, id string) (bill, error) {
 	if !api.IsID(id, "in_") {
-		return bill{}, api.Unusable("an invoice", "its id is %.60q", id)
+		return bill{}, api.Unusable("invoice", "the ID must be in_… (got %.60q)", id)
 	}
 	raw, err := s.t.api.Get(ctx, s.o.At, "/v1/invoices/"+id, expandPayments())
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *sale) readBill(ctx context.Context, id string, raw json.RawMessage) (b 
 		} `json:"payments"`
 	}
 	if json.Unmarshal(raw, &more) != nil {
-		return bill{}, api.Unusable("an invoice", "%s cannot be read", b.ID)
+		return bill{}, api.Unusable("invoice", "%s cannot be decoded", b.ID)
 	}
 	b.method, b.lines = linkedID(more.Method), len(more.Lines.Data)
 	var best invoicePayment
@@ -98,7 +98,7 @@ func (s *sale) readBill(ctx context.Context, id string, raw json.RawMessage) (b 
 	}
 	if id := linkedID(intent); !isObject(intent) {
 		if !api.IsID(id, "pi_") {
-			return bill{}, api.Unusable("an invoice", "%s has a payment with the id %.60q", b.ID, id)
+			return bill{}, api.Unusable("invoice", "%s has a payment with ID %.60q", b.ID, id)
 		}
 		if intent, err = s.t.api.Get(ctx, s.o.At, "/v1/payment_intents/"+id, nil); err != nil {
 			return bill{}, err
@@ -188,7 +188,7 @@ func (s *sale) finalize(ctx context.Context, draft bill) (bill, error) {
 	}
 	b, err := s.readBill(ctx, draft.ID, raw)
 	if err == nil && b.Status == "draft" {
-		err = api.Unusable("an invoice", "%s was finalized, and is a draft", b.ID)
+		err = api.Unusable("invoice", "Stripe finalized %s, but still shows it as a draft", b.ID)
 	}
 	return b, err
 }
@@ -218,7 +218,7 @@ func (s *sale) pay(ctx context.Context, b bill) (bill, error) {
 		if paid, err = s.readBill(ctx, b.ID, raw); err == nil && !paid.isUntried() {
 			return paid, nil
 		}
-		err = api.Unusable("an invoice", "%s was paid, and nobody has tried to", b.ID)
+		err = api.Unusable("invoice", "Stripe accepted the payment of %s, but shows no attempt", b.ID)
 	}
 	if f, ok := api.Is(err, api.Busy, api.Refused, api.AccountRefused); ok {
 		return bill{}, f
@@ -253,7 +253,7 @@ func (s *sale) close(ctx context.Context, b bill) (tracking.Sale, error) {
 	}
 	now, problem := s.lookUp(ctx, b.ID) // it may be paid or closed by now
 	if problem == nil && now.Status == "open" {
-		problem = api.Unusable("an invoice", "%s cannot be voided: %v", b.ID, err)
+		problem = api.Unusable("invoice", "%s cannot be voided: %v", b.ID, err)
 	}
 	return now.sale(), problem
 }
@@ -268,7 +268,7 @@ func (s *sale) discard(ctx context.Context, b bill, cause error) error {
 		_, err = s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
 	}
 	if _, was := api.Is(err, api.Gone); err != nil && !was {
-		return api.Unusable("an invoice", "%s is left over (%v): %v", b.ID, err, cause)
+		return api.Unusable("invoice", "%s could not be removed (%v) after: %v", b.ID, err, cause)
 	}
 	return cause
 }

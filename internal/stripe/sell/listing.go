@@ -61,7 +61,7 @@ func (t Tracker) Event(ctx context.Context, at, id string, thin bool) ([]byte, e
 	}
 	e, err := read(at, raw)
 	if err == nil && e.ID != id {
-		err = api.Unusable("an event", "it is %s, and %s was asked for", e.ID, id)
+		err = api.Unusable("event", "requested %s, but Stripe returned %s", id, e.ID)
 	}
 	return e.Body, err
 }
@@ -107,10 +107,10 @@ func thinEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	switch {
 	case json.Unmarshal(raw, &e) != nil || e.Object != "v2.core.event" || !api.IsID(e.ID, "evt_") ||
 		json.Compact(&body, raw) != nil:
-		return poller.RawEvent{}, api.Unusable("a list of thin events", "there is something else in it: a %q with the id %q",
+		return poller.RawEvent{}, api.Unusable("thin event list", "it contains a %q with ID %q",
 			e.Object, e.ID)
 	case at != "" && e.Context != "" && e.Context != at && !strings.HasSuffix(e.Context, "/"+at):
-		return poller.RawEvent{}, api.Unusable("a list of thin events", "%s with the context %q is in that of %s", e.ID,
+		return poller.RawEvent{}, api.Unusable("thin event list", "%s has context %q, but the list is for %s", e.ID,
 			e.Context, at)
 	case at != "" && e.Context == "":
 		body.Truncate(body.Len() - 1)
@@ -132,10 +132,10 @@ func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 	switch {
 	case json.Unmarshal(raw, &e) != nil || e.Object != "event" || !api.IsID(e.ID, "evt_") ||
 		json.Compact(&body, raw) != nil:
-		return poller.RawEvent{}, api.Unusable("a list of events", "there is something else in it: a %q with the id %q",
+		return poller.RawEvent{}, api.Unusable("event list", "it contains a %q with ID %q",
 			e.Object, e.ID)
 	case at != "" && e.Account != "" && e.Account != at:
-		return poller.RawEvent{}, api.Unusable("a list of events", "%s of the account %q is in that of %s", e.ID, e.Account,
+		return poller.RawEvent{}, api.Unusable("event list", "%s belongs to account %q, but the list is for %s", e.ID, e.Account,
 			at)
 	case at != "" && e.Account == "": // at the end, where it overrides a null
 		body.Truncate(body.Len() - 1)

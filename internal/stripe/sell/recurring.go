@@ -46,7 +46,7 @@ func (s *sale) subscribed(ctx context.Context, raw json.RawMessage) (tracking.Sa
 		Latest json.RawMessage `json:"latest_invoice"`
 	}
 	if json.Unmarshal(raw, &more) != nil {
-		return tracking.Sale{}, api.Unusable("a subscription", "%s cannot be read", o.ID)
+		return tracking.Sale{}, api.Unusable("subscription", "%s cannot be decoded", o.ID)
 	}
 	latest := linkedID(more.Latest)
 	if latest == "" {
@@ -83,10 +83,10 @@ func (s *sale) split(ctx context.Context) (tracking.Sale, error) {
 		Recurring *term  `json:"recurring"`
 	}
 	if json.Unmarshal(raw, &price) != nil || price.Object != "price" {
-		return tracking.Sale{}, api.Unusable("a price", "the answer is a %q", price.Object)
+		return tracking.Sale{}, api.Unusable("price", "Stripe returned a %q", price.Object)
 	}
 	if price.Recurring == nil || price.Recurring.Count < 1 {
-		return tracking.Sale{}, api.Unsent("price %s is paid once: want a recurring one, which is paid %d times", s.o.Price,
+		return tracking.Sale{}, api.Unsent("price %s is paid only once; the price must be recurring, because it is paid %d times", s.o.Price,
 			s.o.Payments)
 	}
 	buyer, refused, err := s.payer(ctx)
@@ -123,7 +123,7 @@ func (s *sale) scheduled(ctx context.Context, raw json.RawMessage) (tracking.Sal
 		return sale, nil
 	}
 	if !api.IsID(o.Subscription, "sub_") {
-		return tracking.Sale{}, api.Unusable("a schedule", "%s has a subscription with the id %.60q", o.ID, o.Subscription)
+		return tracking.Sale{}, api.Unusable("schedule", "%s has a subscription with ID %.60q", o.ID, o.Subscription)
 	}
 	if raw, err = s.t.api.Get(ctx, s.o.At, "/v1/subscriptions/"+o.Subscription, nil); err != nil {
 		return tracking.Sale{}, err

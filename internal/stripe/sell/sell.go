@@ -85,13 +85,13 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	case o.Customer != "" && !api.IsID(o.Customer, "cus_"):
 		err = api.CheckID("customer", o.Customer, "cus_")
 	case o.Kind != tracking.Legacy && !api.IsMethod(o.PaymentMethod):
-		err = api.Unsent("payment method %s: want pm_…", api.Quote(o.PaymentMethod))
+		err = api.Unsent("the payment method must be pm_… (got %s)", api.Quote(o.PaymentMethod))
 	case len(o.Email) > maxEmail:
-		err = api.Unsent("the email address has %d characters: want %d at most", len(o.Email), maxEmail)
+		err = api.Unsent("the email address must have at most %[2]d characters (got %[1]d)", len(o.Email), maxEmail)
 	case o.Price != "" && !tracking.IsPrice(o.Price):
-		err = api.Unsent("price %s: want the id of a price or plan", api.Quote(o.Price))
+		err = api.Unsent("the price must be a Stripe price or plan ID (got %s)", api.Quote(o.Price))
 	case o.Tag.Purchase == "" || o.Tag.Installation == "":
-		err = api.Unsent("a purchase without an id")
+		err = api.Unsent("the purchase has no ID")
 	case o.Amount != 0:
 		var currency money.Currency
 		if currency, err = money.ParseCurrency(o.Currency); err == nil {
@@ -101,7 +101,7 @@ func (t Tracker) order(o tracking.Order) (*sale, error) {
 	needs := map[tracking.Kind]bool{tracking.Legacy: s.units > 0, tracking.Product: (s.units > 0) != (o.Price != ""),
 		tracking.Subscribe: o.Price != "", tracking.SplitPayment: o.Price != "" && o.Payments > 0}
 	if err == nil && !needs[o.Kind] {
-		err = api.Unsent("a purchase of the kind %.20q: want an amount or a price, and how many payments if it is split",
+		err = api.Unsent("a purchase of kind %.20q must have an amount or a price, and a number of payments if it is split",
 			o.Kind)
 	}
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *sale) readPayment(raw json.RawMessage) (p payment, err error) {
 		} `json:"last_payment_error"`
 	}
 	if json.Unmarshal(raw, &more) != nil {
-		return payment{}, api.Unusable("a payment intent", "%s cannot be read", p.ID)
+		return payment{}, api.Unusable("payment intent", "%s cannot be decoded", p.ID)
 	}
 	p.secret, p.Tag = secret.New(more.Secret), s.o.Tag
 	if p.Failed && more.Last != nil {

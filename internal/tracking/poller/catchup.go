@@ -76,7 +76,7 @@ func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	}
 	if t.Failed++; len(t.Failures) < maxFailures {
 		t.Failures = append(t.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
-		r.p.o.Log.Warn("the events of an account could not be verified", "stripe_account", a.StripeAccount, "error",
+		r.p.o.Log.Warn("the poller could not verify an account's events", "stripe_account", a.StripeAccount, "error",
 			secret.Short(err.Error()))
 	}
 }
@@ -109,7 +109,7 @@ func (c *catchUp) run(ctx context.Context) error {
 			return c.gap
 		}
 		if !first && c.sent == sent && !c.cut.After(since) {
-			return errors.New("more happened in one second than may be held, and it was not seen yet that it came by itself")
+			return errors.New("more events happened in one second than fit in memory, and some of them are not stored yet")
 		}
 		since = c.cut
 		maps.DeleteFunc(c.again, func(_ string, created time.Time) bool { return created.Before(since) })
@@ -154,7 +154,7 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, each)
 	if err == nil && c.asksThin(c.a) { // later: it has all thin events before now, too
 		if err = c.p.o.Lister.ListThin(ctx, atOf(c.a), since, each); errors.Is(err, ErrNoThin) {
-			c.p.o.Log.Debug("no thin events are listed", "stripe_account", c.a.StripeAccount, "error", secret.Short(err.Error()))
+			c.p.o.Log.Debug("Stripe does not list thin events for this account", "stripe_account", c.a.StripeAccount, "error", secret.Short(err.Error()))
 			err = nil
 		}
 	}
@@ -208,7 +208,7 @@ func (c *catchUp) send(ctx context.Context) error {
 	for i, e := range c.missing {
 		_, err := c.p.o.Ledger.Ingest(ctx, e.Body, tracking.Origin{Connect: !c.a.Own, Source: tracking.FromPoll})
 		if errors.Is(err, tracking.ErrBody) { // the events after it must not wait for ever
-			c.p.o.Log.Error("an event that Stripe lists is not taken for one", "stripe_account", c.a.StripeAccount, "event",
+			c.p.o.Log.Error("Stripe listed an event that Duesday cannot decode; it was skipped", "stripe_account", c.a.StripeAccount, "event",
 				e.ID, "error", secret.Short(err.Error()))
 		} else if err != nil {
 			return fmt.Errorf("ingest %s: %w", e.ID, err)
@@ -248,7 +248,7 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	if gap.From.IsZero() || !gap.From.Before(gap.To) {
 		return
 	}
-	c.p.o.Log.Error("events of an account are lost: Stripe keeps them for 30 days. Its objects are compared",
+	c.p.o.Log.Error("an account's oldest missing events are lost, because Stripe deletes events after 30 days; the poller compares the account's objects instead",
 		"stripe_account", c.a.StripeAccount, "from", gap.From, "to", gap.To)
 	if !c.p.o.NoSweeps { // else whoever sweeps sees the gap by the mark
 		var changed []string
@@ -264,7 +264,7 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 
 func (c *catchUp) save(ctx context.Context) error {
 	if err := c.p.o.Ledger.SavePoll(ctx, c.a.StripeAccount, c.state); err != nil {
-		return fmt.Errorf("save how far it is: %w", err)
+		return fmt.Errorf("save the account's progress: %w", err)
 	}
 	c.a.Polled = c.state
 	return nil

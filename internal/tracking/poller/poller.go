@@ -37,7 +37,7 @@ type Lister interface {
 }
 
 // ErrNoThin: Stripe lists no thin events of this account.
-var ErrNoThin = errors.New("no thin events are listed of this account")
+var ErrNoThin = errors.New("Stripe does not list thin events for this account")
 
 // A RawEvent is an event as Stripe lists it.
 type RawEvent struct {
@@ -129,9 +129,9 @@ func (p *Poller) turn(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		p.o.Log.Error("the poller's round failed, and is tried again", "error", secret.Short(err.Error()))
+		p.o.Log.Error("a polling round failed; the poller tries again", "error", secret.Short(err.Error()))
 	case r.Sent > 0 || r.Failed > 0:
-		p.o.Log.Info("events that had not come were fetched", "accounts", r.Accounts, "listed", r.Listed,
+		p.o.Log.Info("the poller fetched events that webhooks had not delivered", "accounts", r.Accounts, "listed", r.Listed,
 			"missing", r.Missing, "sent", r.Sent, "failed", r.Failed, "verified_through", r.Through)
 	default:
 		p.o.Log.Debug("no event is missing", "accounts", r.Accounts, "skipped", r.Skipped, "listed", r.Listed,
@@ -146,12 +146,12 @@ func (p *Poller) sweepTurn(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		p.o.Log.Error("the sweep failed, and is tried again", "error", secret.Short(err.Error()))
+		p.o.Log.Error("a sweep failed; the poller tries again", "error", secret.Short(err.Error()))
 	case r.Untold > 0 || r.Failed > 0:
-		p.o.Log.Warn("objects had changed without an event", "accounts", r.Accounts, "objects", r.Objects, "changed",
+		p.o.Log.Warn("a sweep found objects that had changed without an event", "accounts", r.Accounts, "objects", r.Objects, "changed",
 			r.Changed, "without an event", r.Untold, "failed", r.Failed)
 	default:
-		p.o.Log.Debug("no object has changed without an event", "changed", r.Changed, "accounts", r.Accounts, "objects", r.Objects)
+		p.o.Log.Debug("a sweep found no object that had changed without an event", "changed", r.Changed, "accounts", r.Accounts, "objects", r.Objects)
 	}
 	return err == nil
 }

@@ -124,7 +124,7 @@ func (r *round) warn(accounts []*tracking.ConnectedAccount) {
 		}
 	}
 	if late > 0 {
-		r.p.o.Log.Warn("events have not been verified for more than 20 days, and Stripe keeps them for 30",
+		r.p.o.Log.Warn("events have not been verified for more than 20 days; Stripe deletes them after 30",
 			"accounts", late, "oldest", which, "verified_through", oldest)
 	}
 }
@@ -186,7 +186,7 @@ func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct
 func (p *Poller) readIDs(ctx context.Context, q tracking.EventQuery, each func(id string)) error {
 	for e, err := range p.o.Ledger.Events(ctx, q) {
 		if err != nil {
-			return fmt.Errorf("read which events are stored: %w", err)
+			return fmt.Errorf("read the stored events: %w", err)
 		}
 		each(e.ID)
 	}

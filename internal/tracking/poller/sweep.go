@@ -60,7 +60,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		}
 		if report.Failed++; len(report.Failures) < maxFailures && ctx.Err() == nil {
 			report.Failures = append(report.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
-			p.o.Log.Warn("the objects of an account could not be compared", "stripe_account", a.StripeAccount, "error",
+			p.o.Log.Warn("the poller could not compare an account's objects", "stripe_account", a.StripeAccount, "error",
 				secret.Short(err.Error()))
 		}
 	})
@@ -79,7 +79,7 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	}
 	a.Polled.Swept = now
 	if err := p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled); err != nil {
-		return objects, changed, fmt.Errorf("save that it was compared: %w", err)
+		return objects, changed, fmt.Errorf("save the time of the sweep: %w", err)
 	}
 	return objects, changed, nil
 }
