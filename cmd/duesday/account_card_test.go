@@ -49,11 +49,11 @@ func TestAccountAttach(t *testing.T) {
 			"payment_method: looks like a card number (************4242)"},
 		{[]string{"attach", "1", "--connected", "acct_1", "--fee", "2.555%"}, exitUsage, "--fee"},
 		{[]string{"attach", "1", "--fee", "2.5%"}, exitUsage, "fee: only a connected account"},
-		{[]string{"attach", "1", "--customer", "cus_1"}, exitFailed, "keeps no customers"},
+		{[]string{"attach", "1", "--customer", "cus_1"}, exitFailed, "stores no customers"},
 		{[]string{"attach", "9", "--payment-method", "pm_1"}, exitFailed, "there is no account 9"},
 		{[]string{"card-link", "1"}, exitFailed, "account attach ACCOUNT --payment-method"},
-		{[]string{"card-link", "1/2/3"}, exitUsage, "want ACCOUNT/SUBSCRIPTION"},
-		{[]string{"show", "1", "--card"}, exitFailed, "keeps no customers"},
+		{[]string{"card-link", "1/2/3"}, exitUsage, "must be ACCOUNT/SUBSCRIPTION"},
+		{[]string{"show", "1", "--card"}, exitFailed, "stores no customers"},
 	} {
 		r := c.run(append([]string{"account"}, bad.args...)...)
 		if r.code != bad.code || strings.Contains(r.errors, "4242424242424242") {

@@ -41,14 +41,14 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	}
 	slices.Sort(problems)
 	equal(t, "due", []any{len(rows), problems}, []any{4, []string{
-		"PaymentAmount is no amount in the subscription's currency", "SK is not SUB#<subscription>#SKU#<sku>"}})
+		"PaymentAmount is not an amount in the subscription's currency", "SK is not SUB#<subscription>#SKU#<sku>"}})
 	r := c.run("run", "payments", "--dry-run")
 	equal(t, "dry run", r.code, exitPerson)
 	contains(t, r.errors, "a due subscription cannot be read", "2/bad")
 	r = c.run("run", "payments")
 	equal(t, "run", r.code, exitPerson)
 	contains(t, r.out, "4 due", "paid        2", "unreadable  2", "2/bad", "3/SUBSCRIPTION#1",
-		"PaymentAmount is no amount in the subscription's currency", "For details, run: duesday verify\n")
+		"PaymentAmount is not an amount in the subscription's currency", "For details, run: duesday verify\n")
 	equal(t, "again", members(c.object(exitPerson, "run", "payments"), "due", "paid", "unreadable"), []any{2, 0, 2})
 	equal(t, "status", c.run("status").code, exitPerson)
 	for _, args := range []string{"subscription show 2/bad", "subscription pause 2/bad", "verify"} {
@@ -125,7 +125,7 @@ func TestOtherHands_LookFirst(t *testing.T) {
 		if r.code != exitFailed {
 			t.Errorf("%v: exit %d", args, r.code)
 		}
-		contains(t, r.errors, "and no META item", "store adopt takes over a table")
+		contains(t, r.errors, "but no META item", "store adopt takes over a table")
 		tables, err := theirs.client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			contains(t, c.run("store", "adopt", "--dry-run").out, "another subscription of this id")
+			contains(t, c.run("store", "adopt", "--dry-run").out, "another subscription with this ID")
 			for n := range 3 {
 				r := c.run("run", "payments")
 				equal(t, "run", r.code, exitPerson)

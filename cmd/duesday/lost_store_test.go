@@ -20,7 +20,7 @@ func TestLostStore_MadeAgain(t *testing.T) {
 	c.must("import", book)
 	r := c.run("run", "payments")
 	equal(t, "the run", r.code, exitPerson)
-	contains(t, r.errors, "another installation has charged subscriptions of this store", lost, "To begin anew",
+	contains(t, r.errors, "another installation has charged subscriptions of this store", lost, "To start over",
 		"charging on --accept-other-installation "+lost)
 	o := c.object(exitFailed, "verify")
 	equal(t, "audit", members(o, "ok", "foreign"), []any{false, 2})

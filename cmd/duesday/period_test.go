@@ -69,7 +69,7 @@ func TestPeriodList(t *testing.T) {
 	for line, want := range map[string]string{
 		"--from 2026-03-02 --to 2026-03-01": "--to 2026-03-01 must not be before --from 2026-03-02",
 		"--ending paid":                     "must be one of failed, void, skipped, parked",
-		"1/":                                `subscription "1/": want ACCOUNT/SUBSCRIPTION`,
+		"1/":                                `subscription must be ACCOUNT/SUBSCRIPTION`,
 		"1#":                                "account: must not contain # or /",
 	} {
 		contains(t, c.refused(append([]string{"period", "list"}, strings.Fields(line)...)...), want)

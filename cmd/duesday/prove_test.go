@@ -56,18 +56,18 @@ func TestProve(t *testing.T) {
 		[]any{"settled", "succeeded", "12.99"})
 	o = c.proves("2/1", "0", "open", "There was no charge yet: pi_sandbox_")
 	equal(t, "declined", members(o["declined"].([]any)[0].(map[string]any), "attempt", "code"), []any{1, "generic_decline"})
-	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent of the period is cancelled")
+	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent for the period is canceled")
 	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state"), []any{"cancelled", "canceled"})
-	c.proves("4/1", "0", "parked", "There was no charge: the period is parked, and a person decides")
+	c.proves("4/1", "0", "parked", "There was no charge: the period is parked until an operator decides")
 	c.proves("6/1", "0", "paid", "There was no charge: the period was paid outside; the processor shows no success")
 	c.must("subscription", "skip", "4/1")
 	c.proves("4/1", "0", "skipped", "There was no charge: the period ended skipped; ")
 
 	r := c.run("prove", "1/1", "--period", "3")
-	contains(t, r.errors, "period 3 of 1/1 is ahead: it is due on 2026-06-15", "the next is period 1, due on 2026-04-15")
+	contains(t, r.errors, "period 3 of 1/1 is in the future: it is due on 2026-06-15", "the next period is 1, due on 2026-04-15")
 	equal(t, "exit", r.code, exitFailed)
 	r = c.run("prove", "1/1", "--period", "-1")
-	contains(t, r.errors, "period: want 0 or more")
+	contains(t, r.errors, "period: must be 0 or more")
 	contains(t, c.run("prove", "1/9", "--period", "0").errors, "there is no subscription 1/9")
 
 	c.must("subscription", "pause", "5/1")
@@ -131,9 +131,9 @@ func TestProve_Contradictions(t *testing.T) {
 	o := c.proves("1/1", "0", "paid", "!There were 2 successful charges: "+ref+", pi_by_hand. Refund all but one, and run verify.")
 	equal(t, "intents", len(o["intents"].([]any)), 2)
 	c.file(file, book+strings.ReplaceAll(other, `"account":"1"`, `"account":"2"`))
-	c.proves("2/1", "0", "paid", "!The period was paid twice: by the charge pi_by_hand and by a manual payment.")
+	c.proves("2/1", "0", "paid", "!The period was paid twice: by charge pi_by_hand and by a manual payment.")
 	c.file(file, book+strings.ReplaceAll(other, `"account":"1"`, `"account":"3"`))
-	c.proves("3/1", "0", "failed", "!There was one charge, pi_by_hand, which the store does not have. Run reconcile.")
+	c.proves("3/1", "0", "failed", "!There was one charge, pi_by_hand, which is missing in the store. Run reconcile.")
 	if err := os.Remove(c.path(file)); err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +149,10 @@ func TestProve_ImportedPayment(t *testing.T) {
 		`"PaymentAmount":{"N":"12"},"PaymentDetails":{"M":{"PaymentMethod":{"S":"pm_card_visa"}}}},`+
 		`{"PK":{"S":"ACC#1"},"SK":{"S":"REC#2026-04-16T10:00:00.000Z#SKU#news"},"ProcessedDate":{"S":"2026-04-16T10:00:00.000Z"},`+
 		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
-	o := c.proves("1/1", "0", "waiting", "There was no charge: a payment of that time came with the data; the processor shows no success")
+	o := c.proves("1/1", "0", "waiting", "There was no charge: an imported payment covers that time; the processor shows no success")
 	equal(t, "imported", len(o["imported"].([]any)), 1)
 	c.must("subscription", "update", "1/1", "--sku", "gold", "--from", "2026-04-01")
-	o = c.proves("1/1", "0", "waiting", "There was no charge: a payment of that time came with the data; the processor shows no success")
+	o = c.proves("1/1", "0", "waiting", "There was no charge: an imported payment covers that time; the processor shows no success")
 	equal(t, "imported, of the plan before", len(o["imported"].([]any)), 1)
 }
 

@@ -65,7 +65,7 @@ func TestReconcile_WithTheReplacedStore(t *testing.T) {
 	contains(t, c.run("status").out, "mail is held")
 	r := c.run("run", "reminders")
 	equal(t, "reminders before reconcile", r.code, exitFailed)
-	contains(t, r.errors, "before duesday reconcile")
+	contains(t, r.errors, "until duesday reconcile")
 	c.must("run", "reminders", "--dry-run")
 	r = c.run("reconcile")
 	equal(t, "reconcile", r.code, exitPerson)

@@ -86,7 +86,7 @@ func TestReport_ImportedReceipts(t *testing.T) {
 		`"ProcessedAmount":{"N":"12"},"SKU":{"S":"news"},"Email":{"S":"a@example.com"}}]}]}`))
 	c.must("run", "payments")
 	contains(t, c.must("report"), "2026-03  USD       12.00      0.00     0.00      0.00    0.00       0.00         no",
-		"2026-03: imported receipts of it are in no sum")
+		"2026-03: its imported receipts are in no sum")
 	equal(t, "corrected", c.object(exitDone, "verify", "--repair-sums")["corrected"], nil)
 	c.at("2026-04-15")
 	contains(t, c.must("report"), "2026-04  USD       0.00       0.00     0.00      0.00    0.00       12.00        yes")

@@ -64,7 +64,7 @@ func TestServe_TwoMonths(t *testing.T) {
 				var said strings.Builder
 				p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
 				p.dir = c.dir
-				if code = p.run(t.Context(), beside[0]); code != exitDone && !strings.Contains(said.String(), "too slowly") {
+				if code = p.run(t.Context(), beside[0]); code != exitDone && !strings.Contains(said.String(), "in time") {
 					t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
 				}
 			}

@@ -50,10 +50,10 @@ func TestSettings_ShowAndSet(t *testing.T) {
 		"the settings are at version 3\n  sender     - -> Ada <ada@example.com>\n  daily      - -> 06:10,18:10\n"+
 			"  time-zone  UTC -> Europe/Berlin\n")
 	for _, r := range []struct{ args, want string }{
-		{"catch-up=5 daily=7", `daily: "7": want at most 24 ascending times such as 06:10,18:10`},
+		{"catch-up=5 daily=7", `daily: must be at most 24 ascending times such as 06:10,18:10 (got "7")`},
 		{"catch-up=5 catch-up=6", "catch-up is set twice"},
 		{"catch-up=5 alarm", "settings must be NAME=VALUE, such as retry-days=1,3,5,7 (got alarm)"},
-		{"catch-up=5 months=1", `"months": is no setting: there are receipt-months, retry-days,`},
+		{"catch-up=5 months=1", `"months": is not a setting; the settings are receipt-months, retry-days,`},
 		{"", "NAME=VALUE is missing"},
 	} {
 		contains(t, c.refused(append([]string{"settings", "set"}, strings.Fields(r.args)...)...), r.want)
@@ -119,9 +119,9 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	c.commit(store.Update(schema.New(schema.DefaultPrefix).RecurringPayments.Name, billing.SettingsKey,
 		store.NewItem(store.Attribute{Name: schema.Data,
 			Value: store.M(store.NewItem(store.Attribute{Name: "catch-up", Value: store.S("many")}))}), nil))
-	const want = `catch-up: "many": want 1 to 24`
+	const want = `catch-up: must be 1 to 24 (got "many")`
 	if r := c.run("run", "payments"); r.code == exitDone || !strings.Contains(r.errors, want) ||
-		!strings.Contains(r.errors, "duesday settings set mends that") {
+		!strings.Contains(r.errors, "to correct them, run duesday settings set") {
 		t.Errorf("run: exit %d, %s", r.code, r.errors)
 	}
 	if r := c.run("settings", "show"); r.code == exitDone || !strings.Contains(r.errors, want) {

@@ -62,7 +62,7 @@ func TestStoreAdopt_InAFolder(t *testing.T) {
 	equal(t, "findings", o["findings"], []any{
 		map[string]any{"kind": "unreadable", "count": 1,
 			"first": []any{map[string]any{"item": "ACC#2 SUB#bad#SKU#999",
-				"reason": "PaymentAmount is no amount in the subscription's currency"}}},
+				"reason": "PaymentAmount is not an amount in the subscription's currency"}}},
 		map[string]any{"kind": "without a payment method", "count": 1,
 			"first": []any{map[string]any{"item": "ACC#2 SUB#1#SKU#999",
 				"reason": "neither the subscription nor the account has a payment method"}}},

@@ -175,7 +175,7 @@ func TestSubscription_NewPrice(t *testing.T) {
 		"month_before": "25.98", "month": "30.00", "mail": 2}
 	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
 		"month_before": "1.08", "month": "1.25", "mail": 1}
-	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, and an amount is in one: "+
+	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, but an amount is in one: "+
 		"1/1 is in USD, and 4/1 in EUR; add --where currency=CODE")
 	euros := append(slices.Clone(change), "--where", "currency=eur")
 	change = append(change, "--where", "currency=usd")
@@ -321,7 +321,7 @@ func TestSubscription_ChargeFailedPeriod(t *testing.T) {
 func TestReceipt(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
-	for amount, text := range map[string]string{"10": "a part cannot be recorded: wait for the rest", "20": "say --overpaid",
+	for amount, text := range map[string]string{"10": "cannot record a part", "20": "add --overpaid",
 		"0": "got 0.00 USD", "-1": "got -1.00 USD"} {
 		r := c.run("receipt", "create", "1/1", "--amount", amount)
 		if r.code == exitDone || !strings.Contains(r.errors, "must be 12.99 USD, which period 0 owes") || !strings.Contains(r.errors, text) {
@@ -334,7 +334,7 @@ func TestReceipt(t *testing.T) {
 		"kind"),
 		[]any{"1", "1", 0, today, "20.00", "USD", "cash", "external"})
 	r := c.run("receipt", "create", "1/1")
-	if r.code != exitFailed || !strings.Contains(r.errors, "nothing is due before 2026-04-15") {
+	if r.code != exitFailed || !strings.Contains(r.errors, "no period is due before 2026-04-15") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
 	equal(t, "list", len(c.list("receipt", "list", "--account", "1")), 1)
@@ -360,7 +360,7 @@ func TestReceipt_PastPeriod(t *testing.T) {
 	if r.code != exitFailed || !strings.Contains(r.errors, "period 0 is paid (receipt 20260310-") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
-	if r := c.run("receipt", "create", "1/1", "--date", "2030-01-01"); r.code != exitUsage || !strings.Contains(r.errors, "date: want") {
+	if r := c.run("receipt", "create", "1/1", "--date", "2030-01-01"); r.code != exitUsage || !strings.Contains(r.errors, "date: must") {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "external", "charges"), []any{true, 1, 0})
@@ -548,8 +548,8 @@ func TestVerify_CannotRepair(t *testing.T) {
 	r := c.run("verify", "--repair-sums")
 	equal(t, "exit", r.code, exitFailed)
 	contains(t, r.errors, "no sum was corrected")
-	contains(t, r.out, "outside of the 15 minutes from 2026-03-15", "the sum in USD is larger than an amount can be")
-	if strings.Contains(r.out, "want a kind") {
+	contains(t, r.out, "outside of the 15 minutes from 2026-03-15", "the sum in USD is larger than an amount can hold")
+	if strings.Contains(r.out, "must have a kind") {
 		t.Error(r.out)
 	}
 }

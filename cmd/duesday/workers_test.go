@@ -48,7 +48,7 @@ func TestThreeWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	switch err := stopped.Wait(); {
-	case err != nil && strings.Contains(stopped.errors.String(), "left for the next run"): // its requests have waited too long
+	case err != nil && strings.Contains(stopped.errors.String(), "so the next run continues"): // its requests have waited too long
 		f.must("run", "payments")
 	case err != nil:
 		t.Errorf("the sleeper: %v\n%s", err, &stopped.errors)

@@ -148,7 +148,7 @@ func (t *Attachment) GivesMethod() bool { return t.Customer != "" || t.Method !=
 // Check returns a FieldError for the first wrong field, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil && t.Fallback == nil {
-		return Invalid("customer", "nothing to attach: give a customer, a payment method, a fallback, a connected "+
+		return Invalid("customer", "nothing to attach: name a customer, a payment method, a fallback, a connected "+
 			"account or a fee")
 	}
 	connected, fallback := cmp.Or(t.Connected, new(string)), cmp.Or(t.Fallback, new(string))
@@ -162,7 +162,7 @@ func (t *Attachment) Check() error {
 		}
 	}
 	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > 10_000) {
-		return Invalid("fee", "want 0 to 100 %")
+		return Invalid("fee", "must be 0 to 100 %")
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (t *Attachment) Payer(p processor.Payer) (processor.Payer, error) {
 		p.Fee = *t.Fee
 	}
 	if p.Fee > 0 && p.At == "" {
-		return p, Invalid("fee", "only a connected account leaves us a fee, and the account is charged at our own")
+		return p, Invalid("fee", "only a connected account pays a fee, but the platform's own account takes this account's payments")
 	}
 	return p, nil
 }

@@ -134,7 +134,7 @@ func (e *Records) copyInto(ctx context.Context, it store.Item, a *Account) error
 			return err
 		}
 		if now.Email != a.Email || now.TimeZone != a.TimeZone {
-			return fmt.Errorf("account %s was changed again meanwhile: %w", a.ID, ErrState)
+			return fmt.Errorf("account %s changed again in the meantime: %w", a.ID, ErrState)
 		}
 		if !isSubscription {
 			if _, err = e.Store.Get(ctx, e.Table, KeyOf(it)); errors.Is(err, store.ErrNotFound) {

@@ -49,7 +49,7 @@ func (e *Records) Compare(ctx context.Context) (shown bool, err error) {
 		}
 		if known && ahead.Abs() > clockSlack {
 			now := e.Now()
-			return false, fmt.Errorf("%w: it is %s here, and %s at %s: set the clock right; nobody is charged before",
+			return false, fmt.Errorf("%w: this machine shows %s, but %[4]s shows %[3]s; correct the clock, because no one is charged until then",
 				ErrClock, Stamp(now), Stamp(now.Add(ahead)), w.Name)
 		}
 		shown = shown || known
@@ -69,7 +69,7 @@ func (e *Records) CheckClock(ctx context.Context) (ended time.Time, err error) {
 		return ended, err
 	}
 	if now := e.Now(); now.Before(ended.Add(-clockSlack)) {
-		return ended, fmt.Errorf("%w: it is %s, and the last run ended at %s: set the clock right; if it is right "+
+		return ended, fmt.Errorf("%w: it is %s, but the last run ended at %s; correct the clock, or if it is right "+
 			"now, say duesday charging on", ErrClock, Stamp(now), Stamp(ended))
 	}
 	_, err = e.Compare(ctx)

@@ -44,7 +44,7 @@ func (e *Records) creation(ctx context.Context,
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if n.Email == "" {
-			return nil, nil, Invalid("email", "is missing: account "+n.Account+" does not exist yet")
+			return nil, nil, Invalid("email", "is required, because account "+n.Account+" does not exist yet")
 		}
 		a = nil
 	case err != nil:
@@ -95,16 +95,16 @@ func (e *Records) fits(ctx context.Context, a *Account,
 	old, err := e.Subscription(ctx, Name{Account: n.Account, ID: n.ID})
 	switch {
 	case err == nil && old.SKU != n.SKU && old.Name.SKU != n.SKU:
-		keeps := "subscription " + old.String() + " has SKU " + old.SKU + "; subscription update changes it"
+		keeps := "subscription " + old.String() + " has SKU " + old.SKU + "; to change it, use subscription update"
 		return old, Invalid("sku", keeps)
 	case err == nil:
 		return old, fmt.Errorf("subscription %s %w", old, ErrExists)
 	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
 	case n.Email != "" && n.Email != a.Email:
-		return nil, Invalid("email", "account "+a.ID+" has another address; change it with account update")
+		return nil, Invalid("email", "account "+a.ID+" has another address; to change it, use account update")
 	case n.TimeZone != "" && n.TimeZone != a.TimeZone:
-		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone)
+		return nil, Invalid("time_zone", "account "+a.ID+" is in "+a.TimeZone+"; to change it, use account update")
 	}
 	for _, f := range n.holder(a) {
 		if f.given != "" && f.given != *f.stored {
@@ -166,7 +166,7 @@ func (n *NewSubscription) Build(now time.Time, shards int) (*Subscription, error
 		s.TrialEnds = s.Anchor
 	}
 	if due, err := s.Schedule().Due(0); err != nil || due != s.Anchor {
-		return nil, Invalid("next_payment_date", fmt.Sprintf("%s is no payment day %d", s.Anchor, s.PaymentDay))
+		return nil, Invalid("next_payment_date", fmt.Sprintf("%s does not fall on payment day %d", s.Anchor, s.PaymentDay))
 	}
 	reminder := n.NextReminder
 	if due, next := s.Overdue(today); due > 0 && n.SkipOverdue {

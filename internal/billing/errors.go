@@ -4,7 +4,7 @@ import "errors"
 
 var (
 	// ErrExists: it exists already.
-	ErrExists = errors.New("exists already")
+	ErrExists = errors.New("already exists")
 	// ErrState: the request does not fit the present state.
 	ErrState = errors.New("not possible now")
 )

@@ -116,14 +116,14 @@ func checkAmount(a money.Amount) error {
 // checkRange names the meaning of the least number.
 func checkRange(field string, n, least, most int, meaning string) error {
 	if n < least || n > most {
-		return Invalid(field, fmt.Sprintf("want %d%s to %d, not %d", least, meaning, most, n))
+		return Invalid(field, fmt.Sprintf("must be %d%s to %d (got %d)", least, meaning, most, n))
 	}
 	return nil
 }
 
 func checkTrial(n *NewSubscription) error {
 	if n.TrialDays > 0 && !n.NextPayment.IsZero() {
-		return Invalid("trial_days", "want either this or next_payment_date: each sets the first due date")
+		return Invalid("trial_days", "cannot be combined with next_payment_date, because each sets the first due date")
 	}
 	return checkRange("trial_days", n.TrialDays, 0, 3660, " (none)")
 }
@@ -143,14 +143,14 @@ func CheckName(name string) error { return CheckText("name", name, maxName) }
 
 func checkZone(name string) error {
 	if _, err := civil.Zone(name); err != nil {
-		return Invalid("time_zone", "want an IANA name such as Europe/Berlin, not "+strconv.Quote(secret.MaskCards(name)))
+		return Invalid("time_zone", "must be an IANA name such as Europe/Berlin (got "+strconv.Quote(secret.MaskCards(name))+")")
 	}
 	return nil
 }
 
 func checkYear(field string, d civil.Date) error {
 	if !d.IsZero() && (d.Year() < 1970 || d.Year() > 9000) {
-		return Invalid(field, "want a year from 1970 to 9000, not "+d.String())
+		return Invalid(field, "must be in a year from 1970 to 9000 (got "+d.String()+")")
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func CheckID(field, id string) error {
 	case id == "":
 		return Invalid(field, "is missing")
 	case len(id) > MaxID:
-		return Invalid(field, "too long: at most "+strconv.Itoa(MaxID)+" bytes")
+		return Invalid(field, "must be at most "+strconv.Itoa(MaxID)+" bytes")
 	case strings.ContainsAny(id, "#/"):
 		return Invalid(field, "must not contain # or /")
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\uFFFD' || r == '\u00a0' }):
@@ -178,7 +178,7 @@ func CheckID(field, id string) error {
 func CheckEmail(email string) error {
 	a, err := mail.ParseAddress(email)
 	if err != nil || a.Address != email || len(email) > 254 {
-		return Invalid("email", "want an address such as ada@example.com, not "+strconv.Quote(secret.MaskCards(email)))
+		return Invalid("email", "must be an address such as ada@example.com (got "+strconv.Quote(secret.MaskCards(email))+")")
 	}
 	return CheckText("email", email, 254)
 }
@@ -189,7 +189,7 @@ var localeForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-
 // CheckLocale returns a FieldError unless the text names a language, perhaps with a region.
 func CheckLocale(locale string) error {
 	if !localeForm.MatchString(locale) {
-		return Invalid("locale", "want a language such as en, de, pt-BR, zh or ko, not "+strconv.Quote(locale))
+		return Invalid("locale", "must be a language such as en, de, pt-BR, zh or ko (got "+strconv.Quote(locale)+")")
 	}
 	return nil
 }
@@ -218,23 +218,23 @@ func CheckText(field, text string, limit int) error {
 func checkPlain(field, text string, limit int) error {
 	switch {
 	case len(text) > limit:
-		return Invalid(field, "too long: at most "+strconv.Itoa(limit)+" bytes")
+		return Invalid(field, "must be at most "+strconv.Itoa(limit)+" bytes")
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return Invalid(field, "control characters or invalid UTF-8")
+		return Invalid(field, "must be UTF-8 text without control characters")
 	case secret.Redact(text) != text:
-		return Invalid(field, "looks like a secret key or token of the processor's: Duesday never stores one")
+		return Invalid(field, "looks like a secret key or token of the processor, which Duesday never stores")
 	}
 	return nil
 }
 
 func cardError(field, masked string) error {
-	return Invalid(field, "looks like a card number ("+masked+"): Duesday never takes one; give the processor's token")
+	return Invalid(field, "looks like a card number ("+masked+"), which Duesday never accepts; use the processor's token")
 }
 
 // CheckMethod returns a FieldError unless the text can be a payment method's token.
 func CheckMethod(token string) error {
 	if token == "" {
-		return Invalid("payment_method", "is missing: want the processor's token, such as pm_card_visa")
+		return Invalid("payment_method", "must be the processor's token, such as pm_card_visa (got nothing)")
 	}
 	return checkToken("payment_method", token)
 }

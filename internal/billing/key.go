@@ -52,7 +52,7 @@ func TaggedName(t processor.Tag) Name {
 func ParseName(text string) (Name, error) {
 	account, id, ok := strings.Cut(text, "/")
 	if !ok || CheckID("account", account) != nil || CheckID("subscription", id) != nil {
-		return Name{}, fmt.Errorf("subscription %q: want ACCOUNT/SUBSCRIPTION, such as 123/456", secret.MaskCards(text))
+		return Name{}, fmt.Errorf("subscription must be ACCOUNT/SUBSCRIPTION, such as 123/456 (got %q)", secret.MaskCards(text))
 	}
 	return Name{Account: account, ID: id}, nil
 }

@@ -83,7 +83,7 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	w := s.write(e.Table)
 	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
 	if errors.Is(err, store.ErrTooLarge) { // only other tools make it so large
-		err = fmt.Errorf("subscription %s: %w", s.Name, &IllegibleError{"the item", "is too large to be written", err})
+		err = fmt.Errorf("subscription %s: %w", s.Name, &IllegibleError{"the item", "is larger than an item may be", err})
 	}
 	if errors.Is(err, store.ErrUnknown) { // all or nothing: the item tells which
 		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.Raw.Equal(w.Item) {
@@ -136,14 +136,14 @@ func (e *Records) NeedFormat(ctx context.Context, format int) error {
 	}
 	meta, err := e.Meta(ctx)
 	if err == nil && meta.Format < format {
-		err = fmt.Errorf("this store has format %d, on which an older Duesday may be at work: say duesday store migrate "+
+		err = fmt.Errorf("this store has format %d, which an older Duesday may still be using; run duesday store migrate "+
 			"first: %w", meta.Format, ErrState)
 	}
 	return err
 }
 
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
-var ErrNoStore = fmt.Errorf("this is no store of Duesday's (%w)", store.ErrMissing)
+var ErrNoStore = fmt.Errorf("this is not a Duesday store (%w)", store.ErrMissing)
 
 // ErrMoved: the store, or the subscription, was copied to another store, which charges now.
 var ErrMoved = errors.New("moved to another store")
@@ -171,7 +171,7 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 func decodeMeta(it store.Item) (Meta, error) {
 	format := int(it.Int(schema.Format))
 	if format > FormatVersion {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, this Duesday knows up to %d: use Duesday %s, or a newer one",
+		return Meta{}, fmt.Errorf("%w: this store has format %d, but this Duesday only supports formats up to %d; use Duesday %s or newer",
 			store.ErrFormat, format, FormatVersion, cmp.Or(it.Str(schema.Program), "of a later version"))
 	}
 	m, c := Meta{Shards: 1}, codec{stored: it}
@@ -200,7 +200,7 @@ func decodeMeta(it store.Item) (Meta, error) {
 		}
 	}
 	if m.Shards = max(1, m.Shards); c.err != nil { // for every row: nothing is charged
-		return m, fmt.Errorf("%w: item %s %[2]s: %v; correct it where it was written", store.ErrFormat, MetaPK, c.err)
+		return m, fmt.Errorf("%w: item %s %[2]s: %v; correct it with the tool that wrote it", store.ErrFormat, MetaPK, c.err)
 	}
 	return m, nil
 }
@@ -274,7 +274,7 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 				return err
 			}
 			if there {
-				const part = "table %s has runs of Duesday's in it and no META item: %w; it was part of a store, which has " +
+				const part = "table %s contains Duesday runs but no META item: %w; it belonged to a store, which has " +
 					"to be put back whole"
 				return fmt.Errorf(part, e.Table, ErrNoStore)
 			}
@@ -283,7 +283,7 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 	}
 	there, err := AnyItem(e.Store.Scan(ctx, store.Scan{Table: e.Table}))
 	if err == nil && there {
-		const others = "table %s has items in it and no META item: %w; duesday store adopt takes over a table that " +
+		const others = "table %s contains items but no META item: %w; duesday store adopt takes over a table that " +
 			"other tools have made"
 		err = fmt.Errorf(others, e.Table, ErrNoStore)
 	}

@@ -98,8 +98,8 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("subscription %s: the key was used on %s for a request with %s %v, not %v; a new request takes a new "+
-		"key: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
+	return fmt.Errorf("subscription %s: the key was used on %s for a request with %s %v, not %v; use a new key for a new "+
+		"request: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
 }
 
 // Keyed returns the request that was committed under the key before, or nil if there is none or no

@@ -239,7 +239,7 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 		return nil, &IllegibleError{schema.SK, "does not go with CreatedDate", nil}
 	case r.State != processor.ReversalRequested && r.State != processor.ReversalInquiry &&
 		r.State != processor.ReversalPending && !r.State.Final():
-		return nil, &IllegibleError{schema.State, "is none of a refund's or dispute's", nil}
+		return nil, &IllegibleError{schema.State, "is not a state of a refund or dispute", nil}
 	}
 	return r, c.err
 }

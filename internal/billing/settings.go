@@ -101,7 +101,7 @@ func settings() []setting {
 		line("reply-to", "an address such as help@example.com", isAddress, func(s *Settings) *string { return &s.ReplyTo }),
 		texts("daily", fmt.Sprintf("at most %d ascending times such as 06:10,18:10", maxDaily), areTimes,
 			func(s *Settings) *[]string { return &s.Daily }),
-		line("time-zone", "an IANA name such as Europe/Berlin, no abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
+		line("time-zone", "an IANA name such as Europe/Berlin, not an abbreviation", isZone, func(s *Settings) *string { return &s.TimeZone }),
 		line("alarm-at", "a time such as 12:00", isTimeOfDay, func(s *Settings) *string { return &s.AlarmAt }),
 		line("operator", "an address such as ops@example.com", isAddress, func(s *Settings) *string { return &s.Operator }),
 		texts("ended-by", "some of past_due,paused,unpaid", areStatuses,
@@ -259,7 +259,7 @@ func settingOf(name string) (setting, error) {
 	if sku, ok := strings.CutPrefix(name, productPrefix); ok && CheckID("sku", sku) == nil {
 		return product(sku), nil
 	}
-	return setting{}, Invalid(strconv.Quote(name), "is no setting: there are "+strings.Join(SettingNames(), ", ")+" and "+
+	return setting{}, Invalid(strconv.Quote(name), "is not a setting; the settings are "+strings.Join(SettingNames(), ", ")+" and "+
 		productPrefix+"SKU")
 }
 
@@ -283,7 +283,7 @@ func (s *Settings) Set(name, text string) error {
 		return err
 	}
 	if !f.set(s, text) {
-		return Invalid(name, fmt.Sprintf("%q: want %s", text, f.want))
+		return Invalid(name, fmt.Sprintf("must be %[2]s (got %[1]q)", text, f.want))
 	}
 	return nil
 }

@@ -48,23 +48,23 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 
 func TestSettings_Refuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"receipt-months", "-1", `receipt-months: "-1": want 0 (kept for ever) to 1200`},
-		{"receipt-months", "six", "want 0"},
-		{"retry-days", "1,3,3", "want at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
-		{"retry-days", "1,2,3,4,5,6,7,8,9", "want at most 8"}, {"retry-days", "61", "want"}, {"retry-days", "0,1", "want"},
-		{"catch-up", "0", "want 1 to 24"}, {"action-days", "366", "want 0 (for ever) to 365"},
-		{"after-failure", "forget", "want forgive or collect"}, {"collect-days", "0", "want 1 to 365"},
-		{"daily", "6:10", "want at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "want"},
-		{"daily", "06:10,06:10", "want"}, {"daily", "24:00", "want"}, {"daily", "06:10,", "want"},
-		{"time-zone", "Local", "want an IANA name"}, {"time-zone", "CET", "no abbreviation"}, {"time-zone", "CET+1", "want an IANA name"},
-		{"alarm-at", "noon", "want a time such as 12:00"}, {"ended-by", "canceled", "want some of past_due,paused,unpaid"},
-		{"ended-by", "unpaid,unpaid", "want some of"},
-		{"sender", "Ada", "want an address"}, {"operator", "Ops <ops@example.com>", "want an address such as ops@"},
-		{"reply-to", "a@b, c@d", "want an address"}, {"merchant-name", "a\nb", "control characters"},
+		{"receipt-months", "-1", `receipt-months: must be 0 (kept for ever) to 1200`},
+		{"receipt-months", "six", "must be 0"},
+		{"retry-days", "1,3,3", "must be at most 8 ascending days from 1 to 60 such as 1,3,5,7, or none"},
+		{"retry-days", "1,2,3,4,5,6,7,8,9", "must be at most 8"}, {"retry-days", "61", "must be"}, {"retry-days", "0,1", "must be"},
+		{"catch-up", "0", "must be 1 to 24"}, {"action-days", "366", "must be 0 (for ever) to 365"},
+		{"after-failure", "forget", "must be forgive or collect"}, {"collect-days", "0", "must be 1 to 365"},
+		{"daily", "6:10", "must be at most 24 ascending times such as 06:10,18:10"}, {"daily", "18:10,06:10", "must be"},
+		{"daily", "06:10,06:10", "must be"}, {"daily", "24:00", "must be"}, {"daily", "06:10,", "must be"},
+		{"time-zone", "Local", "must be an IANA name"}, {"time-zone", "CET", "not an abbreviation"}, {"time-zone", "CET+1", "must be an IANA name"},
+		{"alarm-at", "noon", "must be a time such as 12:00"}, {"ended-by", "canceled", "must be some of past_due,paused,unpaid"},
+		{"ended-by", "unpaid,unpaid", "must be some of"},
+		{"sender", "Ada", "must be an address"}, {"operator", "Ops <ops@example.com>", "must be an address such as ops@"},
+		{"reply-to", "a@b, c@d", "must be an address"}, {"merchant-name", "a\nb", "control characters"},
 		{"merchant-name", strings.Repeat("a", 401), "at most 400 bytes"},
 		{"merchant-name", "sk_live_1234567890abcdefghij", "secret"},
 		{"postal-address", "4242 4242 4242 4242", "card number"},
-		{"retry", "1", "is no setting: there are receipt-months, retry-days"},
+		{"retry", "1", "is not a setting; the settings are receipt-months, retry-days"},
 	} {
 		s := billing.DefaultSettings()
 		err := s.Set(c.name, c.text)
@@ -189,7 +189,7 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	}
 	s, err := e.Settings(t.Context())
 	if _, illegible := errors.AsType[*billing.IllegibleError](err); !illegible || s.CatchUp != 3 || s.Text("retry-days") != "2" ||
-		!strings.Contains(err.Error(), `catch-up: "many": want 1 to 24`) {
+		!strings.Contains(err.Error(), `catch-up: must be 1 to 24 (got "many")`) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	if s, err := change(t.Context(), e, "catch-up", ""); err != nil || s.CatchUp != 3 {

@@ -320,11 +320,11 @@ func (s *Subscription) readStates() error {
 	}
 	switch {
 	case s.AnchorPeriod > next:
-		return &IllegibleError{schema.AnchorPeriod, "is after the period to be paid next", nil}
+		return &IllegibleError{schema.AnchorPeriod, "is after the next period", nil}
 	case CheckCollection(s.Collection) != nil: // damaged: it must not be charged
 		return &IllegibleError{schema.CollectionMethod, "is neither automatic nor manual", nil}
 	case !s.Status.Known():
-		return &IllegibleError{schema.Status, fmt.Sprintf("is none that Duesday knows: want no such attribute, or %s, %s, %s or %s",
+		return &IllegibleError{schema.Status, fmt.Sprintf("must be absent, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}
 	case !slices.Contains([]Request{RequestNone, RequestCancel, RequestPause, RequestSkip, RequestManual}, s.Requested):
 		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
@@ -333,7 +333,7 @@ func (s *Subscription) readStates() error {
 	case s.Ours() && s.Period > 0 && !s.Over() && s.Raw.Str(schema.Anchor) == "": // its dates would begin anew
 		return &IllegibleError{schema.Anchor, "is missing", nil}
 	case s.Ours() && s.LastCharge != "" && !s.Raw.Has(schema.Period): // the rollback check would stop everybody
-		return &IllegibleError{schema.Period, "is missing, and a period was charged", nil}
+		return &IllegibleError{schema.Period, "is missing, although a period was charged", nil}
 	}
 	return nil
 }
@@ -359,7 +359,7 @@ func (s *Subscription) readTerms(t *terms) (err error) {
 func amountOf(text, currency string) (money.Amount, error) {
 	a, err := decodeAmount(text, currency)
 	if err != nil {
-		return a, &IllegibleError{schema.PaymentAmount, "is no amount in the subscription's currency", err}
+		return a, &IllegibleError{schema.PaymentAmount, "is not an amount in the subscription's currency", err}
 	}
 	return a, nil
 }

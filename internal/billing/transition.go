@@ -210,7 +210,7 @@ type Change struct {
 func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
-			return Invalid("amount", "want more than zero "+s.Amount.Currency().Code())
+			return Invalid("amount", "must be more than zero "+s.Amount.Currency().Code())
 		}
 	}
 	if c.SKU != nil || !c.From.IsZero() {
@@ -238,7 +238,7 @@ func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
 	}
 	if c.ReminderDays != nil {
 		if *c.ReminderDays < 0 || *c.ReminderDays > 366 {
-			return Invalid("reminder_days", "want 0 (none) to 366")
+			return Invalid("reminder_days", "must be 0 (none) to 366")
 		}
 		s.ReminderDays = *c.ReminderDays
 		if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
@@ -293,8 +293,8 @@ func (s *Subscription) changeDay(day int, early bool, today civil.Date) error {
 		first = before
 	}
 	if s.CancelAtEnd && !civil.Earlier(old, first).After(s.CancelDate) {
-		return Invalid("payment_day", fmt.Sprintf("must stay as it is until period %d, due on %s, is collected: the subscription "+
-			"ends with the period", next, old))
+		return Invalid("payment_day", fmt.Sprintf("cannot change until period %d, due on %s, is collected, because the subscription "+
+			"ends with that period", next, old))
 	}
 	altered := s.Altered() != "" // then the row stays for the run that parks it
 	s.PaymentDay, s.Anchor, s.AnchorPeriod, s.DueBefore = day, first, next, old

@@ -29,7 +29,7 @@ func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) 
 	}
 	f, err := DecodeWatermark(it)
 	if err != nil { // a walk from the oldest date leaves nothing out, and then removes it
-		e.Log.WarnContext(ctx, "the low watermark cannot be read: the run looks at all dates", "job", kind, "reason", err)
+		e.Log.WarnContext(ctx, "the low watermark cannot be read, so the run looks at all dates", "job", kind, "reason", err)
 	}
 	return f, nil
 }

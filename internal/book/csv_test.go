@@ -67,7 +67,7 @@ func TestCSV_Columns(t *testing.T) {
 		"payment_day": "28", "payment_method": "pm_card_visa"}
 	for _, tt := range []struct{ set, reason string }{
 		{"account=", "is missing"}, {"account=a b", "spaces"}, {"account=a#b", "#"}, {"account=a\xff", "UTF-8"},
-		{"email=", "is missing"}, {"email=ada", "want an address"}, {"email=Ada <a@b.c>", "want an address"},
+		{"email=", "is missing"}, {"email=ada", "must be an address"}, {"email=Ada <a@b.c>", "must be an address"},
 		{"collection=", ""}, {"collection=manual", ""}, {"collection=automatic", ""}, {"collection=wire", "automatic or manual"},
 		{"subscription=", "is missing"}, {"subscription=a/b", "/"}, {"sku=", "is missing"},
 		{"amount=", "is missing"}, {"amount=0", "more than zero"}, {"amount=-1", "more than zero"},
@@ -95,8 +95,8 @@ func TestCSV_Columns(t *testing.T) {
 		{"next_payment_date=2023-07-03;interval=weekly;payment_day=1", ""},
 		{"next_payment_date=2023-07-04;interval=weekly;payment_day=1", "2023-07-10"},
 		{"next_payment_date=2023-06-28;start_date=2023-06-29", "before start_date"},
-		{"address=12 Bridge Street, Birmingham", ""}, {"address=a\nb", "control"},
-		{"address=" + strings.Repeat("x", 1025), "too long"},
+		{"address=12 Bridge Street, Birmingham", ""}, {"address=a\nb", "must be UTF-8"},
+		{"address=" + strings.Repeat("x", 1025), "must be at most"},
 	} {
 		row := maps.Clone(good)
 		var column string
@@ -211,7 +211,7 @@ func TestCSV_LinesAndForm(t *testing.T) {
 		"1,a@b.c,\"s7\",k,1,USD,1,pm,\"\"\r\n"+ // 13
 		"1,a@b.c,s8,k,1,USD,1,pm,\"never closed\r\n"+ // 14
 		"1,a@b.c,s9,k,1,USD,1,pm,x\r\n") // 15: swallowed
-	rejects(t, got, "4 address: control", "7 address: has 8 fields, but the header has 9",
+	rejects(t, got, "4 address: must be UTF-8", "7 address: has 8 fields, but the header has 9",
 		"8 : has 10 fields, but the header has 9",
 		"11 subscription: a \" at byte 10", "12 address: a quoted field does not end correctly at byte 27",
 		"14 address: a quoted field does not end correctly at byte 27 of line 15")

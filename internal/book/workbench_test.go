@@ -159,7 +159,7 @@ func TestWorkbench_ReceiptsAndAccounts(t *testing.T) {
 		{edit(`"SKU":{"S":"k"}`, `"Charge":{"S":"pi_1"}`), []string{"2 Charge: is not an attribute"}},
 		{account, nil},
 		{strings.Replace(account, "Asia/Tokyo", "Mars", 1), []string{"2 TimeZone: "}},
-		{strings.Replace(account, "a@b.c", "a", 1), []string{"2 Email: want an address"}},
+		{strings.Replace(account, "a@b.c", "a", 1), []string{"2 Email: must be an address"}},
 	} {
 		records, got := readAll(t, Workbench, modelOf(tt.item))
 		rejects(t, got, tt.want...)

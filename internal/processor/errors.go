@@ -10,7 +10,7 @@ var (
 	// ErrInvalid: the processor refuses the request itself. A person must look.
 	ErrInvalid = errors.New("the processor refused the request as invalid")
 	// ErrRefused: the processor refuses our credentials. The job stops.
-	ErrRefused = errors.New("the processor refused our credentials")
+	ErrRefused = errors.New("the processor refused the API key")
 	// ErrAccountRefused: the processor refuses this account alone.
 	ErrAccountRefused = errors.New("the processor refused this account")
 	// ErrNoIntent: there is no such intent.

@@ -31,7 +31,7 @@ type Wallet interface {
 }
 
 // ErrNoWallet: the processor keeps no customers and cards.
-var ErrNoWallet = errors.New("this processor keeps no customers and cards: give it a payment method's token")
+var ErrNoWallet = errors.New("this processor stores no customers or cards, so it needs a payment method's token")
 
 // A CustomerRequest asks for a customer at the processor.
 type CustomerRequest struct {

@@ -75,7 +75,7 @@ func (f *Findings) add(item, format string, args ...any) {
 // those other tools: rows that they write after the scan may be older than the watermark.
 func Adopt(ctx context.Context, e *billing.Records, o Options) (*Report, error) {
 	if e.Opened.Installation == "" {
-		return nil, fmt.Errorf("table %s has an item %s that is not Duesday's: it cannot be adopted", e.Table, billing.MetaPK)
+		return nil, fmt.Errorf("table %s has an item %s that Duesday did not write, so it cannot be adopted", e.Table, billing.MetaPK)
 	}
 	v, err := scanTable(ctx, e, o)
 	if err != nil {

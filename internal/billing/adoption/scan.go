@@ -173,7 +173,7 @@ func (v *scan) addSubscription(s *scannedAccount, key store.Key, it store.Item) 
 	}
 	name := maphash.Comparable(v.seed, billing.Name{Account: sub.Account, ID: sub.ID})
 	if _, twice := v.names[name]; twice {
-		r.Duplicates.add(label(key), "the account has another subscription of this id")
+		r.Duplicates.add(label(key), "the account has another subscription with this ID")
 	}
 	v.names[name] = struct{}{}
 	v.noteHidden(key, it, sub)
@@ -222,7 +222,7 @@ func (v *scan) noteHidden(key store.Key, it store.Item, sub *billing.Subscriptio
 	}
 	for _, name := range [...]string{schema.NextPaymentDate, schema.NextReminderDate} {
 		if !v.Walks(it.Str(name)) {
-			missing = append(missing, "never found: its "+name+" is in a shard that this store does not have")
+			missing = append(missing, "never found, because its "+name+" is in a shard that this store does not have")
 		}
 	}
 	if len(missing) > 0 {
@@ -246,7 +246,7 @@ func (v *scan) sum(s *scannedAccount) {
 		s.mixed = true
 	}
 	if s.mixed {
-		r.Addresses.add(s.id, "its subscriptions have different addresses; account update sets one for all")
+		r.Addresses.add(s.id, "its subscriptions have different addresses; to set one for all, use account update")
 	}
 	if s.method == "" && !s.unreadable && (s.account == nil || s.account.Method == "") {
 		for _, sk := range s.bare {

@@ -49,12 +49,12 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	o := s.Open
 	switch {
 	case s.Ours() && s.Status == billing.Paused && s.PausedOn.IsZero() && (s.Period > 0 || a.told(s)):
-		problem("paused by nobody", "it has no %s: was its %s changed by another tool? Pause or resume it", schema.PausedDate,
+		problem("paused by nobody", "it has no %s, so another tool may have changed its %s; pause or resume it", schema.PausedDate,
 			schema.Status)
 	case s.Ours() && s.Status == billing.CanceledSub && s.RequestedAt.IsZero() && a.told(s):
-		problem("canceled by nobody", "it has no %s: was its %s changed by another tool?", schema.RequestedDate, schema.Status)
+		problem("canceled by nobody", "it has no %s, so another tool may have changed its %s", schema.RequestedDate, schema.Status)
 	case s.Ours() && s.Status == billing.PastDue && s.Period == 0 && s.Requested != billing.RequestCancel && a.told(s):
-		problem("past due by nobody", "no period of it has ended: no run charges it; resume it, or cancel it")
+		problem("past due by nobody", "none of its periods has ended, so no run charges it; resume or cancel it")
 	case (s.Requested == billing.RequestManual) != (s.Manual != nil), s.Manual != nil && o == nil:
 		problem("manual payment out of step", "%q is requested, with its payment %v and an open period %v", s.Requested,
 			s.Manual != nil, o != nil)
@@ -67,11 +67,11 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	case s.Ours() && !s.Amount.IsPositive():
 		problem("amount that cannot be", "%s", s.Amount)
 	case s.Ours() && s.Status == billing.Active && o == nil && s.PaidOff():
-		problem("paid off and active", "%d of %d installments were paid: no run charges it", s.Paid, s.Installments)
+		problem("paid off and active", "%d of %d installments were paid, so no run charges it", s.Paid, s.Installments)
 	case s.Ours():
 		a.checkSchedule(s)
 	case o != nil || s.Period > 0:
-		problem("version missing", "Duesday has written it, and its %s is gone", schema.Version)
+		problem("version missing", "Duesday wrote it, but its %s is gone", schema.Version)
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *auditor) checkSchedule(s *billing.Subscription) {
 		a.problem("schedule does not hold", s.Name, s.Period, "%s", s.Redone)
 	case err != nil, s.AnchorPeriod > next, !s.Raw.Has(schema.Anchor):
 		a.problem("schedule does not hold", s.Name, s.Period, "its anchor %q is of period %d, its payment day %d: %v",
-			s.Raw.Str(schema.Anchor), s.AnchorPeriod, s.PaymentDay, cmp.Or(err, errors.New("it says no due date")))
+			s.Raw.Str(schema.Anchor), s.AnchorPeriod, s.PaymentDay, cmp.Or(err, errors.New("no due date follows from it")))
 	}
 }
 
@@ -107,12 +107,12 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	switch {
 	case !charged:
 		if s.Ours() && s.Status.Known() && !looked.IsZero() {
-			problem("on the agenda", "it is %s, and its NextPaymentDate is %s", s.Status, looked)
+			problem("on the agenda", "it is %s, but its NextPaymentDate is %s", s.Status, looked)
 		}
 		return
 	case looked.IsZero() || looked.Before(g.from) || !s.Raw.Has(schema.LastPaymentDate) ||
 		!a.Walks(s.Raw.Str(schema.NextPaymentDate)):
-		problem("never charged", "%s, but without a NextPaymentDate that a run looks at", s.Status)
+		problem("never charged", "it is %s, but no run looks at its NextPaymentDate", s.Status)
 		return
 	}
 	due, err := s.Due()
@@ -120,13 +120,13 @@ func (a *auditor) checkAgenda(s *billing.Subscription) {
 	latest := a.latestLook(s, due, err)
 	switch {
 	case looked.After(latest):
-		problem("looked at too late", "its NextPaymentDate is %s; a run has to look at it on %s", looked, latest)
+		problem("looked at too late", "its NextPaymentDate is %s, but a run must look at it on %s", looked, latest)
 	case closed && looked.Before(due):
-		problem("looked at too early", "its NextPaymentDate is %s, and it is due on %s", looked, due)
+		problem("looked at too early", "its NextPaymentDate is %s, but it is due on %s", looked, due)
 	case closed && looked.AddDays(1).Before(g.completed) && (g.watermark.IsZero() || g.watermark.After(looked)):
-		problem("left out by a run", "it was due on %s, and the run of %s did not deal with it", looked, g.completed)
+		problem("left out by a run", "it was due on %s, but the run of %s left it out", looked, g.completed)
 	case closed && s.LastCharge != "" && s.NextReminder.After(due):
-		problem("reminded too late", "its NextReminderDate is %s, and it is due on %s", s.NextReminder, due)
+		problem("reminded too late", "its NextReminderDate is %s, but it is due on %s", s.NextReminder, due)
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 		switch {
 		case processor.Refuses(at, err):
 			if a.blind[at] = true; a.charged[at] {
-				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its charges were not looked at", at)
+				a.problem("refused account", billing.Name{}, 0, "%s refuses requests, so its charges were not checked", at)
 			}
 		case err != nil:
 			return fmt.Errorf("listing the processor's charges: %w", err)
@@ -53,7 +53,7 @@ func (a *auditor) compareCharges(ctx context.Context, places []string) error {
 	}
 	for x, o := range a.others {
 		a.problem("charged by another installation", a.nameOf(x.audited), o.period,
-			"installation %s has charged it (charges: %d, the first %s): was this store lost and made again? If that is right: "+
+			"installation %s has charged it (charges: %d, the first %s): was this store lost and created again? If that is intended: "+
 				"duesday charging on --accept-other-installation %s", x.installation, o.count, o.ref, x.installation)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (a *auditor) addCharge(ctx context.Context, in processor.Intent) {
 		*amount = in.Amount
 	}
 	if before {
-		a.problem("charged twice", n, period, "%s of %s succeeded beside another one", in.Ref, in.Amount)
+		a.problem("charged twice", n, period, "%s of %s succeeded in addition to another charge", in.Ref, in.Amount)
 	}
 	receipt := money.New(found.minor, found.currency)
 	switch {
@@ -180,9 +180,9 @@ func (a *auditor) compareSubscriptions(ctx context.Context) {
 		case !ok:
 			a.problem("subscription without its account", n, int(s.next), "no account item")
 		case acc.email != s.email && !acc.mixed:
-			a.problem("copy of the address differs", n, int(s.next), "set the account's address again")
+			a.problem("copy of the address differs", n, int(s.next), "set the account's email address again")
 		case s.zone != 0 && acc.zone != s.zone && !acc.mixed:
-			a.problem("time zone differs", n, int(s.next), "its days are those of another zone than its account's: set the "+
+			a.problem("time zone differs", n, int(s.next), "its time zone differs from its account's; set the "+
 				"account's again (duesday account update --time-zone)")
 		}
 	}
@@ -194,11 +194,11 @@ func (a *auditor) compareOpen(ctx context.Context, n billing.Name, open opening)
 	in, err := a.proc.Lookup(ctx, open.ref)
 	switch {
 	case errors.Is(err, processor.ErrNoIntent):
-		a.problem("unknown to the processor", n, next, "payment intent %s is open here; "+
-			"is this the ledger, or the account, that the store was charged with?", open.ref)
+		a.problem("unknown to the processor", n, next, "payment intent %s is open in the store; "+
+			"is this the ledger or account that charged the store?", open.ref)
 	case err == nil && in.Tag.Account != "" && (in.Tag.Account != n.Account || in.Tag.Subscription != n.ID ||
 		in.Tag.Period != next):
-		a.problem("open intent differs", n, next, "payment intent %s is open here, and is of %s/%s period %d",
+		a.problem("open intent differs", n, next, "payment intent %s is open in the store, but belongs to %s/%s period %d",
 			open.ref, in.Tag.Account, in.Tag.Subscription, in.Tag.Period)
 	}
 }
@@ -253,10 +253,10 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 		count[m.kind]++
 		due, err := s.due(period)
 		if err == nil && !m.due.IsZero() && m.due != due && m.kind != recordOfParking { // its day may have changed
-			a.problem("due dates differ", n, period, "it was due on %s, and by the schedule on %s", m.due, due)
+			a.problem("due dates differ", n, period, "it was due on %s, but the schedule says %s", m.due, due)
 		}
 		if m.kind == receiptOfCharge && !m.seen && !a.blind[a.placed[m.ref]] {
-			a.problem("receipt without a charge", n, period, "no success at the processor is that of its receipt of %s",
+			a.problem("receipt without a charge", n, period, "no successful charge at the processor matches its receipt of %s",
 				money.New(m.minor, m.currency))
 		}
 	}
@@ -272,13 +272,13 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 	case period < 0 || period >= next && ended || period > next && count[recordOfParking] > 0:
 		a.problem("record of a period to come", n, period, "the next period is %d", next)
 	case period == next && count[recordOfParking] > 0 && status != billing.ParkedState:
-		a.problem("parked period", n, period, "it waits for a person, and the subscription is %s", status)
+		a.problem("parked period", n, period, "it waits for an operator, but the subscription is %s", status)
 	case period < next && count[recordOfParking] > 0:
 		a.problem("period left parked", n, period, "the next period is %d", next)
 	case ended && receipts == 0 && a.opens[s].period == period && a.charges(s, marks):
 		// The next run settles it.
 	case ended && paid:
-		a.problem("paid and ended", n, period, "it has a payment, and a record that it ended without one")
+		a.problem("paid and ended", n, period, "it has a payment, but also a record that it ended without one")
 	}
 }
 

@@ -42,8 +42,8 @@ func (a *auditor) add(it store.Item) {
 		}
 	case key.PK == billing.DoubtPK:
 		gather(a, "doubt", it, billing.DecodeDoubt, func(d *billing.Doubt) {
-			a.problem("perhaps paid twice", d.Name, d.Period, "another tool %s during the charge; look whether it took the payment, "+
-				"then say duesday subscription update %s/%s --paid-once", billing.MovedTo(d.Moved), d.Account, d.ID)
+			a.problem("perhaps paid twice", d.Name, d.Period, "another tool %s during the charge; check whether that tool took the payment, "+
+				"then run duesday subscription update %s/%s --paid-once", billing.MovedTo(d.Moved), d.Account, d.ID)
 		})
 	case key.SK == billing.AccountSK:
 		a.accounts[a.hash(billing.AccountOf(key.PK))] = account{mixed: true} // an unreadable one is there
@@ -101,7 +101,7 @@ func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "
 func (a *auditor) addSubscription(s *billing.Subscription) {
 	k := a.sub(s.Name)
 	if same := a.find(s.Name); same != nil && a.texts[same.sku] == s.Name.SKU {
-		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools have written it under two keys: %s is charged, and "+
+		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools wrote it under two keys: %s is charged, and "+
 			"%s is not; delete one of them", s.Name.Key().SK, s.Name.TextKey().SK)
 		if s.Key() != s.Name.Key() {
 			return
@@ -109,7 +109,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 		k, same.rows = same, [indexes]uint32{} // an SKU such as !9 sorts before #, so the twin came first
 	} else if a.result.Subscriptions++; k.next >= 0 {
 		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
-			"commands find one of them alone", a.texts[k.sku], s.Name.SKU)
+			"commands only find one of them", a.texts[k.sku], s.Name.SKU)
 		twin := &audited{name: k.name}
 		a.twins[twin], a.twins[k] = a.twins[k], twin
 		k = twin
@@ -161,8 +161,8 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 		return
 	case billing.Overpayment:
 		a.result.Notes = append(a.result.Notes, Problem{Kind: "overpaid", Account: r.Account, Subscription: r.ID,
-			Period: r.Period, Detail: fmt.Sprintf("%s was paid outside on %s, and the period was charged, too: a person has to "+
-				"give one of them back", r.Amount, r.Processed.Format(time.DateOnly))})
+			Period: r.Period, Detail: fmt.Sprintf("%s was paid outside on %s, and the period was also charged; "+
+				"return one of the payments", r.Amount, r.Processed.Format(time.DateOnly))})
 		return
 	case billing.External:
 		a.result.External++

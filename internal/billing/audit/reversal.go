@@ -56,7 +56,7 @@ func (a *auditor) compareReversals(ctx context.Context, places []string) error {
 		switch {
 		case processor.Refuses(at, err):
 			if !a.blind[at] {
-				a.problem("refused account", billing.Name{}, 0, "%s refuses to be asked: its refunds were not looked at", at)
+				a.problem("refused account", billing.Name{}, 0, "%s refuses requests, so its refunds were not checked", at)
 			}
 			a.blind[at] = true
 		case err != nil:
@@ -83,7 +83,7 @@ func (a *auditor) compareRefunds() {
 	for _, r := range a.reversals.records {
 		if r.State == processor.ReversalRequested && a.now.Sub(r.Created) > unfinishedAge {
 			a.problem("unfinished refund", r.Name, r.Period,
-				"%s of %s was asked for at %s: the next payment run goes on with it",
+				"%s of %s was requested at %s; the next payment run continues it",
 				r.ReversalID, r.Amount, billing.Stamp(r.Created))
 		}
 		if r.Kind != processor.Refunded || !r.Counts() {
@@ -106,7 +106,7 @@ func (a *auditor) compareReversal(shown processor.Reversal) {
 	stands := shown.State != processor.ReversalFailed && shown.State != processor.ReversalCanceled
 	if first := a.reversals.asked[shown.Request]; billing.IsRefundID(shown.Request) && stands {
 		if first != "" && first != shown.ID {
-			a.problem("refunded twice", n, period, "%s was asked for once: %s and %s", shown.Request, first, shown.ID)
+			a.problem("refunded twice", n, period, "%s was requested once, but the processor shows %s and %s", shown.Request, first, shown.ID)
 		}
 		a.reversals.asked[shown.Request] = shown.ID
 	}
@@ -114,10 +114,10 @@ func (a *auditor) compareReversal(shown processor.Reversal) {
 	waits := asked != nil && asked.Ref == "" && asked.State == processor.ReversalRequested // the next look records it
 	switch {
 	case r != nil && r.Amount != shown.Amount:
-		a.problem("amounts differ", n, period, "%s %s is %s, its record says %s", shown.Kind, shown.ID, shown.Amount,
+		a.problem("amounts differ", n, period, "%s %s is %s, but its record says %s", shown.Kind, shown.ID, shown.Amount,
 			r.Amount)
 	case r == nil && !waits:
-		a.problem("refund not recorded", n, period, "%s %s of %s is %s at the processor: the next payment run records it",
+		a.problem("refund not recorded", n, period, "%s %s of %s is %s at the processor; the next payment run records it",
 			shown.Kind, shown.ID, shown.Amount, shown.State)
 	}
 }

@@ -122,9 +122,9 @@ func (a *auditor) decide(ctx context.Context, d doubt) error {
 	if err != nil || row.Equal(want) {
 		return err
 	}
-	kind, detail := "index row differs", "%s has another row of it on %s than its item says"
+	kind, detail := "index row differs", "the row in %s on %s differs from the item"
 	if row == nil {
-		kind, detail = "index row missing", "%s does not have it on %s: no run finds it; store copy makes the index anew"
+		kind, detail = "index row missing", "%s has no row on %s, so no run finds it; store copy creates the index again"
 	}
 	a.problem(kind, n, 0, detail, x.Name, d.at.PK)
 	return nil

@@ -228,10 +228,10 @@ func TestAdoptReports(t *testing.T) {
 		want string
 	}{
 		"unreadable": {r.Unreadable, "ACC#************1111 SUB#id#SKU#999: account: looks like a card number|ACC#5 " +
-			"SUB#dollar#SKU#999: PaymentAmount is no amount|" +
+			"SUB#dollar#SKU#999: PaymentAmount is not an amount|" +
 			"ACC#5 SUB#old#SKU#999: NextPaymentDate is before 1970-01-01|ACC#5 SUB#shift#SKU#999: NextPaymentDate is not on " +
 			"the PaymentDay|" +
-			"ACC#5 SUB#status#SKU#999: Status is none|ACC#5 SUB#text-999: SK is not|ACC#6 " +
+			"ACC#5 SUB#status#SKU#999: Status must be absent|ACC#5 SUB#text-999: SK is not|ACC#6 " +
 			"REC#2023-05-29#SKU#7: ProcessedAmount is no amount"},
 		"without": {r.WithoutMethod,
 			"ACC#2 SUB#arrears#SKU#999: |ACC#3 SUB#lost#SKU#999: |ACC#4 SUB#twice#SKU#1000: |ACC#4 SUB#twice#SKU#999: "},

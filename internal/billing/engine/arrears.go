@@ -31,11 +31,11 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 		case s.Over():
 			return nil, wrongStatus(s)
 		case s.Status != billing.Active && s.Status != billing.PastDue:
-			return nil, refusal(s, " is %s, so its overdue periods cannot be tried: leave --collect out", s.Status)
+			return nil, refusal(s, " is %s, so its overdue periods cannot be collected; omit --collect", s.Status)
 		case s.Requested != billing.RequestNone:
-			return nil, refusal(s, ": %s is requested: wait until it is done", s.Requested)
+			return nil, refusal(s, ": %s is requested; wait until it is done", s.Requested)
 		case s.Altered() != "":
-			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
+			return nil, refusal(s, " was %s; the next run parks it, then charge or skip the period", s.Altered())
 		}
 		if err := refuseByWire(s, s.AtHand()); err != nil {
 			return nil, err

@@ -70,10 +70,10 @@ func (e *Engine) linkCurrency(ctx context.Context, account, subscription string)
 func (e *Engine) Link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
 	link, err := e.link(ctx, f)
 	if err != nil && wallet.Passing(err) {
-		return processor.CardLink{}, fmt.Errorf("no link for the mail yet: %w", err)
+		return processor.CardLink{}, fmt.Errorf("the mail has no card link yet: %w", err)
 	}
 	if err != nil {
-		e.Log.WarnContext(ctx, "a mail goes out without its link", "effect", f.ID, "error", err)
+		e.Log.WarnContext(ctx, "a mail is sent without its card link", "effect", f.ID, "error", err)
 		return processor.CardLink{}, nil
 	}
 	return link, nil
@@ -134,8 +134,8 @@ func (e *Engine) Holder(ctx context.Context, f outbox.Effect) (locale, name stri
 		return "", "", billing.IgnoreNotFound(err)
 	}
 	if b := a.Bounced; b.Email != "" && b.Email == f.Data[outbox.DataEmail] {
-		return "", "", fmt.Errorf("%w: the mail server refused the address of account %s for good on %s (%s); "+
-			"account update --email gives it another", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
+		return "", "", fmt.Errorf("%w: the mail server permanently refused the address of account %s on %s (%s); "+
+			"to set another, use account update --email", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
 	}
 	return a.Locale, a.Name, nil
 }

@@ -67,7 +67,7 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []pro
 			return taken, err
 		}
 		if err != nil && len(failed) <= maxFailed {
-			failed = append(failed, fmt.Errorf("card given for %s: %w", r, err))
+			failed = append(failed, fmt.Errorf("card entered for %s: %w", r, err))
 		}
 	}
 	return taken, errors.Join(failed...)
@@ -107,7 +107,7 @@ func (e *Engine) setups(ctx context.Context, w processor.Wallet, r processor.Lis
 	return processor.Ask(ctx, func() (found []processor.Setup, err error) {
 		for s, err := range w.Setups(ctx, r) {
 			if err != nil {
-				return nil, fmt.Errorf("listing the cards that customers have given: %w", err)
+				return nil, fmt.Errorf("listing the cards that customers entered: %w", err)
 			}
 			if s.Installation == e.Opened.Installation && billing.CheckMethod(s.Card.Method) == nil && !s.Card.Made.IsZero() {
 				s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // the precision of the store

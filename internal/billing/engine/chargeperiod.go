@@ -37,7 +37,7 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 		return a, err
 	}
 	if r.Period < 0 {
-		return a, billing.Invalid("period", "want 0 or more, as subscription show has it")
+		return a, billing.Invalid("period", "must be 0 or more, as subscription show prints it")
 	}
 	s, err := e.Subscription(ctx, n)
 	if err != nil {
@@ -108,13 +108,13 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 		if err != nil {
 			return billing.Invalid("period", err.Error())
 		}
-		return refusal(s, ": period %d is due on %s, and period %d is the next", period, due, s.Period)
+		return refusal(s, ": period %d is due on %s, but the next period is %d", period, due, s.Period)
 	case s.Open != nil:
-		return refusal(s, ": period %d is open; period %d can be charged when it has ended", s.Open.Period, period)
+		return refusal(s, ": period %d is open; period %d can be charged when period %[1]d has ended", s.Open.Period, period)
 	case s.Collect > 0:
-		return refusal(s, ": period %d is to be collected first", s.AtHand())
+		return refusal(s, ": period %d must be collected first", s.AtHand())
 	case s.Status == billing.ParkedState:
-		return refusal(s, ": period %d is parked: charge or skip it first", s.Period)
+		return refusal(s, ": period %d is parked; charge or skip it first", s.Period)
 	case s.Altered() != "":
 		return refusal(s, ": %s", s.Altered())
 	}
@@ -174,7 +174,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 		return nil, refusal(s, ": all %d installments are paid", s.Installments)
 	case p.Ending == billing.EndFailed:
 	case r.Reopen == "":
-		return nil, refusal(s, ": period %d is %s (%s): to charge it after all, say why with --reopen", p.Period, p.Ending, p.Reason)
+		return nil, refusal(s, ": period %d is %s (%s); to charge it anyway, give a reason with --reopen", p.Period, p.Ending, p.Reason)
 	default:
 		p.Reason = fmt.Sprintf("%s (%s); reopened: %s", p.Ending, p.Reason, r.Reopen)
 		writes = append(writes, e.putRecord(p))

@@ -89,7 +89,7 @@ func (e *Engine) On(day civil.Date) *Engine {
 // another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
-		return nil, fmt.Errorf("%d shards per date: want 1 to %d", o.Shards, billing.MaxShards)
+		return nil, fmt.Errorf("shards per date must be 1 to %[2]d (got %[1]d)", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
 		lease: o.Lease, locks: new(worker.Locks), ticker: time.NewTicker}
@@ -115,8 +115,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	case err != nil:
 		return nil, err
 	case o.Shards != 0 && o.Shards != e.Opened.Shards:
-		return nil, fmt.Errorf("the store has %d shards per date, not %d: they are set when it is made; store copy "+
-			"changes them", e.Opened.Shards, o.Shards)
+		return nil, fmt.Errorf("the store has %d shards per date, not %d; store create sets the number, and store copy "+
+			"changes it", e.Opened.Shards, o.Shards)
 	case e.Opened.Moved != "" && !o.ReadOnly:
 		return nil, fmt.Errorf("%w: %s", billing.ErrMoved, e.Opened.Moved)
 	}

@@ -114,7 +114,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			return nil
 		}
 	}
-	return fmt.Errorf("subscription %s: %d decisions in a row were overtaken by others; left for the next run",
+	return fmt.Errorf("subscription %s: other processes overtook %d decisions in a row, so the next run continues",
 		n, store.MaxTries)
 }
 
@@ -246,8 +246,8 @@ func (t *turn) unmoved(ctx context.Context) error {
 	case err != nil:
 		return err
 	case now.NextPayment != t.s.NextPayment && t.w.trigger == byPerson:
-		return fmt.Errorf("subscription %s: another tool has just %s, and may have taken the payment; "+
-			"nothing was charged: look at it, then ask again: %w", now.Name, billing.MovedTo(now.NextPayment), billing.ErrState)
+		return fmt.Errorf("subscription %s: another tool has just %s and may have taken the payment, "+
+			"so Duesday charged nothing; check the payment, then repeat the request: %w", now.Name, billing.MovedTo(now.NextPayment), billing.ErrState)
 	case now.NextPayment != t.s.NextPayment || now.Version != t.s.Version:
 		return store.ErrConflict
 	}

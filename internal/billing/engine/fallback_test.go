@@ -144,7 +144,7 @@ func TestFallback_Attached(t *testing.T) {
 	ctx := context.Background()
 	w, _ := withFallback(t, lostCard, "pm_card_visa")
 	_, err := w.start().Attach(ctx, "a1", billing.Attachment{Method: "pm_card_visa"})
-	wantText(t, err, "fallback: is the account's payment method")
+	wantText(t, err, "fallback: must differ from the account's payment method")
 	a, err := w.start().Attach(ctx, "a1", billing.Attachment{Method: declined})
 	mustNot(t, err)
 	if a.Method != declined || a.Fallback != "pm_card_visa" {

@@ -216,7 +216,7 @@ func TestOtherHands_Unreadable(t *testing.T) {
 		}})
 		mustNot(t, err)
 		if rep.Counts[engine.OutcomeUnreadable] != 2 || !rep.NeedsPerson() || !rep.Completed ||
-			named["a1/s1"] != "PaymentAmount is no amount in the subscription's currency" ||
+			named["a1/s1"] != "PaymentAmount is not an amount in the subscription's currency" ||
 			named["a1/SUBSCRIPTION#1"] != "SK is not SUB#<subscription>#SKU#<sku>" {
 			t.Fatalf("on %s: %+v, named %v", w.today(), rep.Run, named)
 		}

@@ -69,15 +69,15 @@ func (e *Engine) refuseOther(ctx context.Context, in *processor.Intent, real boo
 		in.Tag.Subscription, billing.Stamp(in.Changed))
 	accept := "duesday charging on --accept-other-installation " + id
 	if !real {
-		e.Log.WarnContext(ctx, err.Error()+"; no money moves at the built-in processor, and the work goes on. "+
-			"To begin anew, name another file with --processor; to keep both, say "+accept)
+		e.Log.WarnContext(ctx, err.Error()+"; the built-in processor moves no money, so Duesday continues. "+
+			"To start over, name another file with --processor; to keep both, run "+accept)
 		return nil
 	}
 	if err := e.SetCharging(ctx, false, err.Error()); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w; charging is now off. If this store was lost and made again, put its backup back; if nobody "+
-		"would be charged twice, say %s", err, accept)
+	return fmt.Errorf("%w; charging is now off. If this store was lost and created again, restore its backup; if no one "+
+		"would be charged twice, run %s", err, accept)
 }
 
 // otherAt returns one such success at the place, or nil; seen: some installation is not accepted.
@@ -117,7 +117,7 @@ func (e *Engine) AcceptInstallation(ctx context.Context, id string) error {
 		case err != nil:
 			return err
 		case id == meta.Installation:
-			return billing.Invalid("installation", id+" is this store's own")
+			return billing.Invalid("installation", id+" is this store itself")
 		case meta.Accepts(id):
 			return nil
 		}

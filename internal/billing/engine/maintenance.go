@@ -42,7 +42,7 @@ func (j *job) before(ctx context.Context) (err error) {
 	if errors.Is(err, processor.ErrRefused) { // a refused key may not charge either
 		return &StopError{err}
 	}
-	return j.missed(ctx, "taking over cards that customers have given", err)
+	return j.missed(ctx, "using the cards that customers entered", err)
 }
 
 // after records reversals and cancels orphans.
@@ -57,7 +57,7 @@ func (j *job) after(ctx context.Context) (err error) {
 		return nil
 	}
 	j.report.Orphans, err = j.e.cancelOrphans(ctx, j.previous)
-	return j.missed(ctx, "cancelling payment intents that nothing was bound to", err)
+	return j.missed(ctx, "canceling payment intents that no period uses", err)
 }
 
 // missed notes a failed task, for example of a key without the permission.
@@ -95,7 +95,7 @@ func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, err
 	failed := []error{err}
 	for i, a := range processor.AskEach(places, ask) {
 		if places[i] != "" && errors.Is(a.Err, processor.ErrAccountRefused) {
-			e.Log.WarnContext(ctx, "a connected account refuses to be asked", "connected", places[i])
+			e.Log.WarnContext(ctx, "a connected account refuses requests", "connected", places[i])
 			a.Err = nil
 		}
 		all, failed = append(all, a.Value), append(failed, a.Err)
@@ -120,7 +120,7 @@ func (e *Engine) cancelOrphansAt(ctx context.Context, r processor.ListRequest) (
 			continue
 		}
 		if _, err := e.proc.Cancel(ctx, in.Ref); err != nil {
-			return canceled, fmt.Errorf("cancelling payment intent %s: %w", in.Ref, err)
+			return canceled, fmt.Errorf("canceling payment intent %s: %w", in.Ref, err)
 		}
 		canceled++
 	}

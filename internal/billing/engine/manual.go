@@ -27,7 +27,7 @@ type ManualPayment struct {
 
 func (m *ManualPayment) check() error {
 	if m.Period != nil && *m.Period < 0 {
-		return billing.Invalid("period", "want 0 or more, as receipt list and subscription show have it")
+		return billing.Invalid("period", "must be 0 or more, as receipt list and subscription show print it")
 	}
 	return cmp.Or(billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
 }
@@ -39,7 +39,7 @@ func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone strin
 	case m.Date.IsZero() || m.Date == today:
 		return now, nil
 	case m.Date.After(today):
-		return now, billing.Invalid("date", "want "+today.String()+", which is today, or a day before it")
+		return now, billing.Invalid("date", "must be today, "+today.String()+", or earlier")
 	}
 	in := func(zone string) *time.Location {
 		if loc, err := civil.Zone(cmp.Or(zone, "UTC")); err == nil {
@@ -156,15 +156,15 @@ func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription) er
 	due, err := s.Schedule().Due(t.period + 1)
 	last := s.Over() || s.Open != nil && s.Installments > 0 && s.Paid+1 >= s.Installments
 	if err == nil && !last && !due.After(billing.TodayIn(s.TimeZone, t.Now())) {
-		return billing.Invalid("period", fmt.Sprintf("periods %d and %d are both due: want the number of the one that was "+
-			"paid, or a key for the payment", t.period, t.period+1))
+		return billing.Invalid("period", fmt.Sprintf("periods %d and %d are both due; name the period that was "+
+			"paid, or give the payment a key", t.period, t.period+1))
 	}
 	before, err := t.ReceiptsOf(ctx, s.Name, t.period-1)
 	for _, r := range before {
 		if r.Kind == billing.External && r.Amount == t.amount && r.Charge == t.Note &&
 			billing.TodayIn(s.TimeZone, r.Processed) == day {
-			return billing.Invalid("period", fmt.Sprintf("a payment of %s with this date and note is recorded for period %d: "+
-				"for another one, want its period or a key", t.amount, t.period-1))
+			return billing.Invalid("period", fmt.Sprintf("a payment of %s with this date and note is already recorded for period %d; "+
+				"to record another one, name its period or give it a key", t.amount, t.period-1))
 		}
 	}
 	return err
@@ -181,8 +181,8 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("subscription %s: the payment of period %d is requested, and the next payment run goes on "+
-			"with it: %w", n, t.period, err)
+		return nil, fmt.Errorf("subscription %s: the payment of period %d is requested, and the next payment run records "+
+			"it: %w", n, t.period, err)
 	}
 	if r.Requested = s.Manual != nil && s.Manual.Period == t.period; r.Requested {
 		return r, nil
@@ -205,7 +205,7 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]wr
 		t.repeated = true
 		return nil, nil
 	case s.Requested != billing.RequestNone:
-		return nil, refusal(s, ": %s is requested for period %d: wait until it is done", s.Requested, s.Open.Period)
+		return nil, refusal(s, ": %s is requested for period %d; wait until it is done", s.Requested, s.Open.Period)
 	}
 	if err := cmp.Or(t.checkAmount(s.Open.Amount), t.NeedFormat(ctx, billing.PastFormat)); err != nil {
 		return nil, err
@@ -227,13 +227,13 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write
 	case s.AtHand() != s.Period:
 		return nil, refusal(s, ": period %d is being collected", s.AtHand())
 	case s.Period < t.period:
-		return nil, refusal(s, ": period %d is not due: the next one, %d, is due on %s", t.period, s.Period, due)
+		return nil, refusal(s, ": period %d is not due; the next period, %d, is due on %s", t.period, s.Period, due)
 	case s.Status != billing.Active && s.Status != billing.ParkedState:
-		return nil, refusal(s, " is %s: nothing is due; a past period takes its number", s.Status)
+		return nil, refusal(s, " is %s, so no period is due; to record a past period, name it with --period", s.Status)
 	case s.PaidOff():
 		return nil, refusal(s, ": all of its %d installments are paid", s.Installments)
 	case due.After(today):
-		return nil, refusal(s, ": nothing is due before %s", due)
+		return nil, refusal(s, ": no period is due before %s", due)
 	}
 	t.rec = t.outside(s, due)
 	return t.book(s, t.rec, nil, today), nil
@@ -246,9 +246,9 @@ func (t *manualRequest) checkAmount(owed money.Amount) error {
 	switch {
 	case !t.amount.IsPositive() || t.amount.Currency() != owed.Currency():
 	case t.amount.Minor() < owed.Minor():
-		problem = "; a part cannot be recorded: wait for the rest, or give the part back"
+		problem = "; Duesday cannot record a part, so wait for the rest or return the part"
 	case t.amount.Minor() > owed.Minor() && !t.Overpaid:
-		problem = "; if the customer has paid too much, say --overpaid"
+		problem = "; if the customer paid too much, add --overpaid"
 	default:
 		return nil
 	}

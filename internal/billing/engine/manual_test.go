@@ -44,7 +44,7 @@ func TestManual_PastPeriod(t *testing.T) {
 		wantText(t, err, fmt.Sprintf("period %d is paid (receipt 2024", period))
 	}
 	equal(t, w.endings(n), nil)
-	for period, text := range map[int]string{2: "nothing is due before 2024-03-31", 7: "the next one, 2, is due on 2024-03-31"} {
+	for period, text := range map[int]string{2: "no period is due before 2024-03-31", 7: "the next period, 2, is due on 2024-03-31"} {
 		_, err := w.start().CreateReceipt(ctx, n, engine.ManualPayment{Period: &period})
 		wantErr(t, err, billing.ErrState)
 		wantText(t, err, text)
@@ -207,7 +207,7 @@ func TestManual_OneOfMany(t *testing.T) {
 	w.goTo(date("2024-02-28"))
 	record(wire, "")
 	w.goTo(date("2024-02-29")) // repeated after midnight, when the next one is due
-	record(wire, "is recorded for period 0")
+	record(wire, "is already recorded for period 0")
 	equal(t, w.dues(n), []string{"2024-01-31"})
 	record(engine.ManualPayment{Note: "another", Date: wire.Date}, "")
 	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29"})

@@ -56,7 +56,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 	if p, ok := e.proc.(processor.Identified); ok {
 		var err error
 		if identity, err = p.Identity(ctx); err != nil {
-			return fmt.Errorf("asking the processor whose account it is: %w", err)
+			return fmt.Errorf("asking the processor for its account: %w", err)
 		}
 	}
 	return store.Retry(ctx, "noting the processor in the store", func() error {
@@ -64,7 +64,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 		case e.Opened.Processor == identity, e.Opened.Processor == "" && readOnly:
 			return nil
 		case e.Opened.Processor != "":
-			return fmt.Errorf("%w: it is charged through %s, and this is %s",
+			return fmt.Errorf("%w: it is charged through %s, but this is %s",
 				ErrOtherProcessor, e.Opened.Processor, cmp.Or(identity, "a sandbox"))
 		}
 		ran, err := billing.AnyItem(e.LatestRuns(ctx, billing.Payments, 1))
@@ -72,7 +72,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return err
 		}
 		if ran {
-			return fmt.Errorf("%w: it has been charged through a sandbox, and this is %s", ErrOtherProcessor, identity)
+			return fmt.Errorf("%w: it has been charged through a sandbox, but this is %s", ErrOtherProcessor, identity)
 		}
 		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
 		err = e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, store.AttributeAbsent(schema.Processor)))

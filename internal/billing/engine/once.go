@@ -50,11 +50,11 @@ func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, err
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("subscription %s: the store's answer was lost, and others have changed the subscription "+
-		"since; look at it before you ask again: %w", now.Name, store.ErrOvertaken)
+	return false, fmt.Errorf("subscription %s: the store's reply was lost, and the subscription has changed "+
+		"since; check it before you repeat the request: %w", now.Name, store.ErrOvertaken)
 }
 
 // passed is the error of a request for a period that others have ended meanwhile.
 func passed(s *billing.Subscription, period int) error {
-	return refusal(s, ": period %d has ended meanwhile, and period %d is not touched", period, s.Period)
+	return refusal(s, ": period %d has ended in the meantime, and period %d was not changed", period, s.Period)
 }

@@ -56,7 +56,7 @@ func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 }
 
 // ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
-var ErrCurrencies = errors.New("the subscriptions are in several currencies, and an amount is in one")
+var ErrCurrencies = errors.New("the subscriptions are in several currencies, but an amount is in one")
 
 // A PlanChange changes the plan of every subscription of an SKU; again, of those that are left.
 type PlanChange struct {
@@ -132,7 +132,7 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 		was := *s
 		if p.Amount != nil && p.concerns(s) {
 			if first = cmp.Or(first, &was); first.Amount.Currency() != s.Amount.Currency() {
-				return nil, fmt.Errorf("%w: %s is in %s, and %s in %s", ErrCurrencies, first.Name,
+				return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, first.Name,
 					first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
 			}
 		}

@@ -36,7 +36,7 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	}
 	var failed []error
 	for at := range refused {
-		failed = append(failed, fmt.Errorf("%w: %s was not looked at", processor.ErrAccountRefused, at))
+		failed = append(failed, fmt.Errorf("%w: %s was not checked", processor.ErrAccountRefused, at))
 	}
 	slices.SortStableFunc(lost, func(a, b processor.Intent) int { return a.Tag.Period - b.Tag.Period })
 	adopted := 0
@@ -48,7 +48,7 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 			}
 		}
 		if errors.Is(err, store.ErrNotFound) {
-			const missing = "subscription %s/%s with SKU %s is not in the store: create it again, then reconcile"
+			const missing = "subscription %s/%s with SKU %s is not in the store; create it again, then run reconcile"
 			err = fmt.Errorf(missing, in.Tag.Account, in.Tag.Subscription, in.Tag.SKU)
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func (e *Engine) finish(ctx context.Context, in processor.Intent) (processor.Int
 	}
 	now, err := e.proc.Cancel(ctx, in.Ref)
 	if err == nil && now.State != processor.Succeeded && now.State != processor.Canceled {
-		const undecided = "it is %s and cannot be cancelled yet; reconcile again when the processor has decided: %w"
+		const undecided = "it is %s and cannot be canceled yet; run reconcile again when the processor has decided: %w"
 		err = fmt.Errorf(undecided, now.State, billing.ErrState)
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 		_, err = e.settle(ctx, s, in, today)
 		return false, err
 	}
-	return false, fmt.Errorf("payment intent %s, of period %d, stands in its place and is %s: %w", s.Open.Ref,
+	return false, fmt.Errorf("payment intent %s, of period %d, is bound to the subscription instead and is %s: %w", s.Open.Ref,
 		s.Open.Period, in.State, billing.ErrState)
 }
 
@@ -228,7 +228,7 @@ func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
 	}
 	for at, err := range p.Connected(ctx) {
 		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // a key that need not see any
-			e.Log.WarnContext(ctx, "the key may not list connected accounts, and none was ever used here", "error", err)
+			e.Log.WarnContext(ctx, "the key may not list connected accounts; this store has never used one", "error", err)
 			break
 		}
 		if err != nil {

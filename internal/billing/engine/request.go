@@ -161,7 +161,7 @@ func wrongStatus(s *billing.Subscription) error {
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	return e.request(ctx, n, billing.RequestPause, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		if s.Status == billing.ParkedState {
-			return nil, refusal(s, " is parked: charge or skip the period first")
+			return nil, refusal(s, " is parked; charge or skip the period first")
 		}
 		s.Pause(today)
 		return nil, nil
@@ -214,7 +214,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case !slices.Contains(from, s.Status):
 			return nil, wrongStatus(s)
 		case (r == billing.RequestPause || !until.IsZero()) && s.Altered() != "":
-			return nil, refusal(s, " was %s; the next run parks it: charge or skip the period then", s.Altered())
+			return nil, refusal(s, " was %s; the next run parks it, then charge or skip the period", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
 			return nil, refusal(s, " is being cancelled")
 		}
@@ -225,7 +225,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case s.Open == nil:
 			return closed(s, today)
 		case s.Requested == billing.RequestManual:
-			return nil, refusal(s, ": a manual payment of period %d is being recorded: wait until it is", s.Open.Period)
+			return nil, refusal(s, ": a manual payment of period %d is being recorded; wait until it is done", s.Open.Period)
 		}
 		if s.Requested != r {
 			s.Requested, s.RequestedAt = r, e.Now()
@@ -238,10 +238,10 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 	}
 	name := s.Name
 	if err := e.collect(ctx, name, work{trigger: byRequest, day: e.day}, func(Result) {}); err != nil {
-		return s, fmt.Errorf("%s is requested and will be done by the next payment run: %w", r, err)
+		return s, fmt.Errorf("%s is requested, and the next payment run does it: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
-		const waits = "%s is requested; the processor has not yet shown the payment intent cancelled, the next " +
+		const waits = "%s is requested, but the processor does not show the payment intent as canceled yet; the next " +
 			"payment run asks again: %w"
 		return s, fmt.Errorf(waits, r, billing.ErrState)
 	}

@@ -260,8 +260,8 @@ func TestRefund_WhatCannotBe(t *testing.T) {
 		{refund.Order{Name: n, Period: -1}, "period"},
 		{refund.Order{Name: n, Period: 1}, "period 1 is not paid"},
 		{refund.Order{Name: n, Amount: usd(-5)}, "amount"},
-		{refund.Order{Name: n, Amount: usd(1300)}, "12.99 USD of the 12.99 USD is left"},
-		{refund.Order{Name: n, Amount: money.New(1, eur)}, "want USD"},
+		{refund.Order{Name: n, Amount: usd(1300)}, "must be at most 12.99 USD, which is left of 12.99 USD"},
+		{refund.Order{Name: n, Amount: money.New(1, eur)}, "must be in USD"},
 		{refund.Order{Name: n, Reason: "whim"}, "requested_by_customer"},
 		{refund.Order{Name: n, Key: "a\nb"}, "key"},
 		{refund.Order{Name: n, Charge: "pi_nobody"}, "pi_nobody"},
@@ -307,7 +307,7 @@ func TestRefund_OtherReceipts(t *testing.T) {
 	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Amount: usd(200)})
 	wantText(t, err, "--charge")
 	_, _, err = w.start().Refunds().Refund(t.Context(), refund.Order{Name: n, Period: 1, Charge: first})
-	wantText(t, err, "is not of period 1")
+	wantText(t, err, "does not belong to period 1")
 	w.refund(t, refund.Order{Name: n, Amount: usd(200), Charge: first})
 	w.gaveBack(100, 200)
 }

@@ -57,7 +57,7 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (
 		refused, err = e.checkScope(ctx, []processor.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
 	if err == nil && refused[payer.At] {
-		err = fmt.Errorf("%w: %s could not be asked for what the store may not know", processor.ErrAccountRefused,
+		err = fmt.Errorf("%w: %s could not be asked for charges that the store may not have", processor.ErrAccountRefused,
 			payer.At)
 	}
 	return err
@@ -107,8 +107,8 @@ func (e *Engine) checkScope(ctx context.Context, scope []processor.ListRequest) 
 func (e *Engine) complete(ctx context.Context) error {
 	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, billing.MetaKey) // there is no such item
 	if errors.Is(err, store.ErrMissing) {
-		return fmt.Errorf("the store is not whole, and nobody was charged: %w; duesday store create makes what is "+
-			"missing", err)
+		return fmt.Errorf("a part of the store is missing, so no one was charged: %w; to create what is missing, run duesday store "+
+			"create", err)
 	}
 	return billing.IgnoreNotFound(err)
 }
@@ -118,7 +118,7 @@ func (e *Engine) complete(ctx context.Context) error {
 func (e *Engine) lost(ctx context.Context,
 	scope []processor.ListRequest) (lost []processor.Intent, refused map[string]bool, err error) {
 	if e.proc == nil {
-		return nil, nil, errors.New("this needs the payment processor")
+		return nil, nil, errors.New("this command needs the payment processor")
 	}
 	refused = map[string]bool{}
 	ask := func(r processor.ListRequest) ([]processor.Intent, error) { return e.lostAt(ctx, r) }

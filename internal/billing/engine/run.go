@@ -123,7 +123,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	if report != nil {
 		for d, wrong := range e.Doubts(ctx) {
 			if wrong != nil {
-				err = errors.Join(err, j.missed(ctx, "naming the periods perhaps paid twice", wrong))
+				err = errors.Join(err, j.missed(ctx, "listing the periods that may have been paid twice", wrong))
 			} else {
 				report.Doubts = append(report.Doubts, d)
 			}
@@ -137,7 +137,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 }
 
 // ErrUnreconciled: the replaced store may have sent the reminders.
-var ErrUnreconciled = fmt.Errorf("no reminder is sent in a store that was put back, before duesday reconcile: %w", billing.ErrState)
+var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesday reconcile has run: %w", billing.ErrState)
 
 // RunReminders is the daily reminder job. It returns a BusyError as RunPayments does.
 func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
@@ -179,7 +179,7 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 	}
 	j.report.Elapsed = time.Since(wall)
 	if err == nil && j.failed > 0 {
-		const left = "%d subscriptions could not be dealt with and are left for the next run: %w"
+		const left = "%d subscriptions failed, and the next run tries them again: %w"
 		err = fmt.Errorf(left, j.failed, errors.Join(j.errs...))
 	}
 	if !j.wet() {
@@ -240,7 +240,7 @@ func (j *job) add(r Result) {
 	}
 	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {
-			j.e.Log.Warn("the run has taken more than an amount can be: the sum in its report is not whole", "subscription", r.Name,
+			j.e.Log.Warn("the run collected more than an amount can hold, so the sum in its report is incomplete", "subscription", r.Name,
 				"amount", r.Amount.String(), "error", err)
 		}
 	}

@@ -29,7 +29,7 @@ func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
 func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 	now, err := e.Settings(ctx)
 	if wrong, ok := errors.AsType[*billing.IllegibleError](err); ok && !readOnly {
-		return fmt.Errorf("%w; duesday settings set mends that", wrong)
+		return fmt.Errorf("%w; to correct them, run duesday settings set", wrong)
 	} else if err != nil && !ok {
 		return err
 	}

@@ -76,7 +76,7 @@ func TestSettings_Wrong(t *testing.T) {
 			Value: store.M(store.NewItem(store.Attribute{Name: "retry-days", Value: store.S("soon")}))})
 	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
 	o := engine.Options{Store: w.spy, Tables: w.tables, Processor: w.box, Now: w.now, Config: w.cfg}
-	if _, err := engine.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), `retry-days: "soon": want at most 8`) {
+	if _, err := engine.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), `retry-days: must be at most 8`) {
 		t.Errorf("%v; want the name of the setting, and what would be right", err)
 	}
 	o.ReadOnly = true

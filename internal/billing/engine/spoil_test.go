@@ -545,7 +545,7 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	other := foreign("1", "1", "SK", "SUB#1#SKU#888", "SKU", "888")
 	w.write(foreign("1", "1"), other)
 	r := w.adopt(t, map[string]string{"1": "pm_card_visa"})
-	if len(r.Duplicates) != 1 || !strings.Contains(r.Duplicates[0].Reason, "another subscription of this id") {
+	if len(r.Duplicates) != 1 || !strings.Contains(r.Duplicates[0].Reason, "another subscription with this ID") {
 		t.Errorf("adoption: %+v", r.Duplicates)
 	}
 	for range 40 {

@@ -386,9 +386,9 @@ func TestSums_TooLarge(t *testing.T) {
 		r, err := w.start().Verify(t.Context())
 		mustNot(t, err)
 		kind := func(p audit.Problem) bool {
-			return p.Kind == "sum too large" && strings.Contains(p.Detail, "the sum in USD is larger than an amount can be")
+			return p.Kind == "sum too large" && strings.Contains(p.Detail, "the sum in USD is larger than an amount can hold")
 		}
-		raw := func(p audit.Problem) bool { return strings.Contains(p.Detail, "want a kind") }
+		raw := func(p audit.Problem) bool { return strings.Contains(p.Detail, "must have a kind") }
 		if !slices.ContainsFunc(r.Problems, kind) || slices.ContainsFunc(r.Problems, raw) || len(r.Corrections) > 0 {
 			t.Errorf("drained: %t: %+v, corrections %v", drained, r.Problems, r.Corrections)
 		}

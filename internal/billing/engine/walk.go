@@ -164,7 +164,7 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	}
 	stop()
 	if err := l.Release(always); err != nil {
-		w.j.e.Log.WarnContext(ctx, "a lease could not be given back and runs out by itself", "partition", partition,
+		w.j.e.Log.WarnContext(ctx, "a lease could not be released, so it expires by itself", "partition", partition,
 			"error", err)
 	}
 	return err

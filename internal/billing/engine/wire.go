@@ -84,7 +84,7 @@ func refuseByWire(s *billing.Subscription, period int) error {
 	if !s.PaidByWire(period) {
 		return nil
 	}
-	return refusal(s, ": its customer pays period %d by wire, so it cannot be charged; to record a payment: duesday receipt "+
+	return refusal(s, ": the customer pays period %d by wire, so it cannot be charged; to record a payment: duesday receipt "+
 		"create %s --period %d", period, s.Name, period)
 }
 

@@ -18,12 +18,12 @@ func (p *Proof) conclude(now time.Time) {
 		return
 	}
 	succeeded, _ := p.charges()
-	alone, every := "no other intent of the period is known.", "no intent of the period is known."
+	alone, every := "the period has no other known intent.", "the period has no known intent."
 	if len(p.Intents) > 1 {
-		alone = "every other one of the period is cancelled, or was never confirmed."
+		alone = "every other intent for the period is canceled or was never confirmed."
 	}
 	if len(p.Intents) > 0 {
-		every = "every intent of the period is cancelled, or was never confirmed."
+		every = "every intent for the period is canceled or was never confirmed."
 	}
 	alone = " An intent makes at most one charge, and " + alone
 	switch {
@@ -36,7 +36,7 @@ func (p *Proof) conclude(now time.Time) {
 	case len(succeeded) > 0:
 		p.Why = "There was one charge: " + succeeded[0] + ", which the receipt names, has succeeded." + alone
 		if len(p.Receipts) > 1 {
-			p.Why += " A manual payment came on top of it: give one of them back."
+			p.Why += " A manual payment came in addition: return one of them."
 		}
 	case p.OpenPeriod.ByWire():
 		p.Why = fmt.Sprintf("There was no charge: the customer pays the period by wire, before %s. Nothing is charged for it, and %s",
@@ -110,15 +110,15 @@ func (p *Proof) contradiction() string {
 	case len(succeeded) > 1:
 		return fmt.Sprintf("There were %d successful charges: %s. Refund all but one, and run verify.", len(succeeded), ref)
 	case ref != "" && receipt == "" && len(p.kind(billing.External)) > 0:
-		return "The period was paid twice: by the charge " + ref + " and by a manual payment. Give one of them back."
+		return "The period was paid twice: by charge " + ref + " and by a manual payment. Return one of them."
 	case ref != "" && receipt == "" && p.OpenPeriod == nil && !p.Expired:
-		return "There was one charge, " + ref + ", which the store does not have. Run reconcile."
+		return "There was one charge, " + ref + ", which is missing in the store. Run reconcile."
 	case ref != "" && receipt != "" && receipt != ref:
-		return "The receipt names " + receipt + ", and the processor shows the charge " + ref + ". Run verify."
+		return "The receipt names " + receipt + ", but the processor shows charge " + ref + ". Run verify."
 	case ref == "" && receipt != "":
-		return "The receipt names " + receipt + ", and the processor shows no success of it. Run verify."
+		return "The receipt names " + receipt + ", but the processor shows no such successful charge. Run verify."
 	case p.State == Lost:
-		return "The period is past, and there is neither a receipt, nor a record of its end, nor a charge. Run verify."
+		return "The period is past, but it has no receipt, no record of its end and no charge. Run verify."
 	case loose:
 		return "An intent that is not bound to the period can still succeed. Run verify."
 	}
@@ -131,9 +131,9 @@ func (p *Proof) unpaid() string {
 	case len(p.Receipts) > 0:
 		return "the period was paid outside"
 	case len(p.Imported) > 0:
-		return "a payment of that time came with the data"
+		return "an imported payment covers that time"
 	case p.State == State(billing.EndParked):
-		return "the period is parked, and a person decides"
+		return "the period is parked until an operator decides"
 	case p.Ended != nil:
 		return "the period ended " + string(p.State)
 	case p.State == Unwanted:

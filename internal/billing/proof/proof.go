@@ -67,7 +67,7 @@ const listMargin = 40
 // subscription does not tell. If the subscription changes meanwhile, Of begins again.
 func Of(ctx context.Context, r *billing.Records, proc processor.Charger, n billing.Name, period, months int) (*Proof, error) {
 	if period < 0 {
-		return nil, billing.Invalid("period", "want 0 or more, as receipt list shows it")
+		return nil, billing.Invalid("period", "must be 0 or more, as receipt list prints it")
 	}
 	for range 5 {
 		p := &Proof{Name: n, Period: period, ReceiptMonths: months}
@@ -86,7 +86,7 @@ func Of(ctx context.Context, r *billing.Records, proc processor.Charger, n billi
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("subscription %s changes all the time: %w", n, billing.ErrState)
+	return nil, fmt.Errorf("subscription %s keeps changing: %w", n, billing.ErrState)
 }
 
 // read reads the store.
@@ -101,7 +101,7 @@ func (p *Proof) read(ctx context.Context, r *billing.Records) (err error) {
 	}
 	due, dueErr := s.Schedule().Due(p.Period)
 	if next, err := s.Schedule().Due(s.Period); err == nil && p.Period > s.Period {
-		return fmt.Errorf("period %d of %s is ahead: it is due on %s, and nothing is known of it; the next is period %d, "+
+		return fmt.Errorf("period %d of %s is in the future: it is due on %s; the next period is %d, "+
 			"due on %s", p.Period, s.Name, due, s.Period, next)
 	}
 	for x, err := range r.GetEndedPeriods(ctx, s.Name) {

@@ -56,7 +56,7 @@ func TestConclude(t *testing.T) {
 						if !p.Alarm && strings.HasPrefix(p.Why, "There was one charge") != (successes == 1) {
 							t.Errorf("%s, %s, open %t, next %d, %v: %s", name, ending, open, next, p.Intents, p.Why)
 						}
-						if name == "overpaid" && !p.Alarm && !open && !strings.HasSuffix(p.Why, "give one of them back.") {
+						if name == "overpaid" && !p.Alarm && !open && !strings.HasSuffix(p.Why, "return one of them.") {
 							t.Errorf("overpaid: %s", p.Why)
 						}
 						if !strings.HasSuffix(p.Why, ".") || p.State == "" {

@@ -77,7 +77,7 @@ func (s *Service) look(ctx context.Context, n billing.Name, charge string) (now 
 	shown, err := processor.Ask(ctx,
 		func() ([]processor.Reversal, error) { return s.proc.(processor.Refunder).ReversalsOf(ctx, charge) })
 	if err != nil {
-		return now, fmt.Errorf("asking the processor for the refunds and disputes of charge %s: %w", charge, err)
+		return now, fmt.Errorf("asking the processor for refunds and disputes of charge %s: %w", charge, err)
 	}
 	now, err = s.read(ctx, n.Account)
 	for i := 0; i < len(shown) && err == nil; i++ {
@@ -144,10 +144,10 @@ func (s *Service) carryOn(ctx context.Context, t *task) (*billing.ReversalRecord
 		case leave:
 			err = t.err
 		case reject:
-			return r, fmt.Errorf("refund %s of %s was refused by the processor%s; asking again takes another key: %w", t.id,
+			return r, fmt.Errorf("refund %s of %s was refused by the processor%s; to try again, use another key: %w", t.id,
 				r.Amount, after(": ", r.Refusal), billing.ErrState)
 		case lost:
-			return nil, fmt.Errorf("refund %s is not in the store any more: %w", t.id, store.ErrNotFound)
+			return nil, fmt.Errorf("refund %s is no longer in the store: %w", t.id, store.ErrNotFound)
 		case done:
 			return r, nil
 		}
@@ -155,7 +155,7 @@ func (s *Service) carryOn(ctx context.Context, t *task) (*billing.ReversalRecord
 			return t.unfinished(err)
 		}
 	}
-	return t.unfinished(errors.New("the processor answers too slowly"))
+	return t.unfinished(errors.New("the processor did not reply in time"))
 }
 
 // unfinished returns the record and the error, which tells of the record if there is one.
@@ -164,8 +164,8 @@ func (t *task) unfinished(err error) (*billing.ReversalRecord, error) {
 	if r == nil {
 		return nil, err
 	}
-	return r, fmt.Errorf("refund %s of %s is recorded, and not done yet: %w; "+
-		"the same command goes on with it, as does the next payment run", t.id, r.Amount, err)
+	return r, fmt.Errorf("refund %s of %s is recorded but not done yet: %w; "+
+		"to continue, repeat the command or wait for the next payment run", t.id, r.Amount, err)
 }
 
 // create is RECORD (3).

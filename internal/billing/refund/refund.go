@@ -43,7 +43,7 @@ type Notice func(ctx context.Context, was, becomes *billing.ReversalRecord) ([]s
 func New(r *billing.Records, proc processor.Charger, n Notice) *Service { return &Service{r, proc, n} }
 
 // ErrNoRefunds: the processor gives nothing back.
-var ErrNoRefunds = errors.New("this processor cannot give money back")
+var ErrNoRefunds = errors.New("this processor cannot refund")
 
 // Refund gives back all or a part of a period's charge, and records it. The same order again is the
 // same refund: it goes on where the first was cut off, and repeated reports that it had been
@@ -80,12 +80,12 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 func (o *Order) check() error {
 	switch {
 	case o.Period < 0:
-		return billing.Invalid("period", "want 0 or more, as receipt list shows it")
+		return billing.Invalid("period", "must be 0 or more, as receipt list prints it")
 	case !o.Amount.IsZero() && !o.Amount.IsPositive():
 		return billing.Invalid("amount", "must be more than zero")
 	case o.Reason != "" && o.Reason != processor.Duplicate && o.Reason != processor.Fraudulent &&
 		o.Reason != processor.RequestedByCustomer:
-		return billing.Invalid("reason", fmt.Sprintf("want %s, %s or %s", processor.Duplicate, processor.Fraudulent,
+		return billing.Invalid("reason", fmt.Sprintf("must be %s, %s or %s", processor.Duplicate, processor.Fraudulent,
 			processor.RequestedByCustomer))
 	}
 	return cmp.Or(billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))
@@ -103,7 +103,7 @@ func (s *Service) refundID(o Order, charge string) string {
 // fit returns the amount to give back, if the rest of the charge is enough for it.
 func (o *Order) fit(charge processor.Intent, now recorded) (money.Amount, error) {
 	if now.account == nil {
-		return money.Amount{}, fmt.Errorf("account %s has no item in the store: make it with account create: %w",
+		return money.Amount{}, fmt.Errorf("account %s has no item in the store; create it with account create: %w",
 			o.Account, billing.ErrState)
 	}
 	left, gone := charge.Amount.Minor(), ""
@@ -114,7 +114,7 @@ func (o *Order) fit(charge processor.Intent, now recorded) (money.Amount, error)
 		left -= r.Amount.Minor()
 		gone += fmt.Sprintf("; %s %s of %s is %s", r.Kind, r.ReversalID, r.Amount, r.State)
 		if r.State == processor.ReversalRequested {
-			gone += ", and the same order again goes on with it"
+			gone += "; to continue it, repeat the command"
 		}
 	}
 	rest := money.New(max(0, left), charge.Amount.Currency())
@@ -125,9 +125,9 @@ func (o *Order) fit(charge processor.Intent, now recorded) (money.Amount, error)
 	case o.Amount.IsZero():
 		return rest, nil
 	case o.Amount.Currency() != rest.Currency():
-		return rest, billing.Invalid("amount", "want "+rest.Currency().Code()+", which was charged")
+		return rest, billing.Invalid("amount", "must be in "+rest.Currency().Code()+", the currency of the charge")
 	case o.Amount.Minor() > rest.Minor():
-		return rest, billing.Invalid("amount", fmt.Sprintf("%s of the %s is left, and that is less than %s%s", rest,
+		return rest, billing.Invalid("amount", fmt.Sprintf("must be at most %s, which is left of %s (got %s)%s", rest,
 			charge.Amount, o.Amount, gone))
 	}
 	return o.Amount, nil
@@ -146,8 +146,8 @@ func (s *Service) chargeOf(ctx context.Context, sub *billing.Subscription, o Ord
 	}
 	ref = cmp.Or(o.Charge, ref)
 	missing := fmt.Errorf("subscription %s: period %d has no receipt of a charge: "+
-		"it came with the data, did not end paid, or its receipt has expired; "+
-		"in that case name the charge, as the processor shows it, with --charge: %w", sub.Name, o.Period, billing.ErrState)
+		"the receipt was imported, the period did not end paid, or the receipt has expired; "+
+		"if it has expired, name the processor's charge with --charge: %w", sub.Name, o.Period, billing.ErrState)
 	guessed := ref == ""
 	if guessed {
 		ref = sub.LastCharge
@@ -174,7 +174,7 @@ func (s *Service) receiptRef(ctx context.Context, sub *billing.Subscription, o O
 		case r.ID != sub.ID || r.Period != o.Period || r.Kind == billing.Imported, // an imported one may lack its period
 			r.Kind == billing.Overpayment:
 		case r.Kind == billing.External:
-			return "", fmt.Errorf("subscription %s: period %d was paid outside%s: give it back where it was paid: %w",
+			return "", fmt.Errorf("subscription %s: period %d was paid outside%s; return the money where it was paid: %w",
 				sub.Name, o.Period, after(", ", r.Charge), billing.ErrState)
 		default:
 			ref = cmp.Or(ref, r.Charge)
@@ -189,9 +189,9 @@ func (s *Service) checkCharge(sub *billing.Subscription, o Order, ref string, in
 	ours := of.Installation == "" || of.Installation == s.Opened.Installation
 	switch {
 	case !ours || of.Account != sub.Account || of.Subscription != sub.ID || of.Period != o.Period:
-		return billing.Invalid("charge", fmt.Sprintf("%s is not of period %d of subscription %s", ref, o.Period, sub.Name))
+		return billing.Invalid("charge", fmt.Sprintf("%s does not belong to period %d of subscription %s", ref, o.Period, sub.Name))
 	case in.State != processor.Succeeded:
-		return fmt.Errorf("subscription %s: charge %s is %s at the processor, and nothing can go back: %w", sub.Name, ref,
+		return fmt.Errorf("subscription %s: charge %s is %s at the processor, so nothing can be refunded: %w", sub.Name, ref,
 			in.State, billing.ErrState)
 	}
 	return nil

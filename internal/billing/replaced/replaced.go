@@ -37,7 +37,7 @@ func Open(ctx context.Context, now, old *billing.Records, mailed Mailed) (*Compa
 		c.meta, err = now.Meta(ctx)
 	}
 	if err == nil && was.Installation != c.meta.Installation {
-		err = fmt.Errorf("it is of another installation, %s: %w", was.Installation, billing.ErrState)
+		err = fmt.Errorf("it belongs to another installation, %s: %w", was.Installation, billing.ErrState)
 	}
 	if err != nil {
 		return nil, err
@@ -136,13 +136,13 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 			err = c.settings(ctx, each)
 		case key.SK == billing.AccountSK:
 			if old, wrong := billing.DecodeAccount(it); wrong != nil {
-				each(Change{billing.Name{Account: strings.TrimPrefix(key.PK, "ACC#")}, "it cannot be read in the store that was replaced", ""})
+				each(Change{billing.Name{Account: strings.TrimPrefix(key.PK, "ACC#")}, "the replaced store has it, but it cannot be read", ""})
 			} else {
 				err = c.account(ctx, old, each)
 			}
 		case isSub:
 			if old, wrong := billing.DecodeSubscription(it); wrong != nil {
-				each(Change{n, "it cannot be read in the store that was replaced", ""})
+				each(Change{n, "the replaced store has it, but it cannot be read", ""})
 			} else {
 				err = c.subscription(ctx, old, each)
 			}
@@ -163,7 +163,7 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 func (c *Comparison) settings(ctx context.Context, each func(Change)) error {
 	old, err := c.old.Settings(ctx)
 	if err != nil {
-		each(Change{billing.Name{}, "the settings cannot be read in the store that was replaced", ""})
+		each(Change{billing.Name{}, "the settings in the replaced store cannot be read", ""})
 		return nil
 	}
 	now, err := c.now.Settings(ctx)
@@ -297,9 +297,9 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	case old.Status == billing.Active && (now.Status == billing.Paused || now.Status == billing.PastDue):
 		tell("it was resumed", "resume "+name)
 	case old.CancelAtEnd && !now.CancelAtEnd:
-		tell("it was cancelled at the end of its period", "cancel "+name+" --at-period-end")
+		tell("it was canceled at the end of its period", "cancel "+name+" --at-period-end")
 	case now.CancelAtEnd && !old.CancelAtEnd:
-		tell("its cancellation was taken back", "resume "+name)
+		tell("its cancellation was revoked", "resume "+name)
 	case old.Requested == billing.RequestSkip && old.Period == now.Period && old.SkipUntil.IsZero():
 		tell(fmt.Sprintf("period %d was to be skipped", old.Period), "skip "+name)
 	case old.Requested == billing.RequestSkip && old.SkipUntil != now.SkipUntil:

@@ -86,13 +86,13 @@ func (m *maker) missing(first civil.Date, late bool) string {
 	kept, months := m.Opened.Summed, m.q.Settings.ReceiptMonths
 	switch {
 	case kept.IsZero():
-		return "no sums are kept: an older Duesday made this store, and nothing has written to it since"
+		return "the store has no sums, because an older Duesday created it and nothing has been written since"
 	case kept.After(begins) && !(kept.Equal(m.Opened.Created) && kept.Before(ends)):
 		return "sums have been kept since " + kept.Format(time.DateOnly)
 	case months > 0 && begins.Before(m.Now().AddDate(0, -months, 0)):
-		return "receipts of it have expired: verify compares its sums no more"
+		return "its receipts have expired, so verify no longer compares its sums"
 	case late && m.AsOf.Before(ends):
-		return "mail is being sent, and the sums of its rows are still being added"
+		return "mail is being sent, so some sums are still being added"
 	}
 	return m.gaps[first]
 }
@@ -134,7 +134,7 @@ func (m *maker) sums(ctx context.Context, from, until time.Time) (list []Sum, la
 	for _, it := range items {
 		some, err := Decode(it)
 		if add(some, nil); err != nil {
-			m.gaps[monthOf(civil.Today(TimeOf(it), m.zone))] = "a sum of it cannot be read: verify names it"
+			m.gaps[monthOf(civil.Today(TimeOf(it), m.zone))] = "one of its sums cannot be read; verify names it"
 		}
 	}
 	return list, late, nil

@@ -146,7 +146,7 @@ func Make(ctx context.Context, e *billing.Records, q Query) (*Report, error) {
 func (m *maker) add(ctx context.Context, it store.Item) error {
 	if billing.IsImported(it) {
 		if r, err := billing.DecodeReceipt(it); err == nil {
-			m.gaps[monthOf(civil.Today(r.Processed, m.zone))] = "imported receipts of it are in no sum: another system took them"
+			m.gaps[monthOf(civil.Today(r.Processed, m.zone))] = "its imported receipts are in no sum, because another system took those payments"
 		}
 		return nil
 	}

@@ -130,7 +130,7 @@ func Parse(text string) (list []Sum, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		f := strings.Fields(one)
 		if len(f) != 4 {
-			return nil, fmt.Errorf("sum %.60q: want a kind, an amount, a currency and a time", one)
+			return nil, fmt.Errorf("sum %.60q: must have a kind, an amount, a currency and a time", one)
 		}
 		at, err := time.Parse(quarterLayout, f[3])
 		if err != nil {
@@ -172,7 +172,7 @@ func Decode(it store.Item) (list []Sum, err error) {
 	at, currency, _ := strings.Cut(it.Str(schema.SK), "#")
 	amounts := it.Get(schema.Amounts)
 	if amounts.Kind() != store.KindMap {
-		err = fmt.Errorf("%s is no map", schema.Amounts)
+		err = fmt.Errorf("%s is not a map", schema.Amounts)
 	}
 	for _, a := range amounts.Map() {
 		one, wrong := Parse(a.Name + " " + a.Value.Str() + " " + currency + " " + at)
@@ -205,7 +205,7 @@ func Tally(e *billing.Records) outbox.Tally {
 	}
 }
 
-const missed = "a sum of money cannot be read, and is missing in reports: verify --repair-sums mends it"
+const missed = "a sum cannot be read and is missing in reports; to repair it, run verify --repair-sums"
 
 // A Correction is the value that a sum of the store must have, and the item as the audit read it.
 type Correction struct {
@@ -270,7 +270,7 @@ func fence(e *billing.Records) store.Write {
 const tooLarge = "too large"
 
 // TooLarge says so, of a currency.
-const TooLarge = "the sum in %s is larger than an amount can be; it cannot be repaired while its records are kept"
+const TooLarge = "the sum in %s is larger than an amount can hold, and cannot be repaired while its records exist"
 
 // add returns the writes that add the sums to those of the store.
 func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Write, err error) {

@@ -66,7 +66,7 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given) && now.Fallback == fallback:
 			return billing.ErrUnchanged // as before, or landed with a lost answer
 		case now.Payer != old.Payer || now.Method != old.Method || now.Fallback != old.Fallback:
-			const overtaken = "account %s was given another customer or payment method meanwhile: %w; look, and attach again"
+			const overtaken = "account %s got another customer or payment method in the meantime: %w; check it, then attach again"
 			return fmt.Errorf(overtaken, id, billing.ErrState)
 		}
 		now.Payer, now.Method, now.Given, now.Fallback = payer, method, given, fallback
@@ -107,7 +107,7 @@ func (c *Cards) attachedFallback(ctx context.Context, old *billing.Account, paye
 		fallback = card.Method
 	}
 	if fallback != "" && fallback == method {
-		return "", billing.Invalid("fallback", "is the account's payment method: want another one, or none")
+		return "", billing.Invalid("fallback", "must differ from the account's payment method, or be none")
 	}
 	return fallback, nil
 }
@@ -144,7 +144,7 @@ func (c *Cards) Customer(ctx context.Context, w processor.Wallet, a *billing.Acc
 	return c.ChangeAccount(ctx, a.ID, func(now *billing.Account) error {
 		switch {
 		case now.Payer.At != r.At:
-			return fmt.Errorf("account %s was attached elsewhere meanwhile: %w; ask again", a.ID, billing.ErrState)
+			return fmt.Errorf("account %s was attached elsewhere in the meantime: %w; repeat the command", a.ID, billing.ErrState)
 		case now.Payer.Customer != "":
 			return billing.ErrUnchanged
 		}
