@@ -153,7 +153,7 @@ func TestOtherHands_LookFirst(t *testing.T) {
 	for _, args := range [][]string{{"import", book}, {"account", "create", "9", "--email", "nine@example.com"}} {
 		r := c.run(append(args, "--store", strings.ReplaceAll(at, theirs.table, prefix+"empty"))...)
 		equal(t, "exit code", r.code, exitFailed)
-		contains(t, r.errors, "these tables are not Duesday's, and were left as they are", "index GSI-1")
+		contains(t, r.errors, "these tables are not Duesday's, so they were not changed", "index GSI-1")
 	}
 	tables, err := theirs.client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
 	ours := func(name string) bool { return strings.HasPrefix(name, prefix) }

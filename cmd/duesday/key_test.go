@@ -75,7 +75,7 @@ func TestKey(t *testing.T) {
 	equal(t, "a third one", r.code, exitUsage)
 	contains(t, r.errors, "two valid keys", shop["id"].(string))
 	r = c.run("key", "revoke", "shop")
-	contains(t, r.errors, "give the id")
+	contains(t, r.errors, "use an ID instead")
 	for _, args := range []string{"a b --scope read", "a --scope root", "a", "a --scope read --merchant x",
 		"a --scope read --expires 0d", "a --scope read --expires yesterday", "a --scope read --expires 2001-01-01",
 		"dd_abc --scope read", "a --scope read --merchant="} {

@@ -227,7 +227,7 @@ func (k *killedStore) kill(kind string, c *exec.Cmd) bool {
 const lostAnswer = "answer was lost"
 
 // refused are the reasons for which a request may be refused.
-var refused = []string{"not possible now", "lives by another clock", "already exists", "cannot record a part", lostAnswer}
+var refused = []string{"not possible now", "with another clock", "already exists", "cannot record a part", lostAnswer}
 
 // accept holds the end of a command that was not killed: it is done, needs a person, or was a request
 // that does not fit the state of the store. It returns what the command said.

@@ -52,7 +52,7 @@ func (k *killedStore) restorable(to string, allowed ...string) {
 		if k.has(half) && !k.has(half+"/BACKUP.json") {
 			c := k.commandOn(into, "store", "restore", "--from", k.path(half))
 			out, err := c.Output()
-			if err == nil || c.ProcessState.ExitCode() != exitFailed || !strings.Contains(fmt.Sprint(c.Stderr), "no finished backup") || k.has(into) {
+			if err == nil || c.ProcessState.ExitCode() != exitFailed || !strings.Contains(fmt.Sprint(c.Stderr), "not a finished backup") || k.has(into) {
 				k.t.Errorf("a half backup was restored: %v\n%s%s", err, c.Stderr, out)
 			}
 		}

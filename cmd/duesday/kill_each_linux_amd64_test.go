@@ -89,7 +89,7 @@ func (p *tracedPlace) backed() {
 	p.clean("store")
 	for _, half := range []string{"backup", "backup.unfinished", "backup.unfinished/store"} {
 		if p.has(half) && !p.has(half+"/BACKUP.json") {
-			p.refuses("store restore --store pebble:@half --from @"+half, "no finished backup")
+			p.refuses("store restore --store pebble:@half --from @"+half, "not a finished backup")
 		}
 	}
 	if !p.has("backup") {

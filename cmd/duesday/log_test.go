@@ -91,8 +91,8 @@ func TestServe_Signals(t *testing.T) {
 func TestServe_HeartbeatVariable(t *testing.T) {
 	c := newCLI(t)
 	for _, x := range []struct{ value, file, want string }{
-		{"ftp://hc.example/hidden", "", "DUESDAY_HEARTBEAT: want an https address"},
-		{"", c.file("beat", "ftp://hc.example/hidden"), "DUESDAY_HEARTBEAT: want an https address"},
+		{"ftp://hc.example/hidden", "", "DUESDAY_HEARTBEAT: must be an https address"},
+		{"", c.file("beat", "ftp://hc.example/hidden"), "DUESDAY_HEARTBEAT: must be an https address"},
 		{"", "none", "DUESDAY_HEARTBEAT_FILE: "},
 		{"https://hc.example/hidden", "none", "DUESDAY_HEARTBEAT and DUESDAY_HEARTBEAT_FILE are both set"},
 		{"https://hc.example/hidden", "", "there is no store"}, // a valid one

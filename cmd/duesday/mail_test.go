@@ -140,13 +140,13 @@ func TestMail_SettingsAreChecked(t *testing.T) {
 		env, args []string
 		want      string
 	}{
-		"password in the address": {nil, []string{"--smtp", "smtps://ada:hunter2@mail.example.com"}, "must not have the password"},
+		"password in the address": {nil, []string{"--smtp", "smtps://ada:hunter2@mail.example.com"}, "must not contain the password"},
 		"no password":             {nil, []string{"--smtp", "smtps://ada@mail.example.com"}, "DUESDAY_SMTP_PASSWORD"},
-		"no user":                 {[]string{"DUESDAY_SMTP_PASSWORD=hunter2"}, []string{"--smtp", "smtps://mail.example.com"}, "names no user"},
+		"no user":                 {[]string{"DUESDAY_SMTP_PASSWORD=hunter2"}, []string{"--smtp", "smtps://mail.example.com"}, "has no user"},
 		"both":                    {[]string{"DUESDAY_SMTP_PASSWORD=hunter2", "DUESDAY_SMTP_PASSWORD_FILE=" + secretFile}, nil, "both set"},
 		"no such file": {[]string{"DUESDAY_SMTP_PASSWORD_FILE=nothing"}, []string{"--smtp", "smtps://ada@mail.example.com"},
 			"DUESDAY_SMTP_PASSWORD_FILE"},
-		"not an address": {nil, []string{"--smtp", "mail.example.com"}, "want smtps://"},
+		"not an address": {nil, []string{"--smtp", "mail.example.com"}, "must be smtps://"},
 		"no templates":   {nil, []string{"--templates", "nothing"}, "nothing"},
 	} {
 		c.env = map[string]string{}

@@ -115,7 +115,7 @@ func TestServe_Day(t *testing.T) {
 		says string
 	}{
 		{[]string{"--daily", "06:10"}, "unknown flag: --daily"},
-		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: want an https address"},
+		{[]string{"--heartbeat", "http://monitor.example/secret"}, "--heartbeat: must be an https address"},
 		{[]string{"--clock", "yesterday"}, "--clock: start \"yesterday\": a test clock must be START[,SPEED]"},
 		{[]string{"--on-fulfil", "true"}, "DUESDAY_STRIPE_KEY"},
 	} {

@@ -342,7 +342,7 @@ func TestServe_StoreDoesNotAnswer(t *testing.T) {
 	}, &last)
 	r := s.status()
 	equal(t, "exit code", r.code, exitFailed)
-	contains(t, r.errors, "it does not answer: resume it, or stop it")
+	contains(t, r.errors, "it does not answer; resume it, or stop it")
 	if code, _ := s.get("/metrics"); code == http.StatusOK {
 		t.Error("/metrics answers, though no key can be read")
 	}

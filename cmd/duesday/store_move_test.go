@@ -60,10 +60,10 @@ func TestStoreCopy(t *testing.T) {
 
 	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:moved", "--cancel")
 	equal(t, "cancel", r.code, exitFailed)
-	contains(t, r.errors, "is live: it may have charged already")
+	contains(t, r.errors, "is live, so it may already have charged customers")
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:third")
 	equal(t, "a second place", r.code, exitFailed)
-	contains(t, r.errors, "was moved already")
+	contains(t, r.errors, "was already moved")
 	contains(t, c.must("store", "copy", "--from", "pebble:moved", "--to", "pebble:third"), "items copied from")
 	equal(t, "audit of the third", c.auditOf("pebble:third"), []any{true, 4, 3, 3, []any{}})
 }
@@ -99,11 +99,11 @@ func TestStoreCopy_Cancel(t *testing.T) {
 	c.must("account", "create", "x", "--email", "x@example.com", "--store", "pebble:other")
 	r := c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:other")
 	equal(t, "onto another store", r.code, exitFailed)
-	contains(t, r.errors, "is a store of its own")
+	contains(t, r.errors, "is already another store")
 	equal(t, "nothing was done", c.object(exitDone, "store", "describe")["meta"].(map[string]any)["charging"], true)
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:nowhere", "--cancel")
 	equal(t, "nothing to cancel", r.code, exitFailed)
-	contains(t, r.errors, "has begun, and there is none at pebble:")
+	contains(t, r.errors, "there is nothing to cancel, because no copy of pebble:")
 	equal(t, "then", c.object(exitDone, "run", "payments")["paid"], 2)
 
 	c.interrupted("pebble:duesday-data", "pebble:half")
@@ -229,7 +229,7 @@ func TestStoreBackup(t *testing.T) {
 
 	r = c.run("store", "restore", "--from", "backup")
 	equal(t, "onto the store", r.code, exitFailed)
-	contains(t, r.errors, "there is a store already", "--replace")
+	contains(t, r.errors, "a store already exists", "--replace")
 	o = c.object(exitDone, "store", "restore", "--from", "backup", "--replace")
 	equal(t, "restored", members(o, "made", "charging"), []any{"2026-03-15T10:30:00Z", false})
 	aside, ok := o["aside"].(string)
@@ -288,12 +288,12 @@ func TestStoreBackup_Refused(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", movingBook))
 	for i, test := range []struct{ args, want string }{
-		{"backup --to duesday-data/backup", "lie one in the other"},
+		{"backup --to duesday-data/backup", "must not contain each other"},
 		{"backup --to b --store pebble:none", "there is no store at pebble:none"},
 		{"backup --to b --store dynamodb:", "point-in-time recovery"},
 		{"restore --from b --store dynamodb:", "point-in-time recovery"},
-		{"restore --from duesday-data --store pebble:r", "no finished backup"},
-		{"restore --from none --store pebble:r", "no finished backup"},
+		{"restore --from duesday-data --store pebble:r", "not a finished backup"},
+		{"restore --from none --store pebble:r", "not a finished backup"},
 	} {
 		r := c.run(append([]string{"store"}, strings.Fields(test.args)...)...)
 		equal(t, fmt.Sprint(i), r.code, exitFailed)
@@ -305,7 +305,7 @@ func TestStoreBackup_Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.run("store", "restore", "--from", "half", "--store", "pebble:r")
-	contains(t, r.errors, "half is no finished backup")
+	contains(t, r.errors, "half is not a finished backup")
 	left, err := filepath.Glob(c.path("r*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v", left, err)

@@ -168,13 +168,13 @@ func TestStore_WrongUsage(t *testing.T) {
 		{"store drop --store dynamodb:", "duesday-recurring-payments, duesday-outbox"},
 		{"store create --store dynamodb:?bucket=1", `unknown parameter "bucket"`},
 		{"store create --store dynamodb:?recurring_table=duesday-outbox",
-			`table name "duesday-outbox": another table has it`},
-		{"store describe --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
-		{"store drop --confirm duesday- --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
-		{"store adopt --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
+			`table name "duesday-outbox" is used twice`},
+		{"store describe --store dynamodb:?recurring_table=duesday-outbox", "is used twice"},
+		{"store drop --confirm duesday- --store dynamodb:?recurring_table=duesday-outbox", "is used twice"},
+		{"store adopt --store dynamodb:?recurring_table=duesday-outbox", "is used twice"},
 		{"store copy --from mem: --to pebble:x", "ends with its process"},
-		{"store copy --from dynamodb:?recurring_table=duesday-outbox --to pebble:x", "another table has it"},
-		{"run payments --store dynamodb:?recurring_table=duesday-outbox", "another table has it"},
+		{"store copy --from dynamodb:?recurring_table=duesday-outbox --to pebble:x", "is used twice"},
+		{"run payments --store dynamodb:?recurring_table=duesday-outbox", "is used twice"},
 	} {
 		r := c.run(strings.Fields(x.line)...)
 		if r.code != exitUsage || r.out != "" {

@@ -114,7 +114,7 @@ func TestRead(t *testing.T) {
 		config.EnvConnectSecrets: {"hidden", "number 1 is not a webhook secret"},
 		config.EnvAPIKey:         {"hidden", "at least 16"},
 		config.EnvPollSecret:     {apiKey + "hidden", "at least 32"},
-		config.EnvStripeKey:      {"", "it is empty"},
+		config.EnvStripeKey:      {"", "is empty"},
 	} {
 		name += config.InFile
 		got, err := tracking(t, "", map[string]string{name: file(c.text)})

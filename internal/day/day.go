@@ -107,7 +107,7 @@ func (d *Day) Run(ctx context.Context) error {
 func (d *Day) turn(ctx context.Context) time.Duration {
 	var err error
 	if d.times, err = d.o.Jobs.Times(ctx); err != nil {
-		d.problem(ctx, &d.said, "the times of the daily jobs cannot be read: no job runs until they can", err)
+		d.problem(ctx, &d.said, "cannot read the times of the daily jobs; no job runs until they are readable", err)
 		return d.o.Every
 	}
 	d.said = ""
@@ -152,7 +152,7 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 			due = d.times.Next(j.last.Started)
 		}
 		if now.Sub(due) > longElsewhere {
-			d.problem(ctx, &j.said, "a run of "+string(j.kind)+" is long overdue, and another process does not end its own", err)
+			d.problem(ctx, &j.said, "a run of "+string(j.kind)+" is long overdue, because another process has not ended its run", err)
 		}
 		return lookSoon
 	}
@@ -162,7 +162,7 @@ func (d *Day) do(ctx context.Context, j *job) (again time.Duration) {
 	if next = d.times.Next(now); next.Before(j.retry) {
 		j.retry = next
 	}
-	d.problem(ctx, &j.said, "a run of "+string(j.kind)+" failed and is tried again", err)
+	d.problem(ctx, &j.said, "a run of "+string(j.kind)+" failed; the server tries again", err)
 	return j.retry.Sub(now)
 }
 
@@ -215,7 +215,7 @@ func (d *Day) finished(ctx context.Context) time.Duration {
 		return d.o.Every
 	}
 	d.tries, d.tell = d.tries+1, now.Add(toldEvery)
-	d.o.Log.Error("the heartbeat of a finished day failed", "error", err, "attempt", d.tries, "attempts", maxTold)
+	d.o.Log.Error("the server could not send the heartbeat for a finished day", "error", err, "attempt", d.tries, "attempts", maxTold)
 	if d.tries == maxTold {
 		d.given, d.tries, d.tell = last, 0, time.Time{}
 	}

@@ -18,7 +18,7 @@ func Heartbeat(address string) (func(context.Context) error, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil ||
 		u.Scheme != "https" && (u.Scheme != "http" || !local(u.Hostname())) {
-		return nil, fmt.Errorf("want an https address such as https://hc.example/ping/ID, or http on this machine")
+		return nil, fmt.Errorf("must be an https address such as https://hc.example/ping/ID, or http on this machine")
 	}
 	client := &http.Client{Timeout: heartbeatLimit}
 	return func(ctx context.Context) error {

@@ -128,7 +128,7 @@ func (e *Election[T]) elect(ctx context.Context) (*Session[T], error) {
 			return nil, locked
 		case errors.Is(err, context.DeadlineExceeded), waited > endsIn,
 			waited > patience && (e.o.HandsOver == nil || !errors.Is(err, e.o.HandsOver)):
-			return nil, fmt.Errorf("%w; it does not answer: resume it, or stop it", locked)
+			return nil, fmt.Errorf("%w; it does not answer; resume it, or stop it", locked)
 		}
 		select {
 		case <-time.After(retryEvery):

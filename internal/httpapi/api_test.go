@@ -65,7 +65,7 @@ func TestAPI_EveryRouteWantsTheKey(t *testing.T) {
 		}
 	}
 	if text := w.logged(); strings.Contains(text, apiKey) || !strings.Contains(text, "level=WARN") ||
-		!strings.Contains(text, "of another form") {
+		!strings.Contains(text, "does not have the form") {
 		t.Errorf("the log has the key, or no warning: %.500s", text)
 	}
 	for _, path := range []string{"/v1", "/v1/", "/v1/nothing", "/v1/../internal"} {

@@ -75,13 +75,13 @@ func (k *Key) check(now time.Time) error {
 	case !nameForm.MatchString(k.Name) || strings.HasPrefix(k.Name, idPrefix):
 		return field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+idPrefix)
 	case secret.HasCardNumber(k.Name):
-		return field.Wrong("name", "this looks like a card number, which must never come here")
+		return field.Wrong("name", "looks like a card number, which Duesday never accepts")
 	case !slices.Contains(Scopes(), k.Scope):
 		return field.Wrong("scope", "must be read, write, charge or admin")
 	case k.Merchant != "" && !uuidForm.MatchString(k.Merchant):
 		return field.Wrong("merchant", "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
 	case !k.Active(now):
-		return field.Wrong("expires", "must be ahead")
+		return field.Wrong("expires", "must be in the future")
 	}
 	return nil
 }

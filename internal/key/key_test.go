@@ -165,7 +165,7 @@ func TestRing_RevokeCountsWithinSeconds(t *testing.T) {
 	if why := w.find(text); !strings.Contains(why, "revoked") {
 		t.Errorf("by an earlier clock: %q", why)
 	}
-	if _, err := w.person.Revoke(t.Context(), k.ID); !isField(err, "key", "no valid one") {
+	if _, err := w.person.Revoke(t.Context(), k.ID); !isField(err, "key", "must be the name or ID") {
 		t.Errorf("again: %v", err)
 	}
 }

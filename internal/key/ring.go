@@ -66,7 +66,7 @@ func (r *Ring) now() time.Time { return r.o.Now().UTC().Truncate(time.Millisecon
 func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
 	parts := keyForm.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, fmt.Errorf("%w: it is of another form", ErrRefused)
+		return nil, fmt.Errorf("%w: it does not have the form of a key", ErrRefused)
 	}
 	now, why := r.now(), ""
 	c, err := r.read(ctx, parts[1], now)
@@ -147,7 +147,7 @@ func (r *Ring) note(ctx context.Context, c *cached, now time.Time) {
 		defer cancel()
 		used := store.NewItem(date(schema.UsedDate, now))
 		if err := r.o.Store.Commit(ctx, store.Update(r.o.Table, at(c.key.ID), used, nil)); err != nil {
-			r.o.Log.Warn("key: its last use was not noted", "key", c.key.ID, "error", err)
+			r.o.Log.Warn("key: the time of its last use was not saved", "key", c.key.ID, "error", err)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func (r *Ring) add(ctx context.Context, k *Key) error {
 	case err != nil || slices.ContainsFunc(found, func(f *Key) bool { return f.ID == k.ID }): // by an earlier try
 		return err
 	case len(found) >= maxActive:
-		return field.Wrong("name", "two valid keys have it: revoke one first, "+ids(found))
+		return field.Wrong("name", "is used by two valid keys already; first revoke one of them: "+ids(found))
 	}
 	next := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(partition)},
 		store.Attribute{Name: schema.SK, Value: store.S(made)},
@@ -249,9 +249,9 @@ func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, field.Wrong("key", "there is no valid one of this name or id")
+		return nil, field.Wrong("key", "must be the name or ID of a valid key")
 	case len(found) > 1:
-		return nil, field.Wrong("key", "this name has more than one: give the id, "+ids(found))
+		return nil, field.Wrong("key", "several valid keys have this name; use an ID instead: "+ids(found))
 	}
 	k := found[0]
 	k.Revoked = r.now()

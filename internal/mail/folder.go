@@ -37,7 +37,7 @@ type flush struct {
 // NewFolder returns the folder at dir. The first delivery makes it, for its owner alone.
 func NewFolder(dir string, w *Writer) (*Folder, error) {
 	if dir == "" {
-		return nil, errors.New("mail folder: no folder named")
+		return nil, errors.New("mail folder: the path must not be empty")
 	}
 	return &Folder{dir: filepath.Clean(dir), write: w, next: map[string]*flush{}, swept: map[string]bool{}}, nil
 }

@@ -140,7 +140,7 @@ func header(b *bytes.Buffer, name, value string) {
 func recipient(text string) (*mail.Address, error) {
 	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(text, unprintable) || len(text) > 320 {
-		return nil, fmt.Errorf("%w: %s is no mail address", outbox.ErrPermanent, outbox.DataEmail)
+		return nil, fmt.Errorf("%w: %s is not a mail address", outbox.ErrPermanent, outbox.DataEmail)
 	}
 	return &mail.Address{Address: a.Address}, nil
 }

@@ -102,7 +102,7 @@ func (t *Templates) override(dir fs.FS) error {
 			return nil
 		}
 		if _, known := t.files[name]; !known {
-			return fmt.Errorf("%s: no template has this name; duesday mail templates export writes all", name)
+			return fmt.Errorf("%s is not the name of a template; to list all templates, run: duesday mail templates export", name)
 		}
 		text, err := fs.ReadFile(dir, name)
 		t.files[name] = string(text)

@@ -185,8 +185,8 @@ func TestOwnTemplates(t *testing.T) {
 func TestWrongTemplatesAreNamed(t *testing.T) {
 	define := func(block string) string { return strings.Replace(ownReceipt, `"`+block+`"`, `"other"`, 1) }
 	for name, tt := range map[string]struct{ file, text, want string }{
-		"unknown file":   {"en/recipt.txt", ownReceipt, "en/recipt.txt: no template has this name"},
-		"unknown folder": {"xx/receipt.txt", ownReceipt, "xx/receipt.txt: no template has this name"},
+		"unknown file":   {"en/recipt.txt", ownReceipt, "en/recipt.txt is not the name of a template"},
+		"unknown folder": {"xx/receipt.txt", ownReceipt, "xx/receipt.txt is not the name of a template"},
 		"open brace":     {"en/receipt.txt", "\n\n{{define", "en/receipt.txt:3"},
 		"unknown field": {"ko/receipt.txt", "\n" + strings.Replace(ownReceipt, ".Amount", ".Price", 1),
 			"ko/receipt.txt:2:"},

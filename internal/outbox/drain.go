@@ -63,7 +63,7 @@ func (o *Outbox) AnyDue(ctx context.Context) (bool, error) {
 }
 
 // errLost: another process may drain the queue now.
-var errLost = errors.New("the claim of the queue is lost")
+var errLost = errors.New("this process lost its claim on the queue")
 
 // drain is Drain with a claim, or without one if lost is nil. errLost: some effects were not begun.
 func (o *Outbox) drain(ctx context.Context, workers int, lost <-chan struct{}, total *Report) error {

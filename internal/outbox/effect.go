@@ -223,7 +223,7 @@ func decode(it store.Item) (Effect, error) {
 	e.Tries = int(max(it.Int(schema.Tries), 0))
 	due, id, ok := strings.Cut(it.Str(schema.SK), "#")
 	if !ok || id == "" {
-		wrong, id = append(wrong, errors.New("its key has no id")), it.Str(schema.SK)
+		wrong, id = append(wrong, errors.New("its key has no ID")), it.Str(schema.SK)
 	}
 	e.ID = id
 	var err error
@@ -231,18 +231,18 @@ func decode(it store.Item) (Effect, error) {
 		wrong = append(wrong, errors.New("its key has no due time"))
 	}
 	if e.Created, err = time.Parse(stampLayout, it.Str(schema.CreatedDate)); err != nil {
-		wrong = append(wrong, fmt.Errorf("%s is no timestamp", schema.CreatedDate))
+		wrong = append(wrong, fmt.Errorf("%s is not a timestamp", schema.CreatedDate))
 	}
 	if e.Kind == "" {
 		wrong = append(wrong, fmt.Errorf("%s is missing", schema.Kind))
 	}
 	if it.Get(schema.Data).Kind() != store.KindMap {
-		wrong = append(wrong, fmt.Errorf("%s is no map", schema.Data))
+		wrong = append(wrong, fmt.Errorf("%s is not a map", schema.Data))
 	}
 	e.Data = make(map[string]string)
 	for _, a := range it.Get(schema.Data).Map() {
 		if a.Value.Kind() != store.KindString {
-			wrong = append(wrong, fmt.Errorf("%s: %s is no string", schema.Data, a.Name))
+			wrong = append(wrong, fmt.Errorf("%s: %s is not a string", schema.Data, a.Name))
 			continue
 		}
 		e.Data[a.Name] = a.Value.Str()

@@ -201,7 +201,7 @@ func (o *Outbox) Replay(ctx context.Context, id string) error {
 			return o.revive(ctx, it, id)
 		}
 	}
-	return fmt.Errorf("replay %s: no dead letter: %w", id, store.ErrNotFound)
+	return fmt.Errorf("replay %s: there is no such dead letter: %w", id, store.ErrNotFound)
 }
 
 // revive keeps the last error, the reason of the replay, until the next try.

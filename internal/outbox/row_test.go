@@ -40,9 +40,9 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 		want  string
 	}{
 		schema.SK:          {store.S("2023#a"), "its key has no due time"},
-		schema.CreatedDate: {store.S("2023"), "CreatedDate is no timestamp"},
+		schema.CreatedDate: {store.S("2023"), "CreatedDate is not a timestamp"},
 		schema.Kind:        {store.S(""), "Kind is missing"},
-		schema.Data:        {store.S("x"), "Data is no map"},
+		schema.Data:        {store.S("x"), "Data is not a map"},
 	} {
 		bad := row.Clone()
 		bad.Set(name, c.value)

@@ -30,9 +30,9 @@ func Parse(times []string, zone string) (Times, error) {
 		minute := at.Hour()*60 + at.Minute()
 		switch {
 		case err != nil || len(text) != len("15:04"):
-			return Times{}, fmt.Errorf("daily: %.40q: want a time of day such as 06:10", text)
+			return Times{}, fmt.Errorf("daily must be times of day such as 06:10 (got %.40q)", text)
 		case len(t.minutes) > 0 && minute <= t.minutes[len(t.minutes)-1]:
-			return Times{}, fmt.Errorf("daily: %s: want ascending times of day, such as 06:10,18:10", text)
+			return Times{}, fmt.Errorf("daily must be ascending times of day, such as 06:10,18:10 (got %s)", text)
 		}
 		t.minutes = append(t.minutes, minute)
 	}
@@ -45,7 +45,7 @@ func Parse(times []string, zone string) (Times, error) {
 // CET and EST, which the zone database has too: some have no summer time, and people mean others.
 func Zone(name string) (*time.Location, error) {
 	if !strings.Contains(name, "/") && name != "UTC" {
-		return nil, fmt.Errorf("time zone %.40q: want a name such as Europe/Berlin or America/Sao_Paulo, or UTC", name)
+		return nil, fmt.Errorf("the time zone must be a name such as Europe/Berlin or America/Sao_Paulo, or UTC (got %.40q)", name)
 	}
 	return civil.Zone(name)
 }

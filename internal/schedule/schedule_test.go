@@ -118,8 +118,8 @@ func TestTimes_LastOfDay(t *testing.T) {
 
 func TestParse_Refuses(t *testing.T) {
 	for _, c := range []struct{ times, zone, why string }{
-		{"6:10", "UTC", "want a time of day such as 06:10"}, {"24:00", "UTC", "time of day"},
-		{"06:60", "UTC", "time of day"}, {"", "UTC", "time of day"}, {"06:10:00", "UTC", "time of day"},
+		{"6:10", "UTC", "must be times of day such as 06:10"}, {"24:00", "UTC", "times of day"},
+		{"06:60", "UTC", "times of day"}, {"", "UTC", "times of day"}, {"06:10:00", "UTC", "times of day"},
 		{"18:10,06:10", "UTC", "ascending"}, {"06:10,06:10", "UTC", "ascending"},
 		{"06:10", "", "such as Europe/Berlin"}, {"06:10", "CET", "such as Europe/Berlin"},
 		{"06:10", "EST", "such as Europe/Berlin"}, {"06:10", "Local", "such as Europe/Berlin"},

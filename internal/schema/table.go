@@ -73,9 +73,9 @@ func (t Tables) CheckNames() error {
 	for _, table := range t.All() {
 		switch {
 		case !tableName.MatchString(table.Name):
-			return fmt.Errorf("table name %q: want 3 to 255 letters, digits and _ . -", table.Name)
+			return fmt.Errorf("table name must be 3 to 255 letters, digits and _ . - (got %q)", table.Name)
 		case seen[table.Name]:
-			return fmt.Errorf("table name %q: another table has it", table.Name)
+			return fmt.Errorf("table name %q is used twice", table.Name)
 		}
 		seen[table.Name] = true
 	}

@@ -20,10 +20,10 @@ func TestFromFile(t *testing.T) {
 		{"plain", plain, 0o600, plain, ""},
 		{"with a line's end", "  " + plain + "\r\n", 0o400, plain, ""},
 		{"as long as may be", strings.Repeat("a", 4096), 0o600, strings.Repeat("a", 4096), ""},
-		{"too long", strings.Repeat("a", 4097), 0o600, "", "more than 4096 bytes"},
-		{"empty", "", 0o600, "", "it is empty"},
-		{"white", " \n\t", 0o600, "", "it is empty"},
-		{"two lines", plain + "\n" + plain, 0o600, "", "want one line"},
+		{"too long", strings.Repeat("a", 4097), 0o600, "", "at most 4096 bytes"},
+		{"empty", "", 0o600, "", "is empty"},
+		{"white", " \n\t", 0o600, "", "is empty"},
+		{"two lines", plain + "\n" + plain, 0o600, "", "on one line"},
 		{"for the group", plain, 0o640, "", "chmod 600"},
 		{"for all", plain, 0o604, "", "chmod 600"},
 	}
@@ -45,7 +45,7 @@ func TestFromFile(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	if _, err := secret.FromFile(folder); err == nil || !strings.Contains(err.Error(), "not a folder") {
+	if _, err := secret.FromFile(folder); err == nil || !strings.Contains(err.Error(), "(got a folder)") {
 		t.Errorf("a folder: got %v", err)
 	}
 	if _, err := secret.FromFile(filepath.Join(folder, "none")); !errors.Is(err, fs.ErrNotExist) {

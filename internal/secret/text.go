@@ -67,9 +67,9 @@ func FromFile(path string) (Text, error) {
 	s := strings.TrimSpace(text)
 	switch {
 	case s == "":
-		return Text{}, fmt.Errorf("secret file %s: it is empty: want the secret in one line", path)
+		return Text{}, fmt.Errorf("secret file %s is empty; it must contain the secret on one line", path)
 	case strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return Text{}, fmt.Errorf("secret file %s: want one line and no white space within: the secret and nothing else",
+		return Text{}, fmt.Errorf("secret file %s must contain only the secret, on one line and without spaces",
 			path)
 	}
 	return New(s), nil
@@ -83,7 +83,7 @@ func ReadFile(path string) (string, error) {
 		return "", fmt.Errorf("secret file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("secret file %s: want a regular file, not a %s", path, kind(info.Mode()))
+		return "", fmt.Errorf("secret file %s must be a regular file (got a %s)", path, kind(info.Mode()))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -94,14 +94,14 @@ func ReadFile(path string) (string, error) {
 		return "", fmt.Errorf("secret file: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return "", fmt.Errorf("secret file %s: others than its owner may use it (mode %#o): chmod 600 %s", path, mode, path)
+		return "", fmt.Errorf("secret file %s must be accessible only to its owner (got mode %#o); run: chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("secret file: %w", err)
 	case len(text) > maxFile:
-		return "", fmt.Errorf("secret file %s: more than %d bytes: want the secret and nothing else", path, maxFile)
+		return "", fmt.Errorf("secret file %s must have at most %d bytes, and contain only the secret", path, maxFile)
 	}
 	return string(text), nil
 }

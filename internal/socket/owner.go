@@ -44,7 +44,7 @@ func CheckFolder(dir string, others fs.FileMode) error {
 			return err
 		case lerr == nil && info.IsDir():
 		case link:
-			err = fmt.Errorf("%s is a link, and none in that folder is followed: put the file itself there, or remove the link", path)
+			err = fmt.Errorf("%s is a link, which Duesday does not follow in that folder; replace it with the file itself, or remove it", path)
 		case lerr == nil: // else the holder has removed it
 			err = checkFile(path, others, dir)
 		}
@@ -68,21 +68,21 @@ func checkFile(path string, others fs.FileMode, folder string) error {
 	}
 	us := os.Geteuid()
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != us {
-		mend := ": use a folder of your own, or run it as the owner"
+		mend := "; use your own folder, or run this as the owner"
 		if private := info.Mode()&0o077 == 0; folder != "" || private && us != 0 { // not /, and root is here by mistake
-			mend += fmt.Sprintf(", or take it over: sudo chown %s%d %s", all, us, mended)
+			mend += fmt.Sprintf(", or run: sudo chown %s%d %s", all, us, mended)
 		}
-		return fmt.Errorf("%s belongs to the user with uid %d, and this process runs as uid %d%s", path, owner.Uid, us, mend)
+		return fmt.Errorf("%s belongs to uid %d, but this process runs as uid %d%s", path, owner.Uid, us, mend)
 	}
 	switch {
 	case info.Mode()&others == 0:
 		return nil
 	case others == Group:
-		return fmt.Errorf("its group may write %s: chmod %sg-w %s", path, all, mended)
+		return fmt.Errorf("its group can write %s; run: chmod %sg-w %s", path, all, mended)
 	case info.Mode()&fs.ModeSticky != 0: // such as /tmp
-		return fmt.Errorf("everybody may write %s: use a folder of your own in it", path)
+		return fmt.Errorf("every user can write %s; use your own folder inside it", path)
 	}
-	return fmt.Errorf("everybody may write %s: chmod %so-w %s", path, all, mended)
+	return fmt.Errorf("every user can write %s; run: chmod %so-w %s", path, all, mended)
 }
 
 // keep gives the socket's file to its owner alone before it is there. It does so on Linux; elsewhere

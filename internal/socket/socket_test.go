@@ -247,7 +247,7 @@ func TestCheckFolder(t *testing.T) {
 		"readable":      {func(dir string) error { return os.Chmod(dir, 0o755) }, ""},
 		"group":         {func(dir string) error { return os.Chmod(dir, 0o775) }, ""},
 		"folder":        {func(dir string) error { return os.Chmod(dir, 0o707) }, "chmod o-w"},
-		"sticky folder": {func(dir string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "folder of your own"},
+		"sticky folder": {func(dir string) error { return os.Chmod(dir, 0o777|fs.ModeSticky) }, "your own folder"},
 		"file":          {func(dir string) error { return os.Chmod(filepath.Join(dir, "000001.log"), 0o602) }, "chmod -R o-w"},
 		"files": {func(dir string) error {
 			second := filepath.Join(dir, "000002.log")

@@ -20,7 +20,7 @@ func (s Schema) CheckCommit(ctx context.Context, writes []Write) error {
 		if n == 0 {
 			class = ErrInvalid
 		}
-		return fmt.Errorf("%w: a commit of %d writes, want 1 to %d", class, n, MaxWrites)
+		return fmt.Errorf("%w: a commit must have 1 to %[3]d writes (got %[2]d)", class, n, MaxWrites)
 	}
 	total := 0
 	for i := range writes {
@@ -33,7 +33,7 @@ func (s Schema) CheckCommit(ctx context.Context, writes []Write) error {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 		if total += size; total > MaxCommitBytes {
-			return fmt.Errorf("%w: a commit of more than %d bytes", ErrTooLarge, MaxCommitBytes)
+			return fmt.Errorf("%w: a commit must have at most %d bytes", ErrTooLarge, MaxCommitBytes)
 		}
 	}
 	return s.checkDistinct(writes)
@@ -48,7 +48,7 @@ func (s Schema) checkDistinct(writes []Write) error {
 	for i := range writes {
 		p := place{writes[i].Table, writes[i].KeyIn(s[writes[i].Table])}
 		if seen[p] {
-			return fmt.Errorf("%w: two writes on %s %s/%s", ErrInvalid, p.table, p.key.PK, p.key.SK)
+			return fmt.Errorf("%w: a commit writes %s %s/%s twice", ErrInvalid, p.table, p.key.PK, p.key.SK)
 		}
 		seen[p] = true
 	}
@@ -80,8 +80,8 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 		return t.checkItem(w.Item)
 	case OpUpdate:
 		if n := len(w.Set) + len(w.Remove); n > MaxUpdateAttributes {
-			return 0, fmt.Errorf("%w: table %s: an update of %d attributes, at most %d: put the whole item", ErrTooLarge,
-				t.Name, n, MaxUpdateAttributes)
+			return 0, fmt.Errorf("%w: table %s: an update must have at most %d attributes (got %d); put the whole item",
+				ErrTooLarge, t.Name, MaxUpdateAttributes, n)
 		}
 		for i, name := range w.Remove {
 			if t.IsKey(name) || w.Set.Has(name) || slices.Contains(w.Remove[:i], name) {

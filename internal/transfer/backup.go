@@ -33,7 +33,7 @@ type Manifest struct {
 }
 
 // ErrNoBackup: the folder is no backup, or an incomplete one.
-var ErrNoBackup = errors.New("no finished backup")
+var ErrNoBackup = errors.New("not a finished backup")
 
 // Folders are the options of backups and restores.
 type Folders struct {
@@ -83,7 +83,7 @@ func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	staging := to + ".unfinished"
 	release, err := claimStaging(staging)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%s is there: a backup to %s is under way", staging, to)
+		return nil, fmt.Errorf("%s exists because a backup to %s is running", staging, to)
 	}
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func claimStaging(dir string) (release func() error, err error) {
 	list, err := os.ReadDir(dir)
 	for _, e := range list {
 		if e.Name() != "store" && e.Name() != "LOCK" {
-			err = fmt.Errorf("%w: %s has %s in it, which no backup has left there", store.ErrInvalid, dir, e.Name())
+			err = fmt.Errorf("%w: %s contains %s, which is not from a backup", store.ErrInvalid, dir, e.Name())
 		}
 	}
 	if err == nil {
@@ -132,14 +132,14 @@ func (f Folders) fill(ctx context.Context, m *Manifest, dir, at, to string) erro
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the backup does not open: %w", err)
+		return fmt.Errorf("the backup cannot be opened: %w", err)
 	}
 	damages, _, err := f.Check(ctx, at)
 	if err != nil {
 		return err
 	}
 	if len(damages) > 0 {
-		return fmt.Errorf("%w: %s: %s; so no backup was made; see duesday store check", store.ErrDamaged, damages[0].File, damages[0].Detail)
+		return fmt.Errorf("%w: %s: %s; no backup was made; to find all damage, run: duesday store check", store.ErrDamaged, damages[0].File, damages[0].Detail)
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -167,12 +167,12 @@ func (f Folders) checkpoint(ctx context.Context, dir, at string) error {
 	switch {
 	case err == nil:
 		if _, err = os.Stat(at); err != nil {
-			err = fmt.Errorf("the process that holds the store made it in another place than this one sees: %w", err)
+			err = fmt.Errorf("the process that holds the store wrote the copy to a folder that this process cannot see: %w", err)
 		}
 	case ctx.Err() != nil:
 		err = fmt.Errorf("backup: %w", context.Cause(ctx))
 	case errors.Is(err, store.ErrUnknown):
-		err = fmt.Errorf("the process that held the store ended before the copy was complete: back up again (%w)", err)
+		err = fmt.Errorf("the process that held the store ended before the copy was complete; run the backup again (%w)", err)
 	}
 	return errors.Join(err, s.Close())
 }
@@ -193,17 +193,17 @@ func (f Folders) installation(ctx context.Context, dir string) (string, error) {
 func ReadManifest(dir string) (*Manifest, error) {
 	b, err := os.ReadFile(filepath.Join(dir, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is %w: there is no %s in it", dir, ErrNoBackup, manifestFile)
+		return nil, fmt.Errorf("%s is %w: it contains no %s", dir, ErrNoBackup, manifestFile)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil || m.Installation == "" {
-		return nil, fmt.Errorf("%s is %w: its %s cannot be read", dir, ErrNoBackup, manifestFile)
+		return nil, fmt.Errorf("%s is %w: its %s is malformed", dir, ErrNoBackup, manifestFile)
 	}
 	if m.Format > backupFormat {
-		return nil, fmt.Errorf("%w: the backup %s has format %d, this Duesday knows up to %d: use a newer one",
+		return nil, fmt.Errorf("%w: the backup %s has format %d, but this version of Duesday reads formats up to %d; use a newer version",
 			store.ErrFormat, dir, m.Format, backupFormat)
 	}
 	return &m, nil

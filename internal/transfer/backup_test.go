@@ -135,7 +135,7 @@ func TestRestore_NothingIsTouched(t *testing.T) {
 	restore("backup", "store", false, transfer.ErrExists, "--replace")
 	restore("store", "new", false, transfer.ErrNoBackup, "BACKUP.json")
 	restore("backup", "backup", true, store.ErrInvalid, "is the backup itself")
-	restore("backup", "backup/new", false, store.ErrInvalid, "lie one in the other")
+	restore("backup", "backup/new", false, store.ErrInvalid, "must not contain each other")
 	f.open("store", false, func(*engine.Engine) { restore("backup", "store", true, store.ErrLocked, "in use") })
 	f.open("backup", false, func(*engine.Engine) { restore("backup", "new", false, store.ErrLocked, "in use") })
 
@@ -229,7 +229,7 @@ func TestRestore_Killed(t *testing.T) {
 	release, err := pebblestore.LockFolder(f.path("store.restoring"))
 	must(err)
 	if _, err := transfer.Restore(t.Context(), f.Folders, f.path("backup"), f.path("store"), false); err == nil ||
-		!strings.Contains(err.Error(), "is under way") {
+		!strings.Contains(err.Error(), "is running") {
 		t.Errorf("two restores: %v", err)
 	}
 	must(release())
@@ -252,8 +252,8 @@ func TestBackup_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for to, want := range map[string]string{"store": "lie one in the other", "others": "which no backup has left there",
-		"under way": "a backup to " + f.path("under way") + " is under way"} {
+	for to, want := range map[string]string{"store": "must not contain each other", "others": "which is not from a backup",
+		"under way": "a backup to " + f.path("under way") + " is running"} {
 		if _, err := transfer.Backup(t.Context(), f.Folders, f.path("store"), f.path(to)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", to, err, want)

@@ -27,13 +27,13 @@ func (c *Copy) Cancel(ctx context.Context) error {
 		if n, err := c.unmarkAll(ctx, ""); err != nil || n > 0 {
 			return err
 		}
-		return refuse("no copy of %s has begun, and there is none at %s", c.FromName, c.ToName)
+		return refuse("there is nothing to cancel, because no copy of %s to %s has started", c.FromName, c.ToName)
 	case err != nil:
 		return err
 	case dst.CopyID == "" || dst.Installation != src.Installation:
-		return refuse("%s is no copy of %s", c.ToName, c.FromName)
+		return refuse("%s is not a copy of %s", c.ToName, c.FromName)
 	case !dst.Copying && !dst.Canceled:
-		return refuse("%s is live: it may have charged already", c.ToName)
+		return refuse("%s is live, so it may already have charged customers", c.ToName)
 	}
 	c.id = dst.CopyID
 	if err := c.cancelDestination(ctx, dst); err != nil {
@@ -57,7 +57,7 @@ func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) 
 	}
 	err = c.From.GiveUp(ctx, id, destinationCanceled)
 	if errors.Is(err, store.ErrConflict) {
-		return refuse("the copy of %s is live, or was about to be: it may have charged already", c.FromName)
+		return refuse("the copy of %s is live or about to be, so it may already have charged customers", c.FromName)
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) er
 			return nil
 		}
 		if !dst.Copying {
-			return refuse("%s is live: it may have charged already", c.ToName)
+			return refuse("%s is live, so it may already have charged customers", c.ToName)
 		}
 		err := c.To.CancelCopy(ctx, c.id, store.Delete(c.table(), planKey(planSK))) // nobody's turn
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
@@ -155,7 +155,7 @@ func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
+	return nil, fmt.Errorf("%s/%s in the source changes too often; stop the program that writes it, then run this again", t.KeyOf(it).PK, t.KeyOf(it).SK)
 }
 
 // commitMarks commits marks if the source is still fenced for this copy.
@@ -172,13 +172,13 @@ func (c *Copy) unmarkAll(ctx context.Context, id string) (n int, err error) {
 	var done int64
 	for it, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
 		if err != nil {
-			return n, fmt.Errorf("taking the marks off the source: %w", err)
+			return n, fmt.Errorf("removing the copy's marks from the source: %w", err)
 		}
 		if _, ok := c.From.Unmark(it, id); ok {
 			n++
 		}
 		if err := c.unmark(ctx, it, id); err != nil {
-			return n, fmt.Errorf("taking the marks off the source: %w", err)
+			return n, fmt.Errorf("removing the copy's marks from the source: %w", err)
 		}
 		done++
 		c.Progress(Lifting, done)
@@ -211,5 +211,5 @@ func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
 			return ErrOvertaken // by another copy
 		}
 	}
-	return fmt.Errorf("%s/%s of the source changes all the time", t.KeyOf(it).PK, t.KeyOf(it).SK)
+	return fmt.Errorf("%s/%s in the source changes too often; stop the program that writes it, then run this again", t.KeyOf(it).PK, t.KeyOf(it).SK)
 }

@@ -81,7 +81,7 @@ func refuse(format string, args ...any) error {
 }
 
 // ErrOvertaken: another process works on the same copy.
-var ErrOvertaken = errors.New("another process is at work on this copy")
+var ErrOvertaken = errors.New("another process is working on this copy")
 
 var errGivenUp = fmt.Errorf("%w: it was canceled", ErrOvertaken)
 
@@ -184,7 +184,7 @@ func (c *Copy) fence(ctx context.Context, id string) (*billing.MoveState, error)
 	case err != nil || !dst.Canceled:
 		return dst, err
 	default:
-		err = refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
+		err = refuse("the copy at %s was canceled; drop it, or use another destination", c.ToName)
 	}
 	return nil, errors.Join(err, c.giveUp(ctx, id, !lost))
 }
@@ -197,7 +197,7 @@ func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
 	case err != nil:
 		return nil, err
 	case src.Copying || src.Canceled:
-		return nil, refuse("%s is no live store itself: %s", c.FromName, src.Reason)
+		return nil, refuse("%s is not a live store: %s", c.FromName, src.Reason)
 	}
 	return src, nil
 }
@@ -206,22 +206,22 @@ func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
 func (c *Copy) agree(src, dst *billing.MoveState) error {
 	switch {
 	case dst.CopyID == "" || (!dst.Copying && !dst.Canceled && src.MovedID != dst.CopyID):
-		return refuse("%s is a store of its own: name a new or empty place", c.ToName)
+		return refuse("%s is already another store; use a new or empty destination", c.ToName)
 	case dst.Installation != src.Installation:
 		return refuse("%s is an unfinished copy of another store (installation %s, not %s)", c.ToName,
 			dst.Installation, src.Installation)
 	case !dst.Copying && !dst.Canceled && dst.Moved != "":
-		return refuse("%s was copied to %s before, and that was moved on: %s", c.FromName, c.ToName, dst.Moved)
+		return refuse("%s was copied to %s, which has since moved elsewhere: %s", c.FromName, c.ToName, dst.Moved)
 	case src.MovedID == dst.CopyID && (dst.Canceled || src.GivenUp):
 		return refuse(
-			"the copy at %s was canceled, and %s is not switched on again yet: run the same command with --cancel once more",
+			"the copy at %s was canceled, but %s is not live again yet; run the same command with --cancel again",
 			c.ToName, c.FromName)
 	case dst.Canceled:
-		return refuse("the copy at %s was canceled: drop it, or name another place", c.ToName)
+		return refuse("the copy at %s was canceled; drop it, or use another destination", c.ToName)
 	case src.Moved != "" && src.MovedID != dst.CopyID:
 		return refuse("%s was moved elsewhere: %s", c.FromName, src.Moved)
 	case dst.Copying && c.Shards != 0 && c.Shards != dst.Shards:
-		return refuse("the copy at %s was begun with %d shards per date, not %d", c.ToName, dst.Shards, c.Shards)
+		return refuse("the copy at %s was started with %d shards per date (got %d)", c.ToName, dst.Shards, c.Shards)
 	}
 	return nil
 }
@@ -229,14 +229,14 @@ func (c *Copy) agree(src, dst *billing.MoveState) error {
 // claim takes the destination, if it is empty.
 func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 	if src.Moved != "" {
-		return refuse("%s was moved already: %s", c.FromName, src.Moved)
+		return refuse("%s was already moved: %s", c.FromName, src.Moved)
 	}
 	if c.Segments < 1 || c.Segments > MaxSegments {
-		return refuse("%d segments: want 1 to %d", c.Segments, MaxSegments)
+		return refuse("segments must be 1 to %d (got %d)", MaxSegments, c.Segments)
 	}
 	shards := cmp.Or(c.Shards, src.Shards)
 	if shards < 1 || shards > billing.MaxShards {
-		return refuse("%d shards per date: want 1 to %d", shards, billing.MaxShards)
+		return refuse("shards per date must be 1 to %d (got %d)", billing.MaxShards, shards)
 	}
 	for _, t := range c.From.Tables.All() { // the source must be readable: after the move it charges nobody
 		for _, err := range c.From.Store.Scan(ctx, store.Scan{Table: t.Name}) {
@@ -251,7 +251,7 @@ func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
 			if err != nil {
 				return err
 			}
-			return refuse("table %s of %s is not empty (it has %s/%s)", t.Name, c.ToName, t.KeyOf(it).PK, t.KeyOf(it).SK)
+			return refuse("table %s of %s must be empty (it contains %s/%s)", t.Name, c.ToName, t.KeyOf(it).PK, t.KeyOf(it).SK)
 		}
 	}
 	return c.To.Claim(ctx, src, rand.Text(), c.FromName, shards, c.newPlan(c.Segments)...)

@@ -129,7 +129,7 @@ func TestCopy_Refused(t *testing.T) {
 		"a store of its own": {func(w *world) *transfer.Copy {
 			w.open(w.to, w.box)
 			return w.copy(nil)
-		}, "is a store of its own"},
+		}, "is already another store"},
 		"a foreign item": {func(w *world) *transfer.Copy {
 			table := w.to.Tables.Outbox
 			it := store.NewItem(store.Attribute{Name: "PK", Value: store.S("x")},
@@ -138,13 +138,13 @@ func TestCopy_Refused(t *testing.T) {
 				t.Fatal(err)
 			}
 			return w.copy(nil)
-		}, "b-outbox of mem:b is not empty"},
+		}, "b-outbox of mem:b must be empty"},
 		"moved elsewhere": {func(w *world) *transfer.Copy {
 			w.finish()
 			c := w.copy(nil)
 			c.To = empty()
 			return c
-		}, "was moved already: mem:b"},
+		}, "was already moved: mem:b"},
 		"moved on": {func(w *world) *transfer.Copy {
 			w.finish()
 			c := w.copy(nil)
@@ -153,7 +153,7 @@ func TestCopy_Refused(t *testing.T) {
 				t.Fatal(err)
 			}
 			return w.copy(nil)
-		}, "and that was moved on: mem:c"},
+		}, "which has since moved elsewhere: mem:c"},
 		"claimed, and moved elsewhere since": {func(w *world) *transfer.Copy {
 			w.interrupt(1)
 			c := w.copy(nil)
@@ -175,12 +175,12 @@ func TestCopy_Refused(t *testing.T) {
 			c := w.copy(nil)
 			c.From, c.To = w.to, empty()
 			return c
-		}, "is no live store itself"},
+		}, "is not a live store"},
 		"other shards": {func(w *world) *transfer.Copy {
 			w.interrupt(6)
 			w.shards = 7
 			return w.copy(nil)
-		}, "begun with 1 shards per date, not 7"},
+		}, "was started with 1 shards per date (got 7)"},
 		"canceled": {func(w *world) *transfer.Copy {
 			w.interrupt(6)
 			if err := w.copy(nil).Cancel(t.Context()); err != nil {

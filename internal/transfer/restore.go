@@ -23,7 +23,7 @@ type Restored struct {
 }
 
 // ErrExists: there is a store at the place already.
-var ErrExists = errors.New("there is a store already")
+var ErrExists = errors.New("a store already exists")
 
 // Restore copies the backup in the folder from to the folder dir, where there is nothing
 // yet; with replace an existing store is moved aside, never deleted. The new folder
@@ -47,7 +47,7 @@ func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r 
 	staging := dir + pebblestore.Restoring
 	unlock, err := claimStaging(staging)
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%s is there: a restore to %s is under way", staging, dir)
+		return nil, fmt.Errorf("%s exists because a restore to %s is running", staging, dir)
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (f Folders) claimTarget(from, dir string, replace bool) (release func() err
 		return func() error { return nil }, nil
 	}
 	if !replace {
-		return nil, fmt.Errorf("%w at %s: restore to another folder, or move it aside with --replace", ErrExists, dir)
+		return nil, fmt.Errorf("%w at %s; restore to another folder, or move this store aside with --replace", ErrExists, dir)
 	}
 	if real, err := filepath.EvalSymlinks(from); err != nil || sameFolder(real, dir) {
 		return nil, errors.Join(err, fmt.Errorf("%w: %s is the backup itself", store.ErrInvalid, dir))
@@ -145,7 +145,7 @@ func (f Folders) copyBackup(ctx context.Context, from, to string) error {
 			continue
 		}
 		if !e.Type().IsRegular() {
-			return fmt.Errorf("%w: %s in %s is no file", store.ErrInvalid, e.Name(), from)
+			return fmt.Errorf("%w: %s in %s is not a file", store.ErrInvalid, e.Name(), from)
 		}
 		if err := copyFile(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
 			return err
@@ -166,7 +166,7 @@ func copyFile(from, to string) error {
 func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string) (err error) {
 	s, err := pebblestore.Open(dir, f.options())
 	if err != nil {
-		return fmt.Errorf("the backup does not open: %w", err)
+		return fmt.Errorf("the backup cannot be opened: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	st, err := billing.Side{Store: s, Tables: f.Tables}.MoveState(ctx)
@@ -174,7 +174,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string
 		return fmt.Errorf("the backup: %w", err)
 	}
 	if st.Installation != r.Installation {
-		return fmt.Errorf("%w: the backup is of installation %s, but says %s", ErrNoBackup, st.Installation, r.Installation)
+		return fmt.Errorf("%w: the backup contains installation %s, but its manifest names %s", ErrNoBackup, st.Installation, r.Installation)
 	}
 	e, err := engine.Open(ctx, engine.Options{Store: s, Tables: f.Tables, Now: f.Now, ReadOnly: true})
 	if err != nil {
@@ -191,7 +191,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string
 func (f Folders) whole(ctx context.Context, from, temp string) error {
 	damages, _, err := f.Check(ctx, temp)
 	if err == nil && len(damages) > 0 {
-		err = fmt.Errorf("%w: %s: %s: %s; nothing was restored; take another backup, or export what can be read of this one",
+		err = fmt.Errorf("%w: %s: %s: %s; nothing was restored; use another backup, or export the readable part of this one",
 			store.ErrDamaged, from, damages[0].File, damages[0].Detail)
 	}
 	return err

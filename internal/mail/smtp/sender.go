@@ -43,7 +43,7 @@ func NewSender(s *Server, w *mail.Writer) *Sender {
 
 // Error implements error. It does not show the address.
 func (b *Bounce) Error() string {
-	return "the mail server refused the address for good (" + b.Code + ")"
+	return "the mail server permanently rejected the address (" + b.Code + ")"
 }
 
 // Unwrap makes the Bounce an outbox.ErrPermanent.
@@ -189,7 +189,7 @@ func (s *Sender) explain(step string, err error) error {
 				words[i] = "(address)"
 			}
 		}
-		return fmt.Errorf("mail server %s, %s: it answered: %s", s.server, step, strings.Join(words, " "))
+		return fmt.Errorf("mail server %s, %s: the server answered: %s", s.server, step, strings.Join(words, " "))
 	}
 	return fmt.Errorf("mail server %s, %s: %w", s.server, step, err)
 }

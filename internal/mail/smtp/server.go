@@ -48,17 +48,17 @@ const (
 )
 
 // form is the right address, for errors, which never repeat a wrong one: it may hold a password.
-const form = "want smtps://USER@HOST:465, or smtp://USER@HOST:587 for a server with STARTTLS"
+const form = "must be smtps://USER@HOST:465, or smtp://USER@HOST:587 for a server with STARTTLS"
 
 // Parse reads the address of a server. The errors say what would be right.
 func Parse(text string) (*Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "smtps" && u.Scheme != "smtp") || u.Hostname() == "" || u.RawQuery != "" ||
 		u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
-		return nil, errors.New("address of the mail server: " + form)
+		return nil, errors.New("the mail server address " + form)
 	}
 	if _, has := u.User.Password(); has {
-		return nil, errors.New("address of the mail server: it must not have the password in it; " + form)
+		return nil, errors.New("the mail server address must not contain the password; it " + form)
 	}
 	s := &Server{Host: u.Hostname(), Port: submitPort, User: u.User.Username(), Implicit: u.Scheme == "smtps"}
 	if s.Implicit {
@@ -66,7 +66,7 @@ func Parse(text string) (*Server, error) {
 	}
 	if text := u.Port(); text != "" {
 		if s.Port, err = strconv.Atoi(text); err != nil || s.Port < 1 || s.Port > 65535 {
-			return nil, errors.New("address of the mail server: want a port from 1 to 65535")
+			return nil, errors.New("the mail server address must have a port from 1 to 65535")
 		}
 	}
 	return s, nil
@@ -76,9 +76,9 @@ func Parse(text string) (*Server, error) {
 func (s *Server) CheckPassword() error {
 	switch {
 	case s.User != "" && s.Password.IsZero():
-		return fmt.Errorf("the mail server's user %s has no password", s.User)
+		return fmt.Errorf("the password of the mail server's user %s is not set", s.User)
 	case s.User == "" && !s.Password.IsZero():
-		return errors.New("there is a password, and the address of the mail server names no user: " + form)
+		return errors.New("a password is set, but the mail server address has no user; it " + form)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func within(ctx context.Context, limit time.Duration, c net.Conn, step func() er
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	err := step()
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("no answer within %s: %w", limit, ctx.Err())
+		return fmt.Errorf("the server did not answer within %s: %w", limit, ctx.Err())
 	}
 	return err
 }
@@ -162,7 +162,7 @@ func (s *Server) greet(ctx context.Context, c *conn, name string) (err error) {
 	}
 	if !s.Implicit && !s.clear() {
 		if offered, _ := c.client.Extension("STARTTLS"); !offered {
-			return errors.New("it offers no STARTTLS, and mail goes in the clear to this machine alone")
+			return errors.New("the server does not offer STARTTLS, and Duesday sends unencrypted mail only within this machine")
 		}
 		if err := c.client.StartTLS(config); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (s *Server) greet(ctx context.Context, c *conn, name string) (err error) {
 	}
 	err = c.client.Auth(s.auth(c.client))
 	if reply, ok := errors.AsType[*textproto.Error](err); ok { // its text may repeat what it was sent
-		return fmt.Errorf("the log-in was refused with %d", reply.Code)
+		return fmt.Errorf("the server rejected the login with code %d", reply.Code)
 	}
 	return err
 }

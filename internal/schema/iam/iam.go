@@ -69,9 +69,9 @@ var (
 func (o Options) check() error {
 	switch {
 	case !account.MatchString(o.Account):
-		return fmt.Errorf("account %q: want the 12 digits of an AWS account, such as 123456789012", o.Account)
+		return fmt.Errorf("account must be the 12 digits of an AWS account, such as 123456789012 (got %q)", o.Account)
 	case !region.MatchString(o.Region):
-		return fmt.Errorf("region %q: want a region such as eu-west-1, or * for all", o.Region)
+		return fmt.Errorf("region must be a region such as eu-west-1, or * for all (got %q)", o.Region)
 	}
 	return o.tables().CheckNames()
 }
@@ -113,7 +113,7 @@ func New(name string, o Options) (Policy, error) {
 	case Administration:
 		p.Statement = o.administration()
 	default:
-		return Policy{}, fmt.Errorf("policy %q: want one of %s", name, strings.Join(Names(), ", "))
+		return Policy{}, fmt.Errorf("unknown policy %q; must be one of %s", name, strings.Join(Names(), ", "))
 	}
 	return p, nil
 }

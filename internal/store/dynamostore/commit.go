@@ -59,7 +59,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 	}
 	s.Note(err, writes...)
 	if errors.Is(err, store.ErrUnknown) {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "whether a write was done is unknown",
+		s.log.LogAttrs(ctx, slog.LevelWarn, "the outcome of a write is unknown",
 			slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 	}
 	return err

@@ -69,7 +69,7 @@ func (a action) judge(err error, sent bool) (verdict, error) {
 	case status >= 400 && status < 500:
 		return final, fmt.Errorf("%s: %w", a, err)
 	case !sent && status == 0:
-		return again, fmt.Errorf("%s: DynamoDB cannot be reached: %w", a, err)
+		return again, fmt.Errorf("%s: cannot reach DynamoDB: %w", a, err)
 	}
 	return lost, fmt.Errorf("%s: %w", a, err)
 }
@@ -90,7 +90,7 @@ func (a action) judgeCode(code, message string) (v verdict, err error, known boo
 	case "AccessDeniedException":
 		return final, fmt.Errorf("%s is not allowed: %s", a, message), true
 	case "ExpiredTokenException", "ExpiredToken":
-		return final, fmt.Errorf("%s: the AWS credentials have expired: get new ones, and start again", a), true
+		return final, fmt.Errorf("%s: the AWS credentials have expired; get new ones, and start the command again", a), true
 	case "UnrecognizedClientException", "InvalidSignatureException", "SignatureDoesNotMatch", "RequestTimeTooSkewed",
 		"RequestExpired":
 		return final, fmt.Errorf("%s: %s", a, unsigned(code, message)), true
@@ -110,11 +110,11 @@ func unsigned(code, message string) string {
 	switch {
 	case strings.HasPrefix(code, "Request"), strings.Contains(m, "signature expired"),
 		strings.Contains(m, "signature not yet current"):
-		return "this machine's clock differs from that of AWS: set it right, by NTP"
+		return "this machine's clock differs from AWS's clock; correct it with NTP"
 	case code == "UnrecognizedClientException":
-		return "AWS does not know these credentials: check AWS_ACCESS_KEY_ID, the session token and the region"
+		return "AWS does not know these credentials; check AWS_ACCESS_KEY_ID, the session token and the region"
 	}
-	return "AWS takes no signature by these credentials: check AWS_SECRET_ACCESS_KEY"
+	return "AWS rejects the signature made with these credentials; check AWS_SECRET_ACCESS_KEY"
 }
 
 // invalid tells what DynamoDB calls invalid apart by its message, the only place that says it.
@@ -122,8 +122,8 @@ func (a action) invalid(message string) error {
 	m := strings.ToLower(message)
 	switch {
 	case strings.Contains(m, "does not match the schema"), strings.Contains(m, "key element"):
-		return fmt.Errorf("%w: %s: the table has other keys than Duesday's: name another prefix or recurring_table in the "+
-			"store's URL; duesday store describe has the differences", store.ErrInvalid, a)
+		return fmt.Errorf("%w: %s: the table's keys differ from the keys that Duesday needs; set another prefix or recurring_table in the "+
+			"store's URL; to see the differences, run: duesday store describe", store.ErrInvalid, a)
 	case strings.Contains(m, "does not have the specified index"):
 		return fmt.Errorf("%w: %s: %s", store.ErrMissing, a, message)
 	case strings.Contains(m, "size") && (strings.Contains(m, "exceed") || strings.Contains(m, "larger")):

@@ -26,13 +26,13 @@ func TestErrors(t *testing.T) {
 	}{
 		{failure(bad, "ResourceNotFoundException"), store.ErrMissing, "DynamoDB has no table t"},
 		{failure(bad, "AccessDeniedException"), nil, "dynamodb:%OP% on table t is not allowed"},
-		{failure(bad, "UnrecognizedClientException"), nil, "dynamodb:%OP% on table t: AWS does not know these credentials: check"},
-		{failure(bad, "ExpiredTokenException"), nil, "dynamodb:%OP% on table t: the AWS credentials have expired: get new ones"},
+		{failure(bad, "UnrecognizedClientException"), nil, "dynamodb:%OP% on table t: AWS does not know these credentials; check"},
+		{failure(bad, "ExpiredTokenException"), nil, "dynamodb:%OP% on table t: the AWS credentials have expired; get new ones"},
 		{reply{bad, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Signature expired: ` +
-			`20260101T000000Z is now earlier than 20260101T001000Z"}`}, nil, "clock differs from that of AWS: set it right"},
+			`20260101T000000Z is now earlier than 20260101T001000Z"}`}, nil, "clock differs from AWS's clock"},
 		{reply{bad, `{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"The request signature we ` +
 			`calculated does not match"}`}, nil, "check AWS_SECRET_ACCESS_KEY"},
-		{invalid("The provided key element does not match the schema"), store.ErrInvalid, "other keys than Duesday's"},
+		{invalid("The provided key element does not match the schema"), store.ErrInvalid, "keys differ from the keys that Duesday needs"},
 		{invalid("One or more parameter values were invalid"), store.ErrInvalid, "invalid"},
 		{invalid("Item size has exceeded the maximum allowed size"), store.ErrTooLarge, "maximum"},
 		{invalid("The table does not have the specified index: x"), store.ErrMissing, "x"},
@@ -104,7 +104,7 @@ func TestMistypedRegion(t *testing.T) {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && !dns.IsNotFound {
 		t.Skip("this machine's resolver does not answer")
 	}
-	if err == nil || !strings.Contains(err.Error(), "there is no DynamoDB at dynamodb.eu-wset-1.invalid: check the region") {
+	if err == nil || !strings.Contains(err.Error(), "there is no DynamoDB at dynamodb.eu-wset-1.invalid; check the region") {
 		t.Errorf("Get = %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestNothingWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Commit(t.Context(), put); err == nil || errors.Is(err, store.ErrUnknown) ||
-		!strings.Contains(err.Error(), "cannot be reached") {
+		!strings.Contains(err.Error(), "cannot reach DynamoDB") {
 		t.Errorf("Commit = %v, want that DynamoDB cannot be reached", err)
 	}
 }

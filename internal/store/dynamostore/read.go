@@ -76,7 +76,7 @@ func (s *Store) read(ctx context.Context, a action, call func(context.Context) e
 		ctx, sent := watch(ctx)
 		v, err := a.judge(call(ctx), sent.Load())
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !s.answered.Load() {
-			return final, fmt.Errorf("there is no DynamoDB at %s: check the region, or the endpoint, in the store's URL", dns.Name)
+			return final, fmt.Errorf("there is no DynamoDB at %s; check the region or the endpoint in the store's URL", dns.Name)
 		}
 		if v == final {
 			s.answered.Store(true)

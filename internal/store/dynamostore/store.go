@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	var once sync.Once // told once: a run of an hour need not be told again
 	s.pace.told = func(err error) {
 		once.Do(func() {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "DynamoDB does not do what it is asked; trying on", slog.Any("error", err))
+			s.log.LogAttrs(ctx, slog.LevelWarn, "DynamoDB refuses requests; the store tries again", slog.Any("error", err))
 		})
 	}
 	return s, nil
@@ -162,7 +162,7 @@ func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("no AWS region: say dynamodb:?region=eu-west-1 in the store URL, or set AWS_REGION")
+		return nil, errors.New("the AWS region is not set; use dynamodb:?region=eu-west-1 as the store URL, or set AWS_REGION")
 	}
 	if err := haveCredentials(ctx, cfg.Credentials); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func haveCredentials(ctx context.Context, from aws.CredentialsProvider) error {
 	}
 	if _, err := from.Retrieve(ctx); err != nil {
 		return fmt.Errorf("no AWS credentials: the SDK's default chain (environment, ~/.aws, web identity, "+
-			"container or instance role) has none: %w", err)
+			"container or instance role) found none: %w", err)
 	}
 	return nil
 }

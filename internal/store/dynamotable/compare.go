@@ -145,7 +145,7 @@ func (e *DifferentError) Error() string {
 	for i, d := range e.Differences {
 		lines[i] = d.String()
 	}
-	return "these tables are not Duesday's, and were left as they are: " + strings.Join(lines, "; ")
+	return "these tables are not Duesday's, so they were not changed: " + strings.Join(lines, "; ")
 }
 
 // Refused returns a DifferentError of the differences that neither mend nor are harmless, or nil.

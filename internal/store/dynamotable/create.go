@@ -73,7 +73,7 @@ func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) 
 
 func (s Settings) check() error {
 	if p := s.Provisioned; p != nil && (p.ReadUnits < 1 || p.WriteUnits < 1) {
-		return fmt.Errorf("provisioned capacity of %d read and %d write units: want 1 or more", p.ReadUnits, p.WriteUnits)
+		return fmt.Errorf("provisioned capacity must be 1 or more units (got %d read and %d write)", p.ReadUnits, p.WriteUnits)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func usable(found ...Description) error {
 		switch d := &found[i]; types.TableStatus(d.Status) {
 		case "", types.TableStatusActive, types.TableStatusCreating, types.TableStatusUpdating:
 		case types.TableStatusDeleting:
-			return fmt.Errorf("table %s is being deleted: run this again when it is gone", d.Table.Name)
+			return fmt.Errorf("table %s is being deleted; run this again after that", d.Table.Name)
 		default:
 			return fmt.Errorf("table %s is %s and cannot be used", d.Table.Name, d.Status)
 		}
@@ -131,7 +131,7 @@ func (m *maker) create(ctx context.Context, t store.Table) (ours bool, err error
 	m.progress.say(t.Name, "creating")
 	_, err = m.client.CreateTable(ctx, Input(t, m.settings), patient)
 	if is[*types.ResourceInUseException](err) {
-		m.progress.say(t.Name, "somebody else is creating it")
+		m.progress.say(t.Name, "another process is creating it")
 		return false, nil
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func canRecover(ctx context.Context, client *dynamodb.Client, table string) erro
 	_, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}, patient)
 	if code(err) == unknownOperation {
 		return fmt.Errorf(
-			"point-in-time recovery cannot be had at %s: this endpoint knows no such thing, as DynamoDB Local does not",
+			"the endpoint %s does not support point-in-time recovery, which DynamoDB Local does not have",
 			cmp.Or(aws.ToString(client.Options().BaseEndpoint), "DynamoDB"))
 	}
 	return nil

@@ -108,7 +108,7 @@ func gone(ctx context.Context, client *dynamodb.Client, name string) error {
 type ProtectedError struct{ Tables []string }
 
 func (e *ProtectedError) Error() string {
-	return fmt.Sprintf("deletion protection is on for %s: nothing was dropped; switch it off first, "+
+	return fmt.Sprintf("deletion protection is on for %s, so nothing was dropped; switch it off first, "+
 		"with aws dynamodb update-table --table-name %s --no-deletion-protection-enabled", strings.Join(e.Tables, ", "),
 		e.Tables[0])
 }

@@ -293,7 +293,7 @@ func TestLocal_Provisioned(t *testing.T) {
 func TestLocal_NoPointInTimeRecovery(t *testing.T) {
 	client, all := dynamotest.Client(t), tables(t)
 	_, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{PointInTimeRecovery: true}, nil)
-	if err == nil || !strings.Contains(err.Error(), "point-in-time recovery cannot be had at http://") {
+	if err == nil || !strings.Contains(err.Error(), "does not support point-in-time recovery") {
 		t.Errorf("got %v", err)
 	}
 	same(t, "there", existing(t, client, all), nil)

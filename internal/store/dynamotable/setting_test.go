@@ -143,7 +143,7 @@ func TestFake_TTLWasFaster(t *testing.T) {
 }
 
 func TestFake_UnusableTables(t *testing.T) {
-	for status, want := range map[string]string{"DELETING": "is being deleted: run this again",
+	for status, want := range map[string]string{"DELETING": "is being deleted; run this again",
 		"INACCESSIBLE_ENCRYPTION_CREDENTIALS": "cannot be used"} {
 		f, client := newFake(t, map[string][]string{"DescribeTable": {described(status, "ACTIVE", onDemand)},
 			"DescribeTimeToLive": {isOn}})

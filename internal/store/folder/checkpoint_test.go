@@ -78,7 +78,7 @@ func TestCheckpoint_Refused(t *testing.T) {
 	}
 	t.Chdir(base) // a client's path is relative to the client's folder
 	for _, s := range []*folder.Store{holder, client} {
-		for to, want := range map[string]string{"store/inside": "lie one in the other", ".": "lie one in the other",
+		for to, want := range map[string]string{"store/inside": "must not contain each other", ".": "must not contain each other",
 			"file": "file", "file/below": "file"} {
 			err := s.Checkpoint(t.Context(), to)
 			if err == nil || !strings.Contains(err.Error(), want) {

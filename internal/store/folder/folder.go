@@ -132,7 +132,7 @@ func (s *Store) take() (*session, error) {
 	if rerr != nil {
 		return nil, errors.Join(rerr, err)
 	}
-	s.o.Logger.Warn("the folder of the store cannot be written: it is opened for reading", "error", err)
+	s.o.Logger.Warn("the store's folder is not writable, so the store is opened only for reading", "error", err)
 	return &session{Shared: &holding{Store: held, notices: &s.Notices, dir: s.dir}, End: held.Close}, nil
 }
 
@@ -201,7 +201,7 @@ func (h *holding) Claim(ctx context.Context, name, by string) (lost <-chan struc
 // Checkpoint copies the store for any process of the folder.
 func (h *holding) Checkpoint(ctx context.Context, to string) error {
 	if !filepath.IsAbs(to) {
-		return fmt.Errorf("%w: a backup to %s: want an absolute path", store.ErrInvalid, to)
+		return fmt.Errorf("%w: the backup path must be absolute (got %s)", store.ErrInvalid, to)
 	}
 	if err := pebblestore.CheckTarget(h.dir, to); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	if s.begun && c.Clock() != s.o.Clock {
-		err = fmt.Errorf("%w: the new holder's is %s, and this process has %s", link.ErrClock,
+		err = fmt.Errorf("%w: the new holder's clock is %s, this process's clock is %s", link.ErrClock,
 			cmp.Or(c.Clock(), "the machine's"), cmp.Or(s.o.Clock, "the machine's"))
 	} else {
 		err = s.setClock(c.Clock())

@@ -18,12 +18,12 @@ import (
 )
 
 // ErrLost: the connection to the holder is gone, and nothing was written by the call.
-var ErrLost = errors.New("the connection to the store's holder is lost")
+var ErrLost = errors.New("the connection to the process that holds the store is lost")
 
 // The refusals of a holder, in its answer to the greeting. Nothing was written.
 var (
 	ErrVersion  = errors.New("the store is held by another version of Duesday")
-	ErrClock    = errors.New("the store is held by a process that lives by another clock")
+	ErrClock    = errors.New("the store is held by a process with another clock")
 	ErrHandOver = errors.New("the holder hands the store over")
 )
 
@@ -40,9 +40,9 @@ func (o Options) refusal(greeting string) error {
 	theirs, ours := strings.Split(greeting, "\n"), strings.Split(o.greeting(), "\n")
 	switch {
 	case len(theirs) != len(ours) || !slices.Equal(theirs[:2], ours[:2]):
-		return fmt.Errorf("%w: the holder is Duesday %s, this is %.40q", ErrVersion, o.Version, theirs[0])
+		return fmt.Errorf("%w: the holder is version %s, this process is %.40q", ErrVersion, o.Version, theirs[0])
 	case theirs[2] != "" && theirs[2] != o.Clock:
-		return fmt.Errorf("%w: the holder's is %s, and this process was given %.80s", ErrClock,
+		return fmt.Errorf("%w: the holder's clock is %s, this process's clock is %.80s", ErrClock,
 			cmp.Or(o.Clock, "the machine's"), theirs[2])
 	case theirs[3] == "true" && !o.Lasting:
 		return ErrHandOver

@@ -57,7 +57,7 @@ func CheckTarget(dir, to string) error {
 		return fmt.Errorf("%s: %w", to, err)
 	}
 	if inside(target, at) || inside(at, target) {
-		return fmt.Errorf("%w: %s and the store %s lie one in the other: name a folder beside it", store.ErrInvalid, to, dir)
+		return fmt.Errorf("%w: %s and the store %s must not contain each other; use a folder next to the store", store.ErrInvalid, to, dir)
 	}
 	list, err := os.ReadDir(to)
 	switch {

@@ -124,9 +124,9 @@ func TestCheckTarget(t *testing.T) {
 	}
 	for to, want := range map[string]string{
 		"new": "", "empty": "", "a/b/c": "", "store-copy": "",
-		"full": "not empty", "store": "lie one in the other", "store/sub/new": "lie one in the other",
-		".":        "lie one in the other",
-		"link/new": "lie one in the other",
+		"full": "not empty", "store": "must not contain each other", "store/sub/new": "must not contain each other",
+		".":        "must not contain each other",
+		"link/new": "must not contain each other",
 	} {
 		err := CheckTarget(dir, filepath.Join(base, to))
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {

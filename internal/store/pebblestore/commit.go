@@ -52,7 +52,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 		return err
 	}
 	if s.reader {
-		return fmt.Errorf("%w: the store %s is open for reading only", store.ErrInvalid, s.dir)
+		return fmt.Errorf("%w: the store %s is open only for reading", store.ErrInvalid, s.dir)
 	}
 	return s.submit(ctx, s.plan(writes))
 }

@@ -24,8 +24,8 @@ type damagedError struct {
 }
 
 func (e *damagedError) Error() string {
-	return fmt.Sprintf("%v: %s: %s; see how far the damage goes with duesday store check, and put a backup back with "+
-		"duesday store restore --replace, which keeps the folder", store.ErrDamaged, e.dir, firstLine(e.cause))
+	return fmt.Sprintf("%v: %s: %s; to find all damage, run duesday store check; to restore a backup, run "+
+		"duesday store restore --replace, which keeps the damaged folder", store.ErrDamaged, e.dir, firstLine(e.cause))
 }
 
 func (e *damagedError) Unwrap() []error { return []error{store.ErrDamaged, e.cause} }

@@ -136,7 +136,7 @@ type lockedError struct {
 }
 
 func (e *lockedError) Error() string {
-	return fmt.Sprintf("store %s is in use by %s; wait for it or stop it", e.shown, e.holder)
+	return fmt.Sprintf("store %s is in use by %s; wait until it ends, or stop it", e.shown, e.holder)
 }
 
 func (e *lockedError) Unwrap() []error { return []error{store.ErrLocked, e.cause} }

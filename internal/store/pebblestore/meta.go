@@ -69,8 +69,8 @@ func register(db *pebble.DB, path string, disk *failStopFS, o *Options) (map[str
 	m.Revision = max(m.Revision, o.Revision)
 	switch {
 	case o.ReadOnly && len(stale) > 0:
-		return nil, fmt.Errorf("%w: it has the indexes of an older Duesday; the first command that can write in the folder "+
-			"raises it", store.ErrFormat)
+		return nil, fmt.Errorf("%w: it has the indexes of an older version; the first command that can write to the folder "+
+			"upgrades it", store.ErrFormat)
 	case o.ReadOnly, reflect.DeepEqual(*stored, m):
 		return layouts, nil
 	}
@@ -109,7 +109,7 @@ func readMeta(db *pebble.DB, create bool) (*meta, error) {
 		case err != nil:
 			return nil, err
 		case !empty:
-			return nil, fmt.Errorf("%w: the folder holds a database of another program", store.ErrFormat)
+			return nil, fmt.Errorf("%w: the folder contains another program's database", store.ErrFormat)
 		case !create:
 			return nil, store.ErrMissing
 		}
@@ -131,8 +131,8 @@ func parseMeta(b []byte) (*meta, error) {
 		return nil, fmt.Errorf("%w: its description is damaged", store.ErrFormat)
 	}
 	if version.Format > format {
-		return nil, fmt.Errorf("%w: the store has format %d, this program knows formats up to %d; use Duesday %s, which has "+
-			"raised it, or a newer one", store.ErrFormat, version.Format, format, cmp.Or(version.Program, "of a later version"))
+		return nil, fmt.Errorf("%w: the store has format %d, but this version of Duesday reads formats up to %d; use Duesday %s, which "+
+			"upgraded it, or a newer version", store.ErrFormat, version.Format, format, cmp.Or(version.Program, "of a later version"))
 	}
 	m := &meta{}
 	if err := json.Unmarshal(b, m); err != nil {

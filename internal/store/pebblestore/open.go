@@ -23,7 +23,7 @@ import (
 // returns ErrFormat if this program cannot read the store, or if its tables differ from those in o.
 func Open(dir string, o Options) (*Store, error) {
 	if dir == "" {
-		return nil, fmt.Errorf("%w: a store needs a folder", store.ErrInvalid)
+		return nil, fmt.Errorf("%w: the store's folder must not be empty", store.ErrInvalid)
 	}
 	o = o.withDefaults()
 	schema, err := store.NewSchema(o.Tables...)
@@ -131,7 +131,7 @@ func prepareFolder(path, dir string, o *Options) error {
 		return fmt.Errorf("%w: %s", store.ErrMissing, dir)
 	case !is:
 		if _, err := o.FS.Stat(restoring); err == nil {
-			return fmt.Errorf("%w: %s: a restore to it is under way or was cut off: say it again, or remove %s",
+			return fmt.Errorf("%w: %s: a restore to it is running or was interrupted; run it again, or remove %s",
 				store.ErrMissing, dir, restoring)
 		}
 	}

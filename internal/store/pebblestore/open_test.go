@@ -140,7 +140,7 @@ func TestNamesMustAgree(t *testing.T) {
 
 func TestNewerFormatIsRefused(t *testing.T) {
 	for meta, want := range map[string]string{
-		`{"Format":5,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 5, this program knows formats up to 4",
+		`{"Format":5,"Names":7,"Tables":"moved elsewhere"}`: "the store has format 5, but this version of Duesday reads formats up to 4",
 		`{"Format":5,"Program":"v9.1"}`:                     "use Duesday v9.1",
 		`{"Format":0}`:                                      "damaged",
 		`nonsense`:                                          "damaged",

@@ -68,7 +68,7 @@ func (p Place) Open(ctx context.Context, o Options) (store.Store, error) {
 	case "dynamodb":
 		return p.openTables(ctx, o)
 	}
-	return nil, urlError("a store of scheme %q cannot be opened: %s", p.Scheme, forms)
+	return nil, urlError("the store scheme %q cannot be opened: %s", p.Scheme, forms)
 }
 
 // opened returns a nil store.Store for a nil engine.
@@ -139,28 +139,28 @@ type Place struct {
 	Endpoint       string // base URL of the service, such as DynamoDB Local's
 }
 
-const forms = "want pebble:DIR, dynamodb:?region=REGION or mem:"
+const forms = "the store must be pebble:DIR, dynamodb:?region=REGION or mem:"
 
 // Parse reads a store URL. Its errors are ErrURL, and show no part that could be a password.
 func Parse(text string) (Place, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
 	case text == "":
-		return Place{}, urlError("no store named: %s", forms)
+		return Place{}, urlError("the store URL is empty: %s", forms)
 	case !ok:
 		return Place{}, urlError("store %q has no scheme: %s (did you mean %q?)", text, forms, "pebble:"+text)
 	case scheme == "mem" && rest != "":
-		return Place{}, urlError("store mem: takes nothing after the colon")
+		return Place{}, urlError("store mem: must have nothing after the colon")
 	case scheme == "pebble" && rest == "":
-		return Place{}, urlError("store %q names no folder: %s", text, forms)
+		return Place{}, urlError("store %q does not name a folder: %s", text, forms)
 	case scheme == "mem", scheme == "pebble":
 		return Place{Scheme: scheme, Folder: rest}, nil
 	case scheme == "dynamodb":
 		return parseDynamo(rest)
 	case plain(scheme, ""):
-		return Place{}, urlError("a store of scheme %q is not known: %s", scheme, forms)
+		return Place{}, urlError("unknown store scheme %q: %s", scheme, forms)
 	}
-	return Place{}, urlError("a store of that scheme is not known: %s", forms)
+	return Place{}, urlError("unknown store scheme: %s", forms)
 }
 
 // Shared reports whether several processes may work on the store at once.
@@ -177,18 +177,18 @@ func parseDynamo(rest string) (Place, error) {
 	query, ok := strings.CutPrefix(rest, "?")
 	values, err := url.ParseQuery(query)
 	if !ok || err != nil {
-		return Place{}, urlError("store dynamodb: want dynamodb:?NAME=VALUE&..., with the names %s", dynamoParameters)
+		return Place{}, urlError("store dynamodb: must be dynamodb:?NAME=VALUE&..., with the names %s", dynamoParameters)
 	}
 	for name, list := range values {
 		at, known := map[string]*string{"prefix": &p.Prefix, "recurring_table": &p.RecurringTable,
 			"region": &p.Region, "endpoint": &p.Endpoint}[name]
 		switch {
 		case !known && plain(name, "_"):
-			return Place{}, urlError("store dynamodb: unknown parameter %q; known: %s", name, dynamoParameters)
+			return Place{}, urlError("store dynamodb: unknown parameter %q; must be one of %s", name, dynamoParameters)
 		case !known:
-			return Place{}, urlError("store dynamodb: unknown parameter; known: %s", dynamoParameters)
+			return Place{}, urlError("store dynamodb: unknown parameter; must be one of %s", dynamoParameters)
 		case len(list) > 1 || list[0] == "":
-			return Place{}, urlError("store dynamodb: parameter %s wants one value", name)
+			return Place{}, urlError("store dynamodb: parameter %s must have one value", name)
 		}
 		*at = list[0]
 	}
@@ -205,14 +205,14 @@ func (p *Place) check() (err error) {
 		shortest         int
 	}{{"prefix", p.Prefix, 0}, {"recurring_table", p.RecurringTable, 3}} {
 		if !plain(n.value, "_.-") {
-			return urlError("store dynamodb: %s takes letters, digits and _ . - alone", n.parameter)
+			return urlError("store dynamodb: %s must contain only letters, digits and _ . -", n.parameter)
 		}
 		if len(n.value) > 200 || (n.value != "" && len(n.value) < n.shortest) {
 			return urlError("store dynamodb: %s is too short or too long for DynamoDB", n.parameter)
 		}
 	}
 	if !plain(p.Region, "-") || len(p.Region) > 50 {
-		return urlError("store dynamodb: region: want a region's code, such as eu-west-1")
+		return urlError("store dynamodb: region must be a region's code, such as eu-west-1")
 	}
 	p.Endpoint, err = base(p.Endpoint)
 	return err
@@ -223,13 +223,13 @@ func base(endpoint string) (string, error) {
 	if endpoint == "" {
 		return "", nil
 	}
-	const want = "store dynamodb: endpoint: want http://HOST:PORT or https://HOST"
+	const want = "store dynamodb: endpoint must be http://HOST:PORT or https://HOST"
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https"):
 		return "", urlError(want)
 	case u.User != nil:
-		return "", urlError("%s; a user and a password do not belong there: credentials come from the SDK's default chain",
+		return "", urlError("%s, without a user and password; credentials come from the SDK's default chain",
 			want)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(endpoint, "#") ||
 		u.Path != "" && u.Path != "/":

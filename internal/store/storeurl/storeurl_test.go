@@ -62,7 +62,7 @@ func TestOpen_DynamoDB(t *testing.T) {
 	}
 	t.Setenv("AWS_REGION", "")
 	if s, err := openURL(t.Context(), "dynamodb:", Options{Tables: tables}); s != nil || err == nil ||
-		!strings.Contains(err.Error(), "no AWS region") {
+		!strings.Contains(err.Error(), "the AWS region is not set") {
 		t.Errorf("Open without a region = %v, %v", s, err)
 	}
 }
@@ -72,12 +72,12 @@ func TestOpenErrors(t *testing.T) {
 		url, want string
 		is        error
 	}{
-		{"", "no store named: want pebble:DIR, dynamodb:?region=REGION or mem:", ErrURL},
-		{"foo:bar", `a store of scheme "foo" is not known: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
-		{"Pebble:bar", `a store of scheme "Pebble" is not known: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
-		{"./data", `store "./data" has no scheme: want pebble:DIR, dynamodb:?region=REGION or mem: (did you mean "pebble:./data"?)`, ErrURL},
-		{"pebble:", `store "pebble:" names no folder: want pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
-		{"mem:x", `store mem: takes nothing after the colon`, ErrURL},
+		{"", "the store URL is empty: the store must be pebble:DIR, dynamodb:?region=REGION or mem:", ErrURL},
+		{"foo:bar", `unknown store scheme "foo": the store must be pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
+		{"Pebble:bar", `unknown store scheme "Pebble": the store must be pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
+		{"./data", `store "./data" has no scheme: the store must be pebble:DIR, dynamodb:?region=REGION or mem: (did you mean "pebble:./data"?)`, ErrURL},
+		{"pebble:", `store "pebble:" does not name a folder: the store must be pebble:DIR, dynamodb:?region=REGION or mem:`, ErrURL},
+		{"mem:x", `store mem: must have nothing after the colon`, ErrURL},
 		{"pebble:" + filepath.Join(t.TempDir(), "none"), "no store here", store.ErrMissing},
 	} {
 		s, err := openURL(t.Context(), test.url, Options{Tables: tables})
