@@ -41,7 +41,7 @@ func harsh() dynamotest.Rates {
 	return dynamotest.Rates{
 		dynamotest.Throughput: 0.02, dynamotest.Throttling: 0.01, dynamotest.ErrorBefore: 0.01, dynamotest.ErrorAfter: 0.02,
 		dynamotest.RequestLost: 0.02, dynamotest.ReplyLost: 0.03, dynamotest.Conflict: 0.08, dynamotest.TransactThrottle: 0.2,
-		dynamotest.SmallPage: 0.4, dynamotest.EmptyPage: 0.1,
+		dynamotest.SmallPage: 0.4, dynamotest.EmptyPage: 0.3,
 	}
 }
 
@@ -116,8 +116,9 @@ func (f befallen) wantEach(t *testing.T, least int) {
 }
 
 // TestExactlyOnceOnDynamoDB is a seeded sample of the crash programme (crash_test.go) over a
-// faulty DynamoDB: crashes at any point, twice, with requests in between. DUESDAY_SOAK=1
-// plays 4,000 cases.
+// faulty DynamoDB: crashes at any point, twice, with requests in between. Without DUESDAY_SOAK it plays
+// the seven cases with a drawn move, and two random ones: each call is a round trip to a process that
+// all packages share. DUESDAY_SOAK=1 plays 4,000 cases.
 func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	cases := 0
@@ -125,7 +126,10 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 	befell := befallen{}
 	var bad atomic.Int64
 	var moves moves
-	for seed := range soaktest.Seeds(t, 20, 4000) {
+	for seed := range soaktest.Seeds(t, 14, 4000) {
+		if seed%2 == 0 && seed > 4 && !soaktest.On() {
+			continue
+		}
 		cases++
 		s := &service{t: t, endpoint: endpoint, rates: harsh()}
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -142,7 +146,7 @@ func TestExactlyOnceOnDynamoDB(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %v; %d with violations", cases, befell, bad.Load())
-	if cases >= sampleHasMoves {
+	if cases >= 9 {
 		befell.wantEach(t, 1)
 		moves.wantEach(t)
 	}
@@ -228,7 +232,7 @@ func TestSimulationOnDynamoDB(t *testing.T) {
 		service := &service{t: t, endpoint: endpoint, rates: harsh()}
 		s := newSimulation(seed, planted{engine: service.engine(seed)})
 		if !soaktest.On() {
-			s.days = 25
+			s.days = 13
 		}
 		for _, v := range s.play() {
 			t.Errorf("DUESDAY_SEED=%d: %s", seed, v)
