@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/store"
@@ -82,7 +83,8 @@ type setting struct {
 	set  func(s *Settings, text string) bool // false: the text is not wanted
 }
 
-func settings() []setting {
+// settings returns all of them. They are built once, because a run looks up six of them by name.
+var settings = sync.OnceValue(func() []setting {
 	return []setting{
 		whole("receipt-months", 0, " (kept for ever)", maxReceiptMonths, func(s *Settings) *int { return &s.ReceiptMonths }),
 		{"retry-days", fmt.Sprintf("at most %d ascending days from 1 to %d such as 1,3,5,7, or %s", maxRetries, maxRetryDay,
@@ -109,7 +111,7 @@ func settings() []setting {
 		whole("unsubscribe-minutes", 0, " (at once)", maxUnsubscribeMinutes,
 			func(s *Settings) *int { return &s.UnsubscribeMinutes }),
 	}
-}
+})
 
 // whole is the setting of a whole number; meaning is the least one's.
 func whole(name string, least int, meaning string, most int, at func(*Settings) *int) setting {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,7 +140,7 @@ func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
 		it, condition = was.raw.Clone(), Unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
 	data, before, after := it.Get(schema.Data).Map().Clone(), store.Item{}, store.Item{}
-	all := settings()
+	all := slices.Clip(settings())
 	for sku := range now.Products {
 		all = append(all, product(sku))
 	}
