@@ -13,7 +13,7 @@ import (
 // Now returns the time by the fake's clock.
 func (f *Fake) Now() time.Time { return f.api.TimeNow() }
 
-// A Clock is what the fake's clock shows, and how fast it goes.
+// A Clock is a reading of the fake's clock and its speed.
 type Clock struct {
 	Now    time.Time `json:"now"`
 	Speed  int       `json:"speed"`  // seconds per second of Options.Now

@@ -34,18 +34,18 @@ func (f *Fake) Faults() Faults { return Faults(f.api.Faults()) }
 // SetFaults replaces all faults. Another seed restarts the dice.
 func (f *Fake) SetFaults(to Faults) error { return f.api.SetFaults(api.Faults(to)) }
 
-// FailNext makes the next requests to an endpoint fail, as many as times says. The endpoint is a
-// method and a path: either an endpoint, such as "POST /v1/payment_intents/{intent}/confirm", or one
-// object's path, such as "POST /v1/payment_intents/pi_1/confirm". FailNext calls for the same
-// requests take effect one after the other.
+// FailNext makes the next requests to an endpoint fail: as many requests as the parameter times. The
+// endpoint is a method and a path, such as "POST /v1/payment_intents/{intent}/confirm" for all payment
+// intents, or "POST /v1/payment_intents/pi_1/confirm" for one. Several calls for the same endpoint take
+// effect one after the other.
 //
-// The status is from 400 to 599, or 0 to break the connection. The code is the error's code, and
-// may be empty; for a 402 it may be a decline code such as insufficient_funds. The fake does not
-// carry the requests out, so a 402 leaves no charge; use a test card for a real decline.
+// The status must be from 400 to 599, or 0 to break the connection. The code is the error's code, and may
+// be empty. For a 402 it may also be a decline code, such as insufficient_funds. The fake does not carry
+// the requests out, so a 402 leaves no charge behind. Use a test card if you need that charge.
 //
-// As at Stripe, an idempotency key replays a 500, a 402 or a 404 afterwards, but not a 401, 403, 409
-// or 429, nor a 400 about the parameters. A request whose key has an answer already gets that answer,
-// and does not count, unless the status is 401, 403, 409 or 429.
+// As at Stripe, an idempotency key replays the error afterwards, except a 401, 403, 409 or 429, or a 400
+// about a parameter. A request whose key already has an answer gets that answer and does not count, unless
+// the status is 401, 403, 409 or 429.
 func (f *Fake) FailNext(endpoint string, status int, code string, times int) error {
 	return f.api.FailNext(endpoint, status, code, times)
 }
