@@ -108,7 +108,7 @@ func TestConnect(t *testing.T) {
 	}
 	equal(t, "connected again", w.ok("GET", customers, "", as("acct_a")...).ids(), []string{a})
 	for id, says := range map[string]string{"a": "must be acct_", "acct_ x": "must be acct_",
-		"acct_rival": "not the platform's"} {
+		"acct_rival": "another platform"} {
 		if err := w.Connect(id, ""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Connect(%q): got %v, want %q", id, err, says)
 		}

@@ -164,12 +164,12 @@ func (f *Fake) Connect(id, platform string) error {
 	defer f.lock()()
 	switch a := f.accounts[id]; {
 	case f.accounts[platform] == nil || f.accounts[platform].platform != "":
-		return shape.Invalid("", "platform", "Invalid platform: '"+shape.Shown(platform)+"' is nobody who has keys")
+		return shape.Invalid("", "platform", "Invalid platform: '"+shape.Shown(platform)+"' must be an account with API keys")
 	case a == nil:
 		f.addAccount(id, platform, nil)
 		f.System(f.In(id, false)).tellApplication(id, appAuthorized)
 	case a.platform != platform:
-		return shape.Invalid("", "id", "Invalid id: the account is there, and is not the platform's")
+		return shape.Invalid("", "id", "Invalid id: another platform has connected this account")
 	case a.gone:
 		a.gone = false
 		f.System(f.In(id, false)).tellApplication(id, appAuthorized)

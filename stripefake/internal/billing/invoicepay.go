@@ -107,7 +107,7 @@ func (c call) retry(invoice object) {
 func (c call) collect(invoice object, method string, offSession, automatic bool) error {
 	pi := c.intentOf(invoice)
 	if pi == nil {
-		return shape.Invalid("invoice_not_open", "", "This invoice has nothing to be paid.")
+		return shape.Invalid("invoice_not_open", "", "This invoice has no payment that is due.")
 	}
 	if m := c.Space.Get("payment_method", method); m != nil {
 		acts := payment.BehaviourOf(m)

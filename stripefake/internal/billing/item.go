@@ -48,7 +48,7 @@ func (c call) createItem(customer object) (object, error) {
 			return nil, err
 		}
 		if invoice.Str("customer") != customer.ID() || invoice.Str("currency") != item.Str("currency") {
-			return nil, shape.Invalid("", "invoice", "The invoice is of another customer or in another currency.")
+			return nil, shape.Invalid("", "invoice", "The invoice must be the same customer's and in the same currency.")
 		}
 		item = c.Make("invoiceitem", "ii", item)
 		before := invoice.Clone()

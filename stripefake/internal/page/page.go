@@ -84,7 +84,7 @@ func Handler(f *api.Fake) http.Handler {
 		base64.StdEncoding.EncodeToString(sum[:]) + "'"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		s.show(w, page{Title: "stripefake", Text: "The API of Stripe is below /v1, and that of the fake itself below " +
+		s.show(w, page{Title: "stripefake", Text: "Stripe's API is under /v1, and the fake's control API is under " +
 			"/_fake/."})
 	})
 	checkout := s.visited("card", func(string) string { return "checkout.session" }, visit.checkout)
@@ -98,7 +98,7 @@ func Handler(f *api.Fake) http.Handler {
 }
 
 func nothingHere() page {
-	return page{Title: "There is no such page", Text: "The link may be mistyped, or from another run of the fake.",
+	return page{Title: "Page not found", Text: "Check the link. Links from an earlier run of the fake do not work.",
 		status: http.StatusNotFound}
 }
 
@@ -165,7 +165,7 @@ func (s *pageServer) visited(field string, kindOf func(id string) string, at fun
 func (v visit) checkout() (string, page) {
 	session := v.o
 	setup := v.Space.Get("setup_intent", session.Str("setup_intent"))
-	form := page{Title: "Your card", Text: "Which card shall be charged from now on?", Cards: cardChoices(),
+	form := page{Title: "Your card", Text: "Choose the card for future payments.", Cards: cardChoices(),
 		Back:    session.Str("cancel_url"),
 		Buttons: []button{{"save", "yes", "Save this card"}}, leads: session.Str("success_url")}
 	switch status := session.Str("status"); {
@@ -207,7 +207,7 @@ func (v visit) authenticate() (string, page) {
 	}
 	switch {
 	case o.Str("status") != payment.NeedsAction:
-		return "", page{Title: "There is nothing to do here", Text: "This is done already, or no longer needed."}
+		return "", page{Title: "You don't need to do anything", Text: "This was already done, or is no longer needed."}
 	case v.chosen != "complete" && v.chosen != "fail":
 		return "", form
 	}

@@ -133,7 +133,8 @@ func (c Call) createRefund() (object, error) {
 	}
 	for _, name := range []string{"refund_application_fee", "reverse_transfer"} {
 		if c.Flag(name) && !c.Connected() && charge["transfer_data"] == nil {
-			return nil, shape.Invalid("", name, "Charge "+charge.ID()+" has nothing that "+name+" could return.")
+			return nil, shape.Invalid("", name, "Charge "+charge.ID()+" has no transfer or application fee, "+
+				"so "+name+" cannot be true.")
 		}
 	}
 	left := unrefunded(charge)
@@ -199,7 +200,8 @@ func (c Call) finishRefund(o object, ok bool) error {
 		c.unrefund(o, "failed")
 		o["failure_reason"] = "expired_or_canceled_card"
 	default:
-		return shape.Invalid("", "", "There is nothing to finish: "+o.ID()+" has a status of "+before+".")
+		return shape.Invalid("", "", "Only a pending or succeeded refund can be finished. "+o.ID()+
+			" has a status of "+before+".")
 	}
 	c.Emit("refund.updated", o, object{"status": before})
 	c.Emit("charge.refund.updated", o, object{"status": before})

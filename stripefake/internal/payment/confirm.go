@@ -207,7 +207,8 @@ func (c Call) nextAction(o object) object {
 // Authenticate is the customer's answer to requires_action. A decline after it is no error.
 func (c Call) Authenticate(o object, ok bool) error {
 	if o.Str("status") != NeedsAction {
-		return unexpected(o, "There is nothing to authenticate: "+o.ID()+" has a status of "+o.Str("status")+".")
+		return unexpected(o, "Only an intent that requires action can be authenticated. "+o.ID()+
+			" has a status of "+o.Str("status")+".")
 	}
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
 	failure := shape.Refused(http.StatusBadRequest, o.Str("object")+"_authentication_failure", "", failedAuthentication)
@@ -231,7 +232,8 @@ func (c Call) Finish(o object, ok bool) error {
 		return c.finishRefund(o, ok)
 	}
 	if o.Str("status") != Processing {
-		return unexpected(o, "There is nothing to finish: "+o.ID()+" has a status of "+o.Str("status")+".")
+		return unexpected(o, "Only a processing payment intent can be finished. "+o.ID()+
+			" has a status of "+o.Str("status")+".")
 	}
 	charge := c.Space.Get("charge", o.Str("latest_charge"))
 	m := c.Space.Get("payment_method", o.Str("payment_method"))
