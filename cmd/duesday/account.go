@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -48,7 +49,7 @@ func checkZone(zone string, given bool) error {
 		return nil
 	}
 	if _, err := civil.Zone(zone); err != nil {
-		return usagef("--time-zone: %w", err)
+		return screen.Usagef("--time-zone: %w", err)
 	}
 	return nil
 }
@@ -89,18 +90,18 @@ func (p *program) accountShow() *cobra.Command {
 				}
 			}
 			subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
-			if !p.cfg.JSON {
+			if !p.AsJSON {
 				p.accountFields(a, shown)
-				p.say("")
+				p.Say("")
 				_, err := p.subscriptionTable(subscriptions)
 				p.sayKeepOwn(own)
 				return err
 			}
-			list, err := processor.Gather(readable(p, subscriptions))
+			list, err := processor.Gather(screen.Readable(p.Screen, subscriptions))
 			if err != nil {
 				return err
 			}
-			return p.json(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", nameTexts(own), "subscriptions", views(list, viewSubscription)))
+			return p.JSON(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", nameTexts(own), "subscriptions", screen.Views(list, viewSubscription)))
 		})
 	})
 	c.Flags().BoolVar(&card, "card", false, "also ask the processor for the card")
@@ -111,30 +112,30 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	v := viewAccount(a)
 	bounced := ""
 	if b := a.Bounced; b.Email != "" {
-		bounced = b.Email + " on " + date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
+		bounced = b.Email + " on " + screen.Date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
-	p.fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", v.text("time_zone"), "locale", a.Locale,
+	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", v.Text("time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
-		"connected account", a.Payer.At, "application fee", v.text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
-		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.text("change"))
+		"connected account", a.Payer.At, "application fee", v.Text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
+		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.Text("change"))
 }
 
 // showAccount shows how a command has changed the account. old is the account before; nil: a new one.
 func (p *program) showAccount(old, a *billing.Account, what string, own ...billing.Name) error {
-	p.say("account %s %s", a.ID, what)
+	p.Say("account %s %s", a.ID, what)
 	if old != nil {
 		p.sayDifferences(differences(viewAccount(old), viewAccount(a)))
 	}
 	p.sayKeepOwn(own)
-	return p.json(append(viewAccount(a), "keep_own_method?", nameTexts(own)))
+	return p.JSON(append(viewAccount(a), "keep_own_method?", nameTexts(own)))
 }
 
 func (p *program) accountList() *cobra.Command {
 	f := &listFilter{}
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-		return listAll(p, "account", f.accounts(ctx, p, s), viewAccount,
+		return screen.ListAll(p.Screen, "account", f.accounts(ctx, p, s), viewAccount,
 			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
-				return []any{a.ID, a.Email, viewAccount(a).text("time_zone"), a.Method, a.Created}
+				return []any{a.ID, a.Email, viewAccount(a).Text("time_zone"), a.Method, a.Created}
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
@@ -161,10 +162,10 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
 	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
-		change = billing.AccountChange{Email: given(f, "email", email), TimeZone: given(f, "time-zone", zone),
-			Locale: given(f, "locale", locale), Name: given(f, "name", name)}
+		change = billing.AccountChange{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
+			Locale: screen.Given(f, "locale", locale), Name: screen.Given(f, "name", name)}
 		if change == (billing.AccountChange{}) {
-			return usagef("%s: nothing to change; set at least one flag", p.command)
+			return screen.Usagef("%s: nothing to change; set at least one flag", p.command)
 		}
 		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale), billing.CheckName(name))
 	})
@@ -199,13 +200,13 @@ func (p *program) accountAttach() *cobra.Command {
 	return checked(c, func([]string) error {
 		switch {
 		case f.Changed("customer") && a.Customer == "":
-			return usagef("--customer must not be empty")
+			return screen.Usagef("--customer must not be empty")
 		case f.Changed("payment-method") && a.Method == "":
-			return usagef("--payment-method must not be empty")
+			return screen.Usagef("--payment-method must not be empty")
 		case f.Changed("fallback") && fallback == "":
-			return usagef("--fallback must be a token or none (got an empty value)")
+			return screen.Usagef("--fallback must be a token or none (got an empty value)")
 		}
-		if a.Connected, a.Fallback = given(f, "connected", connected), given(f, "fallback", fallback); fallback == "none" {
+		if a.Connected, a.Fallback = screen.Given(f, "connected", connected), screen.Given(f, "fallback", fallback); fallback == "none" {
 			*a.Fallback = ""
 		}
 		if f.Changed("fee") {
@@ -225,7 +226,7 @@ func parsePercent(text string) (int, error) {
 	digits := whole + (fraction + "00")[:max(2, len(fraction))]
 	n, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || whole == "" || len(fraction) > 2 || (point && fraction == "") || n > 100_00 {
-		return 0, usagef("--fee must be 0 to 100 with at most two decimals, such as 2.5%% (got %q)", text)
+		return 0, screen.Usagef("--fee must be 0 to 100 with at most two decimals, such as 2.5%% (got %q)", text)
 	}
 	return int(n), nil
 }
@@ -255,8 +256,8 @@ func (p *program) accountCardLink() *cobra.Command {
 			if err != nil {
 				return withoutWallet(err)
 			}
-			p.say("%s", printable(l.URL))
-			p.say("the link works until %s, and the next %s uses the new card", stamp(l.Expires), p.hint("run payments"))
+			p.Say("%s", screen.Printable(l.URL))
+			p.Say("the link works until %s, and the next %s uses the new card", screen.Stamp(l.Expires), p.hint("run payments"))
 			var own []billing.Name
 			if subscription == "" {
 				if own, err = s.engine.KeepOwn(ctx, account); err != nil {
@@ -264,7 +265,7 @@ func (p *program) accountCardLink() *cobra.Command {
 				}
 			}
 			p.sayKeepOwn(own)
-			return p.json(object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
+			return p.JSON(screen.Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
 				"keep_own_method?", nameTexts(own)})
 		})
 	return checked(c, func(args []string) error {
@@ -279,7 +280,7 @@ func (p *program) accountCardLink() *cobra.Command {
 // sayKeepOwn names the subscriptions that the account's card does not serve.
 func (p *program) sayKeepOwn(own []billing.Name) {
 	for _, n := range own {
-		p.say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
+		p.Say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
 			p.hint("account card-link "+n.String()))
 	}
 }
@@ -292,16 +293,16 @@ func nameTexts(list []billing.Name) (texts []string) {
 }
 
 // viewCard has the parts of a card for people; nil of none.
-func viewCard(c *processor.Card) object {
+func viewCard(c *processor.Card) screen.Object {
 	if c == nil {
 		return nil
 	}
-	return object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // in which it is good: 2026-12
+	return screen.Object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // in which it is good: 2026-12
 }
 
 func cardText(c *processor.Card) string {
 	if c == nil {
 		return ""
 	}
-	return c.String() + prefixed(", valid until ", c.LastMonth())
+	return c.String() + screen.Prefixed(", valid until ", c.LastMonth())
 }

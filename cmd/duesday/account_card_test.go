@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func TestAccountAttach(t *testing.T) {
@@ -127,7 +128,7 @@ func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) erro
 func TestLinkedDelivery(t *testing.T) {
 	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
 	to, knows := new(postbox), new(clerk)
-	d := &delivery{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(progress)}
+	d := &delivery{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
@@ -20,12 +21,12 @@ func (p *program) connectAdd() *cobra.Command {
 				return fmt.Errorf("%s and stays with that merchant, which owns its purchases and payments", withoutOther(err))
 			}
 			if e, ok := errors.AsType[*tracking.FieldError](err); ok && e.Field == "stripe_account" {
-				return usagef("ACCT %q: %s", args[0], e.Problem)
+				return screen.Usagef("ACCT %q: %s", args[0], e.Problem)
 			}
 			if err != nil {
 				return byFlag(err)
 			}
-			p.say("Stripe account %s registered", a.StripeAccount)
+			p.Say("Stripe account %s registered", a.StripeAccount)
 			return p.showConnected(a)
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that owns the Stripe account")
@@ -34,7 +35,7 @@ func (p *program) connectAdd() *cobra.Command {
 
 func (p *program) connectList() *cobra.Command {
 	return p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
-		return listAll(p, "Stripe account", t.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
+		return screen.ListAll(p.Screen, "Stripe account", t.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
 			[]string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"},
 			func(a *tracking.ConnectedAccount) []any {
 				return []any{a.StripeAccount, a.Merchant, a.Status, a.Polled.Through, a.Polled.Checked, a.Polled.Error}
@@ -61,10 +62,10 @@ func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 	if a.Own {
 		own = "the account that owns the key"
 	}
-	p.fields("Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", a.Status,
+	p.Fields("Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", a.Status,
 		"verified through", polled.Through, "checked", polled.Checked, "next check", polled.Next,
 		"compared", polled.Swept, "error", polled.Error, "registered", a.Created, "changed", a.Updated)
-	return p.json(a)
+	return p.JSON(a)
 }
 
 func (p *program) jobCommand() *cobra.Command {
@@ -74,15 +75,15 @@ func (p *program) jobCommand() *cobra.Command {
 			if err := t.ReplayJob(ctx, args[0]); err != nil {
 				return notFound(err, "job "+args[0]+" that was given up")
 			}
-			p.say("job %s is due; a running duesday serve runs it", args[0])
-			return p.json(object{"replayed", args[0]})
+			p.Say("job %s is due; a running duesday serve runs it", args[0])
+			return p.JSON(screen.Object{"replayed", args[0]})
 		})
 	return group("job", list, replay)
 }
 
 func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {
 	dead := 0
-	n, err := list(p, t.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
+	n, err := screen.List(p.Screen, t.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
 		j.Error = secret.Clean(j.Error)
 		return j
 	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "REASON"}, func(j tracking.WaitingJob) []any {
@@ -96,9 +97,9 @@ func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string)
 	if err != nil {
 		return err
 	}
-	p.say("\n%s, %d given up", plural(n, "job"), dead)
+	p.Say("\n%s, %d given up", screen.Plural(n, "job"), dead)
 	if dead > 0 {
-		p.say("To retry a job that was given up, run: %s", p.hint("job replay JOB"))
+		p.Say("To retry a job that was given up, run: %s", p.hint("job replay JOB"))
 	}
 	return nil
 }

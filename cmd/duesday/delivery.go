@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
@@ -38,7 +39,7 @@ type delivery struct {
 	outbox.Deliverer
 	accounts accounts
 	linkless *atomic.Int64 // mails that wait for their link
-	bar      *progress
+	bar      *screen.Progress
 	failed   atomic.Pointer[error] // the first failure
 }
 
@@ -57,7 +58,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		if err != nil {
 			d.failed.CompareAndSwap(nil, &err)
 		}
-		d.bar.done.Add(1)
+		d.bar.Done.Add(1)
 	}()
 	ended := ctx
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -85,7 +86,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		e.Data[outbox.DataName] = name
 	}
 	if l.URL != "" {
-		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, stamp(l.Expires)
+		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, screen.Stamp(l.Expires)
 	}
 	err = d.Deliverer.Deliver(ctx, e)
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
@@ -106,7 +107,7 @@ type posted struct {
 func (m *posted) stays() int { return m.Failed + m.Dead + m.Left }
 
 // drain delivers due mail by the settings that the store has now.
-func (s *session) drain(ctx context.Context, bar *progress) (m posted, err error) {
+func (s *session) drain(ctx context.Context, bar *screen.Progress) (m posted, err error) {
 	settings, err := s.engine.Settings(ctx)
 	if err != nil {
 		return m, err
@@ -129,22 +130,22 @@ func (s *session) drain(ctx context.Context, bar *progress) (m posted, err error
 
 // drain delivers due mail with a bar, and warns of failures.
 func (p *program) drain(ctx context.Context, s *session) (posted, error) {
-	bar := p.progress("mails", 0, func(<-chan struct{}) int64 {
+	bar := p.Progress("mails", 0, func(<-chan struct{}) int64 {
 		b, _ := s.outbox(nil).Backlog(ctx, 0) // a bar does without
 		return int64(b.Due)
 	})
 	m, err := s.drain(ctx, bar)
-	bar.end()
-	waiting, why := int(s.linkless.Swap(0)), prefixed("; first error: ", m.Reason)
+	bar.End()
+	waiting, why := int(s.linkless.Swap(0)), screen.Prefixed("; first error: ", m.Reason)
 	if waiting > 0 {
-		p.warn("%s put off, because the processor did not provide a link that the mail needs; later runs try again%s",
-			plural(waiting, "mail"), why)
+		p.Warn("%s put off, because the processor did not provide a link that the mail needs; later runs try again%s",
+			screen.Plural(waiting, "mail"), why)
 	}
 	if failed := m.Failed - waiting; failed > 0 {
-		p.warn("%s to %s failed; later runs try again%s", plural(failed, "mail"), s.post, why)
+		p.Warn("%s to %s failed; later runs try again%s", screen.Plural(failed, "mail"), s.post, why)
 	}
 	if m.Dead > 0 {
-		p.warn("%s to %s can never be delivered; for details, run: %s%s", plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
+		p.Warn("%s to %s can never be delivered; for details, run: %s%s", screen.Plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
 	}
 	return m, err
 }
@@ -161,23 +162,23 @@ func (p *program) deliver(ctx context.Context, s *session) posted {
 	}
 	m.Reason = secret.Clean(err.Error())
 	if errors.Is(err, errNoServer) {
-		p.warn("mail stays in the outbox for a process with a mail server: %v", err)
+		p.Warn("mail stays in the outbox for a process with a mail server: %v", err)
 		if s.served(ctx) {
 			m.Left = 0 // that process takes it within seconds
 		}
 	} else {
-		p.warn("mail stays in the outbox, and the next run sends it: %v", err)
+		p.Warn("mail stays in the outbox, and the next run sends it: %v", err)
 	}
 	return m
 }
 
 // view has the members of a run's mail: a server has sent it, or it is written to the folder.
-func (m *posted) view(by *post) object {
+func (m *posted) view(by *post) screen.Object {
 	how := "written"
 	if by.server != nil {
 		how = "sent"
 	}
-	return object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
+	return screen.Object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
 		"left?", m.Left, "reason?", m.Reason}
 }
 

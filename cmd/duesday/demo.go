@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/demo"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -36,7 +37,7 @@ func (p *program) demoCommand() *cobra.Command {
 
 func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	if o.Accounts < 1 || o.Accounts > 100_000 || months < 1 || months > 120 {
-		return usagef("--accounts must be 1 to 100000, and --months 1 to 120 (got %d and %d)", o.Accounts, months)
+		return screen.Usagef("--accounts must be 1 to 100000, and --months 1 to 120 (got %d and %d)", o.Accounts, months)
 	}
 	fake, err := p.demoStripe(ctx)
 	if err != nil {
@@ -64,10 +65,10 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	}
 	p.now = func() time.Time { return *clock.Load() }
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
-		bar := p.progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
-		o.Engine, o.Deliver, o.EachDay = s.engine, s.deliverDemo, func() { bar.done.Add(1) }
+		bar := p.Progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
+		o.Engine, o.Deliver, o.EachDay = s.engine, s.deliverDemo, func() { bar.Done.Add(1) }
 		report, err := demo.Run(ctx, o)
-		bar.end()
+		bar.End()
 		if err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 			return err
 		}
 		if !audit.OK {
-			p.code = exitFailed
+			p.Code = exitFailed
 		}
 		return p.showDemo(o, months, report, audit, time.Since(begun))
 	})
@@ -84,7 +85,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 
 // deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
 func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
-	mail, err := s.drain(ctx, new(progress))
+	mail, err := s.drain(ctx, new(screen.Progress))
 	waiting := int(s.linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
 		err = fmt.Errorf("%d mails could not be written to %s", lost, s.post)
@@ -183,26 +184,26 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 
 func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
 	elapsed time.Duration) error {
-	p.say("Created %d sample accounts with %d subscriptions, and ran both jobs on every day of %d months, in %s.\n",
+	p.Say("Created %d sample accounts with %d subscriptions, and ran both jobs on every day of %d months, in %s.\n",
 		o.Accounts, report.Subscriptions, months, short(elapsed))
-	t := p.table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "MANUAL", "AMOUNTS CHARGED")
+	t := p.Table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "MANUAL", "AMOUNTS CHARGED")
 	for _, m := range report.Months {
 		n := m.Counts
-		t.row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
+		t.Row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
 			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, formatTotals(&m.Amounts))
 	}
-	t.flush()
-	p.say("\n%s", p.verdict(audit))
-	p.say("%s at the processor, %s, %s open, %s parked.", plural(audit.Charges, "charge"),
-		plural(audit.Receipts, "receipt"), plural(audit.Open, "period"), plural(audit.Parked, "subscription"))
+	t.Flush()
+	p.Say("\n%s", p.verdict(audit))
+	p.Say("%s at the processor, %s, %s open, %s parked.", screen.Plural(audit.Charges, "charge"),
+		screen.Plural(audit.Receipts, "receipt"), screen.Plural(audit.Open, "period"), screen.Plural(audit.Parked, "subscription"))
 	for _, x := range audit.Problems[:min(len(audit.Problems), shownWaiting)] {
-		p.say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
+		p.Say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
 	p.demoHints()
-	return p.json(object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
-		"months", views(report.Months, func(m *demo.Month) object {
+	return p.JSON(screen.Object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
+		"months", screen.Views(report.Months, func(m *demo.Month) screen.Object {
 			n := m.Counts
-			return object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
+			return screen.Object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
 				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
 				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
 				"mails", m.Mails, "amounts", m.Amounts.Strings()}
@@ -215,16 +216,16 @@ func (p *program) demoHints() {
 	if strings.HasPrefix(p.cfg.Store, "mem:") {
 		return // it is gone with this process
 	}
-	p.say("\nNext, try:")
+	p.Say("\nNext, try:")
 	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001",
 		"subscription show 1001/1", "receipt list 1001", "run payments --dry-run", "run payments"} {
-		p.say("  %s", p.hint(command))
+		p.Say("  %s", p.hint(command))
 	}
 	ledger, inFile := strings.CutPrefix(p.cfg.Processor, "sandbox:")
 	if !inFile {
 		ledger = "at " + p.cfg.Stripe.APIBase + "/_fake/ledger"
 	}
-	p.say("The processor's ledger is %s, and the mail is in %s.", ledger, p.cfg.Mail)
+	p.Say("The processor's ledger is %s, and the mail is in %s.", ledger, p.cfg.Mail)
 }
 
 // demoStripe returns the control of the fake Stripe whose clock the demo moves; nil with another
@@ -236,7 +237,7 @@ func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 	}
 	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " as it tells you"
 	if p.cfg.Stripe.APIBase == "" {
-		return nil, usagef("a demo with --processor stripe needs a fake Stripe; %s", how)
+		return nil, screen.Usagef("a demo with --processor stripe needs a fake Stripe; %s", how)
 	}
 	fake := &stripefake.Control{Base: p.cfg.Stripe.APIBase}
 	if _, err := fake.Identity(ctx); err != nil {

@@ -13,30 +13,31 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) dueCommand() *cobra.Command {
 	index := func(kind billing.Kind) *cobra.Command {
-		on, until := dateFlag(), dateFlag()
+		on, until := screen.DateFlag(), screen.DateFlag()
 		c := p.storeLeaf(string(kind), need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-			rows, ending := dueOn(ctx, s.engine, kind, on.value), 0
-			if on.value.IsZero() {
-				rows = dueUntil(ctx, s.engine, kind, until.value)
+			rows, ending := dueOn(ctx, s.engine, kind, on.Value), 0
+			if on.Value.IsZero() {
+				rows = dueUntil(ctx, s.engine, kind, until.Value)
 			}
 			rows = toBeCharged(ctx, s.engine, rows, &ending)
 			err := p.listDue(kind, rows)
 			if err == nil && ending > 0 {
-				p.say("left out %s that the payment run will cancel", plural(ending, "subscription"))
+				p.Say("left out %s that the payment run will cancel", screen.Plural(ending, "subscription"))
 			}
 			return err
 		})
 		c.Flags().Var(&on, "date", "only this day")
 		c.Flags().Var(&until, "until", "this day and all earlier days")
 		return checked(c, func([]string) error {
-			if on.value.IsZero() == until.value.IsZero() {
-				return usagef("set either --date DATE or --until DATE")
+			if on.Value.IsZero() == until.Value.IsZero() {
+				return screen.Usagef("set either --date DATE or --until DATE")
 			}
-			return p.walkable("until", until.value)
+			return p.walkable("until", until.Value)
 		})
 	}
 	return group("due", index(billing.Payments), index(billing.Reminders))
@@ -45,7 +46,7 @@ func (p *program) dueCommand() *cobra.Command {
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
 	noun := strings.TrimSuffix(string(kind), "s")
 	bad := 0
-	rows = filtered(rows, func(r billing.DueRow) bool {
+	rows = screen.Filtered(rows, func(r billing.DueRow) bool {
 		if r.Problem != "" {
 			bad++
 		}
@@ -67,22 +68,22 @@ func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, erro
 			return []any{r.Name, r.SKU, r.NextReminder, orProblem(r, r.NextPayment), r.Email}
 		}
 	}
-	err := listAll(p, noun, rows, view, columns, cells)
+	err := screen.ListAll(p.Screen, noun, rows, view, columns, cells)
 	if err == nil && bad > 0 {
-		p.code = exitPerson
-		p.warn("%s written by another tool cannot be read", plural(bad, "row"))
+		p.Code = exitPerson
+		p.Warn("%s written by another tool cannot be read", screen.Plural(bad, "row"))
 	}
 	return err
 }
 
-func viewDuePayment(r billing.DueRow) object {
-	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+func viewDuePayment(r billing.DueRow) screen.Object {
+	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
 		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
 		"payment_day", r.PaymentDay, "payment_method", r.Method, "problem?", r.Problem}
 }
 
-func viewDueReminder(r billing.DueRow) object {
-	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+func viewDueReminder(r billing.DueRow) screen.Object {
+	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
 		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -19,12 +20,12 @@ import (
 )
 
 // viewEvent is an event in JSON, without its body. Its times are as Stripe has them.
-func viewEvent(e *tracking.Event) object {
+func viewEvent(e *tracking.Event) screen.Object {
 	var live *bool // nil: its body is not there to tell
 	if len(e.Body) > 0 {
 		live = &e.Live
 	}
-	return object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
+	return screen.Object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
 		"subscription?", e.Subscription, "object?", e.Object.ID, // the event's subject: its id at Stripe
 		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
 		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
@@ -51,21 +52,21 @@ func (p *program) eventShow() *cobra.Command {
 			}
 			if body {
 				text := string(e.Body)
-				if isTerminal(p.screen) {
+				if screen.IsTerminal(p.Raw) {
 					text = secret.Visible(text)
 				}
-				p.stdout.WriteString(strings.TrimSuffix(text, "\n") + "\n")
+				p.Out.WriteString(strings.TrimSuffix(text, "\n") + "\n")
 				return nil
 			}
 			mode := "test"
 			if e.Live {
 				mode = "live"
 			}
-			p.fields("event", e.ID, "type", e.Type, "reported as", e.ToldType, "twin", e.Twin, "object", e.Object.ID, "Stripe account", e.StripeAccount,
-				"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+prefixed(": ", e.Reason),
+			p.Fields("event", e.ID, "type", e.Type, "reported as", e.ToldType, "twin", e.Twin, "object", e.Object.ID, "Stripe account", e.StripeAccount,
+				"account", e.Merchant, "subscription", e.Subscription, "status", string(e.Status)+screen.Prefixed(": ", e.Reason),
 				"source", e.Source, "mode", mode, "API version", e.APIVersion, "created", e.Created,
 				"received", e.Received, "applied", e.Applied)
-			return p.json(viewEvent(e))
+			return p.JSON(viewEvent(e))
 		})
 	c.Flags().BoolVar(&body, "body", false, "print only the event's body, as Stripe sent it")
 	return c
@@ -82,14 +83,14 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 				continue
 			}
 			if err == nil && !v.Status.Final() {
-				p.code = exitPerson
+				p.Code = exitPerson
 			}
 			if !yield(v, err) || err != nil {
 				return
 			}
 		}
 	}
-	_, err := list(p, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
+	_, err := screen.List(p.Screen, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
 		func(v tracking.Verdict) []any { return []any{v.Event, v.Status, v.Reason} })
 	return cmp.Or(err, errors.Join(missing...))
 }
@@ -107,22 +108,22 @@ func (p *program) rebuildCommand() *cobra.Command {
 		}
 		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
 			"DIFFERENT", "WAITING"}
-		_, err = list(p, each(all), as[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
+		_, err = screen.List(p.Screen, screen.Each(all), as[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
 			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
 		for _, r := range all {
 			if err == nil && r.Thin > 0 && r.Compared+r.Partial == 0 {
-				p.code = exitPerson
-				p.say("%s: nothing could be compared, because its %d thin events were stored before Duesday kept the fetched objects.\n",
+				p.Code = exitPerson
+				p.Say("%s: nothing could be compared, because its %d thin events were stored before Duesday kept the fetched objects.\n",
 					r.StripeAccount, r.Thin)
 			}
 		}
 		if err != nil || len(differences) == 0 {
 			return err
 		}
-		p.code = exitPerson
-		section(p, "\nDifferences:", []string{"  OBJECT", "STORED", "FROM EVENTS"}, differences,
+		p.Code = exitPerson
+		screen.Section(p.Screen, "\nDifferences:", []string{"  OBJECT", "STORED", "FROM EVENTS"}, differences,
 			func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
 		return nil
 	})
@@ -145,31 +146,31 @@ func (p *program) rebuild(ctx context.Context, t *tracking.Service, account stri
 	if len(places) == 1 {
 		of.StripeAccount = places[0]
 	}
-	bar := p.progress("events read", 0, func(stop <-chan struct{}) int64 { return countUntil(t.Events(ctx, of), stop) })
-	defer func() { bar.end() }()
+	bar := p.Progress("events read", 0, func(stop <-chan struct{}) int64 { return screen.CountUntil(t.Events(ctx, of), stop) })
+	defer func() { bar.End() }()
 	return t.Rebuild(ctx, places, tracking.RebuildSteps{
-		Read: func() { bar.done.Add(1) },
+		Read: func() { bar.Done.Add(1) },
 		Folded: func(done, all int) {
 			if done == 1 {
-				bar.end()
-				bar = p.progress("events combined and compared", int64(all), nil)
+				bar.End()
+				bar = p.Progress("events combined and compared", int64(all), nil)
 			}
-			bar.done.Store(int64(done))
+			bar.Done.Store(int64(done))
 		}})
 }
 
 type eventFlags struct {
 	account, subscription string
-	from, to              valueFlag[time.Time]
+	from, to              screen.Flag[time.Time]
 	limit                 int
 	waiting               bool
 }
 
 func (p *program) eventList() *cobra.Command {
-	f := &eventFlags{from: instantFlag(), to: instantFlag()}
+	f := &eventFlags{from: screen.InstantFlag(), to: screen.InstantFlag()}
 	c := p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 		if f.waiting {
-			return listAll(p, "event", t.Waiting(ctx), viewEvent,
+			return screen.ListAll(p.Screen, "event", t.Waiting(ctx), viewEvent,
 				[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "REASON"}, func(e *tracking.Event) []any {
 					return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
 				})
@@ -192,19 +193,19 @@ func (f *eventFlags) check() error {
 	}
 	switch {
 	case f.limit < 0:
-		return usagef("--limit must be 0 or more (got %d)", f.limit)
+		return screen.Usagef("--limit must be 0 or more (got %d)", f.limit)
 	case f.account != "" && f.subscription != "":
-		return usagef("--account and --subscription cannot be combined")
-	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || f.from.text != "" || f.to.text != ""):
-		return usagef("--waiting lists all waiting events, so it cannot be combined with other flags")
-	case f.to.text != "" && !f.to.value.After(f.from.value):
-		return usagef("--to %s must be after --from %s", stamp(f.to.value), stamp(f.from.value))
+		return screen.Usagef("--account and --subscription cannot be combined")
+	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || f.from.Text != "" || f.to.Text != ""):
+		return screen.Usagef("--waiting lists all waiting events, so it cannot be combined with other flags")
+	case f.to.Text != "" && !f.to.Value.After(f.from.Value):
+		return screen.Usagef("--to %s must be after --from %s", screen.Stamp(f.to.Value), screen.Stamp(f.from.Value))
 	}
 	return nil
 }
 
 func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventFlags) error {
-	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.value, To: f.to.value, Whole: true}
+	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Value, To: f.to.Value, Whole: true}
 	if f.limit > 0 {
 		q.Limit = f.limit + 1 // one more, to see whether there are more
 	}
@@ -222,16 +223,16 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	n, err := list(p, firstOf(f.limit, events, &more), as[tracking.EventRow],
+	n, err := screen.List(p.Screen, firstOf(f.limit, events, &more), as[tracking.EventRow],
 		[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
 		func(e tracking.EventRow) []any { return []any{e.ID, e.Type, e.StripeAccount, e.Subscription, e.At} })
 	switch {
 	case err != nil:
 		return err
 	case more:
-		p.say("\n%s, and there are more; use a larger --limit or a later --from to show them", plural(n, "event"))
+		p.Say("\n%s, and there are more; use a larger --limit or a later --from to show them", screen.Plural(n, "event"))
 	default:
-		p.say("\n%s", plural(n, "event"))
+		p.Say("\n%s", screen.Plural(n, "event"))
 	}
 	return nil
 }

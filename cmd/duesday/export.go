@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/book"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // The columns of exports: names of the members of their views. Those of subscriptions are what
@@ -28,25 +29,25 @@ var (
 )
 
 type exportFlags struct {
-	format valueFlag[string]
+	format screen.Flag[string]
 	out    string
 	all    bool
-	days   daySpan
+	days   screen.DaySpan
 }
 
 func (p *program) exportCommand() *cobra.Command {
 	kind := func(name string) (*cobra.Command, *exportFlags) {
-		f := &exportFlags{format: choiceFlag("csv", "jsonl")}
-		f.format.value, f.format.text = "csv", "csv"
+		f := &exportFlags{format: screen.ChoiceFlag("csv", "jsonl")}
+		f.format.Value, f.format.Text = "csv", "csv"
 		c := p.storeLeaf(name, need{read: true},
 			func(ctx context.Context, s *session, _ []string) error { return p.export(ctx, s, name, f) })
 		c.Flags().Var(&f.format, "format", "file format")
 		c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to (default standard output)")
 		return checked(c, func([]string) error {
-			if p.cfg.JSON && !c.Flags().Changed("format") {
-				f.format.value = "jsonl"
+			if p.AsJSON && !c.Flags().Changed("format") {
+				f.format.Value = "jsonl"
 			}
-			return f.days.check()
+			return f.days.Check()
 		}), f
 	}
 	accounts, _ := kind("accounts")
@@ -54,17 +55,17 @@ func (p *program) exportCommand() *cobra.Command {
 	subscriptions.Flags().BoolVar(&f.all, "all", false,
 		"also export subscriptions that are not active, with their status; that file cannot be imported")
 	receipts, f := kind("receipts")
-	f.days.flags(receipts, "were paid")
+	f.days.Flags(receipts, "were paid")
 	periods, f := kind("periods")
-	f.days.flags(periods, "ended")
+	f.days.Flags(periods, "ended")
 	refunds, f := kind("refunds")
-	f.days.flags(refunds, "were created")
+	f.days.Flags(refunds, "were created")
 	return group("export", accounts, subscriptions, receipts, periods, refunds)
 }
 
 func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {
 	if f.out == "" {
-		return p.exportTo(ctx, s, what, f, p.stdout, new(progress))
+		return p.exportTo(ctx, s, what, f, p.Out, new(screen.Progress))
 	}
 	temporary := p.path(f.out) + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -72,9 +73,9 @@ func (p *program) export(ctx context.Context, s *session, what string, f *export
 		return err
 	}
 	w := bufio.NewWriterSize(file, 1<<20)
-	bar := p.progress("rows", 0, nil)
+	bar := p.Progress("rows", 0, nil)
 	err = p.exportTo(ctx, s, what, f, w, bar)
-	bar.end()
+	bar.End()
 	if err = errors.Join(err, w.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
@@ -82,29 +83,29 @@ func (p *program) export(ctx context.Context, s *session, what string, f *export
 }
 
 func (p *program) exportTo(ctx context.Context, s *session, what string, f *exportFlags, w io.Writer,
-	bar *progress) error {
-	asJSON := f.format.value == "jsonl"
+	bar *screen.Progress) error {
+	asJSON := f.format.Value == "jsonl"
 	switch what {
 	case "accounts":
-		return exportRows(w, asJSON, bar, accountColumns, readable(p, s.engine.Accounts(ctx)), viewAccount)
+		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.engine.Accounts(ctx)), viewAccount)
 	case "receipts":
-		return exportRows(w, asJSON, bar, receiptColumns, filtered(readable(p, s.engine.Receipts(ctx)),
-			func(r *billing.Receipt) bool { return f.days.has(r.Processed) }), viewReceipt)
+		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.Receipts(ctx)),
+			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }), viewReceipt)
 	case "periods":
-		return exportRows(w, asJSON, bar, periodColumns, filtered(readable(p, s.engine.EndedPeriods(ctx)),
-			func(x *billing.EndedPeriod) bool { return f.days.has(x.Ended) }), viewFullPeriod)
+		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.EndedPeriods(ctx)),
+			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), viewFullPeriod)
 	case "refunds":
-		return exportRows(w, asJSON, bar, reversalColumns, filtered(readable(p, s.engine.ReversalRecords(ctx)),
-			func(r *billing.ReversalRecord) bool { return f.days.has(r.Created) }), viewReversal)
+		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.ReversalRecords(ctx)),
+			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), viewReversal)
 	}
 	left, pending := 0, 0
 	columns, view := book.Columns(), viewBookRow
 	if f.all {
 		columns = append(columns, "status")
-		view = func(sub *billing.Subscription) object { return append(viewBookRow(sub), "status", sub.Status) }
+		view = func(sub *billing.Subscription) screen.Object { return append(viewBookRow(sub), "status", sub.Status) }
 	}
 	// An import would revive a payment of the others.
-	all := filtered(readable(p, s.engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
+	all := screen.Filtered(screen.Readable(p.Screen, s.engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
 			if s.Pending != nil {
 				pending++
@@ -116,11 +117,11 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	})
 	err := exportRows(w, asJSON, bar, columns, all, view)
 	if err == nil && left > 0 {
-		p.warn("left out %s that another store should not charge (not active, or ending); --all exports them too",
-			plural(left, "subscription"))
+		p.Warn("left out %s that another store should not charge (not active, or ending); --all exports them too",
+			screen.Plural(left, "subscription"))
 	}
 	if err == nil && pending > 0 {
-		p.warn("%s with a pending plan change: the file contains only the current plan", plural(pending, "subscription"))
+		p.Warn("%s with a pending plan change: the file contains only the current plan", screen.Plural(pending, "subscription"))
 	}
 	return err
 }
@@ -129,8 +130,8 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 // header. Each row moves the bar.
 //
 // The texts of a CSV are book.AsCell, so that none is a formula to a spreadsheet.
-func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string, seq iter.Seq2[T, error],
-	view func(T) object) error {
+func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns []string, seq iter.Seq2[T, error],
+	view func(T) screen.Object) error {
 	enc, table := json.NewEncoder(w), csv.NewWriter(w)
 	enc.SetEscapeHTML(false)
 	if !asJSON {
@@ -138,7 +139,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 	}
 	cells := make([]string, len(columns))
 	for v, err := range seq {
-		bar.done.Add(1)
+		bar.Done.Add(1)
 		if err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 			err = enc.Encode(row)
 		} else {
 			for i, name := range columns {
-				cells[i] = book.AsCell(row.text(name))
+				cells[i] = book.AsCell(row.Text(name))
 			}
 			err = table.Write(cells)
 		}
@@ -160,12 +161,12 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *progress, columns []string
 }
 
 // viewBookRow is a subscription as import takes it.
-func viewBookRow(s *billing.Subscription) object {
+func viewBookRow(s *billing.Subscription) screen.Object {
 	left := 0 // installments to be paid; 0: no end. Below zero the record is broken, and import refuses it.
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}
-	return object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
+	return screen.Object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
 		"payment_method", s.Method, "next_payment_date?", dueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/manual"
 	"github.com/duesday/duesday/internal/schema/iam"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/server"
 )
 
@@ -236,7 +237,7 @@ func TestCompletion(t *testing.T) {
 func TestPainted(t *testing.T) {
 	t.Parallel()
 	p := newProgram(func(string) string { return "" }, nil, &strings.Builder{}, &strings.Builder{}, nil)
-	if got := p.painted(p.screen, errorColour, "x"); got != "x" {
+	if got := p.Painted(p.Raw, screen.ErrorColour, "x"); got != "x" {
 		t.Errorf("got %q", got)
 	}
 }

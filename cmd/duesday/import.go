@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/importing"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -22,7 +23,7 @@ func (p *program) importCommand() *cobra.Command {
 	c := leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.SkipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.Update, "update", false, "update stored subscriptions and accounts that differ from the file")
-	m.overdue = choiceFlag(importing.Charge, importing.Skip)
+	m.overdue = screen.ChoiceFlag(importing.Charge, importing.Skip)
 	c.Flags().Var(&m.overdue, "overdue", "what to do with rows that have more than one period due: charge all of these periods, "+
 		"or skip those that have passed")
 	c.Flags().BoolVar(&m.DryRun, "dry-run", false, "check every row and print what an import would do, without writing anything")
@@ -39,24 +40,24 @@ func (p *program) importCommand() *cobra.Command {
 type importer struct {
 	importing.Import
 	p       *program
-	overdue valueFlag[string]
-	list    *listWriter      // JSON: rejections as they are found
-	reasons []*reason        // people: those of the first shownRows kinds
-	others  int              // rejections that are in none of them
-	notes   []importing.Note // of people, the first shownRows
-	more    int              // notes that are not kept
-	shards  int              // per date, of the store that the import has made; else 0
+	overdue screen.Flag[string]
+	list    *screen.ListWriter // JSON: rejections as they are found
+	reasons []*reason          // people: those of the first shownRows kinds
+	others  int                // rejections that are in none of them
+	notes   []importing.Note   // of people, the first shownRows
+	more    int                // notes that are not kept
+	shards  int                // per date, of the store that the import has made; else 0
 }
 
 func (m *importer) importFile(ctx context.Context, name string) error {
-	if err := between("workers", m.Workers, 1, 1024); err != nil {
+	if err := screen.Between("workers", m.Workers, 1, 1024); err != nil {
 		return err
 	}
 	if _, err := money.ParseCurrency(m.Options.Currency); err != nil {
-		return usagef("--currency: %w", err)
+		return screen.Usagef("--currency: %w", err)
 	}
 	begun, p := time.Now(), m.p
-	m.File, m.Overdue, m.list = p.path(name), m.overdue.value, &listWriter{out: p.stdout, name: "rejected"}
+	m.File, m.Overdue, m.list = p.path(name), m.overdue.Value, &screen.ListWriter{Out: p.Out, Name: "rejected"}
 	m.Stripe, m.Live, m.Now = p.cfg.UsesStripe(), p.cfg.Live(), func() time.Time { return p.now() }
 	m.Reject, m.Note, m.Progress = m.report, m.note, m.progress
 	if err := m.Detect(); err != nil {
@@ -65,10 +66,10 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	err := m.do(ctx)
 	elapsed, s := time.Since(begun), &m.Sum
 	if s.Bad > 0 || m.Update && s.Differing > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
-	if p.cfg.JSON {
-		return errors.Join(err, m.list.end(object{"file", name, "rows", s.Rows, "imported", s.Created,
+	if p.AsJSON {
+		return errors.Join(err, m.list.End(screen.Object{"file", name, "rows", s.Rows, "imported", s.Created,
 			"created", s.Created, "existing", s.Existing, "due", s.Due, "receipts", s.Receipts, "rejected_rows", s.Bad,
 			"rejected_file?", s.Rejected, "shards?", m.shards, "differing?", s.Differing, "updated?", s.Updated,
 			"ended?", s.Ended, "overdue?", s.Overdue, "notes?", m.viewNotes(), "products?", m.Products, "dry_run?", m.DryRun, "elapsed_ms", elapsed.Milliseconds()}))
@@ -79,7 +80,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	}
 	m.sayNotes()
 	if s.Bad > 0 || len(m.notes) > 0 {
-		p.say("")
+		p.Say("")
 	}
 	done, differing, rejected := " in "+short(elapsed), "not changed; --update changes them", "written to "+s.Rejected
 	if m.DryRun {
@@ -88,15 +89,15 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if m.Update {
 		differing = "not changed, because an import cannot change them"
 	}
-	p.say("%s: %s%s", name, plural(s.Rows, "row"), done)
-	p.fields("  created", s.Created, "  existing", noted(s.Existing, "already stored and unchanged"),
-		"  updated", positive(s.Updated), "  differing", noted(s.Differing, differing),
+	p.Say("%s: %s%s", name, screen.Plural(s.Rows, "row"), done)
+	p.Fields("  created", s.Created, "  existing", noted(s.Existing, "already stored and unchanged"),
+		"  updated", screen.Positive(s.Updated), "  differing", noted(s.Differing, differing),
 		"  ended", noted(s.Ended, "already stored, but canceled or completed, so not charged"),
 		"  overdue", noted(s.Overdue, map[string]string{importing.Charge: "each with more than one period that runs will charge",
 			importing.Skip: "their passed periods are skipped",
 			"":             "left out; add --overdue charge or --overdue skip"}[m.Overdue]),
-		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")), "  receipts", positive(s.Receipts),
-		"  product names", positive(len(m.Products)), "  rejected", noted(s.Bad, rejected),
+		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")), "  receipts", screen.Positive(s.Receipts),
+		"  product names", screen.Positive(len(m.Products)), "  rejected", noted(s.Bad, rejected),
 		"  shards per date", noted(m.shards, "in the new store; store create --shards sets more, and store copy changes the number"))
 	return nil
 }
@@ -144,11 +145,11 @@ func (m *importer) do(ctx context.Context) (err error) {
 }
 
 func (m *importer) progress(what string, rows int) (step func(done, rows int64), end func()) {
-	bar := m.p.progress(what, int64(rows), nil)
+	bar := m.p.Progress(what, int64(rows), nil)
 	return func(done, rows int64) {
-		bar.done.Store(done)
-		bar.total.Store(rows)
-	}, bar.end
+		bar.Done.Store(done)
+		bar.Total.Store(rows)
+	}, bar.End
 }
 
 // shownRows is how many reasons people get, and how many differences and warnings; --json has all.
@@ -165,8 +166,8 @@ type reason struct {
 var values = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9*]+`)
 
 func (m *importer) report(r *book.Rejection) {
-	if m.p.cfg.JSON {
-		m.list.add(object{"line", r.Line, "column", r.Column, "reason", r.Reason})
+	if m.p.AsJSON {
+		m.list.Add(screen.Object{"line", r.Line, "column", r.Column, "reason", r.Reason})
 		return
 	}
 	kind := r.Column + ": " + values.ReplaceAllString(r.Reason, "#")
@@ -186,22 +187,22 @@ func (m *importer) sayReasons() {
 	if len(m.reasons) == 0 {
 		return
 	}
-	t := m.p.table("LINE", "COLUMN", "REASON")
+	t := m.p.Table("LINE", "COLUMN", "REASON")
 	for _, x := range m.reasons {
 		if x.rows > 1 {
-			t.row(fmt.Sprintf("%d rows, such as line %d", x.rows, x.first.Line), x.first.Column, x.first.Reason)
+			t.Row(fmt.Sprintf("%d rows, such as line %d", x.rows, x.first.Line), x.first.Column, x.first.Reason)
 		} else {
-			t.row(x.first.Line, x.first.Column, x.first.Reason)
+			t.Row(x.first.Line, x.first.Column, x.first.Reason)
 		}
 	}
 	if m.others > 0 {
-		t.row("…", "", plural(m.others, "more reason")+"; --json prints all of them, and --skip-bad writes them to a file")
+		t.Row("…", "", screen.Plural(m.others, "more reason")+"; --json prints all of them, and --skip-bad writes them to a file")
 	}
-	t.flush()
+	t.Flush()
 }
 
 func (m *importer) note(n importing.Note) {
-	if len(m.notes) < shownRows || m.p.cfg.JSON {
+	if len(m.notes) < shownRows || m.p.AsJSON {
 		m.notes = append(m.notes, n)
 	} else {
 		m.more++
@@ -213,25 +214,25 @@ func (m *importer) sayNotes() {
 		return
 	}
 	if len(m.reasons) > 0 {
-		m.p.say("")
+		m.p.Say("")
 	}
-	t := m.p.table("LINE", "SUBSCRIPTION", "NOTE")
+	t := m.p.Table("LINE", "SUBSCRIPTION", "NOTE")
 	for _, n := range m.notes {
 		if n.Warning != "" {
-			t.row(n.Line, n.Name, "warning: "+n.Warning)
+			t.Row(n.Line, n.Name, "warning: "+n.Warning)
 		} else {
-			t.row(n.Line, n.Name, n.Differs)
+			t.Row(n.Line, n.Name, n.Differs)
 		}
 	}
 	if m.more > 0 {
-		t.row("…", "", "and "+plural(m.more, "more note")+"; --json prints all of them")
+		t.Row("…", "", "and "+screen.Plural(m.more, "more note")+"; --json prints all of them")
 	}
-	t.flush()
+	t.Flush()
 }
 
-func (m *importer) viewNotes() (list []object) {
+func (m *importer) viewNotes() (list []screen.Object) {
 	for _, n := range m.notes {
-		v := object{"line", n.Line, "subscription", n.Name.String(), "warning?", n.Warning}
+		v := screen.Object{"line", n.Line, "subscription", n.Name.String(), "warning?", n.Warning}
 		if d := n.Differs; d.Field != "" {
 			v = append(v, "column", d.Field, "stored", d.Stored, "given", d.Given, "not_changed?", d.Kept)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -28,18 +29,18 @@ func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Rin
 
 func (p *program) keyCreate() *cobra.Command {
 	k := key.Key{}
-	scope := choiceFlag(key.Scopes()...)
-	expires := valueFlag[time.Time]{form: "TIME", parse: p.parseExpiry}
+	scope := screen.ChoiceFlag(key.Scopes()...)
+	expires := screen.Flag[time.Time]{Form: "TIME", Parse: p.parseExpiry}
 	// An empty one, of a variable that is not set, must not give a key of all merchants.
-	merchant := valueFlag[string]{form: "UUID", parse: func(text string) (string, error) {
+	merchant := screen.Flag[string]{Form: "UUID", Parse: func(text string) (string, error) {
 		if !tracking.IsUUID(text) {
-			return "", usagef("must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
+			return "", screen.Usagef("must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
 		}
 		return text, nil
 	}}
 	c := p.keyLeaf("create NAME",
 		func(ctx context.Context, keys *key.Ring, args []string) error {
-			k.Name, k.Scope, k.Merchant, k.Expires = args[0], scope.value, merchant.value, expires.value
+			k.Name, k.Scope, k.Merchant, k.Expires = args[0], scope.Value, merchant.Value, expires.Value
 			text, err := keys.Create(ctx, &k)
 			if e, ok := errors.AsType[*field.Error](err); ok && e.Field == "name" {
 				return err
@@ -47,8 +48,8 @@ func (p *program) keyCreate() *cobra.Command {
 			if err != nil {
 				return byFlag(err)
 			}
-			p.say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
-			return p.json(append(viewKey(&k), "key", text.Reveal()))
+			p.Say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
+			return p.JSON(append(viewKey(&k), "key", text.Reveal()))
 		})
 	f := c.Flags()
 	f.Var(&scope, "scope", "what the key can do; each scope includes the ones before it")
@@ -66,21 +67,21 @@ func (p *program) parseExpiry(text string) (time.Time, error) {
 		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= mostKeyDays {
 			return p.machine()().AddDate(0, 0, n), nil
 		}
-	} else if f := instantFlag(); f.Set(text) == nil {
-		return f.value, nil
+	} else if f := screen.InstantFlag(); f.Set(text) == nil {
+		return f.Value, nil
 	}
-	return time.Time{}, usagef("must be a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
+	return time.Time{}, screen.Usagef("must be a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
 }
 
-func viewKey(k *key.Key) object {
-	return object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
+func viewKey(k *key.Key) screen.Object {
+	return screen.Object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
 		"expires?", k.Expires, "revoked?", k.Revoked, "last_use?", k.Used}
 }
 
 func (p *program) keyList() *cobra.Command {
 	return p.keyLeaf("list",
 		func(ctx context.Context, keys *key.Ring, _ []string) error {
-			return listAll(p, "key", keys.All(ctx), viewKey,
+			return screen.ListAll(p.Screen, "key", keys.All(ctx), viewKey,
 				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}, func(k *key.Key) []any {
 					return []any{k.Name, k.ID, k.Scope, k.Merchant, k.Created, k.Expires, k.Revoked, k.Used}
 				})
@@ -94,7 +95,7 @@ func (p *program) keyRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.say("key %s (%s) is revoked; a running duesday serve refuses it within five seconds", k.ID, k.Name)
-			return p.json(viewKey(k))
+			p.Say("key %s (%s) is revoked; a running duesday serve refuses it within five seconds", k.ID, k.Name)
+			return p.JSON(viewKey(k))
 		})
 }

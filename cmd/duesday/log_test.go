@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // TestLogger: what libraries log has no secrets, durations are seconds, and a test clock is shown beside the
@@ -21,15 +22,15 @@ import (
 func TestLogger(t *testing.T) {
 	var log strings.Builder
 	p := newProgram(func(string) string { return "" }, nil, nil, &log, time.Now)
-	p.cfg.LogLevel, p.cfg.LogJSON = slog.LevelWarn, true
+	p.cfg.LogLevel, p.LogJSON = slog.LevelWarn, true
 	p.logClock.Store(clock.Machine(func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }))
 	if _, err := (stray{p}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
 		t.Fatal(err)
 	}
 	p.logger().With("a", 1).Warn("took", "took", 1500*time.Millisecond)
-	p.warn("a warning")
+	p.Warn("a warning")
 	p.fail(errors.New("an error"), "duesday")
-	p.fail(usagef("an error"), "duesday")
+	p.fail(screen.Usagef("an error"), "duesday")
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	equal(t, "lines", len(lines), 5)
 	for i, line := range lines {

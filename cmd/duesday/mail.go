@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -32,21 +33,21 @@ func (p *program) newPost() (*post, error) {
 	c := &p.cfg
 	templates, err := mail.NewTemplates(p.path(c.Templates))
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, screen.Invalid(err)
 	}
 	out := &post{templates: templates, folder: p.path(c.Mail), named: c.MailGiven}
 	if c.SMTP.Server == "" {
 		return out, nil
 	}
 	if out.server, err = smtp.Parse(c.SMTP.Server); err != nil {
-		return nil, usagef("--smtp: %w", err)
+		return nil, screen.Usagef("--smtp: %w", err)
 	}
 	if err := c.SMTP.Password.Read(); err != nil {
-		return nil, &usageError{err}
+		return nil, screen.Invalid(err)
 	}
 	out.server.Password = c.SMTP.Password.Text
 	if err := out.server.CheckPassword(); err != nil {
-		return nil, usagef("%w: set %s, or set %[2]s%s to a file that contains it", err, config.EnvSMTPPassword, config.InFile)
+		return nil, screen.Usagef("%w: set %s, or set %[2]s%s to a file that contains it", err, config.EnvSMTPPassword, config.InFile)
 	}
 	return out, nil
 }
@@ -61,9 +62,9 @@ func (p *post) String() string {
 // done tells what has become of so many mails: only a server sends them.
 func (p *post) done(mails int) string {
 	if p.server != nil {
-		return fmt.Sprintf("%s sent through %s", plural(mails, "mail"), p)
+		return fmt.Sprintf("%s sent through %s", screen.Plural(mails, "mail"), p)
 	}
-	return fmt.Sprintf("%s written to %s", plural(mails, "mail"), p)
+	return fmt.Sprintf("%s written to %s", screen.Plural(mails, "mail"), p)
 }
 
 // workers is how many mails leave at once. A server may allow few connections.
@@ -118,8 +119,8 @@ func (p *program) mailCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.say("%s written to %s; use them with --templates %s", plural(len(names), "template"), args[0], quoted(args[0]))
-		return p.json(object{"folder", args[0], "templates", names})
+		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], quoted(args[0]))
+		return p.JSON(screen.Object{"folder", args[0], "templates", names})
 	})
 	return group("mail", p.mailPreview(), p.mailTest(), group("templates", export))
 }
@@ -145,17 +146,17 @@ func (p *program) mailPreview() *cobra.Command {
 			return err
 		}
 		if !html {
-			p.say("Subject: %s\n", subject)
+			p.Say("Subject: %s\n", subject)
 		}
-		p.say("%s", strings.TrimSuffix(body, "\n"))
-		return p.json(object{"kind", kindOf(args[0]), "subject", subject, "body", body})
+		p.Say("%s", strings.TrimSuffix(body, "\n"))
+		return p.JSON(screen.Object{"kind", kindOf(args[0]), "subject", subject, "body", body})
 	})
 	c.ValidArgs = mail.Kinds()
 	localeFlag(c, &locale)
 	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
 	return checked(c, func(args []string) error {
 		if !slices.Contains(mail.Kinds(), kindOf(args[0])) {
-			return usagef("KIND must be one of %s (got %q)", strings.Join(mail.Kinds(), ", "), args[0])
+			return screen.Usagef("KIND must be one of %s (got %q)", strings.Join(mail.Kinds(), ", "), args[0])
 		}
 		return checkLocale(locale)
 	})
@@ -193,8 +194,8 @@ func (p *program) mailTest() *cobra.Command {
 		if err := d.Deliver(ctx, mail.Sample(outbox.KindReceipt, locale, args[0], p.now())); err != nil {
 			return err
 		}
-		p.say("a sample receipt for %s was accepted by %s", args[0], out)
-		return p.json(object{"sent", args[0], "through", out.String()})
+		p.Say("a sample receipt for %s was accepted by %s", args[0], out)
+		return p.JSON(screen.Object{"sent", args[0], "through", out.String()})
 	})
 	localeFlag(c, &locale)
 	return checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), checkLocale(locale)) })

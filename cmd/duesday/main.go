@@ -10,7 +10,7 @@
 //   - main.go, root.go, program.go: the process, the tree of commands, opening stores
 //   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
 //   - help.go, help.txt: the groups of commands, and all texts of their help
-//   - output.go, table.go, view.go: how results look
+//   - view.go: how results look; package screen prints them
 package main
 
 import (
@@ -26,6 +26,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func main() {
@@ -71,8 +73,8 @@ type version struct {
 
 func (p *program) showVersion(context.Context, []string) error {
 	v := buildVersion()
-	p.say("duesday %s", v.text())
-	return p.json(object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
+	p.Say("duesday %s", v.text())
+	return p.JSON(screen.Object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
 		"go", runtime.Version(), "platform", platform})
 }
 
@@ -83,7 +85,7 @@ func (v version) text() string {
 	if v.modified {
 		revision += " (modified)"
 	}
-	return v.number + prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
+	return v.number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
 }
 
 func buildVersion() version {

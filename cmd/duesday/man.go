@@ -22,7 +22,7 @@ func (p *program) manCommand() (c *cobra.Command) {
 				return err
 			}
 		}
-		p.say("%d man pages were written to %s", len(pages), args[0])
+		p.Say("%d man pages were written to %s", len(pages), args[0])
 		return nil
 	})
 	c.Args, c.Hidden = cobra.ExactArgs(1), true

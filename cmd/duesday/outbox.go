@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -37,10 +38,12 @@ func queues() []*queue {
 	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox}}
 }
 
-func (q *queue) view() object { return object{"due", q.Due, "later", q.Later, "dead", q.Dead} }
+func (q *queue) view() screen.Object {
+	return screen.Object{"due", q.Due, "later", q.Later, "dead", q.Dead}
+}
 
-func viewDead(e outbox.Effect, queue string) object {
-	return object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
+func viewDead(e outbox.Effect, queue string) screen.Object {
+	return screen.Object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
 		"account", e.Data[outbox.DataAccount], "subscription", e.Data[outbox.DataSubscription], "tries", e.Tries,
 		"reason", secret.Clean(e.Error), "created_at", e.Created}
 }
@@ -55,29 +58,29 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		}
 		dead += q.Dead
 		if q.name == "" {
-			p.say("%d due, %d later, %d given up", q.Due, q.Later, q.Dead)
+			p.Say("%d due, %d later, %d given up", q.Due, q.Later, q.Dead)
 		} else if q.Due+q.Later+q.Dead > 0 {
-			p.say("%s: %d due, %d later, %d given up", q.name, q.Due, q.Later, q.Dead)
+			p.Say("%s: %d due, %d later, %d given up", q.name, q.Due, q.Later, q.Dead)
 		}
 	}
 	held, err := p.listHeld(ctx, s)
-	if err != nil || dead == 0 && !p.cfg.JSON {
+	if err != nil || dead == 0 && !p.AsJSON {
 		return err
 	}
-	p.say("")
-	t, list := p.table("ID", "KIND", "TO", "TRIES", "REASON"), &listWriter{out: p.stdout, name: "dead_letters"}
-	var counts object // of the mail, and of the other queues that have rows
+	p.Say("")
+	t, list := p.Table("ID", "KIND", "TO", "TRIES", "REASON"), &screen.ListWriter{Out: p.Out, Name: "dead_letters"}
+	var counts screen.Object // of the mail, and of the other queues that have rows
 	for _, q := range all {
 		q.Dead = 0 // counted while they are listed: another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
-			if err == nil && p.cfg.JSON {
-				err = list.add(viewDead(e, q.name))
+			if err == nil && p.AsJSON {
+				err = list.Add(viewDead(e, q.name))
 			}
 			if err != nil {
 				return err
 			}
 			q.Dead++
-			t.row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
+			t.Row(e.ID, e.Kind, cmp.Or(e.Data[outbox.DataEmail], q.name), e.Tries, secret.Clean(e.Error))
 		}
 		if q.name == "" {
 			counts = q.view()
@@ -85,26 +88,26 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 			counts = append(counts, q.name, q.view())
 		}
 	}
-	if p.cfg.JSON {
-		return list.end(append(counts, "held?", held))
+	if p.AsJSON {
+		return list.End(append(counts, "held?", held))
 	}
-	t.flush()
-	p.say("\nTo retry one, run: %s", p.hint("outbox replay ID"))
+	t.Flush()
+	p.Say("\nTo retry one, run: %s", p.hint("outbox replay ID"))
 	return nil
 }
 
 // listHeld shows the held mail, and returns its number.
 func (p *program) listHeld(ctx context.Context, s *session) (held int, err error) {
-	t := p.table("HELD", "KIND", "TO")
+	t := p.Table("HELD", "KIND", "TO")
 	for e, err := range s.outbox(nil).On(outbox.Held).Waiting(ctx) {
 		if err != nil {
 			return held, err
 		}
 		held++
-		t.row(e.ID, e.Kind, e.Data[outbox.DataEmail])
+		t.Row(e.ID, e.Kind, e.Data[outbox.DataEmail])
 	}
-	if p.sayHeld(held); held > 0 && !p.cfg.JSON {
-		t.flush()
+	if p.sayHeld(held); held > 0 && !p.AsJSON {
+		t.Flush()
 	}
 	return held, nil
 }
@@ -123,11 +126,11 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 			return err
 		}
 		if q.name == "" {
-			p.say("mail %s is due again; to send it, run: %s", id, p.hint("outbox send"))
+			p.Say("mail %s is due again; to send it, run: %s", id, p.hint("outbox send"))
 		} else {
-			p.say("%s is due again; a running duesday serve processes it", id)
+			p.Say("%s is due again; a running duesday serve processes it", id)
 		}
-		return p.json(object{"replayed", id})
+		return p.JSON(screen.Object{"replayed", id})
 	}
 	return notFound(err, "mail "+id+" that was given up")
 }
@@ -138,13 +141,13 @@ func (p *program) send(ctx context.Context, s *session) error {
 		return err
 	}
 	if r.stays() > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
-	p.say("%s", s.post.done(r.Delivered))
-	p.fields("  no longer needed", positive(r.Dropped), "  put off", positive(r.Failed), "  given up",
-		positive(r.Dead))
+	p.Say("%s", s.post.done(r.Delivered))
+	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
+		screen.Positive(r.Dead))
 	// dropped: reminders of periods paid, paused or canceled since
-	return p.json(object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
+	return p.JSON(screen.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
 // forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func TestOutbox(t *testing.T) {
@@ -99,7 +100,7 @@ func TestDelivery_Stop(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, stop)
 			begun := time.Now()
-			d := &delivery{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(progress)}
+			d := &delivery{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 			if err := d.Deliver(ctx, outbox.Effect{}); !errors.Is(err, want) || time.Since(begun) > mailGrace+time.Second {
 				t.Errorf("%s: %v after %s, want %v", takes, err, time.Since(begun), want)
 			}

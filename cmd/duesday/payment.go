@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -25,7 +26,7 @@ func (p *program) merchantList(do func(ctx context.Context, t *tracking.Service,
 
 func (p *program) paymentList() *cobra.Command {
 	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return listAll(p, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
+		return screen.ListAll(p.Screen, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
 			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 			func(x *tracking.Payment) []any {
 				return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
@@ -43,34 +44,34 @@ func (p *program) paymentShow() *cobra.Command {
 				return notFound(err, "payment "+args[0])
 			}
 			p.sayPayment(x)
-			return p.json(x)
+			return p.JSON(x)
 		})
 	return checked(c, func(args []string) (err error) {
 		var ok bool
 		if at, id, ok = strings.Cut(args[0], "/"); !ok || at == "" || id == "" || strings.Contains(id, "/") {
-			return usagef("payment must be STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456 (got %q)", args[0])
+			return screen.Usagef("payment must be STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456 (got %q)", args[0])
 		}
 		return nil
 	})
 }
 
 func (p *program) sayPayment(x *tracking.Payment) {
-	p.fields("payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase,
+	p.Fields("payment", x.ID, "Stripe account", x.StripeAccount, "account", x.Merchant, "purchase", x.Purchase,
 		"status", paymentStatus(x), "amount", formatMinor(x.Amount, x.Currency), "refunded", refundedText(x),
 		"invoice", x.Invoice, "subscription", x.Subscription, "created", x.Created, "changed", x.Updated)
 	if len(x.Refunds)+len(x.Disputes) > 0 {
-		p.say("")
-		t := p.table("KIND", "ID", "AMOUNT", "STATUS")
+		p.Say("")
+		t := p.Table("KIND", "ID", "AMOUNT", "STATUS")
 		for _, id := range slices.Sorted(maps.Keys(x.Refunds)) {
-			t.row("refund", id, formatMinor(x.Refunds[id].Amount, x.Currency), x.Refunds[id].Status)
+			t.Row("refund", id, formatMinor(x.Refunds[id].Amount, x.Currency), x.Refunds[id].Status)
 		}
 		for _, id := range slices.Sorted(maps.Keys(x.Disputes)) {
-			t.row("dispute", id, formatMinor(x.Disputes[id].Amount, x.Currency), x.Disputes[id].Status)
+			t.Row("dispute", id, formatMinor(x.Disputes[id].Amount, x.Currency), x.Disputes[id].Status)
 		}
-		t.flush()
+		t.Flush()
 	}
-	section(p, "\nTimeline:", []string{"  AT", "CHANGE", "EVENT"}, x.History,
-		func(h tracking.Change) []any { return []any{"  " + stamp(h.At), h.What, h.Event} })
+	screen.Section(p.Screen, "\nTimeline:", []string{"  AT", "CHANGE", "EVENT"}, x.History,
+		func(h tracking.Change) []any { return []any{"  " + screen.Stamp(h.At), h.What, h.Event} })
 }
 
 // paymentStatus is the status, and of a failed payment why.
@@ -78,7 +79,7 @@ func paymentStatus(x *tracking.Payment) string {
 	if x.Status != tracking.PaymentFailed {
 		return string(x.Status)
 	}
-	return string(x.Status) + prefixed(": ", strings.Join(x.Codes, ", "))
+	return string(x.Status) + screen.Prefixed(": ", strings.Join(x.Codes, ", "))
 }
 
 func refundedText(x *tracking.Payment) string {

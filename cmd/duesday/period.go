@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -17,18 +18,18 @@ var periodColumns = []string{"account", "subscription", "sku", "period", "ending
 	"amount", "currency", "intent"}
 
 // viewFullPeriod is an unpaid period of any subscription; also a line of export periods.
-func viewFullPeriod(p *billing.EndedPeriod) object {
-	return append(object{"account", p.Account, "subscription", p.ID, "sku", p.SKU}, viewPeriod(p)...)
+func viewFullPeriod(p *billing.EndedPeriod) screen.Object {
+	return append(screen.Object{"account", p.Account, "subscription", p.ID, "sku", p.SKU}, viewPeriod(p)...)
 }
 
 type periodFlags struct {
 	of     billing.Name // the account, or one subscription of it; zero: the whole store
-	ending valueFlag[billing.Ending]
-	days   daySpan
+	ending screen.Flag[billing.Ending]
+	days   screen.DaySpan
 }
 
 func (p *program) periodList() *cobra.Command {
-	f := &periodFlags{ending: choiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
+	f := &periodFlags{ending: screen.ChoiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 		if f.of.ID != "" {
 			if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
@@ -40,9 +41,9 @@ func (p *program) periodList() *cobra.Command {
 			all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
 		}
 		wanted := func(x *billing.EndedPeriod) bool {
-			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.value == "" || x.Ending == f.ending.value) && f.days.has(x.Ended)
+			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.Value == "" || x.Ending == f.ending.Value) && f.days.Has(x.Ended)
 		}
-		return listAll(p, "period", filtered(all, wanted), viewFullPeriod,
+		return screen.ListAll(p.Screen, "period", screen.Filtered(all, wanted), viewFullPeriod,
 			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 			func(x *billing.EndedPeriod) []any {
 				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
@@ -51,12 +52,12 @@ func (p *program) periodList() *cobra.Command {
 	c.Use = "list [ACCOUNT[/SUBSCRIPTION]]"
 	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only periods that ended this way, or parked ones")
-	f.days.flags(c, "ended")
+	f.days.Flags(c, "ended")
 	return checked(c, func(args []string) (err error) {
 		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {
 			f.of, err = parseName(args[0])
-			return cmp.Or(err, f.days.check())
+			return cmp.Or(err, f.days.Check())
 		}
-		return cmp.Or(accountArgument(&f.of.Account, args), f.days.check())
+		return cmp.Or(accountArgument(&f.of.Account, args), f.days.Check())
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/stripe"
@@ -30,10 +31,10 @@ func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
 	c := leaf("poll", func(ctx context.Context, _ []string) error {
 		if !f.once && (f.all || f.sweep) {
-			return usagef("--all and --sweep are for a single round, so they need --once")
+			return screen.Usagef("--all and --sweep are for a single round, so they need --once")
 		}
 		if f.to != "" && f.sweep {
-			return usagef("--to and --sweep cannot be combined, because the server compares the objects itself")
+			return screen.Usagef("--to and --sweep cannot be combined, because the server compares the objects itself")
 		}
 		if err := checkPollEvery(f.every); err != nil {
 			return err
@@ -67,17 +68,17 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	at, err := url.Parse(f.to)
 	if err != nil || at.Host == "" || at.User != nil || at.RawQuery+at.Fragment != "" || at.Scheme != "https" &&
 		(at.Scheme != "http" || at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback()) {
-		return usagef("--to must be an address such as https://pay.example, or http on this machine (got %s)", secret.Redact(f.to))
+		return screen.Usagef("--to must be an address such as https://pay.example, or http on this machine (got %s)", secret.Redact(f.to))
 	}
 	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
-		return &usageError{err}
+		return screen.Invalid(err)
 	}
 	if err := t.Read(); err != nil {
-		return &usageError{err}
+		return screen.Invalid(err)
 	}
 	if t.APIKey.IsZero() || t.Poll.IsZero() {
-		return usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
+		return screen.Usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
 			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
 	}
 	stripe, err := newStripe(t.Processor, &t.Stripe, p.now, p.logger())
@@ -108,8 +109,8 @@ func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger
 	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.now, Log: p.logger(),
 		Interval: f.every, NoSweeps: f.to != ""})
 	if !f.once {
-		p.say("Every %s, this command looks for events that %s is missing; --log-level info prints what it finds", f.every, name)
-		if err := p.stdout.Flush(); err != nil {
+		p.Say("Every %s, this command looks for events that %s is missing; --log-level info prints what it finds", f.every, name)
+		if err := p.Out.Flush(); err != nil {
 			return err
 		}
 		return finder.Run(ctx)
@@ -119,7 +120,7 @@ func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger
 		return err
 	}
 	p.sayPoll(v)
-	return p.json(v)
+	return p.JSON(v)
 }
 
 func pollOnce(ctx context.Context, t poller.Ledger, finder *poller.Poller,
@@ -147,29 +148,29 @@ func pollOnce(ctx context.Context, t poller.Ledger, finder *poller.Poller,
 
 func (p *program) sayPoll(v *pollView) {
 	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
-	if p.cfg.JSON { // the report has what is warned of below
+	if p.AsJSON { // the report has what is warned of below
 		return
 	}
-	p.say("%s polled, %d skipped: %s, %d missing, %d of them sent", plural(v.Accounts, "Stripe account"), v.Skipped,
-		plural(v.Listed, "event"), v.Missing, v.Sent)
+	p.Say("%s polled, %d skipped: %s, %d missing, %d of them sent", screen.Plural(v.Accounts, "Stripe account"), v.Skipped,
+		screen.Plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
-		p.say("all events before %s are here", stamp(v.Through))
+		p.Say("all events before %s are here", screen.Stamp(v.Through))
 	}
 	if len(v.Disconnected) > 0 {
-		p.say("skipped, because no longer connected: %s", strings.Join(v.Disconnected, ", "))
+		p.Say("skipped, because no longer connected: %s", strings.Join(v.Disconnected, ", "))
 	}
 	failures := v.Failures
 	if s := v.Sweep; s != nil {
-		p.say("%s compared in %s: %d had changed, %d of them without an event", plural(s.Objects, "object"),
-			plural(s.Accounts, "Stripe account"), s.Changed, s.Untold)
+		p.Say("%s compared in %s: %d had changed, %d of them without an event", screen.Plural(s.Objects, "object"),
+			screen.Plural(s.Accounts, "Stripe account"), s.Changed, s.Untold)
 		failures = append(failures, s.Failures...)
 	}
 	for _, l := range v.Lost {
-		p.warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, stamp(l.From),
-			stamp(l.To), p.hint("poll --once --all --sweep"))
+		p.Warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, screen.Stamp(l.From),
+			screen.Stamp(l.To), p.hint("poll --once --all --sweep"))
 	}
-	section(p, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
+	screen.Section(p.Screen, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
 }

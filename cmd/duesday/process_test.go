@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,9 @@ const envProduct = "DUESDAY_TEST_PRODUCT"
 func TestMain(m *testing.M) {
 	if os.Getenv(envProduct) != "" {
 		main() // does not return
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // at its default the collector was a quarter of the CPU
 	}
 	for _, pair := range dynamotest.Environ() {
 		name, value, _ := strings.Cut(pair, "=")

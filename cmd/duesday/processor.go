@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/api"
@@ -34,13 +35,13 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	}
 	file, o, err := sandbox.Parse(p.cfg.Processor)
 	if err != nil {
-		return &usageError{err}
+		return screen.Invalid(err)
 	}
 	file = p.path(file)
 	o.Now = s.now
 	box, err := sandbox.Open(file, o)
 	if reads && store.IsUnwritable(err) {
-		p.warn("%v; reading its ledger as it is now", err)
+		p.Warn("%v; reading its ledger as it is now", err)
 		box, err = sandbox.ReadFile(file, o)
 	}
 	if err != nil {
@@ -57,11 +58,11 @@ func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 		err = c.CheckKey()
 	}
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, screen.Invalid(err)
 	}
 	o.API.Key, o.API.Base, o.API.Now, o.API.Log, o.API.Proxy = c.Key.Text, c.APIBase, now, log, http.ProxyFromEnvironment
 	p, err := stripe.New(o)
-	return p, invalid(err)
+	return p, screen.Invalid(err)
 }
 
 // noPages reports whether there are no pages for customers, for want of an address to return to.
@@ -72,7 +73,7 @@ func noPages(c *config.Config) bool {
 // warnOfPages warns once if mail has no links to pages.
 func (p *program) warnOfPages() {
 	if noPages(&p.cfg) {
-		p.warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
+		p.Warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
 			"'stripe:?return_url=https://shop.example/thanks'")
 	}
 }
@@ -110,7 +111,7 @@ func (p *program) setClock(ctx context.Context, source, text string) (err error)
 	case text == "":
 		return nil
 	case p.cfg.Live():
-		return usagef("%s is only for tests, but the processor is live", source)
+		return screen.Usagef("%s is only for tests, but the processor is live", source)
 	case text == processorClock:
 		p.working = true // from here on a failure is no invalid usage
 		if text, err = p.timeOfProcessor(ctx); err != nil {
@@ -120,7 +121,7 @@ func (p *program) setClock(ctx context.Context, source, text string) (err error)
 	}
 	c, err := clock.Parse(text, p.machine())
 	if err != nil {
-		return usagef("%s: %w", source, err)
+		return screen.Usagef("%s: %w", source, err)
 	}
 	p.clock, p.now = c, c.Now
 	return nil
@@ -129,7 +130,7 @@ func (p *program) setClock(ctx context.Context, source, text string) (err error)
 // timeOfProcessor returns the test clock that shows the processor's time and goes on from there.
 func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	if !p.cfg.UsesStripe() {
-		return "", usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", processorClock)
+		return "", screen.Usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", processorClock)
 	}
 	processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.machine(), p.logger())
 	if err != nil {
@@ -235,12 +236,12 @@ func (p *program) warnOfClock(ctx context.Context, s *session) {
 	}
 	for _, w := range s.engine.Witnesses {
 		if _, at := w.Ahead(); at.IsZero() {
-			p.warn("replies from %s have no Date header, so the clock is not compared with it", w.Name)
+			p.Warn("replies from %s have no Date header, so the clock is not compared with it", w.Name)
 		}
 	}
 	if ended, err := s.engine.LastRunEnded(ctx); err == nil && !shown && !ended.IsZero() {
-		p.warn("this clock shows %s, more than 36 hours after it was last known to be right, at %s; expired "+
-			"receipts and events are not deleted until you check the clock and run: %s", stamp(p.now()),
-			stamp(since), p.hint("charging on"))
+		p.Warn("this clock shows %s, more than 36 hours after it was last known to be right, at %s; expired "+
+			"receipts and events are not deleted until you check the clock and run: %s", screen.Stamp(p.now()),
+			screen.Stamp(since), p.hint("charging on"))
 	}
 }

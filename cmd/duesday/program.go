@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -33,13 +33,11 @@ import (
 
 // A program is one invocation: its streams, its clock and its flags.
 type program struct {
-	env    func(string) string
-	dir    string // where relative paths begin; "": in the folder of the process
-	stdin  io.Reader
-	stdout *bufio.Writer
-	screen io.Writer // below stdout
-	stderr io.Writer
-	now    func() time.Time
+	*screen.Screen
+	env   func(string) string
+	dir   string // where relative paths begin; "": in the folder of the process
+	stdin io.Reader
+	now   func() time.Time
 
 	clock    *clock.Clock                 // a test clock, whose Now is now once a store is open; nil: none
 	logClock *atomic.Pointer[clock.Clock] // a test clock that lines of the log show beside the machine's; nil: none
@@ -48,17 +46,15 @@ type program struct {
 	cache    int64                        // bytes of the store's cache; 0: the setting's
 
 	flag    func(name string) string // the text of a global flag
-	asJSON  bool                     // --json
 	cfg     config.Config            // from flags and env, once the command line has been understood
 	command string                   // "duesday run payments", for messages
 	name    string                   // as a person calls this program
 	umask   string                   // command of sh for the one that a person's commands begin with
 	working bool                     // the command line was understood: errors are failures from here on
-	code    int                      // the exit code of a command without an error
 }
 
 func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
-	return &program{env: env, stdin: stdin, stdout: bufio.NewWriterSize(stdout, 64<<10), screen: stdout, stderr: stderr,
+	return &program{env: env, stdin: stdin, Screen: screen.New(stdout, stderr, env),
 		now: now, command: "duesday", name: "duesday", logClock: new(atomic.Pointer[clock.Clock])}
 }
 
@@ -129,7 +125,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	case errors.Is(err, store.ErrMissing):
 		return nil, p.missing()
 	case errors.Is(err, storeurl.ErrURL):
-		return nil, &usageError{err}
+		return nil, screen.Invalid(err)
 	case err != nil:
 		return nil, err
 	}
@@ -163,7 +159,7 @@ func (p *program) open(ctx context.Context, n need) (*session, error) {
 	}
 	if n.read {
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
-			p.warn("this store is not live; it was moved to: %s", meta.Moved)
+			p.Warn("this store is not live; it was moved to: %s", meta.Moved)
 		}
 	}
 	return s, nil
@@ -214,7 +210,7 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 		p.clock, p.now = clocked.Clock(), clocked.Clock().Now
 		p.logClock.Store(p.clock)
 		if p.cfg.Live() {
-			return nil, errors.Join(usagef("the processes of %s run by a test clock, but the processor is live", p.cfg.Store),
+			return nil, errors.Join(screen.Usagef("the processes of %s run by a test clock, but the processor is live", p.cfg.Store),
 				s.Close())
 		}
 	}
@@ -253,7 +249,7 @@ func (p *program) setting(name string) string {
 
 func (p *program) place() (storeurl.Place, error) {
 	place, err := p.placeOf(p.cfg.Store)
-	return place, invalid(err)
+	return place, screen.Invalid(err)
 }
 
 func (p *program) placeOf(url string) (storeurl.Place, error) {
@@ -276,7 +272,7 @@ func (n need) making() billing.Making {
 func tablesAt(place storeurl.Place) (schema.Tables, error) {
 	t := schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
 	if err := t.CheckNames(); err != nil {
-		return schema.Tables{}, usagef("store: prefix and recurring_table: %w", err)
+		return schema.Tables{}, screen.Usagef("store: prefix and recurring_table: %w", err)
 	}
 	return t, nil
 }
@@ -285,9 +281,9 @@ func tablesAt(place storeurl.Place) (schema.Tables, error) {
 // request has its id.
 func (p *program) logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: p.cfg.LogLevel, ReplaceAttr: inSeconds}
-	var h slog.Handler = slog.NewTextHandler(p.stderr, options)
-	if p.cfg.LogJSON {
-		h = slog.NewJSONHandler(p.stderr, options)
+	var h slog.Handler = slog.NewTextHandler(p.Err, options)
+	if p.LogJSON {
+		h = slog.NewJSONHandler(p.Err, options)
 	}
 	return slog.New(requestLog{secret.Handler(h), p.logClock})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) proveCommand() *cobra.Command {
@@ -21,10 +22,10 @@ func (p *program) proveCommand() *cobra.Command {
 				return notFound(err, "subscription "+n.String())
 			}
 			if x.Alarm {
-				p.code = exitPerson
+				p.Code = exitPerson
 			}
 			p.sayProof(s, x)
-			return p.json(viewProof(s, x))
+			return p.JSON(viewProof(s, x))
 		})
 	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list prints it")
 	required(c, "period")
@@ -32,79 +33,79 @@ func (p *program) proveCommand() *cobra.Command {
 }
 
 func (p *program) sayProof(s *session, x *proof.Proof) {
-	p.say("Period %d of %s, %s: %s", x.Period, x.Name, cmp.Or(x.SKU, "SKU not known"), x.State)
-	reminder, receipt, ended, colour := "none", "none", "", goodColour
+	p.Say("Period %d of %s, %s: %s", x.Period, x.Name, cmp.Or(x.SKU, "SKU not known"), x.State)
+	reminder, receipt, ended, colour := "none", "none", "", screen.GoodColour
 	switch {
 	case !x.Reminded.IsZero():
-		reminder = "for " + date(x.ReminderDay) + ", written " + stamp(x.Reminded)
+		reminder = "for " + screen.Date(x.ReminderDay) + ", written " + screen.Stamp(x.Reminded)
 	case x.ReminderDay.After(s.engine.Today()):
-		reminder = "on " + date(x.ReminderDay)
+		reminder = "on " + screen.Date(x.ReminderDay)
 	case !x.ReminderDay.IsZero():
-		reminder = "for " + date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
+		reminder = "for " + screen.Date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
 	}
 	if x.Expired {
-		receipt = "expired; receipts of this period are kept for " + plural(x.ReceiptMonths, "month")
+		receipt = "expired; receipts of this period are kept for " + screen.Plural(x.ReceiptMonths, "month")
 	} else if len(x.Receipts) > 0 {
 		receipt = ""
 	}
 	if e := x.Ended; e != nil {
-		ended = string(e.Ending) + " at " + stamp(e.Ended) + ": " + e.Reason
+		ended = string(e.Ending) + " at " + screen.Stamp(e.Ended) + ": " + e.Reason
 	}
-	p.fields("  due", cmp.Or(date(x.Due), "not known, because the payment day was changed after it"), "  reminder", reminder,
+	p.Fields("  due", cmp.Or(screen.Date(x.Due), "not known, because the payment day was changed after it"), "  reminder", reminder,
 		"  receipt", receipt, "  end", ended)
-	section(p, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
+	screen.Section(p.Screen, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
 			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.engine.Opened.Installation)}
 		})
-	section(p, "\nPayment intents, as the processor shows them now:",
+	screen.Section(p.Screen, "\nPayment intents, as the processor shows them now:",
 		[]string{"  INTENT", "GENERATION", "IN THE STORE", "STATE", "SINCE", "AMOUNT", "CODE"}, x.Intents,
 		func(i proof.Intent) []any {
 			return []any{"  " + i.Ref, i.Tag.Generation, i.Role, cmp.Or(string(i.State), "not known"), i.Changed, i.Amount, i.Code}
 		})
-	section(p, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, x.Attempts,
+	screen.Section(p.Screen, "\nDeclined attempts:", []string{"  ATTEMPT", "AT", "CODE", "METHOD"}, x.Attempts,
 		func(a billing.Attempt) []any { return []any{"  " + strconv.Itoa(a.Number), a.At, a.Code, a.Method} })
 	returns := []string{"  ID", "KIND", "STATE", "AMOUNT", "AT"}
-	section(p, "\nRefunds and disputes in the store:", returns, x.Reversals, func(r *billing.ReversalRecord) []any {
+	screen.Section(p.Screen, "\nRefunds and disputes in the store:", returns, x.Reversals, func(r *billing.ReversalRecord) []any {
 		return []any{"  " + r.ReversalID, r.Kind, r.State, r.Amount, r.Created}
 	})
 	for _, i := range x.Intents {
-		section(p, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
+		screen.Section(p.Screen, "\nRefunds and disputes of "+i.Ref+" at the processor:", returns, i.Reversals,
 			func(r processor.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
 	}
-	section(p, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
-		func(r *billing.Receipt) []any { return []any{"  " + stamp(r.Processed), r.Amount} })
+	screen.Section(p.Screen, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
+		func(r *billing.Receipt) []any { return []any{"  " + screen.Stamp(r.Processed), r.Amount} })
 	if x.Alarm {
-		colour = errorColour
+		colour = screen.ErrorColour
 	}
-	p.say("\nDuesday asked the processor for each intent above, and for successful payments since %s.\n%s", stamp(x.Since),
-		p.painted(p.screen, colour, x.Why))
+	p.Say("\nDuesday asked the processor for each intent above, and for successful payments since %s.\n%s", screen.Stamp(x.Since),
+		p.Painted(p.Raw, colour, x.Why))
 }
 
-func viewProof(s *session, x *proof.Proof) object {
-	var ended object
+func viewProof(s *session, x *proof.Proof) screen.Object {
+	var ended screen.Object
 	if x.Ended != nil {
 		ended = viewPeriod(x.Ended)
 	}
-	return object{"account", x.Account, "subscription", x.ID, "sku?", x.SKU, "period", x.Period, "state", x.State,
+	return screen.Object{"account", x.Account, "subscription", x.ID, "sku?", x.SKU, "period", x.Period, "state", x.State,
 		"due_date?", x.Due, "reminder_date?", x.ReminderDay, "reminded_at?", x.Reminded, "open?", viewOpen(x.OpenPeriod),
-		"ended?", ended, "receipts", views(x.Receipts, func(r *billing.Receipt) object {
+		"ended?", ended, "receipts", screen.Views(x.Receipts, func(r *billing.Receipt) screen.Object {
 			return append(viewFullReceipt(r), "number", r.Number(s.engine.Opened.Installation))
 		}), "receipt_expired?", x.Expired, "receipt_months", x.ReceiptMonths,
-		"imported", views(x.Imported, viewFullReceipt), "declined", viewAttempts(x.Attempts),
-		"returns", views(x.Reversals, viewReversal), "intents", views(x.Intents, viewIntent), "listed_since", x.Since,
+		"imported", screen.Views(x.Imported, viewFullReceipt), "declined", viewAttempts(x.Attempts),
+		"returns", screen.Views(x.Reversals, viewReversal), "intents", screen.Views(x.Intents, viewIntent), "listed_since", x.Since,
 		"alarm", x.Alarm, "why", x.Why}
 }
 
 // viewIntent is an intent as the processor shows it.
-func viewIntent(i proof.Intent) object {
+func viewIntent(i proof.Intent) screen.Object {
 	amount, currency := "", ""
 	if !i.Missing {
 		amount, currency = i.Amount.Decimal(), i.Amount.Currency().Code()
 	}
-	return object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
+	return screen.Object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
 		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
-		"returns", views(i.Reversals, func(r processor.Reversal) object {
-			return object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
+		"returns", screen.Views(i.Reversals, func(r processor.Reversal) screen.Object {
+			return screen.Object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
 				"currency", r.Amount.Currency().Code(), "created_at", r.Created}
 		})}
 }

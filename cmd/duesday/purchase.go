@@ -12,18 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 type purchaseFlags struct {
 	order            tracking.Order
-	kind             valueFlag[tracking.Kind]
+	kind             screen.Flag[tracking.Kind]
 	amount, currency string
 }
 
 func (p *program) purchaseCreate() *cobra.Command {
-	f := &purchaseFlags{kind: choiceFlag(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
+	f := &purchaseFlags{kind: screen.ChoiceFlag(tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment)}
 	c := p.trackingLeaf("create", trackingNeed{stripe: true},
 		func(ctx context.Context, t *tracking.Service, _ []string) error { return p.sell(ctx, t, f.order) })
 	o, fs := &f.order, c.Flags()
@@ -45,10 +46,10 @@ func (p *program) purchaseCreate() *cobra.Command {
 
 func (f *purchaseFlags) fill() error {
 	o := &f.order
-	o.Kind = f.kind.value
+	o.Kind = f.kind.Value
 	if f.amount == "" {
 		if f.currency != "" {
-			return usagef("--currency needs --amount, because a price has its own currency")
+			return screen.Usagef("--currency needs --amount, because a price has its own currency")
 		}
 		return byFlag(o.Check())
 	}
@@ -71,26 +72,26 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	}
 	sale := &created.Sale
 	if sale.Declined != "" || sale.Action {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	what := "made"
 	if created.Repeated {
 		what = "was created before, with the same key"
 	}
-	p.say("purchase %s %s", created.Purchase.ID, what)
+	p.Say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
-	p.say("\nTo show the result, run: %s", p.hint("purchase show "+created.Purchase.ID))
-	objects := views(sale.Objects, func(o tracking.Object) object { // the payment, subscription, schedule at Stripe
-		return object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
+	p.Say("\nTo show the result, run: %s", p.hint("purchase show "+created.Purchase.ID))
+	objects := screen.Views(sale.Objects, func(o tracking.Object) screen.Object { // the payment, subscription, schedule at Stripe
+		return screen.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
 	})
-	return p.json(object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
+	return p.JSON(screen.Object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
 		"client_secret?", sale.ClientSecret.Reveal(), // for the buyer's client
 		"declined?", sale.Declined, "action_required?", sale.Action, "repeated?", created.Repeated})
 }
 
 func (p *program) purchaseList() *cobra.Command {
 	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return listAll(p, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
+		return screen.ListAll(p.Screen, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
 			[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 			func(x *tracking.Purchase) []any {
 				return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}
@@ -105,8 +106,8 @@ func (p *program) purchaseShow() *cobra.Command {
 			if err != nil {
 				return notFound(err, "purchase "+args[0])
 			}
-			if p.cfg.JSON {
-				return p.json(timeline)
+			if p.AsJSON {
+				return p.JSON(timeline)
 			}
 			return p.showTimeline(ctx, t, timeline)
 		})
@@ -114,8 +115,8 @@ func (p *program) purchaseShow() *cobra.Command {
 
 func (p *program) purchaseFields(x *tracking.Purchase, more ...any) {
 	o := &x.Order
-	p.fields(append([]any{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount,
-		"kind", x.Kind, "amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", positive(o.Payments),
+	p.Fields(append([]any{"purchase", x.ID, "key", o.Key, "account", x.Merchant, "Stripe account", x.StripeAccount,
+		"kind", x.Kind, "amount", formatMinor(o.Amount, o.Currency), "price", o.Price, "payments", screen.Positive(o.Payments),
 		"description", o.Description, "customer", cmp.Or(x.Customer, o.Customer), "email", o.Email, "name", o.Name,
 		"fulfilled", x.Fulfilled, "fulfilment", effectText(x.Fulfilment), "unsubscribe", effectText(x.Unsubscribe),
 		"automations", automationsText(x.Automations), "problem", x.Problem, "created", x.Created,
@@ -128,17 +129,17 @@ func effectText(e tracking.Effect) string {
 	case tracking.NotAsked:
 		return ""
 	case tracking.Waits:
-		return "waiting for the fulfilment" + prefixed(": ", e.Reason)
+		return "waiting for the fulfilment" + screen.Prefixed(": ", e.Reason)
 	case tracking.DoneWith:
-		return "done at " + stamp(e.Done) + prefixed(": ", e.Reason)
+		return "done at " + screen.Stamp(e.Done) + screen.Prefixed(": ", e.Reason)
 	}
-	return "requested at " + stamp(e.Asked) + prefixed(": ", e.Reason)
+	return "requested at " + screen.Stamp(e.Asked) + screen.Prefixed(": ", e.Reason)
 }
 
 func automationsText(all []tracking.Done) string {
 	var parts []string
 	for _, d := range all {
-		parts = append(parts, string(d.Action)+" by "+d.Automation+" at "+stamp(d.At))
+		parts = append(parts, string(d.Action)+" by "+d.Automation+" at "+screen.Stamp(d.At))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -169,7 +170,7 @@ func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]
 		if j.Purchase != x.ID || j.Error == "" {
 			continue
 		}
-		what := "next attempt at " + stamp(j.Due)
+		what := "next attempt at " + screen.Stamp(j.Due)
 		if j.Dead {
 			what = "given up"
 		}
@@ -181,7 +182,7 @@ func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]
 func coursesText(x *tracking.Purchase) string {
 	var parts []string
 	for id, c := range x.Subscriptions {
-		parts = append(parts, id+" "+string(c.Status)+prefixed(": ", string(c.Ending)))
+		parts = append(parts, id+" "+string(c.Status)+screen.Prefixed(": ", string(c.Ending)))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
@@ -193,21 +194,21 @@ func (p *program) showTimeline(ctx context.Context, t *tracking.Service, s *trac
 		return err
 	}
 	p.purchaseFields(s.Purchase, trouble...)
-	section(p, "\nPayments:", []string{"  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE",
+	screen.Section(p.Screen, "\nPayments:", []string{"  PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "INVOICE",
 		"SUBSCRIPTION"}, s.Payments, func(x *tracking.Payment) []any {
 		return []any{"  " + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency), refundedText(x), disputesText(x),
 			x.Created, x.Invoice, x.Subscription}
 	})
-	section(p, "\nSubscriptions:", []string{"  SUBSCRIPTION", "STATUS", "STRIPE STATUS", "ENDING", "SCHEDULE", "CREATED",
+	screen.Section(p.Screen, "\nSubscriptions:", []string{"  SUBSCRIPTION", "STATUS", "STRIPE STATUS", "ENDING", "SCHEDULE", "CREATED",
 		"CHANGED"}, s.Subscriptions, func(x *tracking.Subscription) []any {
 		return []any{"  " + x.ID, x.Status, x.Detail, x.Ending, x.Schedule, x.Created, x.Updated}
 	})
-	section(p, "\nTimeline:", []string{"  AT", "CHANGE", "OBJECT", "EVENT", "TYPE"}, s.Steps, func(x tracking.Step) []any {
+	screen.Section(p.Screen, "\nTimeline:", []string{"  AT", "CHANGE", "OBJECT", "EVENT", "TYPE"}, s.Steps, func(x tracking.Step) []any {
 		about := x.About
 		if about == s.Purchase.ID {
 			about = "the purchase"
 		}
-		return []any{"  " + stamp(x.At), x.What, about, x.Event, x.Detail}
+		return []any{"  " + screen.Stamp(x.At), x.What, about, x.Event, x.Detail}
 	})
 	return nil
 }

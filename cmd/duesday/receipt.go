@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) receiptList() *cobra.Command {
@@ -23,8 +24,8 @@ func (p *program) receiptList() *cobra.Command {
 			return err
 		}
 		number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
-		view := func(r *billing.Receipt) object { return append(reversals.view(r), "number", number(r)) }
-		return listAll(p, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
+		view := func(r *billing.Receipt) screen.Object { return append(reversals.view(r), "number", number(r)) }
+		return screen.ListAll(p.Screen, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
 			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 			func(r *billing.Receipt) []any {
 				return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
@@ -34,7 +35,7 @@ func (p *program) receiptList() *cobra.Command {
 	accountFlag(c, &account)
 	return checked(c, func(args []string) error {
 		if len(args) == 0 && account == "" {
-			return usagef("%s: ACCOUNT is missing", p.command)
+			return screen.Usagef("%s: ACCOUNT is missing", p.command)
 		}
 		return accountArgument(&account, args)
 	})
@@ -44,11 +45,11 @@ func (p *program) receiptCreate() *cobra.Command {
 	var m engine.ManualPayment
 	var text string
 	var period int
-	day := dateFlag()
+	day := screen.DateFlag()
 	var f *pflag.FlagSet
 	c := p.subscriptionLeaf("create", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
-			m.Period, m.Date = given(f, "period", period), day.value
+			m.Period, m.Date = screen.Given(f, "period", period), day.Value
 			return p.recordPayment(ctx, s, n, m, text)
 		})
 	f = c.Flags()
@@ -78,40 +79,40 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 	}
 	p.deliver(ctx, s)
 	if done.Repeated {
-		p.say("this payment was requested before, so nothing was recorded again")
+		p.Say("this payment was requested before, so nothing was recorded again")
 	}
 	r := done.Receipt
 	switch {
 	case done.Requested:
-		p.code = exitPerson
-		p.say("period %d of %s: requested, but its payment intent is not canceled yet; the next payment run tries again",
+		p.Code = exitPerson
+		p.Say("period %d of %s: requested, but its payment intent is not canceled yet; the next payment run tries again",
 			done.Period, sub.Name)
 	case r == nil:
-		p.say("period %d of %s: its receipt has expired", done.Period, sub.Name)
+		p.Say("period %d of %s: its receipt has expired", done.Period, sub.Name)
 	case r.Kind == billing.Overpayment:
-		p.code = exitPerson
-		p.say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
+		p.Code = exitPerson
+		p.Say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
 			r.Name, r.Amount.Format(), p.hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
 	default:
-		p.say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, date(r.Due), r.Amount.Format())
+		p.Say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, screen.Date(r.Due), r.Amount.Format())
 	}
 	if now, err := s.subscription(ctx, n); err == nil && now.Status == billing.PastDue {
-		p.say("the subscription is still past_due; to continue with its next period, run: %s", p.hint("subscription resume "+n.String()))
+		p.Say("the subscription is still past_due; to continue with its next period, run: %s", p.hint("subscription resume "+n.String()))
 	}
-	v := object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
+	v := screen.Object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
 	if r != nil {
 		v = viewFullReceipt(r)
 	}
-	return p.json(append(v, "requested?", done.Requested, "repeated?", done.Repeated))
+	return p.JSON(append(v, "requested?", done.Requested, "repeated?", done.Repeated))
 }
 
 func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
-	reason := choiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
+	reason := screen.ChoiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
 	c := p.subscriptionLeaf("refund", need{processor: true},
 		func(ctx context.Context, s *session, n billing.Name) error {
-			o.Name, o.Reason = n, reason.value
+			o.Name, o.Reason = n, reason.Value
 			return p.refund(ctx, s, o, amount)
 		})
 	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
@@ -132,7 +133,7 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 			return err
 		}
 		if !o.Amount.IsPositive() { // zero would be the whole rest
-			return usagef("--amount must be more than zero (got %s)", amount)
+			return screen.Usagef("--amount must be more than zero (got %s)", amount)
 		}
 	}
 	r, repeated, err := s.engine.Refunds().Refund(ctx, o)
@@ -140,11 +141,11 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 		return err
 	}
 	if repeated {
-		p.say("this refund was requested before, so nothing was done now; to refund the same amount again, use another --key")
+		p.Say("this refund was requested before, so nothing was done now; to refund the same amount again, use another --key")
 	}
-	p.say("period %d of %s: refund of %s %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
+	p.Say("period %d of %s: refund of %s %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
 		r.Charge)
-	return p.json(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
+	return p.JSON(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
 }
 
 // accountReversals are the refunds and disputes of an account by their charge, oldest first.
@@ -152,7 +153,7 @@ type accountReversals map[string][]*billing.ReversalRecord
 
 func (p *program) reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
 	all := accountReversals{}
-	for r, err := range readable(p, s.engine.GetReversalsByAccount(ctx, account)) {
+	for r, err := range screen.Readable(p.Screen, s.engine.GetReversalsByAccount(ctx, account)) {
 		if err != nil {
 			return nil, err
 		}
@@ -177,14 +178,14 @@ func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord
 }
 
 // view is a receipt with its reversals. Disputes are not counted as refunded.
-func (a accountReversals) view(r *billing.Receipt) object {
+func (a accountReversals) view(r *billing.Receipt) screen.Object {
 	v := viewFullReceipt(r)
 	list, refunded := a.of(r)
 	if !refunded.IsZero() {
 		v = append(v, "refunded", refunded.Decimal())
 	}
 	if len(list) > 0 {
-		v = append(v, "returns", views(list, viewReversal))
+		v = append(v, "returns", screen.Views(list, viewReversal))
 	}
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/replaced"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) reconcileCommand() *cobra.Command {
@@ -41,7 +42,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 			return errors.Join(failed, fmt.Errorf("--old %s: %w", old, err))
 		}
 		if err != nil {
-			p.warn("the replaced store cannot be read, so mail stays held: %v; set --old STORE if it is elsewhere", err)
+			p.Warn("the replaced store cannot be read, so mail stays held: %v; set --old STORE if it is elsewhere", err)
 		}
 	}
 	if failed == nil {
@@ -52,22 +53,24 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	p.say("%s adopted", plural(n, "charge"))
-	p.fields("  mails sent before, which are not sent again", positive(sent), "  mails not sent before", positive(released))
+	p.Say("%s adopted", screen.Plural(n, "charge"))
+	p.Fields("  mails sent before, which are not sent again", screen.Positive(sent), "  mails not sent before", screen.Positive(released))
 	p.sayHeld(held)
-	section(p, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
+	screen.Section(p.Screen, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
 		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
 	if len(changes) > 0 || held > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	if failed != nil { // some of the changes may be what it lacks
 		return failed
 	}
 	if !meta.Charging {
-		p.say("charging is still off; to turn it on, run: %s", p.hint("charging on"))
+		p.Say("charging is still off; to turn it on, run: %s", p.hint("charging on"))
 	}
-	return p.json(object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
-		"changed", views(changes, func(c replaced.Change) object { return object{"of", c.Of(), "change", c.What, "command", c.Redo} })})
+	return p.JSON(screen.Object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
+		"changed", screen.Views(changes, func(c replaced.Change) screen.Object {
+			return screen.Object{"of", c.Of(), "change", c.What, "command", c.Redo}
+		})})
 }
 
 // compareOld decides about held mail by the store that a restore has replaced. It returns what people
@@ -118,8 +121,8 @@ func heldMail(ctx context.Context, s *session) (int, error) {
 
 func (p *program) sayHeld(held int) {
 	if held > 0 {
-		p.say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
-			plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
+		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
+			screen.Plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
 	}
 }
 
@@ -131,10 +134,10 @@ func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, [
 			return err
 		}
 		if fate == outbox.Drop {
-			p.say("%s deleted unsent", plural(count[fate], "held mail"))
-			return p.json(object{"dropped", count[fate]})
+			p.Say("%s deleted unsent", screen.Plural(count[fate], "held mail"))
+			return p.JSON(screen.Object{"dropped", count[fate]})
 		}
-		p.say("%s released; %s, or a running duesday serve, sends them", plural(count[fate], "held mail"), p.hint("outbox send"))
-		return p.json(object{"released", count[fate]})
+		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.hint("outbox send"))
+		return p.JSON(screen.Object{"released", count[fate]})
 	}
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 type reportFlags struct {
-	from, to valueFlag[civil.Date]
+	from, to screen.Flag[civil.Date]
 	days     int
 	csv      bool
 }
 
 func (p *program) reportCommand() *cobra.Command {
-	f := reportFlags{from: monthFlag(), to: monthFlag()}
+	f := reportFlags{from: screen.MonthFlag(), to: screen.MonthFlag()}
 	c := p.storeLeaf("report", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error { return p.report(ctx, s, &f) })
 	c.Flags().Var(&f.from, "from", "first month (default: a year ago, or the store's first)")
@@ -28,49 +29,49 @@ func (p *program) reportCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.csv, "csv", false, "write the months as CSV")
 	return checked(c, func([]string) error {
 		switch {
-		case f.csv && p.cfg.JSON:
-			return usagef("--csv and --json cannot be combined")
-		case !f.to.value.IsZero() && f.from.value.After(f.to.value):
-			return usagef("--from %s must not be after --to %s", f.from.text, f.to.text)
-		case f.from.value.After(civil.Of(p.now().AddDate(0, 0, 1))):
-			return usagef("--from %s has not begun yet", f.from.text)
+		case f.csv && p.AsJSON:
+			return screen.Usagef("--csv and --json cannot be combined")
+		case !f.to.Value.IsZero() && f.from.Value.After(f.to.Value):
+			return screen.Usagef("--from %s must not be after --to %s", f.from.Text, f.to.Text)
+		case f.from.Value.After(civil.Of(p.now().AddDate(0, 0, 1))):
+			return screen.Usagef("--from %s has not begun yet", f.from.Text)
 		}
-		if err := p.walkable("to", f.to.value); err != nil {
+		if err := p.walkable("to", f.to.Value); err != nil {
 			return err
 		}
-		return between("days", f.days, 1, 366)
+		return screen.Between("days", f.days, 1, 366)
 	})
 }
 
 func (p *program) report(ctx context.Context, s *session, f *reportFlags) error {
-	bar := p.progress("items", 0, nil)
-	r, err := s.engine.Report(ctx, report.Query{From: f.from.value, To: f.to.value, Days: f.days, Progress: bar.done.Store})
-	bar.end()
+	bar := p.Progress("items", 0, nil)
+	r, err := s.engine.Report(ctx, report.Query{From: f.from.Value, To: f.to.Value, Days: f.days, Progress: bar.Done.Store})
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if r.Unreadable > 0 {
-		p.code = exitPerson
-		p.warn("the expected charges do not include %s that another tool wrote and that cannot be read",
-			plural(r.Unreadable, "subscription"))
+		p.Code = exitPerson
+		p.Warn("the expected charges do not include %s that another tool wrote and that cannot be read",
+			screen.Plural(r.Unreadable, "subscription"))
 	}
-	months := views(r.Months, viewRevenue)
+	months := screen.Views(r.Months, viewRevenue)
 	if f.csv {
 		for _, a := range r.Before {
-			p.warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
+			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
 		}
-		return exportRows(p.stdout, false, new(progress), monthColumns, each(months), as[object])
+		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), as[screen.Object])
 	}
 	p.showReport(r, months, f.days)
-	return p.json(object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),
-		"mrr", viewAmounts(r.MRR), "expected", views(r.Expected, func(x report.Expected) object {
-			return object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
+	return p.JSON(screen.Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),
+		"mrr", viewAmounts(r.MRR), "expected", screen.Views(r.Expected, func(x report.Expected) screen.Object {
+			return screen.Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
 		}), "unreadable?", r.Unreadable})
 }
 
 // viewAmounts has an amount of each currency.
-func viewAmounts(list []money.Amount) object {
-	o := object{}
+func viewAmounts(list []money.Amount) screen.Object {
+	o := screen.Object{}
 	for _, a := range list {
 		o = append(o, a.Currency().Code(), a.Decimal())
 	}
@@ -81,8 +82,8 @@ func viewAmounts(list []money.Amount) object {
 var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
 	"complete"}
 
-func viewRevenue(m report.Month) object {
-	o := object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
+func viewRevenue(m report.Month) screen.Object {
+	o := screen.Object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
 	for _, kind := range report.Kinds {
 		o = append(o, string(kind), m.Sums[kind].Decimal())
 	}
@@ -90,35 +91,35 @@ func viewRevenue(m report.Month) object {
 }
 
 // showReport prints the report for people.
-func (p *program) showReport(r *report.Report, months []object, days int) {
-	p.say("As of %s, with days in %s\n", stamp(r.AsOf), r.Zone)
-	t := p.table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
+func (p *program) showReport(r *report.Report, months []screen.Object, days int) {
+	p.Say("As of %s, with days in %s\n", screen.Stamp(r.AsOf), r.Zone)
+	t := p.Table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
 	for _, m := range months {
 		cells := make([]any, len(monthColumns))
 		for i, name := range monthColumns {
-			cells[i] = m.text(name)
+			cells[i] = m.Text(name)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	t.flush()
+	t.Flush()
 	told := ""
 	for _, m := range r.Months {
 		if text := m.First.String()[:len("2026-01")] + ": " + m.Missing; m.Missing != "" && text != told {
-			p.say("%s", text)
+			p.Say("%s", text)
 			told = text
 		}
 	}
 	for _, a := range r.Before {
-		p.say("outstanding from earlier months: %s", a.Format())
+		p.Say("outstanding from earlier months: %s", a.Format())
 	}
 	if len(months) == 0 {
-		p.say("the store has no sums for these months, and nothing that was due in them is outstanding")
+		p.Say("the store has no sums for these months, and nothing that was due in them is outstanding")
 	}
 	mrr := make([]string, len(r.MRR))
 	for i, a := range r.MRR {
 		mrr[i] = a.Format()
 	}
-	p.say("\nMonthly recurring revenue: %s\n", cmp.Or(strings.Join(mrr, "; "), "none"))
-	section(p, "Expected in "+plural(days, "day")+", starting today:", []string{"DATE", "AMOUNT", "PERIODS"},
+	p.Say("\nMonthly recurring revenue: %s\n", cmp.Or(strings.Join(mrr, "; "), "none"))
+	screen.Section(p.Screen, "Expected in "+screen.Plural(days, "day")+", starting today:", []string{"DATE", "AMOUNT", "PERIODS"},
 		r.Expected, func(x report.Expected) []any { return []any{x.Date, x.Amount, x.Count} })
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -22,44 +22,28 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	exitPerson = 3 // a run is done, but something needs a person
+	exitPerson = screen.ExitPerson
 	exitDamage = 4 // store.ErrDamaged
 )
-
-// A usageError is invalid usage.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// invalid returns the error as a usageError; nil of none.
-func invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &usageError{err}
-}
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 func (p *program) run(ctx context.Context, args []string) (code int) {
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(p.stdin)
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
-	if flushing := p.stdout.Flush(); err == nil && flushing != nil {
+	if flushing := p.Out.Flush(); err == nil && flushing != nil {
 		err = fmt.Errorf("writing the output: %w", flushing)
 	}
 	if err == nil {
-		return p.code
+		return p.Code
 	}
 	if !p.working { // flags may not have been read to the end
 		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
-		p.cfg.JSON = p.asJSON || i >= 0 && args[i] == "--json"
-		p.cfg.LogJSON = cmp.Or(p.flag("log-format"), p.env("DUESDAY_LOG_FORMAT")) == "json"
-		err = &usageError{err}
+		p.AsJSON = p.AsJSON || i >= 0 && args[i] == "--json"
+		p.LogJSON = cmp.Or(p.flag("log-format"), p.env("DUESDAY_LOG_FORMAT")) == "json"
+		err = screen.Invalid(err)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; work that had begun is recorded, and the next run continues from there")
@@ -68,32 +52,18 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 }
 
 func (p *program) fail(err error, command string) int {
-	p.problem("error", errorColour, secret.Clean(err.Error()))
+	p.Problem("error", screen.ErrorColour, secret.Clean(err.Error()))
 	if errors.Is(err, store.ErrDamaged) {
 		return exitDamage
 	}
-	_, usage := errors.AsType[*usageError](err)
+	_, usage := errors.AsType[*screen.UsageError](err)
 	if _, wrong := errors.AsType[*field.Error](err); !usage && !wrong {
 		return exitFailed
 	}
-	if !p.cfg.JSON && !p.cfg.LogJSON {
-		fmt.Fprintf(p.stderr, "see %s --help\n", command)
+	if !p.AsJSON && !p.LogJSON {
+		fmt.Fprintf(p.Err, "see %s --help\n", command)
 	}
 	return exitUsage
-}
-
-// problem writes a line to standard error, or with --json or a log in JSON an object of the key.
-func (p *program) problem(key, colour, message string) {
-	if !p.cfg.JSON && !p.cfg.LogJSON {
-		fmt.Fprintf(p.stderr, "%s %s\n", p.painted(p.stderr, colour, "duesday:"), secret.Visible(message))
-		return
-	}
-	b, _ := json.Marshal(map[string]string{key: message}) // strings have a JSON form
-	fmt.Fprintln(p.stderr, secret.Visible(string(b)))
-}
-
-func (p *program) warn(format string, args ...any) {
-	p.problem("warning", warnColour, secret.Clean(fmt.Sprintf(format, args...)))
 }
 
 func (p *program) root() *cobra.Command {
@@ -105,11 +75,11 @@ func (p *program) root() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p.command = cmd.CommandPath()
 			if p.cfg, err = config.New(p.flag, p.setting); err != nil {
-				return &usageError{err}
+				return screen.Invalid(err)
 			}
-			p.cfg.JSON = p.asJSON
+			p.LogJSON = p.cfg.LogJSON
 			if err = p.cfg.Stripe.Key.Read(); err != nil { // only then is it known whether the processor is a live one
-				return &usageError{err}
+				return screen.Invalid(err)
 			}
 			text := p.env(config.EnvClock)
 			if text == processorClock && cmd.Name() == stripeFakeName {
@@ -122,9 +92,9 @@ func (p *program) root() *cobra.Command {
 	for _, flag := range config.Flags() {
 		f.String(flag.Name, "", flag.Help())
 	}
-	f.BoolVar(&p.asJSON, "json", false, "print JSON for programs")
+	f.BoolVar(&p.AsJSON, "json", false, "print JSON for programs")
 	p.flag = func(name string) string { return f.Lookup(name).Value.String() }
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return screen.Invalid(err) })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
 	setHelp(root)
 	root.AddCommand(p.commands()...)
@@ -155,9 +125,9 @@ func group(name string, commands ...*cobra.Command) *cobra.Command {
 			names = append(names, c.Name())
 		}
 		if len(args) == 0 {
-			return usagef("%s needs a subcommand: %s", cmd.CommandPath(), strings.Join(names, ", "))
+			return screen.Usagef("%s needs a subcommand: %s", cmd.CommandPath(), strings.Join(names, ", "))
 		}
-		return usagef("unknown command %q for %q; available commands: %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+		return screen.Usagef("unknown command %q for %q; available commands: %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
 	}
 	g.AddCommand(commands...)
 	return g
@@ -217,11 +187,11 @@ func want(names ...string) cobra.PositionalArgs {
 			return nil
 		case len(args) < len(names):
 			missing := strings.TrimSuffix(strings.Join(names[len(args):], " "), "...")
-			return usagef("%s: %s is missing", cmd.CommandPath(), missing)
+			return screen.Usagef("%s: %s is missing", cmd.CommandPath(), missing)
 		case len(names) == 0:
-			return usagef("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])
+			return screen.Usagef("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])
 		}
-		return usagef("%s: too many arguments (got %q)", cmd.CommandPath(), args[len(names)])
+		return screen.Usagef("%s: too many arguments (got %q)", cmd.CommandPath(), args[len(names)])
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) runCommand() *cobra.Command {
@@ -21,7 +22,7 @@ func (p *program) runCommand() *cobra.Command {
 		var lease time.Duration
 		var date businessDay
 		c := leaf(string(kind), func(ctx context.Context, _ []string) error {
-			o.Date = date.value
+			o.Date = date.Value
 			return p.runJob(ctx, kind, o, lease, &date)
 		})
 		date.flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
@@ -36,17 +37,17 @@ func (p *program) runCommand() *cobra.Command {
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration,
 	date *businessDay) error {
-	if err := between("workers", o.Workers, 1, 1024); err != nil {
+	if err := screen.Between("workers", o.Workers, 1, 1024); err != nil {
 		return err
 	}
 	if lease < time.Second || lease > time.Hour {
-		return usagef("--lease must be 1s to 1h (got %s)", lease)
+		return screen.Usagef("--lease must be 1s to 1h (got %s)", lease)
 	}
 	if err := p.walkable("date", o.Date); err != nil {
 		return err
 	}
 	if today := civil.Of(p.now().UTC()); p.cfg.Live() && o.Date.After(today.AddDays(1)) {
-		return usagef("--date %s is in the future, but the processor is live", o.Date)
+		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
 	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease, take: !o.DryRun},
@@ -66,15 +67,15 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 // start runs the job with a bar on the terminal.
 func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
 	error) {
-	bar := p.progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
+	bar := p.Progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
 		until := o.Date
 		if until.IsZero() {
 			until = s.engine.Today().AddDays(1)
 		}
-		return countUntil(dueUntil(ctx, s.engine, kind, until), stop)
+		return screen.CountUntil(dueUntil(ctx, s.engine, kind, until), stop)
 	})
-	defer bar.end()
-	o.Progress = bar.done.Store
+	defer bar.End()
+	o.Progress = bar.Done.Store
 	if kind == billing.Reminders {
 		return s.engine.RunReminders(ctx, o)
 	}
@@ -124,7 +125,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
 			reason = " (" + meta.Reason + ")"
 		}
-		p.warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.hint("charging on"))
+		p.Warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.hint("charging on"))
 	}
 	var read, written float64 // as DynamoDB counts them for this process
 	if m, ok := s.store.(interface{ Consumed() (read, write float64) }); ok {
@@ -135,23 +136,23 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	}
 	p.sayReport(report)
 	if mail.Delivered > 0 {
-		p.say("also: %s", s.post.done(mail.Delivered))
+		p.Say("also: %s", s.post.done(mail.Delivered))
 	}
 	p.sayUnsettled(named)
 	if read+written > 0 {
-		p.say("DynamoDB reports that this run consumed %.1f write units and %.1f read units.", written, read)
+		p.Say("DynamoDB reports that this run consumed %.1f write units and %.1f read units.", written, read)
 	}
 	view := append(viewReport(report), "read_units?", read, "write_units?", written)
 	if kind == billing.Payments {
 		view = append(view, "periods?", named.view())
 	}
 	view = append(view, "mail", mail.view(s.post))
-	shown := p.json(view)
+	shown := p.JSON(view)
 	for _, missed := range report.Missed {
-		p.warn("%v; the next run will do it", missed)
+		p.Warn("%v; the next run will do it", missed)
 	}
 	if err == nil && (report.NeedsPerson() || mail.stays() > 0) {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	return cmp.Or(err, shown)
 }
@@ -162,8 +163,8 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if kind == billing.Reminders {
 		name, what, left = "would_remind", "reminded", engine.OutcomeSkipped
 	}
-	list := &listWriter{out: p.stdout, name: name}
-	t := p.table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "ACTION")
+	list := &screen.ListWriter{Out: p.Out, Name: name}
+	t := p.Table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "ACTION")
 	var totals money.Totals // of payments
 	n := 0
 	var failed error
@@ -171,7 +172,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		if r.Outcome == left || r.Outcome == engine.OutcomeUnreadable { // the log names the unreadable one
 			return
 		}
-		t.row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
+		t.Row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
 		if kind == billing.Payments {
 			if r.Outcome != engine.OutcomeSkipped { // it waits, and is not charged
 				return
@@ -180,8 +181,8 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		}
 		n++
 		r.Outcome = "" // there is none yet
-		if p.cfg.JSON {
-			failed = cmp.Or(failed, list.add(viewResult(r)))
+		if p.AsJSON {
+			failed = cmp.Or(failed, list.Add(viewResult(r)))
 		}
 	}
 	report, err := p.start(ctx, s, kind, o)
@@ -190,14 +191,14 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		return err
 	}
 	if report.Counts[engine.OutcomeUnreadable] > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
-	if p.cfg.JSON {
+	if p.AsJSON {
 		report.DryRun, report.Amounts = true, totals
-		return cmp.Or(err, list.end(viewReport(report)))
+		return cmp.Or(err, list.End(viewReport(report)))
 	}
-	t.flush()
-	asked := prefixed("; asked to pay by wire: ", positive(report.Counts[engine.OutcomeAsked]))
-	p.say("\n%d would be %s on %s%s%s; nothing was done", n, what, report.Date, prefixed(": ", formatTotals(&totals)), asked)
+	t.Flush()
+	asked := screen.Prefixed("; asked to pay by wire: ", screen.Positive(report.Counts[engine.OutcomeAsked]))
+	p.Say("\n%d would be %s on %s%s%s; nothing was done", n, what, report.Date, screen.Prefixed(": ", formatTotals(&totals)), asked)
 	return err
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // viewReport is the report of a run; due is the sum of the outcomes.
-func viewReport(r *engine.Report) object {
-	v := object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
+func viewReport(r *engine.Report) screen.Object {
+	v := screen.Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
 		v = append(v, outcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
 			"failed", r.Counts[engine.OutcomeFailed])
@@ -28,8 +29,8 @@ func viewReport(r *engine.Report) object {
 			"orphans_cancelled?", r.Orphans)
 	}
 	if len(r.Doubts) > 0 {
-		v = append(v, "perhaps_paid_twice", views(r.Doubts, func(d *billing.Doubt) object {
-			return object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to?", d.Moved}
+		v = append(v, "perhaps_paid_twice", screen.Views(r.Doubts, func(d *billing.Doubt) screen.Object {
+			return screen.Object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to?", d.Moved}
 		}))
 	}
 	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
@@ -37,11 +38,11 @@ func viewReport(r *engine.Report) object {
 }
 
 func (p *program) sayReport(r *engine.Report) {
-	p.say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
-	t := p.table()
+	p.Say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
+	t := p.Table()
 	if r.Kind == billing.Reminders {
-		t.row("  written", r.Counts[engine.OutcomeSent], "to the outbox")
-		t.row("  skipped", r.Counts[engine.OutcomeSkipped], "no longer needed")
+		t.Row("  written", r.Counts[engine.OutcomeSent], "to the outbox")
+		t.Row("  skipped", r.Counts[engine.OutcomeSkipped], "no longer needed")
 	} else {
 		for _, o := range engine.Outcomes() {
 			amounts := ""
@@ -51,20 +52,20 @@ func (p *program) sayReport(r *engine.Report) {
 			if o == engine.OutcomePaid {
 				amounts = formatTotals(&r.Amounts)
 			}
-			t.row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
+			t.Row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
 		}
 	}
 	if n := r.Counts[engine.OutcomeUnreadable]; n > 0 {
-		t.row("  unreadable", n, "written by another tool; correct the items there")
+		t.Row("  unreadable", n, "written by another tool; correct the items there")
 	}
-	t.flush()
+	t.Flush()
 	for _, d := range r.Doubts {
-		p.warn("%s period %d was perhaps paid twice, because another tool %s during the charge; check whether that tool "+
+		p.Warn("%s period %d was perhaps paid twice, because another tool %s during the charge; check whether that tool "+
 			"took the payment, then run: %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.hint("subscription update "+d.Name.String()+" --paid-once"))
 	}
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging
 		if n > 0 {
-			p.say("also: %s %s", plural(n, noun), what)
+			p.Say("also: %s %s", screen.Plural(n, noun), what)
 		}
 	}
 	beside(r.Cards, "card", "entered by customers, used from now on")
@@ -72,7 +73,7 @@ func (p *program) sayReport(r *engine.Report) {
 	beside(r.Reversals, "change", "to refunds and disputes, recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to, canceled")
 	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them
-		p.say("\nTo list the failed periods, run: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
+		p.Say("\nTo list the failed periods, run: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
 	}
 }
 
@@ -135,16 +136,16 @@ func (u unsettled) of(outcomes ...engine.Outcome) (all []engine.Result) {
 	return all
 }
 
-func (u unsettled) view() object {
+func (u unsettled) view() screen.Object {
 	if u == nil {
 		return nil
 	}
-	of := func(o engine.Outcome) []object {
-		return views(u.of(o), func(r engine.Result) object {
+	of := func(o engine.Outcome) []screen.Object {
+		return screen.Views(u.of(o), func(r engine.Result) screen.Object {
 			return append(viewResult(r), "retry_date?", r.Retry, "new?", r.New)
 		})
 	}
-	return object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
+	return screen.Object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
 		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable), "overpaid", of(engine.OutcomePaid)}
 }
 
@@ -157,8 +158,8 @@ func (p *program) sayUnsettled(u unsettled) {
 		return append([]any{r.Name, r.Period, r.Due, r.Amount}, more...)
 	}
 	failed := u.of(engine.OutcomeFailed)
-	section(p, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
-	section(p, "\nDeclined, to be tried again:", append(columns, "NEXT ATTEMPT", "REASON"), u.of(engine.OutcomeRetry),
+	screen.Section(p.Screen, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
+	screen.Section(p.Screen, "\nDeclined, to be tried again:", append(columns, "NEXT ATTEMPT", "REASON"), u.of(engine.OutcomeRetry),
 		func(r engine.Result) []any { return cells(r, r.Retry, r.Reason) })
 	waiting, left := u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
 	shown := slices.DeleteFunc(slices.Clone(waiting), func(r engine.Result) bool {
@@ -168,7 +169,7 @@ func (p *program) sayUnsettled(u unsettled) {
 		}
 		return old && left > shownWaiting
 	})
-	section(p, "\nWaiting for the customer or for you:", append(columns, "OUTCOME", "NEW", "REASON"), shown,
+	screen.Section(p.Screen, "\nWaiting for the customer or for you:", append(columns, "OUTCOME", "NEW", "REASON"), shown,
 		func(r engine.Result) []any {
 			since := ""
 			if r.New {
@@ -177,7 +178,7 @@ func (p *program) sayUnsettled(u unsettled) {
 			return cells(r, r.Outcome, since, r.Reason)
 		})
 	if more := len(waiting) - len(shown); more > 0 {
-		p.say("and %d more that have been waiting since earlier runs", more)
+		p.Say("and %d more that have been waiting since earlier runs", more)
 	}
 	named, look := append(waiting, failed...), "verify" // no command shows what cannot be read
 	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
@@ -185,6 +186,6 @@ func (p *program) sayUnsettled(u unsettled) {
 		look = "subscription show " + named[i].Name.String()
 	}
 	if len(named) > 0 {
-		p.say("\nFor details, run: %s", p.hint(look))
+		p.Say("\nFor details, run: %s", p.hint(look))
 	}
 }

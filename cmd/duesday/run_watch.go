@@ -16,29 +16,30 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // Runs are recorded from their start: any process can list and watch them, and wait for one.
 
 func (p *program) runList() *cobra.Command {
-	kind := choiceFlag(billing.Payments, billing.Reminders)
+	kind := screen.ChoiceFlag(billing.Payments, billing.Reminders)
 	var limit int
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-		runs, err := s.engine.LatestRunsOf(ctx, kind.value, limit)
+		runs, err := s.engine.LatestRunsOf(ctx, kind.Value, limit)
 		if err != nil {
 			return err
 		}
-		t := p.table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
+		t := p.Table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
 		for _, r := range runs {
-			t.row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
+			t.Row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
 				r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], short(r.Elapsed))
 		}
-		return errors.Join(t.flush(), p.json(views(runs, viewRun)))
+		return errors.Join(t.Flush(), p.JSON(screen.Views(runs, viewRun)))
 	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of runs, from the latest business days")
-	return checked(c, func([]string) error { return between("limit", limit, 1, 1000) })
+	return checked(c, func([]string) error { return screen.Between("limit", limit, 1, 1000) })
 }
 
 func (p *program) runShow() *cobra.Command {
@@ -48,9 +49,9 @@ func (p *program) runShow() *cobra.Command {
 			return notFound(err, "run "+args[0])
 		}
 		p.sayReport(r)
-		p.fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
+		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
 			"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
-		return p.json(viewRun(r))
+		return p.JSON(viewRun(r))
 	})
 }
 
@@ -77,25 +78,25 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 		return errors.New("there has been no run yet")
 	}
 	begin, end := "", "\n"
-	if isTerminal(p.screen) && !p.cfg.JSON {
+	if screen.IsTerminal(p.Raw) && !p.AsJSON {
 		begin, end = lineBegin, ""
 	}
 	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.Report, total int) {
-		if p.cfg.JSON {
-			_ = writeValue(p.stdout, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
-			fmt.Fprintln(p.stdout)
+		if p.AsJSON {
+			_ = screen.WriteValue(p.Out, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
+			fmt.Fprintln(p.Out)
 		} else {
-			fmt.Fprint(p.stdout, begin, progressOf(r, total), end)
+			fmt.Fprint(p.Out, begin, progressOf(r, total), end)
 		}
-		_ = p.stdout.Flush() // its errors are reported at the end: the writer keeps them
+		_ = p.Out.Flush() // its errors are reported at the end: the writer keeps them
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(p.stdout, begin)
+	fmt.Fprint(p.Out, begin)
 	p.sayReport(r)
-	if p.cfg.JSON {
-		err = errors.Join(writeValue(p.stdout, viewRun(r)), p.stdout.WriteByte('\n'))
+	if p.AsJSON {
+		err = errors.Join(screen.WriteValue(p.Out, viewRun(r)), p.Out.WriteByte('\n'))
 	}
 	switch {
 	case r.State == engine.RunBrokenOff:
@@ -103,7 +104,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	case r.Err() != nil && !r.Off:
 		return r.Err()
 	case r.NeedsPerson():
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	return err
 }
@@ -124,14 +125,14 @@ func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id 
 		}
 		if seen.IsZero() {
 			counting.Go(func() {
-				if left := countUntil(dueUntil(ctx, s.engine, kind, r.Date.AddDays(1)), stop); left > 0 {
+				if left := screen.CountUntil(dueUntil(ctx, s.engine, kind, r.Date.AddDays(1)), stop); left > 0 {
 					total.Store(int64(r.Rows) + left)
 				}
 			})
 		}
 		if silent := p.now().Sub(r.Seen); silent > silentRun && !warned {
 			warned = true
-			p.warn("process %s has not reported on the run for %s; check whether it hangs", r.Process,
+			p.Warn("process %s has not reported on the run for %s; check whether it hangs", r.Process,
 				silent.Round(time.Second))
 		}
 		if !r.Seen.Equal(seen) {
@@ -152,17 +153,17 @@ func (p *program) attach(ctx context.Context, s *session, live *worker.BusyError
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
 	if same {
-		p.warn("%v; attached to its run", live)
+		p.Warn("%v; attached to its run", live)
 	} else {
-		p.warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
+		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
 	}
 	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
-		if isTerminal(p.stderr) {
-			fmt.Fprint(p.stderr, lineBegin, progressOf(r, total))
+		if screen.IsTerminal(p.Err) {
+			fmt.Fprint(p.Err, lineBegin, progressOf(r, total))
 		}
 	})
-	if isTerminal(p.stderr) {
-		fmt.Fprint(p.stderr, lineBegin)
+	if screen.IsTerminal(p.Err) {
+		fmt.Fprint(p.Err, lineBegin)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound): // it was refused before it began
@@ -172,7 +173,7 @@ func (p *program) attach(ctx context.Context, s *session, live *worker.BusyError
 	case !same:
 		return nil, nil
 	case r.State == engine.RunBrokenOff:
-		p.warn("run %s was broken off; this process continues it", r.ID)
+		p.Warn("run %s was broken off; this process continues it", r.ID)
 		return nil, nil
 	}
 	return r, nil
@@ -203,8 +204,8 @@ func timeLeft(r *engine.Report, total int) time.Duration {
 	return (time.Duration(float64(total-r.Rows) / rate(r) * float64(time.Second))).Round(time.Second)
 }
 
-func viewRun(r *engine.Report) object {
-	v := append(object{"run", r.ID, "state", r.State}, viewReport(r)...)
+func viewRun(r *engine.Report) screen.Object {
+	v := append(screen.Object{"run", r.ID, "state", r.State}, viewReport(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(rate(r)), "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/schema/cloudformation"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/schema/workbench"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func prefixFlag(c *cobra.Command, prefix *string) {
@@ -24,10 +25,10 @@ func prefixFlag(c *cobra.Command, prefix *string) {
 func namedTables(prefix string) (schema.Tables, error) {
 	t := schema.New(prefix)
 	if prefix == "" {
-		return t, usagef("--prefix must be letters, digits and _ . -, such as %s (got an empty value)", schema.DefaultPrefix)
+		return t, screen.Usagef("--prefix must be letters, digits and _ . -, such as %s (got an empty value)", schema.DefaultPrefix)
 	}
 	if err := t.CheckNames(); err != nil {
-		return t, usagef("--prefix %q: %w", prefix, err)
+		return t, screen.Usagef("--prefix %q: %w", prefix, err)
 	}
 	return t, nil
 }
@@ -40,16 +41,16 @@ func (p *program) workbenchCommand() *cobra.Command {
 			return err
 		}
 		if csvTable == "" {
-			return workbench.Write(p.stdout, t)
+			return workbench.Write(p.Out, t)
 		}
-		if p.cfg.JSON {
-			return usagef("--csv and --json cannot be combined")
+		if p.AsJSON {
+			return screen.Usagef("--csv and --json cannot be combined")
 		}
 		d, err := described(t, prefix, csvTable)
 		if err != nil {
 			return err
 		}
-		return workbench.WriteCSV(p.stdout, d)
+		return workbench.WriteCSV(p.Out, d)
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&csvTable, "csv", "",
@@ -65,7 +66,7 @@ func described(t schema.Tables, prefix, name string) (schema.Description, error)
 		}
 		names = append(names, strings.TrimPrefix(d.Table.Name, prefix))
 	}
-	return schema.Description{}, usagef("--csv must be one of the tables %s (got %q)", strings.Join(names, ", "), name)
+	return schema.Description{}, screen.Usagef("--csv must be one of the tables %s (got %q)", strings.Join(names, ", "), name)
 }
 
 func (p *program) cloudformationCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func (p *program) cloudformationCommand() *cobra.Command {
 		if _, err := namedTables(prefix); err != nil {
 			return err
 		}
-		return cloudformation.Write(p.stdout, prefix, s)
+		return cloudformation.Write(p.Out, prefix, s)
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
@@ -99,14 +100,14 @@ func (p *program) iamCommand() *cobra.Command {
 		for _, name := range names {
 			policy, err := iam.New(name, o)
 			if err != nil {
-				return &usageError{err}
+				return screen.Invalid(err)
 			}
 			all[name] = policy
 		}
 		if len(args) > 0 {
-			return p.printJSON(all[args[0]])
+			return p.PrintJSON(all[args[0]])
 		}
-		return p.printJSON(all)
+		return p.PrintJSON(all)
 	})
 	c.Args = cobra.MaximumNArgs(1)
 	prefixFlag(c, &prefix)
@@ -126,7 +127,7 @@ func (p *program) iamCommand() *cobra.Command {
 func (p *program) capacityCommand() *cobra.Command {
 	var o capacity.PeakOptions
 	var itemBytes int
-	share := shareFlag()
+	share := screen.ShareFlag()
 	c := leaf("capacity", func(context.Context, []string) error {
 		costs, err := capacity.Table(itemBytes)
 		if err != nil {
@@ -143,11 +144,11 @@ func (p *program) capacityCommand() *cobra.Command {
 	f.IntVar(&itemBytes, "item-bytes", 0,
 		"size of a subscription between its payments, in `BYTES` (default: a typical size)")
 	return checked(c, func([]string) error {
-		o.Share = share.value
+		o.Share = share.Value
 		if err := checkPeak(f.Changed, o); err != nil {
 			return err
 		}
-		return between("item-bytes", itemBytes, 0, 300_000) // within an item of DynamoDB
+		return screen.Between("item-bytes", itemBytes, 0, 300_000) // within an item of DynamoDB
 	})
 }
 
@@ -156,35 +157,35 @@ func checkPeak(given func(flag string) bool, o capacity.PeakOptions) error {
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // false for NaN
 	switch {
 	case !given("subscriptions"):
-		return usagef("--subscriptions is missing; set it to the number of subscriptions in the book")
+		return screen.Usagef("--subscriptions is missing; set it to the number of subscriptions in the book")
 	case o.Subscriptions < 1 || o.Subscriptions > most:
-		return between("subscriptions", o.Subscriptions, 1, most)
+		return screen.Between("subscriptions", o.Subscriptions, 1, most)
 	case !given("peak-share"):
-		return usagef("--peak-share is missing; set it to the share of the book that is due on the busiest day, such as 0.2 or 20%%")
+		return screen.Usagef("--peak-share is missing; set it to the share of the book that is due on the busiest day, such as 0.2 or 20%%")
 	case math.Round(float64(o.Subscriptions)*o.Share) < 1:
-		return usagef("--peak-share %v is too small: none of %d subscriptions would be due", o.Share, o.Subscriptions)
+		return screen.Usagef("--peak-share %v is too small: none of %d subscriptions would be due", o.Share, o.Subscriptions)
 	case given("hours") && (!finite(o.Hours) || o.Hours > 24):
-		return usagef("--hours must be more than 0 and at most 24, when the next day begins (got %v)", o.Hours)
+		return screen.Usagef("--hours must be more than 0 and at most 24, when the next day begins (got %v)", o.Hours)
 	case !finite(o.ChargeRate) || o.ChargeRate > 1_000_000:
-		return usagef("--charge-rate must be more than 0 and at most 1000000 charges per second (got %v)", o.ChargeRate)
+		return screen.Usagef("--charge-rate must be more than 0 and at most 1000000 charges per second (got %v)", o.ChargeRate)
 	}
 	return nil
 }
 
 func (p *program) showPeak(peak *capacity.Peak, o capacity.PeakOptions, itemBytes int) error {
-	t := p.table("what", "value", "how")
+	t := p.Table("what", "value", "how")
 	for _, s := range peak.Sums {
-		t.row(s.What, capacity.Number(s.Value), s.How)
+		t.Row(s.What, capacity.Number(s.Value), s.How)
 	}
-	t.flush()
-	p.say("\nMeasured on %d subscriptions of %d bytes, assuming that each is due, reminded and mailed once a month.",
+	t.Flush()
+	p.Say("\nMeasured on %d subscriptions of %d bytes, assuming that each is due, reminded and mailed once a month.",
 		capacity.Subscriptions, itemBytes)
 	if peak.Shards > billing.MaxShards {
-		p.say("This does not fit: a store can have at most %d shards per date.", billing.MaxShards)
+		p.Say("This does not fit: a store can have at most %d shards per date.", billing.MaxShards)
 	}
 	if peak.RateNeeded() > o.ChargeRate {
-		p.say("This does not fit: the processor must allow %s charges per second, but allows %s.",
+		p.Say("This does not fit: the processor must allow %s charges per second, but allows %s.",
 			capacity.Number(math.Ceil(peak.RateNeeded())), capacity.Number(o.ChargeRate))
 	}
-	return p.json(peak)
+	return p.JSON(peak)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/status"
@@ -98,12 +99,12 @@ func (p *program) serveCommand() *cobra.Command {
 // check refuses invalid flags before anything is opened.
 func (o *serveFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("poll-every") && o.noPoll {
-		return usagef("--poll-every and --no-poll cannot be combined")
+		return screen.Usagef("--poll-every and --no-poll cannot be combined")
 	}
 	if o.heartbeat != "" {
 		var err error
 		if o.beat, err = day.Heartbeat(o.heartbeat); err != nil {
-			return usagef("--heartbeat: %w", err)
+			return screen.Usagef("--heartbeat: %w", err)
 		}
 	}
 	for _, a := range o.addresses() {
@@ -112,13 +113,13 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 			return err
 		}
 		if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() && !o.behindProxy {
-			return usagef("%s %s can be reached from other machines over plain HTTP; add --behind-proxy if a proxy in "+
+			return screen.Usagef("%s %s can be reached from other machines over plain HTTP; add --behind-proxy if a proxy in "+
 				"front of it provides TLS, or use %s", a.flag, a.address, a.usual)
 		}
 	}
 	if words := strings.Fields(o.onAlarm); o.onAlarm != "" {
 		if _, err := exec.LookPath(strings.Join(words[:min(1, len(words))], "")); err != nil {
-			return usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
+			return screen.Usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
 		}
 	}
 	return checkPollEvery(o.every)
@@ -135,7 +136,7 @@ func (o *serveFlags) addresses() []address {
 
 func checkPollEvery(every time.Duration) error {
 	if every < leastPollEvery || every > mostPollEvery {
-		return usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
+		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
 	}
 	return nil
 }
@@ -143,25 +144,25 @@ func checkPollEvery(every time.Duration) error {
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
-		return &usageError{err}
+		return screen.Invalid(err)
 	}
 	if t.APIKey.Given() {
-		return usagef("%s and %[1]s%s are only for poll --to; unset them for serve, and create its keys with %s", config.EnvAPIKey,
+		return screen.Usagef("%s and %[1]s%s are only for poll --to; unset them for serve, and create its keys with %s", config.EnvAPIKey,
 			config.InFile, p.hint("key create NAME --scope charge"))
 	}
 	if o.beat == nil && t.Heartbeat.Given() {
 		if err := t.Heartbeat.Read(); err != nil {
-			return &usageError{err}
+			return screen.Invalid(err)
 		}
 		if o.beat, err = day.Heartbeat(t.Heartbeat.Reveal()); err != nil {
-			return usagef("%s: %w", config.EnvHeartbeat, err)
+			return screen.Usagef("%s: %w", config.EnvHeartbeat, err)
 		}
 	}
-	p.cfg.JSON = p.cfg.JSON || p.cfg.LogJSON // every line of both streams
+	p.AsJSON = p.AsJSON || p.LogJSON // every line of both streams
 	follows := o.follows(&p.cfg, &t)
 	if follows {
 		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {
-			return &usageError{err}
+			return screen.Invalid(err)
 		}
 	}
 	machine := p.machine()
@@ -279,7 +280,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	if err != nil {
 		return err
 	}
-	view := object{"store", secret.Redact(p.cfg.Store)}
+	view := screen.Object{"store", secret.Redact(p.cfg.Store)}
 	for i, l := range []net.Listener{options.Hooks, options.API} {
 		if l != nil {
 			base, err := server.LocalBase(l.Addr())
@@ -323,13 +324,13 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 }
 
 // announceTracking tells what is followed, and returns it for programs.
-func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) object {
+func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) screen.Object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
-		p.warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
+		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
 	if !o.keyed && o.api != "" {
-		p.warn("/v1 has no key yet; create one with %s", p.hint("key create NAME --scope charge"))
+		p.Warn("/v1 has no key yet; create one with %s", p.hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""
 	if f.live {
@@ -345,14 +346,14 @@ func (p *program) announceTracking(running *server.Server, f followed, o *serveF
 	if len(webhooks) == 1 {
 		what += closedHook(f.own, webhooks[0])
 	}
-	p.say("following %s at Stripe (%s mode) in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
+	p.Say("following %s at Stripe (%s mode) in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
 	if o.fulfil == "" {
-		p.warn("--on-fulfil is not set, so a purchase is only logged, and counts as fulfilled permanently")
+		p.Warn("--on-fulfil is not set, so a purchase is only logged, and counts as fulfilled permanently")
 	}
 	if o.unsubscribe == "" {
-		p.say("--on-unsubscribe is not set, so the end of a subscription is only logged")
+		p.Say("--on-unsubscribe is not set, so the end of a subscription is only logged")
 	}
-	return object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
+	return screen.Object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
 // closedHook names the closed endpoint beside the open one.

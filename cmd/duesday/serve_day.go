@@ -15,13 +15,14 @@ import (
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/status"
 )
 
 const serveWorkers = 16 // as many as duesday run has by default
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
-func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (object, error) {
+func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (screen.Object, error) {
 	now, err := s.engine.Settings(ctx)
 	if err != nil {
 		return nil, err
@@ -31,18 +32,18 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 		return nil, err
 	}
 	if c.Test() {
-		p.warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s on this machine", c,
-			stamp(c.Now()), stamp(p.machine()()))
+		p.Warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s on this machine", c,
+			screen.Stamp(c.Now()), screen.Stamp(p.machine()()))
 	}
 	if at.None() {
-		p.warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
-		return object{"clock?", c.String()}, nil
+		p.Warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		return screen.Object{"clock?", c.String()}, nil
 	}
 	p.warnOfPages()
 	p.warnOfClock(ctx, s)
 	next := at.Next(c.Now())
-	p.say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, stamp(next))
-	return object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
+	p.Say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, screen.Stamp(next))
+	return screen.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
 // day returns the daily jobs of the session.
@@ -132,9 +133,9 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeName(o)))
 		}
 	}
-	d.p.say("%s  %s of %s: %d due%s", stamp(d.p.now()), kind, r.Date, r.Due(),
-		prefixed(": ", strings.Join(parts, ", ")))
-	d.p.stdout.Flush() // its error is reported at the end: the writer keeps it
+	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.now()), kind, r.Date, r.Due(),
+		screen.Prefixed(": ", strings.Join(parts, ", ")))
+	d.p.Out.Flush() // its error is reported at the end: the writer keeps it
 	if kind == billing.Payments {
 		d.logUnsettled(began, named)
 	}
@@ -148,8 +149,8 @@ func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
 		func(r engine.Result) bool { return !r.New })
 	all = slices.Concat(u.of(engine.OutcomeFailed), all, u.of(engine.OutcomeRetry))
 	for _, r := range all[:min(len(all), shownWaiting)] {
-		d.s.log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", date(r.Due),
-			"amount", cell(r.Amount), "reason", r.Reason, "again_on", date(r.Retry))
+		d.s.log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", screen.Date(r.Due),
+			"amount", screen.Cell(r.Amount), "reason", r.Reason, "again_on", screen.Date(r.Retry))
 	}
 	if more := len(all) - shownWaiting; more > 0 {
 		d.s.log.Warn("more payments have failed or are waiting", "number", more,
@@ -164,7 +165,7 @@ func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
 
 // drainMail delivers the mail that is due.
 func (s *session) drainMail(ctx context.Context) (outbox.Report, error) {
-	m, err := s.drain(ctx, new(progress))
+	m, err := s.drain(ctx, new(screen.Progress))
 	if m.Reason != "" && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/duesday/duesday/internal/screen"
 )
 
 const (
@@ -38,7 +40,7 @@ func (o *limitFlags) add(f *pflag.FlagSet) {
 // check reads the flags. Few open files lower the default of connections, and refuse a given number.
 func (o *limitFlags) check(f *pflag.FlagSet) error {
 	if o.connections < 1 {
-		return usagef("--max-connections must be 1 or more (got %d)", o.connections)
+		return screen.Usagef("--max-connections must be 1 or more (got %d)", o.connections)
 	}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
@@ -46,7 +48,7 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	}
 	if most := max(1, int(min(uint64(files.Cur)/4, math.MaxInt32))); o.connections > most {
 		if f.Changed("max-connections") {
-			return usagef("--max-connections must be at most %d, a quarter of the %d files that this process may open with ulimit -Hn (got %d)",
+			return screen.Usagef("--max-connections must be at most %d, a quarter of the %d files that this process may open with ulimit -Hn (got %d)",
 				most, files.Cur, o.connections)
 		}
 		o.connections = most
@@ -57,7 +59,7 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 			proxy, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
 		if err != nil || proxy.Addr().Is4In6() { // callers' addresses are unmapped: that would match none
-			return usagef("--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got %q)", text)
+			return screen.Usagef("--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got %q)", text)
 		}
 		o.trusted = append(o.trusted, proxy)
 	}

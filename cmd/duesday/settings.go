@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 func (p *program) settingsShow() *cobra.Command {
@@ -16,29 +17,29 @@ func (p *program) settingsShow() *cobra.Command {
 	c := p.storeLeaf("show", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			if history {
-				_, err := list(p, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) object {
-					return object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
+				_, err := screen.List(p.Screen, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) screen.Object {
+					return screen.Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
 				}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
 					func(c billing.SettingsChange) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
 				return err
 			}
 			now, err := s.engine.Settings(ctx)
 			if now.Version == 0 && err == nil {
-				p.warn("this store has no settings yet; the first run or serve stores the defaults")
+				p.Warn("this store has no settings yet; the first run or serve stores the defaults")
 			}
-			t := p.table("SETTING", "VALUE")
+			t := p.Table("SETTING", "VALUE")
 			for _, name := range now.Names() {
-				t.row(name, now.Text(name))
+				t.Row(name, now.Text(name))
 			}
-			t.flush()
-			return errors.Join(err, p.json(viewSettings(&now)))
+			t.Flush()
+			return errors.Join(err, p.JSON(viewSettings(&now)))
 		})
 	c.Flags().BoolVar(&history, "history", false, "list every change, oldest first")
 	return c
 }
 
-func viewSettings(s *billing.Settings) object {
-	return object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
+func viewSettings(s *billing.Settings) screen.Object {
+	return screen.Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
 		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
 		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
@@ -57,7 +58,7 @@ func (p *program) settingsSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.say("the settings are at version %d", now.Version)
+			p.Say("the settings are at version %d", now.Version)
 			var changed []difference
 			for _, name := range billing.SettingNames() {
 				if before, after := old.Text(name), now.Text(name); before != after {
@@ -65,7 +66,7 @@ func (p *program) settingsSet() *cobra.Command {
 				}
 			}
 			p.sayDifferences(changed)
-			return p.json(viewSettings(&now))
+			return p.JSON(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
 }
@@ -91,9 +92,9 @@ func setSettings(s *billing.Settings, args []string) error {
 		name, text, ok := strings.Cut(arg, "=")
 		switch {
 		case !ok:
-			return usagef("settings must be NAME=VALUE, such as retry-days=1,3,5,7 (got %s)", arg)
+			return screen.Usagef("settings must be NAME=VALUE, such as retry-days=1,3,5,7 (got %s)", arg)
 		case seen[name]:
-			return usagef("%s is set twice", name)
+			return screen.Usagef("%s is set twice", name)
 		}
 		seen[name] = true
 		if err := s.Set(name, text); err != nil {
@@ -110,7 +111,7 @@ func (p *program) takeSettings(ctx context.Context, s *session) error {
 		return err
 	}
 	if _, err = s.engine.ChangeSettings(ctx, func(*billing.Settings) error { return nil }); err == nil {
-		p.warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
+		p.Warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
 	}
 	return err
 }

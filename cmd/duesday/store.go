@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -63,17 +64,17 @@ func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error 
 	c := &o.capacity
 	switch name := given(capacityFlags); {
 	case place.Scheme == "mem":
-		return usagef("a mem: store ends with its process, so there is nothing to create; use pebble:DIR or dynamodb:?region=REGION")
+		return screen.Usagef("a mem: store ends with its process, so there is nothing to create; use pebble:DIR or dynamodb:?region=REGION")
 	case !place.Shared() && given(sharedFlags) != "":
-		return usagef("--%s is only for a dynamodb: store", given(sharedFlags))
+		return screen.Usagef("--%s is only for a dynamodb: store", given(sharedFlags))
 	case name != "" && !o.provisioned:
-		return usagef("--%s needs --provisioned", name)
+		return screen.Usagef("--%s needs --provisioned", name)
 	case o.shards < 1 || o.shards > billing.MaxShards:
-		return between("shards", o.shards, 1, billing.MaxShards)
+		return screen.Between("shards", o.shards, 1, billing.MaxShards)
 	case c.ReadUnits < 1:
-		return usagef("--read-units must be 1 or more (got %d)", c.ReadUnits)
+		return screen.Usagef("--read-units must be 1 or more (got %d)", c.ReadUnits)
 	case c.WriteUnits < 1:
-		return usagef("--write-units must be 1 or more (got %d)", c.WriteUnits)
+		return screen.Usagef("--write-units must be 1 or more (got %d)", c.WriteUnits)
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		return err
 	}
 	made := false // false: it was there, whole
-	var tables []object
+	var tables []screen.Object
 	n := need{fill: place.Shared()}
 	if flags.Changed("shards") {
 		n.shards = o.shards
@@ -113,17 +114,17 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		return err
 	}
 	if made {
-		p.say("created %s", p.cfg.Store)
+		p.Say("created %s", p.cfg.Store)
 	} else {
-		p.say("%s already exists", p.cfg.Store)
+		p.Say("%s already exists", p.cfg.Store)
 	}
-	p.fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", positive(meta.Shards))
-	return p.json(object{"store", p.cfg.Store, "made", made, "tables?", tables, "installation", meta.Installation,
+	p.Fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", screen.Positive(meta.Shards))
+	return p.JSON(screen.Object{"store", p.cfg.Store, "made", made, "tables?", tables, "installation", meta.Installation,
 		"shards", meta.Shards, "created_at", meta.Created})
 }
 
 // createTables makes DynamoDB's tables step by step, and returns whether it made some, and their view.
-func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []object, error) {
+func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []screen.Object, error) {
 	tables, err := tablesAt(place)
 	if err != nil {
 		return false, nil, err
@@ -144,14 +145,14 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 		steps[table] = append(steps[table], step)
 		p.tell(table, step)
 	})
-	return len(made) > 0, views(tables.All(), func(t store.Table) object {
-		return object{"table", t.Name, "made", slices.Contains(made, t.Name), "steps", steps[t.Name]}
+	return len(made) > 0, screen.Views(tables.All(), func(t store.Table) screen.Object {
+		return screen.Object{"table", t.Name, "made", slices.Contains(made, t.Name), "steps", steps[t.Name]}
 	}), err
 }
 
 func (p *program) tell(table, step string) {
-	p.say("%s: %s", table, step)
-	p.stdout.Flush() // its error is reported at the end: the writer keeps it
+	p.Say("%s: %s", table, step)
+	p.Out.Flush() // its error is reported at the end: the writer keeps it
 }
 
 func (p *program) storeDrop() *cobra.Command {
@@ -162,9 +163,9 @@ func (p *program) storeDrop() *cobra.Command {
 		case err != nil:
 			return err
 		case place.Scheme == "mem":
-			return usagef("a mem: store ends with its process, so there is nothing to drop")
+			return screen.Usagef("a mem: store ends with its process, so there is nothing to drop")
 		case !place.Shared():
-			return usagef("store drop is only for a dynamodb: store; to drop this one, delete its folder: %s", place.Folder)
+			return screen.Usagef("store drop is only for a dynamodb: store; to drop this one, delete its folder: %s", place.Folder)
 		}
 		all, err := tablesAt(place)
 		if err != nil {
@@ -180,7 +181,7 @@ func (p *program) storeDrop() *cobra.Command {
 			}
 		}
 		if prefix := cmp.Or(place.Prefix, schema.DefaultPrefix); confirm != prefix {
-			return usagef("this drops the tables %s, with everything in them; to confirm, add --confirm %s",
+			return screen.Usagef("this drops the tables %s, with everything in them; to confirm, add --confirm %s",
 				strings.Join(names, ", "), prefix)
 		}
 		client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
@@ -192,10 +193,10 @@ func (p *program) storeDrop() *cobra.Command {
 			return err
 		}
 		for _, name := range kept {
-			p.say("%s: kept, because it has its own name and another tool may have created it; delete it yourself", name)
+			p.Say("%s: kept, because it has its own name and another tool may have created it; delete it yourself", name)
 		}
-		p.say("%s dropped", plural(len(dropped), "table"))
-		return p.json(object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
+		p.Say("%s dropped", screen.Plural(len(dropped), "table"))
+		return p.JSON(screen.Object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
 	})
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
@@ -207,10 +208,10 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 	case err != nil:
 		return err
 	case !place.Shared():
-		return usagef("store migrate is only for a dynamodb: store; the first command that opens a pebble: store upgrades it")
+		return screen.Usagef("store migrate is only for a dynamodb: store; the first command that opens a pebble: store upgrades it")
 	}
 	c := &transfer.Copy{Now: p.now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
-		p.tell("waiting for runs", plural(int(n), "lease"))
+		p.tell("waiting for runs", screen.Plural(int(n), "lease"))
 	}}
 	var had int
 	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
@@ -225,10 +226,10 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if had == billing.FormatVersion {
-		p.say("%s already has format %d", p.cfg.Store, had)
+		p.Say("%s already has format %d", p.cfg.Store, had)
 	} else {
-		p.say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.cfg.Store, had,
+		p.Say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.cfg.Store, had,
 			billing.FormatVersion)
 	}
-	return p.json(object{"store", p.cfg.Store, "had", had, "format", billing.FormatVersion})
+	return p.JSON(screen.Object{"store", p.cfg.Store, "had", had, "format", billing.FormatVersion})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -54,9 +55,9 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 			return err
 		}
 	}
-	bar := p.progress("items", 0, nil)
-	defer bar.end()
-	o.Progress = bar.done.Store
+	bar := p.Progress("items", 0, nil)
+	defer bar.End()
+	o.Progress = bar.Done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
 		err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
@@ -76,10 +77,10 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		return err
 	}
 	if r.NeedsPerson() {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	p.sayAdoption(tables.RecurringPayments.Name, r)
-	return p.json(viewAdoption(tables.RecurringPayments.Name, r))
+	return p.JSON(viewAdoption(tables.RecurringPayments.Name, r))
 }
 
 // readyTables compares the table to be adopted with the model, then makes the missing
@@ -107,7 +108,7 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	// TTL that is off stays off here: the owner of the table decides which items expire. Nothing
 	// depends on it, since expired items are hidden.
 	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
-		p.warn("TTL is off for table %s, so expired receipts are hidden but stay in it; to turn TTL on, run: %s", name,
+		p.Warn("TTL is off for table %s, so expired receipts are hidden but stay in it; to turn TTL on, run: %s", name,
 			p.hint("store create"))
 	}
 	if err := p.mayMake(ctx, place, tables, billing.MakeAdopted); dry || err != nil {
@@ -143,12 +144,12 @@ func found(r *adoption.Report) []foundKind {
 	return all
 }
 
-func viewAdoption(table string, r *adoption.Report) object {
-	findings := views(found(r), func(f foundKind) object {
-		return object{"kind", f.kind, "count", len(f.Findings), "first", views(f.Findings,
-			func(x adoption.Finding) object { return object{"item", x.Item, "reason", x.Reason} })}
+func viewAdoption(table string, r *adoption.Report) screen.Object {
+	findings := screen.Views(found(r), func(f foundKind) screen.Object {
+		return screen.Object{"kind", f.kind, "count", len(f.Findings), "first", screen.Views(f.Findings,
+			func(x adoption.Finding) screen.Object { return screen.Object{"item", x.Item, "reason", x.Reason} })}
 	})
-	return object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
+	return screen.Object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
 		"subscriptions", r.Subscriptions, "receipts", r.Receipts, "own_items", r.Own, "other_items", r.Others,
 		"upgraded_subscriptions", r.Upgraded, "paused_subscriptions", r.OffAgenda, "due_subscriptions", r.Due,
 		"in_arrears", r.Arrears, "card_numbers", r.Cards, "card_numbers_left", r.CardsLeft,
@@ -158,34 +159,34 @@ func viewAdoption(table string, r *adoption.Report) object {
 
 func (p *program) sayAdoption(table string, r *adoption.Report) {
 	if r.DryRun {
-		p.say("table %s was checked, and nothing was written", table)
+		p.Say("table %s was checked, and nothing was written", table)
 	} else {
-		p.say("table %s is adopted", table)
+		p.Say("table %s is adopted", table)
 	}
-	p.fields("  items", r.Items, "  accounts", r.Accounts, "  accounts without an item", positive(r.AccountsMade),
-		"  accounts changed", positive(r.AccountsSet), "  subscriptions", r.Subscriptions,
-		"  upgraded before", positive(r.Upgraded), "  without a next date: paused", positive(r.OffAgenda),
-		"  due now", r.Due, "  in arrears: will be parked", positive(r.Arrears), "  receipts", r.Receipts,
-		"  items of Duesday's own", positive(r.Own), "  other items", positive(r.Others),
-		"  card numbers, removed when charged", positive(r.Cards), "  card numbers elsewhere, which stay",
-		positive(r.CardsLeft), "  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
+	p.Fields("  items", r.Items, "  accounts", r.Accounts, "  accounts without an item", screen.Positive(r.AccountsMade),
+		"  accounts changed", screen.Positive(r.AccountsSet), "  subscriptions", r.Subscriptions,
+		"  upgraded before", screen.Positive(r.Upgraded), "  without a next date: paused", screen.Positive(r.OffAgenda),
+		"  due now", r.Due, "  in arrears: will be parked", screen.Positive(r.Arrears), "  receipts", r.Receipts,
+		"  items of Duesday's own", screen.Positive(r.Own), "  other items", screen.Positive(r.Others),
+		"  card numbers, removed when charged", screen.Positive(r.Cards), "  card numbers elsewhere, which stay",
+		screen.Positive(r.CardsLeft), "  oldest payment date", r.OldestPayment, "  oldest reminder date", r.OldestReminder)
 	if all := found(r); len(all) > 0 {
-		p.say("")
-		t := p.table("FOUND", "ITEM", "REASON")
+		p.Say("")
+		t := p.Table("FOUND", "ITEM", "REASON")
 		for _, f := range all {
 			for _, x := range f.Findings[:min(len(f.Findings), shownFindings)] {
-				t.row(f.kind, x.Item, x.Reason)
+				t.Row(f.kind, x.Item, x.Reason)
 			}
 			if more := len(f.Findings) - shownFindings; more > 0 {
-				t.row(f.kind, fmt.Sprintf("and %d more; --json prints all", more), "")
+				t.Row(f.kind, fmt.Sprintf("and %d more; --json prints all", more), "")
 			}
 		}
-		t.flush()
+		t.Flush()
 	}
 	if r.DryRun {
-		p.say("\nTo adopt it, run the same command without --dry-run")
+		p.Say("\nTo adopt it, run the same command without --dry-run")
 	} else {
-		p.say("\nNext: %s, then %s", p.hint("verify"), p.hint("run payments --dry-run"))
+		p.Say("\nNext: %s, then %s", p.hint("verify"), p.hint("run payments --dry-run"))
 	}
 }
 

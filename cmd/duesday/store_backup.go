@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/transfer"
 )
@@ -21,7 +22,7 @@ func (p *program) storeBackup() *cobra.Command {
 			return err
 		}
 		if within <= 0 {
-			return usagef("--timeout must be more than zero, such as 10m (got %s)", within)
+			return screen.Usagef("--timeout must be more than zero, such as 10m (got %s)", within)
 		}
 		limited, stop := context.WithTimeoutCause(ctx, within,
 			errors.New("it was not done within "+within.String()+"; set a longer --timeout"))
@@ -33,9 +34,9 @@ func (p *program) storeBackup() *cobra.Command {
 		case err != nil:
 			return err
 		}
-		p.say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
-		p.say("Copy it to another machine. To restore it, run: %s --from %s", p.hint("store restore"), quoted(to))
-		return p.json(object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
+		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
+		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.hint("store restore"), quoted(to))
+		return p.JSON(screen.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
 			"from", m.From})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
@@ -67,7 +68,7 @@ func (p *program) embedded() (string, error) {
 	case place.Shared():
 		return "", errPointInTime
 	case place.Folder == "":
-		return "", usagef("a mem: store ends with its process; use pebble:DIR")
+		return "", screen.Usagef("a mem: store ends with its process; use pebble:DIR")
 	}
 	return place.Folder, nil
 }
@@ -84,23 +85,23 @@ func (p *program) storeRestore() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.say("%s is now the store as it was at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
+		p.Say("%s is now the store as it was at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
 		if r.Aside != "" {
-			p.say("The previous store is now %s.", r.Aside)
+			p.Say("The previous store is now %s.", r.Aside)
 		}
 		if r.Meta.Moved != "" {
-			p.say("It was moved before the backup was made, so it never charges: %s", r.Meta.Moved)
+			p.Say("It was moved before the backup was made, so it never charges: %s", r.Meta.Moved)
 		} else {
-			p.say("From now on, never run jobs on another copy of it: neither on the one that was backed up, nor on one that " +
+			p.Say("From now on, never run jobs on another copy of it: neither on the one that was backed up, nor on one that " +
 				"was moved elsewhere.")
-			p.say("API keys that were revoked after the backup are valid again; check them with %s", p.hint("key list"))
+			p.Say("API keys that were revoked after the backup are valid again; check them with %s", p.hint("key list"))
 			if r.Held > 0 {
-				p.say("%s waiting in the backup held; reconcile finds out from the replaced store whether they were sent.", plural(r.Held, "mail"))
+				p.Say("%s waiting in the backup held; reconcile finds out from the replaced store whether they were sent.", screen.Plural(r.Held, "mail"))
 			}
-			p.say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
+			p.Say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
 				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
 		}
-		return p.json(object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
+		return p.JSON(screen.Object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
 			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was there before
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
@@ -120,13 +121,13 @@ func (p *program) checkStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if len(found) > 0 {
-		p.code = exitDamage
-		p.say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.cfg.Store,
+		p.Code = exitDamage
+		p.Say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.cfg.Store,
 			p.hint("store restore --replace --from FOLDER"))
 	} else {
-		p.say("%s is undamaged: every block of its files was read.", p.cfg.Store)
+		p.Say("%s is undamaged: every block of its files was read.", p.cfg.Store)
 	}
-	section(p, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
-	return p.json(object{"store", p.cfg.Store, "ok", len(found) == 0, "files", files,
-		"damages", views(found, func(d transfer.Damage) object { return object{"file?", d.File, "detail", d.Detail} })})
+	screen.Section(p.Screen, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
+	return p.JSON(screen.Object{"store", p.cfg.Store, "ok", len(found) == 0, "files", files,
+		"damages", screen.Views(found, func(d transfer.Damage) screen.Object { return screen.Object{"file?", d.File, "detail", d.Detail} })})
 }

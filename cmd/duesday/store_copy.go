@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -38,14 +39,14 @@ func (p *program) storeCopy() *cobra.Command {
 	required(c, "from", "to")
 	return checked(c, func([]string) error {
 		if m.Rate < 0 {
-			return usagef("--rate must be 0 or more items per second (got %d)", m.Rate)
+			return screen.Usagef("--rate must be 0 or more items per second (got %d)", m.Rate)
 		}
 		if c.Flags().Changed("shards") {
-			if err := between("shards", m.Shards, 1, billing.MaxShards); err != nil {
+			if err := screen.Between("shards", m.Shards, 1, billing.MaxShards); err != nil {
 				return err
 			}
 		}
-		return between("segments", m.Segments, 1, transfer.MaxSegments)
+		return screen.Between("segments", m.Segments, 1, transfer.MaxSegments)
 	})
 }
 
@@ -60,12 +61,12 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 			place.Folder, err = filepath.Abs(place.Folder)
 		}
 		if err != nil {
-			return &usageError{err}
+			return screen.Invalid(err)
 		}
 		places[i] = place
 	}
 	if places[0] == places[1] {
-		return usagef("--from and --to must be different stores")
+		return screen.Usagef("--from and --to must be different stores")
 	}
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
 	return p.withCopySide(ctx, places[0], false, func(from billing.Side) error {
@@ -157,22 +158,22 @@ func placeName(place storeurl.Place) string {
 }
 
 func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
-	bar := phaseBar{p: p, c: c, bar: new(progress)}
-	c.Progress, c.Waits = bar.report, bar.waits(p.warn)
+	bar := phaseBar{p: p, c: c, bar: new(screen.Progress)}
+	c.Progress, c.Waits = bar.report, bar.waits(p.Warn)
 	r, err := c.Run(ctx)
 	bar.end()
 	if err != nil {
 		return p.stillCopying(ctx, c, err)
 	}
 	if !r.Live {
-		p.code = exitFailed
+		p.Code = exitFailed
 	}
 	differences := []string{} // the first of them
 	for _, d := range r.Differences {
 		differences = append(differences, d.String())
 	}
 	p.sayCopied(c, r)
-	return p.json(object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
+	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
 		"items", r.Items, "live", r.Live, // the copy charges from now on
 		"before", r.Before, // it was already
 		"canceled", false, "charging", r.Charging, // of the copy
@@ -181,26 +182,26 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 
 func (p *program) sayCopied(c *transfer.Copy, r *transfer.Report) {
 	if !r.Live {
-		p.say("%s in the copy at %s, which does not charge yet:", plural(r.Different, "difference"), c.ToName)
+		p.Say("%s in the copy at %s, which does not charge yet:", screen.Plural(r.Different, "difference"), c.ToName)
 		for _, d := range r.Differences {
-			p.say("  %s", printable(d.String()))
+			p.Say("  %s", screen.Printable(d.String()))
 		}
-		p.say("Neither store charges now. Make sure that no one works on the source, and run the same command again:\nit " +
+		p.Say("Neither store charges now. Make sure that no one works on the source, and run the same command again:\nit " +
 			"copies these items once more, and compares everything again.")
 		return
 	}
 	if r.Before {
-		p.say("%s was already copied to %s; nothing was done.", c.FromName, c.ToName)
+		p.Say("%s was already copied to %s; nothing was done.", c.FromName, c.ToName)
 	} else {
-		p.say("%s copied from %s to %s, and compared one by one.", plural(int(r.Items), "item"), c.FromName, c.ToName)
+		p.Say("%s copied from %s to %s, and compared one by one.", screen.Plural(int(r.Items), "item"), c.FromName, c.ToName)
 	}
-	p.say("%s is turned off permanently; keep it as long as you like, and delete it yourself.", c.FromName)
+	p.Say("%s is turned off permanently; keep it as long as you like, and delete it yourself.", c.FromName)
 	at := *p
 	at.cfg.Store = c.ToName
 	if r.Charging {
-		p.say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
+		p.Say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
 	} else {
-		p.say("Charging is off in the copy, as it was before (%s); to turn it on, run: %s", r.Reason, at.hint("charging on"))
+		p.Say("Charging is off in the copy, as it was before (%s); to turn it on, run: %s", r.Reason, at.hint("charging on"))
 	}
 }
 
@@ -218,7 +219,7 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 }
 
 func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
-	bar := phaseBar{p: p, c: c, bar: new(progress)}
+	bar := phaseBar{p: p, c: c, bar: new(screen.Progress)}
 	c.Progress = bar.report
 	err := c.Cancel(ctx)
 	bar.end()
@@ -233,9 +234,9 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
-	p.say("The copy at %s is given up, and does not charge. %s %s.\nDelete what was copied before you use that place "+
+	p.Say("The copy at %s is given up, and does not charge. %s %s.\nDelete what was copied before you use that place "+
 		"again.", c.ToName, c.FromName, state)
-	return p.json(object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
+	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
 		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})
 }
 
@@ -245,29 +246,29 @@ type phaseBar struct {
 	c *transfer.Copy
 
 	mu     sync.Mutex
-	phase  transfer.Phase // guarded by mu
-	bar    *progress      // guarded by mu
-	copied int64          // guarded by mu
-	most   int64          // guarded by mu; of this phase
+	phase  transfer.Phase   // guarded by mu
+	bar    *screen.Progress // guarded by mu
+	copied int64            // guarded by mu
+	most   int64            // guarded by mu; of this phase
 }
 
 func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if phase != b.phase {
-		b.bar.end()
+		b.bar.End()
 		b.phase, b.most = phase, 0
 		switch phase {
 		case transfer.Copying:
-			b.bar = b.p.progress("items copied", 0, b.left)
+			b.bar = b.p.Progress("items copied", 0, b.left)
 		case transfer.Comparing, transfer.Mending:
-			b.bar = b.p.progress("items compared", 2*b.copied, nil)
+			b.bar = b.p.Progress("items compared", 2*b.copied, nil)
 		case transfer.Confirming:
-			b.bar = b.p.progress("items compared once more, with the source turned off permanently", 2*b.copied, nil)
+			b.bar = b.p.Progress("items compared once more, with the source turned off permanently", 2*b.copied, nil)
 		case transfer.Lifting:
-			b.bar = b.p.progress("items checked", 0, nil)
+			b.bar = b.p.Progress("items checked", 0, nil)
 		default:
-			b.bar = b.p.progress("leases of workers on the source that must end", 0, nil)
+			b.bar = b.p.Progress("leases of workers on the source that must end", 0, nil)
 		}
 	}
 	if phase == transfer.Copying {
@@ -276,7 +277,7 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	if b.most = max(b.most, n); phase == transfer.Waiting {
 		b.most = n
 	}
-	b.bar.done.Store(b.most)
+	b.bar.Done.Store(b.most)
 }
 
 // left counts the items of an embedded source. On DynamoDB that would cost as much as the copy.
@@ -288,7 +289,7 @@ func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	defer cancel()
 	var n int64
 	for _, t := range b.c.From.Tables.All() {
-		n += countUntil(b.c.From.Store.Scan(ctx, store.Scan{Table: t.Name}), stop)
+		n += screen.CountUntil(b.c.From.Store.Scan(ctx, store.Scan{Table: t.Name}), stop)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,6 +311,6 @@ func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
 func (b *phaseBar) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.bar.end()
-	b.bar = new(progress)
+	b.bar.End()
+	b.bar = new(screen.Progress)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -22,16 +23,16 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if place.Scheme == "mem" {
-		return usagef("a mem: store ends with its process, so there is nothing to describe")
+		return screen.Usagef("a mem: store ends with its process, so there is nothing to describe")
 	}
 	var found []dynamotable.Description
-	var tables []object
+	var tables []screen.Object
 	var differences []dynamotable.Difference
-	var folder object
+	var folder screen.Object
 	readable := true
 	if place.Shared() {
 		found, readable, err = describeTables(ctx, place)
-		tables = views(found, viewTable)
+		tables = screen.Views(found, viewTable)
 	} else {
 		folder, err = describeFolder(place.Folder)
 	}
@@ -50,17 +51,17 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	harmful := func(d dynamotable.Difference) bool { return !d.Harmless }
 	ok := meta != nil && !slices.ContainsFunc(differences, harmful) // everything is there, as Duesday needs it
 	if !ok {
-		p.code = exitFailed
+		p.Code = exitFailed
 	}
 	if folder != nil {
-		p.fields("folder", place.Folder, "files", folder.text("files"), "bytes", folder.text("bytes"))
+		p.Fields("folder", place.Folder, "files", folder.Text("files"), "bytes", folder.Text("bytes"))
 	} else {
 		p.sayTables(found)
 	}
 	p.sayMeta(meta, differences)
-	return p.json(object{"store", p.cfg.Store, "ok", ok, "tables?", tables, "folder?", folder,
-		"differences", views(differences, func(d dynamotable.Difference) object {
-			return object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
+	return p.JSON(screen.Object{"store", p.cfg.Store, "ok", ok, "tables?", tables, "folder?", folder,
+		"differences", screen.Views(differences, func(d dynamotable.Difference) screen.Object {
+			return screen.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
 				"mends", d.Mends, // store create puts it right
 				"harmless", d.Harmless} // more than was declared: nothing has to be done
 		}), "meta?", viewMeta(meta)})
@@ -87,13 +88,13 @@ func describeTables(ctx context.Context, place storeurl.Place) ([]dynamotable.De
 	}), nil
 }
 
-func viewTable(d dynamotable.Description) object {
+func viewTable(d dynamotable.Description) screen.Object {
 	t := &d.Table
-	v := object{"table", t.Name, "missing", d.Missing, "status?", d.Status, "partition_key?", t.PartitionKey,
+	v := screen.Object{"table", t.Name, "missing", d.Missing, "status?", d.Status, "partition_key?", t.PartitionKey,
 		"sort_key?", t.SortKey}
 	if len(t.Indexes) > 0 && !d.Missing {
-		v = append(v, "indexes", views(t.Indexes, func(x store.Index) object {
-			return object{"index", x.Name, "partition_key", x.PartitionKey, "sort_key?", x.SortKey,
+		v = append(v, "indexes", screen.Views(t.Indexes, func(x store.Index) screen.Object {
+			return screen.Object{"index", x.Name, "partition_key", x.PartitionKey, "sort_key?", x.SortKey,
 				"projection", dynamotable.Projection(t, &x), // besides the keys
 				"status", d.IndexStatus[x.Name]}
 		}))
@@ -115,17 +116,17 @@ func billingMode(d dynamotable.Description) string {
 	return "provisioned"
 }
 
-func viewMeta(m *billing.MoveState) object {
+func viewMeta(m *billing.MoveState) screen.Object {
 	if m == nil {
 		return nil
 	}
-	return object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
+	return screen.Object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
 		"reason?", m.Reason, "moved_to?", m.Moved, "processor?", m.Processor, // the only one to charge through
 		"copying?", m.Copying} // it is an unfinished copy of another store
 }
 
 // describeFolder sums up the files of a folder or a link to one, without those that vanish meanwhile.
-func describeFolder(path string) (object, error) {
+func describeFolder(path string) (screen.Object, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(path+"/", func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -140,7 +141,7 @@ func describeFolder(path string) (object, error) {
 		}
 		return err
 	})
-	return object{"path", path, "files", files, "bytes", bytes}, err
+	return screen.Object{"path", path, "files", files, "bytes", bytes}, err
 }
 
 // describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
@@ -161,18 +162,18 @@ func (p *program) sayMeta(m *billing.MoveState, differences []dynamotable.Differ
 	if m != nil {
 		charging := "on"
 		if !m.Charging {
-			charging = "off" + prefixed(": ", m.Reason)
+			charging = "off" + screen.Prefixed(": ", m.Reason)
 		}
-		p.fields("installation", m.Installation, "created", m.Created, "shards per date", m.Shards, "charging", charging,
+		p.Fields("installation", m.Installation, "created", m.Created, "shards per date", m.Shards, "charging", charging,
 			"processor", m.Processor, "moved to", m.Moved)
 		if m.Copying {
-			p.say("This is an unfinished copy of another store.")
+			p.Say("This is an unfinished copy of another store.")
 		}
 	} else {
-		p.say("The store contains no information about itself yet.")
+		p.Say("The store contains no information about itself yet.")
 	}
 	if len(differences) > 0 {
-		p.say("")
+		p.Say("")
 	}
 	mends := m == nil
 	for _, d := range differences {
@@ -180,35 +181,35 @@ func (p *program) sayMeta(m *billing.MoveState, differences []dynamotable.Differ
 		if d.Harmless {
 			note = ", which does no harm"
 		}
-		p.say("%s%s", d, note)
+		p.Say("%s%s", d, note)
 		mends = mends || d.Mends
 	}
 	if mends {
-		p.say("To create what is missing, run: %s", p.hint("store create"))
+		p.Say("To create what is missing, run: %s", p.hint("store create"))
 	}
 }
 
 func (p *program) sayTables(found []dynamotable.Description) {
-	t := p.table("TABLE", "STATUS", "KEYS", "PROJECTS", "ITEMS", "BYTES", "BILLING", "TTL", "RECOVERY", "PROTECTED")
+	t := p.Table("TABLE", "STATUS", "KEYS", "PROJECTS", "ITEMS", "BYTES", "BILLING", "TTL", "RECOVERY", "PROTECTED")
 	for _, d := range found {
 		if d.Missing {
-			t.row(d.Table.Name, "missing", "", "", "", "", "", "", "", "")
+			t.Row(d.Table.Name, "missing", "", "", "", "", "", "", "", "")
 			continue
 		}
 		billed := billingMode(d)
 		if d.ReadUnits > 0 {
 			billed += fmt.Sprintf(" %d/%d", d.ReadUnits, d.WriteUnits)
 		}
-		t.row(d.Table.Name, d.Status, keyPair(d.Table.PartitionKey, d.Table.SortKey), "", d.Items, d.Bytes, billed,
+		t.Row(d.Table.Name, d.Status, keyPair(d.Table.PartitionKey, d.Table.SortKey), "", d.Items, d.Bytes, billed,
 			ttlState(&d), strings.ToLower(d.PointInTimeRecovery), d.DeletionProtection)
 		for i := range d.Table.Indexes {
 			x := &d.Table.Indexes[i]
-			t.row("  "+x.Name, d.IndexStatus[x.Name], keyPair(x.PartitionKey, x.SortKey),
+			t.Row("  "+x.Name, d.IndexStatus[x.Name], keyPair(x.PartitionKey, x.SortKey),
 				dynamotable.Projection(&d.Table, x), "", "", "", "", "", "")
 		}
 	}
-	t.flush()
-	p.say("")
+	t.Flush()
+	p.Say("")
 }
 
 // ttlState is the attribute with its status; "" without one, unless TTL is just being switched off.
@@ -219,4 +220,4 @@ func ttlState(d *dynamotable.Description) string {
 	return strings.TrimSpace(d.Table.TTL + " " + strings.ToLower(d.TTLStatus))
 }
 
-func keyPair(partition, sort string) string { return partition + prefixed("/", sort) }
+func keyPair(partition, sort string) string { return partition + screen.Prefixed("/", sort) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/stripefake"
@@ -102,11 +103,11 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		return err
 	}
 	if err := o.faults.Check(); err != nil {
-		return usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-"))
+		return screen.Usagef("--%s", strings.ReplaceAll(err.Error(), "_", "-"))
 	}
 	events := stripefake.EventForm(o.events)
 	if err := events.Check(); err != nil {
-		return usagef("--events %v", err)
+		return screen.Usagef("--events %v", err)
 	}
 	hooks, err := p.hooks(o)
 	if err != nil {
@@ -114,13 +115,13 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	for _, id := range o.accounts {
 		if err := stripefake.CheckAccount(id); err != nil || id == stripefake.DefaultAccount {
-			return usagef("--connect must be acct_ and letters or digits, except %s, which owns the fake's keys (got %q)",
+			return screen.Usagef("--connect must be acct_ and letters or digits, except %s, which owns the fake's keys (got %q)",
 				stripefake.DefaultAccount, id)
 		}
 	}
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
+	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
 	if o.clock == processorClock {
-		return usagef("--clock must be START[,SPEED], because --clock processor is for commands that use the fake")
+		return screen.Usagef("--clock must be START[,SPEED], because --clock processor is for commands that use the fake")
 	}
 	if err := p.setClock(ctx, "--clock", o.clock); err != nil {
 		return err
@@ -129,17 +130,17 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		Events: events, Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
-		return usagef("--api-version: %v", err)
+		return screen.Usagef("--api-version: %v", err)
 	}
 	if c := p.clock; c != nil {
 		fake.SetNow(c.Now())
 		if err := fake.SetSpeed(c.Speed()); err != nil {
-			return usagef("--clock: %v", err)
+			return screen.Usagef("--clock: %v", err)
 		}
 	}
 	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
-		p.say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
-		return p.sayServed(object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
+		p.Say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
+		return p.sayServed(screen.Object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
 			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
 			"control", base + "/_fake/", // of clock, faults, ledger and so on
 			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
@@ -175,7 +176,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		{"connect-webhook", envConnectSecret, usualConnectSecret, o.connect, true}} {
 		key := cmp.Or(p.env(sort.env), sort.usual)
 		if len(sort.urls) == 0 && sort.secretFile != "" {
-			return nil, usagef("--%s-secret-file needs --%s-url", sort.name, sort.name)
+			return nil, screen.Usagef("--%s-secret-file needs --%s-url", sort.name, sort.name)
 		}
 		if sort.secretFile != "" {
 			text, err := secret.FromFile(p.path(sort.secretFile))
@@ -186,7 +187,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		}
 		for _, url := range sort.urls {
 			if err := stripefake.CheckURL(url); err != nil {
-				return nil, usagef("--%s-url %v", sort.name, err)
+				return nil, screen.Usagef("--%s-url %v", sort.name, err)
 			}
 			list = append(list, stripefake.Webhook{URL: url, Secret: key, Connect: sort.connect})
 		}
@@ -197,7 +198,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 func listenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", usagef("%s must be HOST:PORT, such as %s (got %q)", flag, usual, address)
+		return "", screen.Usagef("%s must be HOST:PORT, such as %s (got %q)", flag, usual, address)
 	}
 	return host, nil
 }
@@ -220,7 +221,7 @@ func (p *program) listenOpen(ctx context.Context, address, power string,
 	}
 	at := l.Addr()
 	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
-		p.warn("anyone who can reach %s can %s, because it asks for no password", at, power)
+		p.Warn("anyone who can reach %s can %s, because it asks for no password", at, power)
 	}
 	base, err := server.LocalBase(at)
 	if err == nil {
@@ -235,11 +236,11 @@ func (p *program) listenOpen(ctx context.Context, address, power string,
 // sayServed prints the view as a line of JSON, by which a program finds the server, if JSON is
 // wanted, and flushes the output: the starter of the server waits for it.
 func (p *program) sayServed(view any) error {
-	if p.cfg.JSON {
-		if err := writeValue(p.stdout, view); err != nil {
+	if p.AsJSON {
+		if err := screen.WriteValue(p.Out, view); err != nil {
 			return err
 		}
-		p.stdout.WriteString("\n")
+		p.Out.WriteString("\n")
 	}
-	return p.stdout.Flush()
+	return p.Out.Flush()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 )
 
@@ -19,7 +20,7 @@ const subscriptionName = "ACCOUNT/SUBSCRIPTION"
 
 func parseName(text string) (billing.Name, error) {
 	n, err := billing.ParseName(text)
-	return n, invalid(err)
+	return n, screen.Invalid(err)
 }
 
 // subscriptionLeaf is a leaf about one subscription in the open store.
@@ -42,7 +43,7 @@ func (s *session) subscription(ctx context.Context, n billing.Name) (*billing.Su
 func (p *program) subscriptionCreate() *cobra.Command {
 	var n billing.NewSubscription
 	var amount, currency, interval string
-	start, next := dateFlag(), dateFlag()
+	start, next := screen.DateFlag(), screen.DateFlag()
 	c := p.storeLeaf("create "+subscriptionName,
 		need{create: true}, func(ctx context.Context, s *session, _ []string) error {
 			sub, err := s.engine.CreateSubscription(ctx, n)
@@ -52,11 +53,11 @@ func (p *program) subscriptionCreate() *cobra.Command {
 			p.warnBare(ctx, s, sub)
 			due, _ := sub.Overdue(billing.TodayIn(sub.TimeZone, p.now()))
 			if due > 0 {
-				p.warn("%d periods are due from %s on, and one run could charge several of them; to skip past ones, run: %s", due,
+				p.Warn("%d periods are due from %s on, and one run could charge several of them; to skip past ones, run: %s", due,
 					sub.Anchor, p.hint("subscription skip "+sub.Name.String()+" --until "+s.engine.Today().String()))
 			}
 			p.sayChanged(nil, sub, "created")
-			return p.json(append(viewChanged(nil, sub), "overdue_periods?", due))
+			return p.JSON(append(viewChanged(nil, sub), "overdue_periods?", due))
 		})
 	f := c.Flags()
 	f.StringVar(&n.SKU, "sku", "", "`SKU` that the customer subscribes to")
@@ -85,15 +86,15 @@ func (p *program) subscriptionCreate() *cobra.Command {
 			return err
 		}
 		if !f.Changed("payment-day") && n.TrialDays == 0 {
-			return usagef("--payment-day is missing; only a subscription with --trial-days can do without it")
+			return screen.Usagef("--payment-day is missing; only a subscription with --trial-days can do without it")
 		}
 		if n.Amount, err = parseAmount(amount, currency); err != nil {
 			return err
 		}
 		if n.Interval, err = civil.ParseInterval(interval); err != nil {
-			return usagef("--interval: %w", err)
+			return screen.Usagef("--interval: %w", err)
 		}
-		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.value, next.value
+		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.Value, next.Value
 		return n.Check()
 	})
 }
@@ -101,7 +102,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 func parseAmount(amount, currency string) (money.Amount, error) {
 	c, err := money.ParseCurrency(currency)
 	if err != nil {
-		return money.Amount{}, usagef("--currency: %w", err)
+		return money.Amount{}, screen.Usagef("--currency: %w", err)
 	}
 	return parseMoney(amount, c)
 }
@@ -109,7 +110,7 @@ func parseAmount(amount, currency string) (money.Amount, error) {
 func parseMoney(amount string, c money.Currency) (money.Amount, error) {
 	a, err := money.Parse(amount, c)
 	if err != nil {
-		return a, usagef("--amount: %w", err)
+		return a, screen.Usagef("--amount: %w", err)
 	}
 	return a, nil
 }
@@ -119,7 +120,7 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 		return
 	}
 	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
-		p.warn("account %s has no payment method, so a due payment will wait for an operator; set a method with "+
+		p.Warn("account %s has no payment method, so a due payment will wait for an operator; set a method with "+
 			"%s, or let the customer enter a card: %s", a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
 	}
 }
@@ -132,11 +133,11 @@ func (p *program) subscriptionList() *cobra.Command {
 		if account != "" {
 			all = s.engine.GetSubscriptionsByAccount(ctx, account)
 		}
-		n, err := p.subscriptionTable(filtered(all, func(s *billing.Subscription) bool {
+		n, err := p.subscriptionTable(screen.Filtered(all, func(s *billing.Subscription) bool {
 			return f.hasEmail(s.Email) && f.subscription(s)
 		}))
 		if err == nil {
-			p.say("\n%s", plural(n, "subscription"))
+			p.Say("\n%s", screen.Plural(n, "subscription"))
 		}
 		return err
 	})
@@ -148,7 +149,7 @@ func (p *program) subscriptionList() *cobra.Command {
 
 func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {
 	columns := []string{"SUBSCRIPTION", "SKU", "STATUS", "AMOUNT", "EVERY", "DAY", "NEXT PAYMENT", "METHOD"}
-	return list(p, all, viewSubscription, columns, func(s *billing.Subscription) []any {
+	return screen.List(p.Screen, all, viewSubscription, columns, func(s *billing.Subscription) []any {
 		return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
 	})
 }
@@ -185,13 +186,13 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 		return err
 	}
 	link, noLink := p.lookForLink(ctx, s, sub)
-	periods, err := processor.Gather(readable(p, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
+	periods, err := processor.Gather(screen.Readable(p.Screen, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
 	if err != nil {
 		return err
 	}
 	const shownReceipts = 12 // the latest
 	var receipts []*billing.Receipt
-	for r, err := range readable(p, s.engine.GetReceiptsByAccount(ctx, sub.Account)) {
+	for r, err := range screen.Readable(p.Screen, s.engine.GetReceiptsByAccount(ctx, sub.Account)) {
 		if err != nil {
 			return err
 		}
@@ -203,46 +204,46 @@ func (p *program) showSubscription(ctx context.Context, s *session, n billing.Na
 		}
 	}
 	v := viewSubscription(sub)
-	if open := v.place("open"); sub.Open != nil {
+	if open := v.Place("open"); sub.Open != nil {
 		v[open] = append(viewOpen(sub.Open), "link?", link, "no_link?", noLink)
 	}
 	p.showSubscriptionText(sub, link, noLink, periods, receipts)
-	return p.json(append(v, "periods", views(periods, viewPeriod), "receipts", views(receipts, viewFullReceipt)))
+	return p.JSON(append(v, "periods", screen.Views(periods, viewPeriod), "receipts", screen.Views(receipts, viewFullReceipt)))
 }
 
 func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink string, periods []*billing.EndedPeriod,
 	receipts []*billing.Receipt) {
 	p.subscriptionFields(sub)
 	if o := sub.Open; o.ByWire() {
-		p.say("\nOpen: period %d, due %s, %s by wire; it fails on %s if it is not paid before then", o.Period, date(o.Due),
-			o.Amount.Format(), date(o.PayBy))
-		p.say("  to record its payment, run: duesday receipt create %s", sub.Name)
+		p.Say("\nOpen: period %d, due %s, %s by wire; it fails on %s if it is not paid before then", o.Period, screen.Date(o.Due),
+			o.Amount.Format(), screen.Date(o.PayBy))
+		p.Say("  to record its payment, run: duesday receipt create %s", sub.Name)
 	} else if o != nil {
 		fallback := ""
 		if o.ByFallback() {
 			fallback = " (the fallback for " + o.FallbackFor + ")"
 		}
-		p.say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, date(o.Due), o.Amount.Format(), o.Method,
-			fallback, o.Attempt, prefixed(", ", string(o.State)), prefixed(", scheduled for ", date(o.Retry)))
-		p.say("  intent %s", o.Ref)
+		p.Say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, screen.Date(o.Due), o.Amount.Format(), o.Method,
+			fallback, o.Attempt, screen.Prefixed(", ", string(o.State)), screen.Prefixed(", scheduled for ", screen.Date(o.Retry)))
+		p.Say("  intent %s", o.Ref)
 		switch {
 		case link != "":
-			p.say("  the customer can authenticate it at %s", printable(link))
+			p.Say("  the customer can authenticate it at %s", screen.Printable(link))
 		case noLink != "":
-			p.say("  no link for the customer: %s", printable(noLink))
+			p.Say("  no link for the customer: %s", screen.Printable(noLink))
 		}
 		for _, a := range o.Attempts {
-			p.say("  attempt %d declined at %s: %s (%s)", a.Number, stamp(a.At), a.Code, a.Method)
+			p.Say("  attempt %d declined at %s: %s (%s)", a.Number, screen.Stamp(a.At), a.Code, a.Method)
 		}
 	}
-	section(p, "\nPeriods that were not paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
+	screen.Section(p.Screen, "\nPeriods that were not paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
 		func(x *billing.EndedPeriod) []any {
 			amount := x.Amount.Decimal() + " " + x.Amount.Currency().Code()
 			return []any{"  " + strconv.Itoa(x.Period), x.Due, amount, x.Ending, x.Reason}
 		})
-	section(p, "\nReceipts:", []string{"  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE"}, receipts,
+	screen.Section(p.Screen, "\nReceipts:", []string{"  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE"}, receipts,
 		func(r *billing.Receipt) []any {
-			return []any{"  " + printable(cell(periodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge}
+			return []any{"  " + screen.Printable(screen.Cell(periodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge}
 		})
 }
 
@@ -274,13 +275,13 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		installments = strconv.Itoa(s.Paid) + " of " + strconv.Itoa(s.Installments) + " paid"
 	}
 	if s.InTrial() {
-		trial = "free; the first payment is due on " + date(dueOf(s))
+		trial = "free; the first payment is due on " + screen.Date(dueOf(s))
 	}
-	reminder := date(s.NextReminder)
+	reminder := screen.Date(s.NextReminder)
 	if reminder != "" {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
-	p.fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
+	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
 		"pending", pendingText(s),
 		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),

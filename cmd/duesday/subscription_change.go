@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // updateFlags are the flags of subscription update.
@@ -23,12 +24,12 @@ type updateFlags struct {
 	day, reminderDays            int
 	early, notify, yes, paidOnce bool
 	where                        []string
-	from                         valueFlag[civil.Date]
+	from                         screen.Flag[civil.Date]
 	on                           businessDay
 }
 
 func (u *updateFlags) add(f *pflag.FlagSet) {
-	u.set, u.from = f, dateFlag()
+	u.set, u.from = f, screen.DateFlag()
 	f.StringVar(&u.sku, "sku", "", "`SKU` of the new plan, from the next period")
 	f.StringVar(&u.amount, "amount", "", "new `AMOUNT` in the subscription's currency")
 	f.Var(&u.from, "from", "with --sku or --amount: start with the first period due on this day or later")
@@ -54,27 +55,27 @@ const collectionHelp = "`automatic` to charge the payment method, or manual if t
 // change returns what is asked for, but for the amount: its currency is not known yet.
 func (u *updateFlags) change(p *program) (billing.Change, error) {
 	f := u.set
-	c := billing.Change{PaymentDay: given(f, "payment-day", u.day), Method: given(f, "payment-method", u.method),
-		ReminderDays: given(f, "reminder-days", u.reminderDays), Address: given(f, "address", u.address),
-		Collection: given(f, "collection", billing.Collection(u.collection)), SKU: given(f, "sku", u.sku)}
+	c := billing.Change{PaymentDay: screen.Given(f, "payment-day", u.day), Method: screen.Given(f, "payment-method", u.method),
+		ReminderDays: screen.Given(f, "reminder-days", u.reminderDays), Address: screen.Given(f, "address", u.address),
+		Collection: screen.Given(f, "collection", billing.Collection(u.collection)), SKU: screen.Given(f, "sku", u.sku)}
 	plan := c.SKU != nil || f.Changed("amount")
 	switch {
 	case c == (billing.Change{}) && !plan:
-		return c, usagef("%s: nothing to change; set at least one flag", p.command)
+		return c, screen.Usagef("%s: nothing to change; set at least one flag", p.command)
 	case u.early && c.PaymentDay == nil:
-		return c, usagef("--early needs a new --payment-day")
-	case !plan && (u.notify || !u.from.value.IsZero()):
-		return c, usagef("--from and --notify need a new --sku or --amount")
+		return c, screen.Usagef("--early needs a new --payment-day")
+	case !plan && (u.notify || !u.from.Value.IsZero()):
+		return c, screen.Usagef("--from and --notify need a new --sku or --amount")
 	case u.yes && !f.Changed("where"):
-		return c, usagef("--yes needs --where")
+		return c, screen.Usagef("--yes needs --where")
 	}
 	if c.Collection != nil {
 		if err := billing.CheckCollection(*c.Collection); err != nil {
-			return c, invalid(err)
+			return c, screen.Invalid(err)
 		}
 	}
-	c.Early, c.From, c.Notify = u.early, u.from.value, u.notify
-	return c, cmp.Or(p.walkable("date", u.on.value), p.walkable("from", u.from.value))
+	c.Early, c.From, c.Notify = u.early, u.from.Value, u.notify
+	return c, cmp.Or(p.walkable("date", u.on.Value), p.walkable("from", u.from.Value))
 }
 
 func (p *program) subscriptionUpdate() *cobra.Command {
@@ -82,7 +83,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	var others int // flags of this command beside --paid-once
 	c := leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
 		if u.paidOnce && others > 0 {
-			return usagef("--paid-once cannot be combined with other flags")
+			return screen.Usagef("--paid-once cannot be combined with other flags")
 		}
 		if u.paidOnce {
 			return p.answerDoubts(ctx, args[0])
@@ -152,8 +153,8 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		p.say("subscription %s: confirmed for %s", n, plural(answered, "period"))
-		return p.json(object{"answered", answered})
+		p.Say("subscription %s: confirmed for %s", n, screen.Plural(answered, "period"))
+		return p.JSON(screen.Object{"answered", answered})
 	})
 }
 
@@ -166,7 +167,7 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 	if err != nil {
 		return err
 	}
-	var moved object
+	var moved screen.Object
 	if c.PaymentDay != nil {
 		moved = p.sayMoved(old, sub.Anchor, sub.AnchorPeriod)
 	}
@@ -182,22 +183,22 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 		p.sayResults(results)
 	}
 	p.sayChanged(old, sub, "updated")
-	return p.json(append(viewChanged(old, sub), moved...))
+	return p.JSON(append(viewChanged(old, sub), moved...))
 }
 
 // sayMoved tells the period's due date before and after a change of the payment day, and returns both.
-func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) object {
+func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) screen.Object {
 	before, err := old.Schedule().Due(period)
 	if err != nil { // somebody else has changed it meanwhile
 		return nil
 	}
 	days := after.DaysSince(before)
-	text := plural(days, "day") + " later"
+	text := screen.Plural(days, "day") + " later"
 	if days < 0 {
-		text = plural(-days, "day") + " earlier"
+		text = screen.Plural(-days, "day") + " earlier"
 	}
-	p.say("period %d: due date changed from %s to %s, %s", period, before, after, text)
-	return object{"due_before", before, "due_after", after, "days_later", days}
+	p.Say("period %d: due date changed from %s to %s, %s", period, before, after, text)
+	return screen.Object{"due_before", before, "due_after", after, "days_later", days}
 }
 
 // subscriptionAction is an action on a subscription, on a business day. It may end an open period.
@@ -223,10 +224,10 @@ func (p *program) subscriptionAction(name string,
 			return err
 		}
 		p.sayChanged(old, sub, "is "+statusNote(sub))
-		return p.json(append(viewChanged(old, sub), arrears...))
+		return p.JSON(append(viewChanged(old, sub), arrears...))
 	})
 	on.flags(c.Flags(), asOfRun)
-	return checked(c, func([]string) error { return p.walkable("date", on.value) })
+	return checked(c, func([]string) error { return p.walkable("date", on.Value) })
 }
 
 func (p *program) subscriptionCancel() *cobra.Command {
@@ -245,14 +246,14 @@ func (p *program) subscriptionCancel() *cobra.Command {
 	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
 	return checked(c, func([]string) error {
 		if atEnd && collect {
-			return usagef("--collect cannot be combined with --at-period-end, which charges overdue periods anyway")
+			return screen.Usagef("--collect cannot be combined with --at-period-end, which charges overdue periods anyway")
 		}
 		return nil
 	})
 }
 
 // sayArrears names the periods that the subscription's cancellation has written off, if it is canceled.
-func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subscription) (object, error) {
+func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subscription) (screen.Object, error) {
 	if sub.Status != billing.CanceledSub {
 		return nil, nil
 	}
@@ -261,20 +262,20 @@ func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subsc
 		return nil, err
 	}
 	for _, x := range list {
-		p.say("period %d, due %s, %s: unpaid and written off", x.Period, date(x.Due), x.Amount.Format())
+		p.Say("period %d, due %s, %s: unpaid and written off", x.Period, screen.Date(x.Due), x.Amount.Format())
 	}
-	p.say("written off in total: %s", sum.Format())
-	return object{"written_off", views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
+	p.Say("written off in total: %s", sum.Format())
+	return screen.Object{"written_off", screen.Views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
 }
 
 func (p *program) subscriptionSkip() *cobra.Command {
-	until := dateFlag()
+	until := screen.DateFlag()
 	c := p.subscriptionAction("skip",
 		func(e *engine.Engine, ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-			if until.value.IsZero() {
+			if until.Value.IsZero() {
 				return e.SkipParked(ctx, n)
 			}
-			return e.SkipUntil(ctx, n, until.value)
+			return e.SkipUntil(ctx, n, until.Value)
 		})
 	c.Flags().Var(&until, "until", "skip every period due before this day, even if the subscription is active")
 	return c
@@ -286,6 +287,6 @@ func (p *program) sayResults(results []engine.Result) {
 		if r.Reason != "" {
 			reason = " (" + r.Reason + ")"
 		}
-		p.say("period %d, due %s, %s: %s%s", r.Period, date(r.Due), r.Amount.Format(), r.Outcome, reason)
+		p.Say("period %d, due %s, %s: %s%s", r.Period, screen.Date(r.Due), r.Amount.Format(), r.Outcome, reason)
 	}
 }

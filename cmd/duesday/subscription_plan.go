@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // planOf reads the flags of a change of many subscriptions. The amount is in the currency of each.
@@ -27,19 +28,19 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 		case name == "currency" && c.Currency == "" && value != "":
 			c.Currency = strings.ToUpper(value)
 		default:
-			return nil, usagef("--where must be sku=SKU once, and optionally currency=CODE once (got %s)", text)
+			return nil, screen.Usagef("--where must be sku=SKU once, and optionally currency=CODE once (got %s)", text)
 		}
 	}
 	for _, name := range [...]string{"payment-day", "payment-method", "reminder-days", "address"} {
 		if f.Changed(name) {
-			return nil, usagef("--%s is for one subscription and cannot be combined with --where", name)
+			return nil, screen.Usagef("--%s is for one subscription and cannot be combined with --where", name)
 		}
 	}
 	switch {
 	case c.Of == "":
-		return nil, usagef("--where must include sku=SKU")
+		return nil, screen.Usagef("--where must include sku=SKU")
 	case c.SKU == nil && !f.Changed("amount"):
-		return nil, usagef("--where needs a new --amount, a new --sku, or both")
+		return nil, screen.Usagef("--where needs a new --amount, a new --sku, or both")
 	case f.Changed("amount"):
 		c.Amount = func(cur money.Currency) (money.Amount, error) { return parseMoney(amount, cur) }
 	}
@@ -51,12 +52,12 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanChange, yes bool) error {
 	plan, err := s.engine.Plan(ctx, c)
 	if errors.Is(err, engine.ErrCurrencies) {
-		return usagef("--where sku=%s: %w; add --where currency=CODE", c.Of, err)
+		return screen.Usagef("--where sku=%s: %w; add --where currency=CODE", c.Of, err)
 	}
 	if err != nil {
 		return err
 	}
-	section(p, "Changes to subscriptions with SKU "+c.Of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
+	screen.Section(p.Screen, "Changes to subscriptions with SKU "+c.Of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
 		func(g *engine.PlanSum) []any {
 			return []any{g.Before, g.After, g.Count, g.MonthBefore, g.MonthAfter, g.Mail}
 		})
@@ -64,7 +65,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Amount.String(), b.Amount.String()))
 	})
 	for _, was := range replaces {
-		p.sayReplaced(&was, " of "+plural(plan.Replaces[was], "subscription"))
+		p.sayReplaced(&was, " of "+screen.Plural(plan.Replaces[was], "subscription"))
 	}
 	what, changed, left := "to change; nothing is changed yet, so add --yes to change them", 0, plan.Left
 	for _, n := range plan.Names {
@@ -75,7 +76,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
 		case err != nil:
-			p.warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
+			p.Warn("%d of %d are changed; run the same command again to change the others", changed, len(plan.Names))
 			return err
 		case done:
 			changed++
@@ -83,21 +84,21 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 	}
 	p.deliver(ctx, s)
 	for _, why := range left[:min(len(left), 20)] {
-		p.warn("not changed: %s", why)
+		p.Warn("not changed: %s", why)
 	}
 	if len(left) > 0 {
-		p.code = exitPerson
+		p.Code = exitPerson
 	}
 	shown := len(plan.Names)
 	if yes {
 		what, shown = "changed", changed
 	}
-	p.say("%s %s%s", plural(shown, "subscription"), what, prefixed(", not changed: ", positive(len(left))))
-	return p.json(object{"to_change", len(plan.Names), "changed", changed, "left", left,
-		"plans", views(plan.Sums, func(g *engine.PlanSum) object {
-			return object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
+	p.Say("%s %s%s", screen.Plural(shown, "subscription"), what, screen.Prefixed(", not changed: ", screen.Positive(len(left))))
+	return p.JSON(screen.Object{"to_change", len(plan.Names), "changed", changed, "left", left,
+		"plans", screen.Views(plan.Sums, func(g *engine.PlanSum) screen.Object {
+			return screen.Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
 				"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}
-		}), "replaces", views(replaces, func(was billing.Plan) object {
+		}), "replaces", screen.Views(replaces, func(was billing.Plan) screen.Object {
 			return append(viewPending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
 		})})
 }
@@ -126,7 +127,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
 	return checked(c, func([]string) error {
 		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
-			return usagef("--reopen and --key need --period")
+			return screen.Usagef("--reopen and --key need --period")
 		}
 		return nil
 	})
@@ -142,20 +143,20 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 	}
 	switch {
 	case a.Repeated && !a.Paid && len(a.Results) == 0:
-		p.say("the key was already used, so period %d is not tried again", period)
+		p.Say("the key was already used, so period %d is not tried again", period)
 	case a.Paid:
-		p.say("period %d of %s is already paid%s", period, n, prefixed(": receipt ", number))
+		p.Say("period %d of %s is already paid%s", period, n, screen.Prefixed(": receipt ", number))
 	}
 	for _, r := range a.Results {
 		switch {
 		case r.Outcome != engine.OutcomePaid:
-			p.code = exitPerson
+			p.Code = exitPerson
 		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
-			p.warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.hint("subscription resume "+
+			p.Warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.hint("subscription resume "+
 				n.String()))
 		}
 	}
 	p.sayChanged(nil, sub, "is "+statusNote(sub))
-	return p.json(object{"results", views(a.Results, viewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
+	return p.JSON(screen.Object{"results", screen.Views(a.Results, viewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
 		"subscription", viewSubscription(sub)})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
@@ -38,7 +39,7 @@ func (p *program) trackingLeaf(use string, n trackingNeed,
 func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(followed) error) error {
 	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
-		return &usageError{err}
+		return screen.Invalid(err)
 	}
 	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == trackingNeed{}},
 		func(s *session) error { return p.track(ctx, s, &t, n.stripe, tracking.Options{}, do) })
@@ -94,7 +95,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		f.own, f.live, err = f.processor.API().Own(asking)
 		err = explainStripe(err, t.Stripe.APIBase)
 		if err != nil && pinned && !errors.Is(err, processor.ErrRefused) && ctx.Err() == nil {
-			p.warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
+			p.Warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
 			f.own, f.live, err = own, live, nil
 		}
 	}
@@ -102,7 +103,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 		return err
 	}
 	if asks && f.live && p.clock != nil {
-		return usagef("--clock is only for tests, but the Stripe key is live; leave one of them out")
+		return screen.Usagef("--clock is only for tests, but the Stripe key is live; leave one of them out")
 	}
 	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
@@ -127,7 +128,7 @@ func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Pr
 		return processor, false, nil
 	}
 	if err := t.Stripe.Key.Read(); err != nil {
-		return nil, false, &usageError{err}
+		return nil, false, screen.Invalid(err)
 	}
 	processor, err = newStripe(t.Processor, &t.Stripe, p.now, s.log)
 	return processor, err == nil, err
@@ -148,7 +149,7 @@ func (p *program) explainTracking(err error) error {
 // byFlag names the flag of an invalid field.
 func byFlag(err error) error {
 	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
-		return usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
+		return screen.Usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
 	}
 	return err
 }
@@ -164,7 +165,7 @@ func checkAccountFlag(account string, stripe bool) error {
 	case tracking.IsUUID(account) || stripe && (account == "" || strings.HasPrefix(account, "acct_")):
 		return nil
 	case stripe:
-		return usagef("--account must be a Stripe account, acct_…, or the UUID of a merchant (got %q)", account)
+		return screen.Usagef("--account must be a Stripe account, acct_…, or the UUID of a merchant (got %q)", account)
 	}
-	return usagef("--account must be a merchant's UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 (got %q)", account)
+	return screen.Usagef("--account must be a merchant's UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58 (got %q)", account)
 }

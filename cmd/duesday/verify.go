@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -30,16 +31,16 @@ func (p *program) verifyCommand() *cobra.Command {
 	return c
 }
 
-func viewAudit(a *audit.Report) object {
-	view := func(x audit.Problem) object {
-		return object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
+func viewAudit(a *audit.Report) screen.Object {
+	view := func(x audit.Problem) screen.Object {
+		return screen.Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
 			"detail", x.Detail}
 	}
-	v := object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
+	v := screen.Object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
 		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
-		"disputes?", a.Disputes, "foreign?", a.Others, "problems", views(a.Problems, view)}
+		"disputes?", a.Disputes, "foreign?", a.Others, "problems", screen.Views(a.Problems, view)}
 	if len(a.Notes) > 0 {
-		v = append(v, "notes", views(a.Notes, view))
+		v = append(v, "notes", screen.Views(a.Notes, view))
 	}
 	return v
 }
@@ -56,9 +57,9 @@ const shownProblems = 100
 
 func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 	audited := func() (*audit.Report, error) {
-		bar := p.progress("items, rows and charges", 0, nil)
-		defer bar.end()
-		return s.engine.Audit(ctx, bar.done.Store)
+		bar := p.Progress("items, rows and charges", 0, nil)
+		defer bar.End()
+		return s.engine.Audit(ctx, bar.Done.Store)
 	}
 	a, err := audited()
 	if err != nil {
@@ -74,24 +75,24 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 		}
 	}
 	if !a.OK {
-		p.code = exitFailed
+		p.Code = exitFailed
 	}
 	if repair && corrected == 0 && !a.OK {
-		p.warn("no sum was corrected, because sums are corrected only if nothing else is wrong and an amount can hold them")
+		p.Warn("no sum was corrected, because sums are corrected only if nothing else is wrong and an amount can hold them")
 	}
-	p.say("%s", p.verdict(a))
-	p.fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
-		"  imported receipts", positive(a.Imported), "  manual payments", positive(a.External),
-		"  periods open", positive(a.Open), "  parked", positive(a.Parked), "  refunds", positive(a.Refunds),
-		"  disputes", positive(a.Disputes), "  charges of other stores", positive(a.Others),
-		"  sums corrected", positive(corrected))
+	p.Say("%s", p.verdict(a))
+	p.Fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
+		"  imported receipts", screen.Positive(a.Imported), "  manual payments", screen.Positive(a.External),
+		"  periods open", screen.Positive(a.Open), "  parked", screen.Positive(a.Parked), "  refunds", screen.Positive(a.Refunds),
+		"  disputes", screen.Positive(a.Disputes), "  charges of other stores", screen.Positive(a.Others),
+		"  sums corrected", screen.Positive(corrected))
 	p.sayProblems("PROBLEM", a.Problems)
 	p.sayProblems("NOTE", a.Notes)
-	return p.json(append(viewAudit(a), "corrected?", corrected))
+	return p.JSON(append(viewAudit(a), "corrected?", corrected))
 }
 
 func (p *program) sayProblems(head string, all []audit.Problem) {
-	section(p, "", []string{head, "SUBSCRIPTION", "PERIOD", "DETAIL"}, all[:min(len(all), shownProblems)],
+	screen.Section(p.Screen, "", []string{head, "SUBSCRIPTION", "PERIOD", "DETAIL"}, all[:min(len(all), shownProblems)],
 		func(x audit.Problem) []any {
 			if x.Subscription == "" {
 				return []any{x.Kind, x.Account, "", x.Detail}
@@ -99,15 +100,15 @@ func (p *program) sayProblems(head string, all []audit.Problem) {
 			return []any{x.Kind, x.Account + "/" + x.Subscription, x.Period, x.Detail}
 		})
 	if more := len(all) - shownProblems; more > 0 {
-		p.say("and %d more: %s", more, p.hint("verify --json"))
+		p.Say("and %d more: %s", more, p.hint("verify --json"))
 	}
 }
 
 func (p *program) verdict(a *audit.Report) string {
 	if a.OK {
-		return p.painted(p.screen, goodColour, "The audit is clean: no period was charged twice, none was skipped.")
+		return p.Painted(p.Raw, screen.GoodColour, "The audit is clean: no period was charged twice, none was skipped.")
 	}
-	return p.painted(p.screen, errorColour, "THE AUDIT FOUND "+strings.ToUpper(plural(len(a.Problems), "problem"))+".")
+	return p.Painted(p.Raw, screen.ErrorColour, "THE AUDIT FOUND "+strings.ToUpper(screen.Plural(len(a.Problems), "problem"))+".")
 }
 
 func (p *program) chargingCommand() *cobra.Command {
@@ -134,11 +135,11 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 			return err
 		}
 		if on {
-			p.say("charging is on")
+			p.Say("charging is on")
 		} else {
-			p.say("charging is off; no run opens or confirms a payment")
+			p.Say("charging is off; no run opens or confirms a payment")
 		}
-		return p.json(object{"charging", on, "reason?", reason, "accepted_installation?", other})
+		return p.JSON(screen.Object{"charging", on, "reason?", reason, "accepted_installation?", other})
 	})
 }
 
@@ -196,42 +197,42 @@ func (p *program) showStatus(ctx context.Context, s *session, all bool) error {
 	title, alarms := "All is well.", len(status.Alarms(checks))
 	switch {
 	case alarms > 0:
-		p.code = exitPerson
-		title = plural(alarms, "check") + " wrong or unknown:"
+		p.Code = exitPerson
+		title = screen.Plural(alarms, "check") + " wrong or unknown:"
 	case len(shown) > 0:
-		title = "Nothing is wrong, with " + plural(len(shown), "warning") + ":"
+		title = "Nothing is wrong, with " + screen.Plural(len(shown), "warning") + ":"
 	}
-	p.say("%s", title)
+	p.Say("%s", title)
 	listed := shown
 	if all {
 		listed = checks
 	}
 	if len(listed) > 0 {
-		t := p.table("CHECK", "STATE", "FOUND")
+		t := p.Table("CHECK", "STATE", "FOUND")
 		for _, c := range listed {
 			state := string(c.State)
 			if c.State == status.Wrong {
 				state = "WRONG"
 			}
-			t.row(c.Name, state, c.Text)
+			t.Row(c.Name, state, c.Text)
 		}
-		t.flush()
+		t.Flush()
 	}
 	if len(shown) > 0 {
-		p.say("\nWhat to do:")
+		p.Say("\nWhat to do:")
 	}
 	for _, c := range shown {
-		p.say("  %s: %s", c.Name, c.Next)
+		p.Say("  %s: %s", c.Name, c.Next)
 	}
 	if ok := len(checks) - len(listed); ok > 0 {
-		p.say("\n%s ok; to list them, run: %s", plural(ok, "check"), p.hint("status --all"))
+		p.Say("\n%s ok; to list them, run: %s", screen.Plural(ok, "check"), p.hint("status --all"))
 	}
-	return p.json(object{"ok", alarms == 0, "checks", views(checks, viewCheck)})
+	return p.JSON(screen.Object{"ok", alarms == 0, "checks", screen.Views(checks, viewCheck)})
 }
 
-func viewCheck(c status.Check) object {
-	return object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
-		"next?", c.Next, "values?", views(c.Values, func(v status.Value) object {
-			return object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
+func viewCheck(c status.Check) screen.Object {
+	return screen.Object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
+		"next?", c.Next, "values?", screen.Views(c.Values, func(v status.Value) screen.Object {
+			return screen.Object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
 		})}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/screen"
 )
 
 // The JSON forms of billing's nouns.
 
-func viewAccount(a *billing.Account) object {
+func viewAccount(a *billing.Account) screen.Object {
 	fee, change := "", ""
 	if a.Payer.Fee > 0 {
 		fee = percent(a.Payer.Fee)
@@ -21,11 +22,11 @@ func viewAccount(a *billing.Account) object {
 	if a.Copying { // the change is not in every copy yet
 		change = "unfinished; update the account again"
 	}
-	var bounced object // the address that a mail server refused for good
+	var bounced screen.Object // the address that a mail server refused for good
 	if b := a.Bounced; b.Email != "" {
-		bounced = object{"email", b.Email, "code", b.Code, "at", b.At}
+		bounced = screen.Object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
-	return object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+	return screen.Object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
 		"payment_method?", a.Method, // of subscriptions without one of their own
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
@@ -35,8 +36,8 @@ func viewAccount(a *billing.Account) object {
 		"created_at", a.Created, "change?", change}
 }
 
-func viewSubscription(s *billing.Subscription) object {
-	return object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
+func viewSubscription(s *billing.Subscription) screen.Object {
+	return screen.Object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s.Pending),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "collection?", collectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
@@ -74,11 +75,11 @@ func collects(s *billing.Subscription) *int {
 }
 
 // viewPending is the change of the plan that is not in force yet.
-func viewPending(p *billing.Plan) object {
+func viewPending(p *billing.Plan) screen.Object {
 	if p == nil {
 		return nil
 	}
-	return object{"sku", p.SKU, "amount", p.Amount.Decimal(), "from", p.From}
+	return screen.Object{"sku", p.SKU, "amount", p.Amount.Decimal(), "from", p.From}
 }
 
 // pendingText is viewPending for people.
@@ -86,41 +87,32 @@ func pendingText(s *billing.Subscription) string {
 	if s.Pending == nil {
 		return ""
 	}
-	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + date(s.Pending.From)
+	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + screen.Date(s.Pending.From)
 }
 
 // viewManual is the manual payment that waits for the open period's intent to be cancelled.
-func viewManual(m *billing.ManualRequest) object {
+func viewManual(m *billing.ManualRequest) screen.Object {
 	if m == nil {
 		return nil
 	}
-	return object{"period", m.Period, "amount", m.Amount.Decimal(), "currency", m.Amount.Currency().Code(), "note?", m.Note,
+	return screen.Object{"period", m.Period, "amount", m.Amount.Decimal(), "currency", m.Amount.Currency().Code(), "note?", m.Note,
 		"processed_at", m.Processed}
 }
 
-func viewOpen(o *billing.OpenPeriod) object {
+func viewOpen(o *billing.OpenPeriod) screen.Object {
 	if o == nil {
 		return nil
 	}
-	return object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
+	return screen.Object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
 		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
 		"by_fallback?", o.ByFallback(), // the method is the account's fallback
 		"state?", o.State, "pay_by?", o.PayBy, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
 }
 
-func viewAttempts(attempts []billing.Attempt) []object {
-	return views(attempts, func(a billing.Attempt) object {
-		return object{"attempt", a.Number, "code", a.Code, "payment_method", a.Method, "at", a.At}
+func viewAttempts(attempts []billing.Attempt) []screen.Object {
+	return screen.Views(attempts, func(a billing.Attempt) screen.Object {
+		return screen.Object{"attempt", a.Number, "code", a.Code, "payment_method", a.Method, "at", a.At}
 	})
-}
-
-// views returns the view of each; an empty list of none.
-func views[T any](all []T, view func(T) object) []object {
-	list := make([]object, len(all))
-	for i, v := range all {
-		list[i] = view(v)
-	}
-	return list
 }
 
 // dueOf returns the due date of the period to be paid next; zero when none will be.
@@ -136,8 +128,8 @@ func dueOf(s *billing.Subscription) civil.Date {
 }
 
 // viewReceipt is also a line of export receipts; see receiptColumns.
-func viewReceipt(r *billing.Receipt) object {
-	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", periodOf(r), "due_date", r.Due,
+func viewReceipt(r *billing.Receipt) screen.Object {
+	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", periodOf(r), "due_date", r.Due,
 		"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
 		"charge", r.Charge, "kind", r.Kind}
 }
@@ -151,13 +143,13 @@ func periodOf(r *billing.Receipt) *int {
 }
 
 // viewFullReceipt says who was told and how long it is kept, too.
-func viewFullReceipt(r *billing.Receipt) object {
+func viewFullReceipt(r *billing.Receipt) screen.Object {
 	return append(viewReceipt(r), "email", r.Email, "expires_at?", r.Expires)
 }
 
 // viewReversal is a refund or a dispute; also a line of export refunds.
-func viewReversal(r *billing.ReversalRecord) object {
-	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
+func viewReversal(r *billing.ReversalRecord) screen.Object {
+	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
 		"id", r.ReversalID, "created_at", r.Created, "amount", r.Amount.Decimal(),
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
 		"charge", r.Charge, "refund?", r.Ref, // the processor's id
@@ -165,15 +157,15 @@ func viewReversal(r *billing.ReversalRecord) object {
 		"ended_at?", r.Ended}
 }
 
-func viewPeriod(p *billing.EndedPeriod) object {
-	return object{"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "reason", p.Reason,
+func viewPeriod(p *billing.EndedPeriod) screen.Object {
+	return screen.Object{"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "reason", p.Reason,
 		"amount", p.Amount.Decimal(), "currency", p.Amount.Currency().Code(), "intent?", p.Ref,
 		"declined", viewAttempts(p.Attempts)}
 }
 
 // viewResult is the outcome of one period in a run, or in a dry run, which has no outcome yet.
-func viewResult(r engine.Result) object {
-	return object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
+func viewResult(r engine.Result) screen.Object {
+	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
 		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
 
@@ -183,7 +175,7 @@ const shownDues = 3
 // sayChanged prints how a command has changed a subscription, and viewChanged is the same for programs. old
 // is the subscription before; nil: a new one, or no plan was changed.
 func (p *program) sayChanged(old, s *billing.Subscription, what string) {
-	p.say("subscription %s %s", s.Name, what)
+	p.Say("subscription %s %s", s.Name, what)
 	if old != nil {
 		all := changesOf(old, s)
 		for i, d := range all {
@@ -200,19 +192,19 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 		p.sayReplaced(s.Replaced(old.Pending), "")
 	}
 	for i, d := range s.Upcoming(shownDues) {
-		p.say("  %s %s: %s for %s", [...]string{"next due on", "then on", "then on"}[i], d.Due, d.Amount.Format(), d.SKU)
+		p.Say("  %s %s: %s for %s", [...]string{"next due on", "then on", "then on"}[i], d.Due, d.Amount.Format(), d.SKU)
 	}
 }
 
-func viewChanged(old, s *billing.Subscription) object {
-	changed := object{}
+func viewChanged(old, s *billing.Subscription) screen.Object {
+	changed := screen.Object{}
 	if old != nil {
 		for _, d := range changesOf(old, s) {
-			changed = append(changed, d.name, object{"before", d.before, "after", d.after})
+			changed = append(changed, d.name, screen.Object{"before", d.before, "after", d.after})
 		}
 	}
-	v := append(viewSubscription(s), "changed", changed, "next_due", views(s.Upcoming(shownDues), func(u billing.Upcoming) object {
-		return object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
+	v := append(viewSubscription(s), "changed", changed, "next_due", screen.Views(s.Upcoming(shownDues), func(u billing.Upcoming) screen.Object {
+		return screen.Object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
 			"currency", u.Amount.Currency().Code()}
 	}))
 	if old != nil {
@@ -224,7 +216,7 @@ func viewChanged(old, s *billing.Subscription) object {
 // sayReplaced names a pending plan that a change of the plan has dropped, or would drop; nil: none.
 func (p *program) sayReplaced(was *billing.Plan, of string) {
 	if was != nil {
-		p.say("  replaces: sku %s %s from %s%s", was.SKU, was.Amount.Decimal(), was.From, of)
+		p.Say("  replaces: sku %s %s from %s%s", was.SKU, was.Amount.Decimal(), was.From, of)
 	}
 }
 
@@ -241,9 +233,9 @@ func changesOf(old, s *billing.Subscription) []difference {
 }
 
 // differences compares two views of a noun: they have the same members.
-func differences(was, now object) (all []difference) {
+func differences(was, now screen.Object) (all []difference) {
 	for i := 0; i < len(now); i += 2 {
-		if before, after := was.shown(i+1), now.shown(i+1); !reflect.DeepEqual(before, after) {
+		if before, after := was.Shown(i+1), now.Shown(i+1); !reflect.DeepEqual(before, after) {
 			all = append(all, difference{strings.TrimSuffix(now[i].(string), "?"), before, after})
 		}
 	}
@@ -254,10 +246,10 @@ func differences(was, now object) (all []difference) {
 func (p *program) sayDifferences(all []difference) {
 	var pairs []any
 	for _, d := range all {
-		pairs = append(pairs, "  "+strings.ReplaceAll(d.name, "_", " "), printable(cell(d.before))+" -> "+printable(cell(d.after)))
+		pairs = append(pairs, "  "+strings.ReplaceAll(d.name, "_", " "), screen.Printable(screen.Cell(d.before))+" -> "+screen.Printable(screen.Cell(d.after)))
 	}
-	p.fields(pairs...)
+	p.Fields(pairs...)
 	if len(all) == 0 {
-		p.say("  nothing changed")
+		p.Say("  nothing changed")
 	}
 }

@@ -38,6 +38,8 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/httpapi/stream.go Write":          "the deadlines of a connection are on the real clock",
 			"internal/election/election.go elect":       "how long a holder may be silent is real time",
 			"internal/election/election.go End":         "how long a process waits for another is real time",
+			"internal/screen/progress.go show":          "a bar is about real time",
+			"internal/screen/progress.go Progress":      "a bar is about real time",
 			"internal/sandbox/sandbox.go newSandbox":    "the default of Options.Now",
 			"internal/socket/holder.go Write":           "tells people since when a process is the holder",
 			"internal/store/dynamostore/store.go Open":  "the default of Options.Now",

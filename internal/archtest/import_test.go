@@ -49,6 +49,7 @@ var layers = map[string][]string{
 	"internal/sandbox":        {"money", "processor", "socket"},
 	"internal/schedule":       {"civil"},
 	"internal/schema":         {"store"},
+	"internal/screen":         {"billing", "civil", "money", "secret"},
 	"internal/secret":         {},
 	"internal/server":         {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
 	"internal/status": {"billing", "billing/engine", "billing/worker", "civil", "outbox", "processor", "schedule", "schema", "secret", "socket",
@@ -154,14 +155,14 @@ var thirdParty = map[string]struct {
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
-	"github.com/spf13/cobra":              {in: []string{"cmd/duesday", "cmd/duesday-bench", "internal/manual"}},
-	"github.com/spf13/pflag":              {in: []string{"cmd/duesday", "internal/manual"}},
+	"github.com/spf13/cobra":              {in: []string{"internal/screen", "cmd/duesday", "cmd/duesday-bench", "internal/manual"}},
+	"github.com/spf13/pflag":              {in: []string{"internal/screen", "cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
 	"github.com/emersion/go-smtp": {testsOnly: true},                    // a mail server for tests
 	"github.com/emersion/go-sasl": {testsOnly: true},                    // its log-in
-	"golang.org/x/term":           {in: []string{"cmd/duesday"}},
+	"golang.org/x/term":           {in: []string{"internal/screen"}},
 	"pgregory.net/rapid":          {testsOnly: true},
 }
 

@@ -50,7 +50,6 @@ type Config struct {
 	CacheBytes int64      // of memory for the blocks of a pebble: store
 	LogLevel   slog.Level // of the log on standard error
 	LogJSON    bool       // the log is JSON, a line for each message
-	JSON       bool       // output and errors are JSON
 
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"testing"
@@ -15,9 +15,9 @@ func TestProgress_Line(t *testing.T) {
 		{500, 1000, "[###############...............]  50%  500 rows, 250/s, 2s left"},
 		{1500, 1000, "[##############################] 100%  1500 rows, 750/s, 0s left"},
 	} {
-		b := &progress{what: "rows"}
-		b.done.Store(x.done)
-		b.total.Store(x.total)
+		b := &Progress{what: "rows"}
+		b.Done.Store(x.done)
+		b.Total.Store(x.total)
 		if got := b.line(2 * time.Second); got != x.want {
 			t.Errorf("%d of %d: %q, want %q", x.done, x.total, got, x.want)
 		}
@@ -25,13 +25,11 @@ func TestProgress_Line(t *testing.T) {
 }
 
 func TestProgress_NoneWithoutATerminal(t *testing.T) {
-	c := newCLI(t)
-	if b := newProgram(nil, nil, nil, nil, nil).progress("rows", 1, nil); b.out != nil {
+	if b := New(nil, nil, nil).Progress("rows", 1, nil); b.out != nil {
 		t.Error("a bar without a terminal")
 	}
-	c.must("version")
-	var none progress
-	none.done.Store(1)
-	none.total.Store(1)
-	none.end()
+	var none Progress
+	none.Done.Store(1)
+	none.Total.Store(1)
+	none.End()
 }

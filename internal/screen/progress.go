@@ -1,0 +1,108 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Progress is a bar on a terminal. The zero one shows nothing. Its counts may be set from any
+// goroutine.
+type Progress struct {
+	out   io.Writer // nil: no terminal
+	what  string    // the noun: "rows"
+	begun time.Time
+	Done  atomic.Int64
+	Total atomic.Int64 // 0: not known
+	stop  chan struct{}
+	ended sync.WaitGroup
+}
+
+// End wipes the bar away.
+func (b *Progress) End() {
+	if b.out != nil {
+		close(b.stop)
+		b.ended.Wait()
+	}
+}
+
+// line is the bar after so much time.
+func (b *Progress) line(elapsed time.Duration) string {
+	done, total := b.Done.Load(), b.Total.Load()
+	rate := float64(done) / elapsed.Seconds()
+	text := fmt.Sprintf("%d %s, %.0f/s", done, b.what, rate)
+	if total <= 0 || done <= 0 {
+		return text
+	}
+	share := min(1, float64(done)/float64(total))
+	full := int(share * progressWidth)
+	left := time.Duration(float64(max(0, total-done)) / rate * float64(time.Second))
+	return fmt.Sprintf("[%s%s] %3.0f%%  %s, %s left", strings.Repeat("#", full), strings.Repeat(".", progressWidth-full),
+		share*100, text, left.Round(time.Second))
+}
+
+func (b *Progress) show(count func(<-chan struct{}) int64) {
+	select {
+	case <-b.stop:
+		return
+	case <-time.After(progressAfter):
+	}
+	if count != nil {
+		b.ended.Go(func() {
+			done := b.Done.Load() // the count is of the rest
+			if left := count(b.stop); left > 0 {
+				b.Total.Store(done + left)
+			}
+		})
+	}
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		fmt.Fprintf(b.out, "\r\x1b[K%s", b.line(time.Since(b.begun)))
+		select {
+		case <-b.stop:
+			fmt.Fprint(b.out, "\r\x1b[K")
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	progressAfter = time.Second // a shorter task needs no bar
+	progressEvery = 200 * time.Millisecond
+	progressWidth = 30
+)
+
+// Progress begins a bar on standard error if that is a terminal. The count function, if any,
+// counts the rest until stop; it is called when the bar appears.
+func (s *Screen) Progress(what string, total int64, count func(stop <-chan struct{}) int64) *Progress {
+	if !IsTerminal(s.Err) {
+		return new(Progress)
+	}
+	b := &Progress{out: s.Err, what: what, begun: time.Now(), stop: make(chan struct{})}
+	b.Total.Store(total)
+	b.ended.Go(func() { b.show(count) })
+	return b
+}
+
+// CountUntil counts a sequence for a bar; 0 if it fails, or is told to stop.
+func CountUntil[T any](seq iter.Seq2[T, error], stop <-chan struct{}) int64 {
+	n := int64(0)
+	for _, err := range seq {
+		select {
+		case <-stop:
+			return 0
+		default:
+		}
+		if err != nil {
+			return 0
+		}
+		n++
+	}
+	return n
+}

@@ -1,0 +1,95 @@
+// Package screen prints what commands have found, twice: Say, Fields, Table and List print for
+// people, JSON and ListWriter print for programs, and each prints nothing in the other's mode. It
+// also has the flags whose values have a form: dates, months, times, shares and choices.
+//
+// It does not open a store, and does not know any command.
+package screen
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// ExitPerson is the exit code of a command that is done, when something needs a person.
+const ExitPerson = 3
+
+// A Screen prints what a command has found, for people or as JSON for programs, and its warnings.
+type Screen struct {
+	Out     *bufio.Writer
+	Raw     io.Writer // below Out
+	Err     io.Writer
+	Env     func(name string) string // NO_COLOR and TERM
+	AsJSON  bool                     // the output is for programs
+	LogJSON bool                     // the log is, so warnings are too
+	Code    int                      // the exit code of a command without an error
+}
+
+// New returns a screen of the streams. The environment says whether it has colours.
+func New(out, err io.Writer, env func(string) string) *Screen {
+	return &Screen{Out: bufio.NewWriterSize(out, 64<<10), Raw: out, Err: err, Env: env}
+}
+
+// Fields prints names and values for people, one a line, without the empty ones.
+func (s *Screen) Fields(pairs ...any) {
+	if s.AsJSON {
+		return
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if value := Cell(pairs[i+1]); value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", pairs[i], Printable(value))
+		}
+	}
+	w.Flush()
+}
+
+// Painted returns the text in the colour if out is a terminal and NO_COLOR is not set.
+func (s *Screen) Painted(out io.Writer, colour, text string) string {
+	if !IsTerminal(out) || s.Env("NO_COLOR") != "" || s.Env("TERM") == "dumb" {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%sm%s\x1b[0m", colour, text)
+}
+
+// Problem writes a line to standard error, or with --json or a log in JSON an object of the key.
+func (s *Screen) Problem(key, colour, message string) {
+	if !s.AsJSON && !s.LogJSON {
+		fmt.Fprintf(s.Err, "%s %s\n", s.Painted(s.Err, colour, "duesday:"), secret.Visible(message))
+		return
+	}
+	b, _ := json.Marshal(map[string]string{key: message}) // strings have a JSON form
+	fmt.Fprintln(s.Err, secret.Visible(string(b)))
+}
+
+// Say prints a line for people.
+func (s *Screen) Say(format string, args ...any) {
+	if !s.AsJSON {
+		s.Out.WriteString(secret.Visible(fmt.Sprintf(format+"\n", args...)))
+	}
+}
+
+// Warn prints a warning on standard error.
+func (s *Screen) Warn(format string, args ...any) {
+	s.Problem("warning", WarnColour, secret.Clean(fmt.Sprintf(format, args...)))
+}
+
+// The colours of messages on a terminal.
+const (
+	ErrorColour = "31"
+	GoodColour  = "32"
+	WarnColour  = "33"
+)
+
+// IsTerminal reports whether a person sees the output at once.
+func IsTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

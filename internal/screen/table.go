@@ -1,0 +1,135 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/secret"
+)
+
+// A Table is aligned text for people: a header and rows.
+type Table struct {
+	w    *tabwriter.Writer
+	Rows int // so far
+}
+
+// Flush writes the rows held back; the error is the writer's.
+func (t *Table) Flush() error { return t.w.Flush() }
+
+func (t *Table) line(cells []string) {
+	for i, c := range cells {
+		cells[i] = Printable(c)
+	}
+	io.WriteString(t.w, strings.Join(cells, "\t")+"\n")
+}
+
+// Row adds a row of a value for each column.
+func (t *Table) Row(values ...any) {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		cells[i] = Cell(v)
+	}
+	t.line(cells)
+	if t.Rows++; t.Rows%1000 == 0 {
+		t.w.Flush() // the rows so far are aligned: an endless list is not held in memory
+	}
+}
+
+// Table begins a table with a header for people.
+func (s *Screen) Table(columns ...string) *Table {
+	var out io.Writer = s.Out
+	if s.AsJSON {
+		out = io.Discard
+	}
+	t := &Table{w: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	if len(columns) > 0 {
+		t.line(slices.Clone(columns))
+	}
+	return t
+}
+
+// Section prints rows for people in a table under a title; nothing of none.
+func Section[T any](s *Screen, title string, columns []string, rows []T, cells func(T) []any) {
+	if len(rows) == 0 {
+		return
+	}
+	s.Say("%s", title)
+	t := s.Table(columns...)
+	for _, row := range rows {
+		t.Row(cells(row)...)
+	}
+	t.Flush()
+}
+
+// Cell returns a value as people read it.
+func Cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case time.Time:
+		return Stamp(v)
+	case civil.Date:
+		return Date(v)
+	case money.Amount:
+		if v.Currency().IsZero() { // of a row that cannot be read
+			return ""
+		}
+		return v.Format()
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case Object:
+		var parts []string
+		for i := 0; i+1 < len(v); i += 2 {
+			if text := Cell(v.Shown(i + 1)); text != "" {
+				parts = append(parts, strings.TrimSuffix(v[i].(string), "?")+" "+text)
+			}
+		}
+		return strings.Join(parts, ", ")
+	case *int: // nil: not known
+		if v == nil {
+			return ""
+		}
+		return strconv.Itoa(*v)
+	}
+	return fmt.Sprint(v)
+}
+
+// Printable keeps a text on its line, in its column and harmless; an empty one is a dash.
+func Printable(text string) string { return cmp.Or(secret.Line(text), "-") }
+
+// Plural returns the number with its noun.
+func Plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// Positive returns the number, or "" for 0.
+func Positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// Prefixed returns the text behind the prefix, or "" without a text.
+func Prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
