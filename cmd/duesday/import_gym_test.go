@@ -103,7 +103,7 @@ func TestImport_Gym(t *testing.T) {
 		[]any{"김민수", "de", "cus_000007"})
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 17))
 	equal(t, "charged", members(c.object(exitDone, "run", "payments"), "paid", "failed"), []any{304, 0})
-	mails, err := filepath.Glob("duesday-mail/*/receipt-*.eml")
+	mails, err := filepath.Glob(c.path("duesday-mail/*/receipt-*.eml"))
 	greeted := 0
 	for _, name := range mails {
 		if text := c.read(name); strings.Contains(text, "Guten Tag Member ") && strings.Contains(text, "Produkt: Fitness, alle Tage") {
