@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/mail/smtp"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -108,7 +109,7 @@ func (m *posted) stays() int { return m.Failed + m.Dead + m.Left }
 
 // drain delivers due mail by the settings that the store has now.
 func (s *session) drain(ctx context.Context, bar *screen.Progress) (m posted, err error) {
-	settings, err := s.engine.Settings(ctx)
+	settings, err := settings.Read(ctx, s.engine.Records)
 	if err != nil {
 		return m, err
 	}

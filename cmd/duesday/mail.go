@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/mail/smtp"
@@ -83,7 +84,7 @@ var (
 )
 
 // check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
-func (p *post) check(s billing.Settings) error {
+func (p *post) check(s settings.Settings) error {
 	switch {
 	case p.server != nil && s.Sender == "":
 		return errNoSender
@@ -94,7 +95,7 @@ func (p *post) check(s billing.Settings) error {
 }
 
 // open returns the way out under the settings. done ends its connections.
-func (p *post) open(s billing.Settings) (d outbox.Deliverer, done func(), err error) {
+func (p *post) open(s settings.Settings) (d outbox.Deliverer, done func(), err error) {
 	if p.server != nil && s.Sender == "" {
 		return nil, nil, errNoSender
 	}
@@ -129,16 +130,16 @@ func (p *program) mailPreview() *cobra.Command {
 	var locale string
 	html := false
 	c := leaf("preview KIND", func(ctx context.Context, args []string) error {
-		out, settings, err := p.postBesideStore(ctx)
+		out, rules, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
 		}
-		w, err := mail.NewWriter(out.templates, settings)
+		w, err := mail.NewWriter(out.templates, rules)
 		if err != nil {
 			return err
 		}
 		sample := mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.now())
-		if settings.AfterFailure == billing.Collect && sample.Kind == outbox.KindFailed {
+		if rules.AfterFailure == settings.Collect && sample.Kind == outbox.KindFailed {
 			sample.Data[outbox.DataCollect] = "2026-07-28"
 		}
 		subject, body, err := w.Preview(sample, html)
@@ -165,18 +166,18 @@ func (p *program) mailPreview() *cobra.Command {
 func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
 // postBesideStore returns how mail leaves, and the settings of the store, if there is one.
-func (p *program) postBesideStore(ctx context.Context) (out *post, settings billing.Settings, err error) {
+func (p *program) postBesideStore(ctx context.Context) (out *post, rules settings.Settings, err error) {
 	if out, err = p.newPost(); err != nil {
-		return nil, settings, err
+		return nil, rules, err
 	}
 	err = p.with(ctx, need{read: true}, func(s *session) error {
-		settings, err = s.engine.Settings(ctx)
+		rules, err = settings.Read(ctx, s.engine.Records)
 		return err
 	})
 	if errors.Is(err, store.ErrMissing) {
-		settings, err = billing.DefaultSettings(), nil
+		rules, err = settings.Default(), nil
 	}
-	return out, settings, err
+	return out, rules, err
 }
 
 func (p *program) mailTest() *cobra.Command {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
@@ -331,7 +332,7 @@ func (l requestLog) WithGroup(name string) slog.Handler {
 }
 
 func policy(c *config.Config) engine.Config {
-	return engine.Config{Settings: billing.DefaultSettings(), CardURL: c.CardURL, NoLinks: noPages(c)}
+	return engine.Config{Settings: settings.Default(), CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 func (s *session) close() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
@@ -194,7 +195,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 // serveStore serves the open store on the listeners, by the machine's clock.
 func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking,
 	bound map[string]net.Listener, machine func() time.Time) error {
-	if settings, err := s.engine.Settings(ctx); err != nil || s.post.check(settings) != nil {
+	if settings, err := settings.Read(ctx, s.engine.Records); err != nil || s.post.check(settings) != nil {
 		return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
 	}
 	clock := cmp.Or(p.clock, clock.Machine(machine))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
@@ -23,7 +24,7 @@ const serveWorkers = 16 // as many as duesday run has by default
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
 func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (screen.Object, error) {
-	now, err := s.engine.Settings(ctx)
+	now, err := settings.Read(ctx, s.engine.Records)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ type dailyJobs struct {
 }
 
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
-	now, err := d.s.engine.Settings(ctx)
+	now, err := settings.Read(ctx, d.s.engine.Records)
 	if err != nil {
 		return schedule.Times{}, err
 	}

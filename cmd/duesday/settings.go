@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/screen"
 )
 
@@ -17,13 +17,13 @@ func (p *program) settingsShow() *cobra.Command {
 	c := p.storeLeaf("show", need{read: true},
 		func(ctx context.Context, s *session, _ []string) error {
 			if history {
-				_, err := screen.List(p.Screen, s.engine.SettingsHistory(ctx), func(c billing.SettingsChange) screen.Object {
+				_, err := screen.List(p.Screen, settings.History(ctx, s.engine.Records), func(c settings.Changed) screen.Object {
 					return screen.Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
 				}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
-					func(c billing.SettingsChange) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
+					func(c settings.Changed) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
 				return err
 			}
-			now, err := s.engine.Settings(ctx)
+			now, err := settings.Read(ctx, s.engine.Records)
 			if now.Version == 0 && err == nil {
 				p.Warn("this store has no settings yet; the first run or serve stores the defaults")
 			}
@@ -38,7 +38,7 @@ func (p *program) settingsShow() *cobra.Command {
 	return c
 }
 
-func viewSettings(s *billing.Settings) screen.Object {
+func viewSettings(s *settings.Settings) screen.Object {
 	return screen.Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
 		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
 		"pay_days", s.PayDays, "pay_to?", s.PayTo,
@@ -50,8 +50,8 @@ func viewSettings(s *billing.Settings) screen.Object {
 func (p *program) settingsSet() *cobra.Command {
 	c := p.storeLeaf("set NAME=VALUE...",
 		need{read: true}, func(ctx context.Context, s *session, args []string) error {
-			var old billing.Settings
-			now, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) error {
+			var old settings.Settings
+			now, err := settings.Change(ctx, s.engine.Records, func(now *settings.Settings) error {
 				old = *now
 				return setSettings(now, args)
 			})
@@ -60,7 +60,7 @@ func (p *program) settingsSet() *cobra.Command {
 			}
 			p.Say("the settings are at version %d", now.Version)
 			var changed []difference
-			for _, name := range billing.SettingNames() {
+			for _, name := range settings.Names() {
 				if before, after := old.Text(name), now.Text(name); before != after {
 					changed = append(changed, difference{name, before, after})
 				}
@@ -68,7 +68,7 @@ func (p *program) settingsSet() *cobra.Command {
 			p.sayDifferences(changed)
 			return p.JSON(viewSettings(&now))
 		})
-	return checked(c, func(args []string) error { return setSettings(new(billing.DefaultSettings()), args) })
+	return checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
 }
 
 // nameProducts stores the products' names for customers, by SKU.
@@ -76,7 +76,7 @@ func (p *program) nameProducts(ctx context.Context, s *session, names map[string
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := s.engine.ChangeSettings(ctx, func(now *billing.Settings) (err error) {
+	_, err := settings.Change(ctx, s.engine.Records, func(now *settings.Settings) (err error) {
 		for sku, name := range names {
 			err = cmp.Or(err, now.NameProduct(sku, name))
 		}
@@ -86,7 +86,7 @@ func (p *program) nameProducts(ctx context.Context, s *session, names map[string
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.
-func setSettings(s *billing.Settings, args []string) error {
+func setSettings(s *settings.Settings, args []string) error {
 	seen := map[string]bool{}
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
@@ -106,11 +106,11 @@ func setSettings(s *billing.Settings, args []string) error {
 
 // takeSettings gives a store of an older Duesday the default settings.
 func (p *program) takeSettings(ctx context.Context, s *session) error {
-	now, err := s.engine.Settings(ctx)
+	now, err := settings.Read(ctx, s.engine.Records)
 	if err != nil || now.Version > 0 {
 		return err
 	}
-	if _, err = s.engine.ChangeSettings(ctx, func(*billing.Settings) error { return nil }); err == nil {
+	if _, err = settings.Change(ctx, s.engine.Records, func(*settings.Settings) error { return nil }); err == nil {
 		p.Warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
 	}
 	return err

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -13,7 +13,7 @@ import (
 // older makes the store one of a Duesday that had no settings.
 func (c *cli) older() {
 	c.t.Helper()
-	c.commit(store.Delete(schema.New(schema.DefaultPrefix).RecurringPayments.Name, billing.SettingsKey))
+	c.commit(store.Delete(schema.New(schema.DefaultPrefix).RecurringPayments.Name, settings.Key))
 }
 
 // commit writes into the store beside Duesday.
@@ -116,7 +116,7 @@ func TestSettings_GoWithTheStore(t *testing.T) {
 func TestSettings_WrongInTheStore(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa")
-	c.commit(store.Update(schema.New(schema.DefaultPrefix).RecurringPayments.Name, billing.SettingsKey,
+	c.commit(store.Update(schema.New(schema.DefaultPrefix).RecurringPayments.Name, settings.Key,
 		store.NewItem(store.Attribute{Name: schema.Data,
 			Value: store.M(store.NewItem(store.Attribute{Name: "catch-up", Value: store.S("many")}))}), nil))
 	const want = `catch-up: must be 1 to 24 (got "many")`
@@ -140,7 +140,7 @@ func TestSettings_Everywhere(t *testing.T) {
 	c.must("settings", "set", "merchant-name=Gym", "postal-address=1 Road", "sender=a@example.com", "reply-to=b@example.com",
 		"daily=06:10", "alarm-at=09:00", "operator=c@example.com", "ended-by=unpaid", "pay-to=DE89")
 	help, shown := c.must("settings", "--help"), c.object(exitDone, "settings", "show")
-	for _, name := range billing.SettingNames() {
+	for _, name := range settings.Names() {
 		contains(t, help, "\n  "+name+" ")
 		if shown[strings.ReplaceAll(name, "-", "_")] == nil {
 			t.Errorf("settings show has no %s: %v", name, shown)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
@@ -108,7 +109,7 @@ func (p *program) track(ctx context.Context, s *session, t *config.Tracking, ask
 	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
 		o.Settler = s.engine
 	}
-	settings, err := s.engine.Settings(ctx)
+	settings, err := settings.Read(ctx, s.engine.Records)
 	if err != nil {
 		return err
 	}

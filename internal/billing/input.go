@@ -52,7 +52,7 @@ type NewSubscription struct {
 const (
 	MaxID   = 128
 	MaxText = 1024
-	maxName = 200 // of a customer or product
+	MaxName = 200 // of a customer or product
 )
 
 // Check returns the Problems as one error, or nil.
@@ -89,7 +89,7 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 		checkYear("start_date", n.Start), checkYear("next_payment_date", n.NextPayment),
 		checkRange("installments", n.Installments, 0, 9999, " (no end)"),
 		given(n.Customer, func(id string) error { return CheckID("customer", id) }),
-		CheckName(n.Name), given(n.Locale, CheckLocale), checkFallback(n), CheckText("product", n.Product, maxName),
+		CheckName(n.Name), given(n.Locale, CheckLocale), checkFallback(n), CheckText("product", n.Product, MaxName),
 	} {
 		if e, ok := errors.AsType[*FieldError](err); ok {
 			all = append(all, e)
@@ -139,7 +139,7 @@ func checkFallback(n *NewSubscription) error {
 }
 
 // CheckName returns a FieldError unless the text can be a customer's name.
-func CheckName(name string) error { return CheckText("name", name, maxName) }
+func CheckName(name string) error { return CheckText("name", name, MaxName) }
 
 func checkZone(name string) error {
 	if _, err := civil.Zone(name); err != nil {

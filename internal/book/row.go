@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -224,8 +225,8 @@ func (c *checker) compareProduct(line int, n *billing.NewSubscription) {
 	switch {
 	case known && first.name != n.Product:
 		c.fault(product, fmt.Sprintf("SKU %s has the name %q%s", n.SKU, first.name, onLine(first.line)))
-	case !known && len(c.products) == billing.MaxProducts:
-		c.fault(product, fmt.Sprintf("a store has at most %d product names", billing.MaxProducts))
+	case !known && len(c.products) == settings.MaxProducts:
+		c.fault(product, fmt.Sprintf("a store has at most %d product names", settings.MaxProducts))
 	case !known:
 		c.products[strings.Clone(n.SKU)] = productName{strings.Clone(n.Product), line}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -158,7 +159,7 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 		m.looks = there || err != nil // an error shows again
 	}
 	if e != nil {
-		settings, err := e.Settings(ctx)
+		settings, err := settings.Read(ctx, e.Records)
 		if err != nil {
 			return false, err
 		}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -217,11 +217,11 @@ func TestNewWriter_Refuses(t *testing.T) {
 		t.Error("a folder without a name is taken")
 	}
 	for _, from := range []string{"nobody", "a@b, c@d", "A <a@b>\r\nBcc: c@d"} {
-		if _, err := NewWriter(writer(t).templates, billing.Settings{Sender: from}); err == nil {
+		if _, err := NewWriter(writer(t).templates, settings.Settings{Sender: from}); err == nil {
 			t.Errorf("sender %q is taken", from)
 		}
 	}
-	m, err := writerOf(t, billing.Settings{}).Message(sample(outbox.KindReceipt))
+	m, err := writerOf(t, settings.Settings{}).Message(sample(outbox.KindReceipt))
 	if err != nil || m.From != "<billing@localhost>" || bytes.Contains(m.Bytes, []byte("Reply-To")) {
 		t.Errorf("without settings: %v, %s", err, m.Bytes)
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -38,13 +38,13 @@ type Message struct {
 // A Writer makes messages of effects. It is safe for concurrent use.
 type Writer struct {
 	templates *Templates
-	settings  billing.Settings
+	settings  settings.Settings
 	from      *mail.Address
 }
 
 // NewWriter returns a Writer with the merchant's name, address and sender of the settings. Without a
 // sender, mail is from an address of this machine.
-func NewWriter(t *Templates, s billing.Settings) (*Writer, error) {
+func NewWriter(t *Templates, s settings.Settings) (*Writer, error) {
 	from, err := mail.ParseAddress(cmp.Or(s.Sender, defaultFrom))
 	if err != nil {
 		return nil, fmt.Errorf("mail: sender %q: %w", s.Sender, err)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -68,11 +68,11 @@ var builtIn = sync.OnceValues(func() (*Templates, error) { return NewTemplates("
 // writer is one of a merchant.
 func writer(t testing.TB) *Writer {
 	t.Helper()
-	return writerOf(t, billing.Settings{MerchantName: "Bücher & Söhne", PostalAddress: "12 Bridge Street, Birmingham",
+	return writerOf(t, settings.Settings{MerchantName: "Bücher & Söhne", PostalAddress: "12 Bridge Street, Birmingham",
 		Sender: "Bücher & Söhne <billing@example.com>", ReplyTo: "help@example.com"})
 }
 
-func writerOf(t testing.TB, s billing.Settings) *Writer {
+func writerOf(t testing.TB, s settings.Settings) *Writer {
 	t.Helper()
 	templates, err := builtIn()
 	if err != nil {
@@ -393,7 +393,7 @@ func TestWriter_Operator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewWriter(templates, billing.DefaultSettings())
+	w, err := NewWriter(templates, settings.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

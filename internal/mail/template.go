@@ -16,7 +16,7 @@ import (
 	"sync"
 	"text/template"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
@@ -112,7 +112,7 @@ func (t *Templates) override(dir fs.FS) error {
 
 // check makes every message of sample data.
 func (t *Templates) check() error {
-	s := billing.Settings{MerchantName: "Ada's Gym", PostalAddress: "12 Bridge Street"}
+	s := settings.Settings{MerchantName: "Ada's Gym", PostalAddress: "12 Bridge Street"}
 	for _, language := range Languages() {
 		for _, kind := range Kinds() {
 			for _, e := range samples(kind, language) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -121,7 +121,7 @@ func TestDates(t *testing.T) {
 
 func TestHTMLEscapes(t *testing.T) {
 	hostile := `<script>alert(1)</script>"'&`
-	w := writerOf(t, billing.Settings{MerchantName: hostile, PostalAddress: hostile, ReplyTo: "a@b.example"})
+	w := writerOf(t, settings.Settings{MerchantName: hostile, PostalAddress: hostile, ReplyTo: "a@b.example"})
 	for _, kind := range Kinds() {
 		e := Sample(kind, "en", "ada@example.com", created)
 		for key := range e.Data {
@@ -167,7 +167,7 @@ func TestOwnTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := NewWriter(templates, billing.Settings{})
+	w, err := NewWriter(templates, settings.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -46,7 +46,7 @@ type link struct {
 }
 
 // newView returns outbox.ErrPermanent for an effect that can never become a message.
-func newView(e outbox.Effect, s *billing.Settings) (*view, error) {
+func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 	d := make(map[string]string, len(e.Data))
 	for key, value := range e.Data {
 		d[key] = clean(value)

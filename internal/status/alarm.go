@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -32,7 +33,7 @@ type Letter struct {
 // that notes it, when Mail returns nil. It returns the letter, also where nobody gets mail but there is a command.
 func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (told Letter, err error) {
 	e := in.Engine
-	settings, err := e.Settings(ctx)
+	settings, err := settings.Read(ctx, e.Records)
 	if err != nil || settings.Operator == "" && !in.Commands {
 		return told, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -54,7 +55,7 @@ func (w *world) claim(by string) func() {
 }
 
 func (w *world) set(name, text string) {
-	if _, err := w.engine.ChangeSettings(w.t.Context(), func(s *billing.Settings) error { return s.Set(name, text) }); err != nil {
+	if _, err := settings.Change(w.t.Context(), w.engine.Records, func(s *settings.Settings) error { return s.Set(name, text) }); err != nil {
 		w.t.Fatal(err)
 	}
 }

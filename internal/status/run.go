@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -28,7 +29,7 @@ func (v *view) store(ctx context.Context, c *Check) (err error) {
 	if v.meta, err = v.Engine.Meta(ctx); err != nil {
 		return err
 	}
-	if v.settings, err = v.Engine.Settings(ctx); err != nil {
+	if v.settings, err = settings.Read(ctx, v.Engine.Records); err != nil {
 		return err
 	}
 	if v.times, err = schedule.Parse(v.settings.Daily, v.settings.TimeZone); err != nil {
@@ -103,7 +104,7 @@ func (v *view) days(ctx context.Context, c *Check) error {
 		}
 	}
 	since := v.meta.Created // when days began to be scheduled
-	for change, err := range v.Engine.SettingsHistory(ctx) {
+	for change, err := range settings.History(ctx, v.Engine.Records) {
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/secret"
@@ -89,7 +90,7 @@ type view struct {
 	*Installation
 	now      time.Time
 	meta     billing.Meta
-	settings billing.Settings
+	settings settings.Settings
 	times    schedule.Times
 	served   *served // nil: this process serves
 }

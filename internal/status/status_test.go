@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/status"
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.store = shared{mem, new(store.Claims)}
-	settings := billing.DefaultSettings()
+	settings := settings.Default()
 	if err := errors.Join(settings.Set("daily", "06:10,18:10"), settings.Set("alarm-at", "20:00")); err != nil {
 		t.Fatal(err)
 	}

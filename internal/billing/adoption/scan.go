@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -63,7 +64,7 @@ func (a source) before(b source) bool {
 func scanTable(ctx context.Context, e *billing.Records, o Options) (*scan, error) {
 	v := &scan{Records: e, catchUp: cmp.Or(o.CatchUp, billing.DefaultCatchUp), accounts: map[string]*scannedAccount{},
 		seed: maphash.MakeSeed(), names: map[uint64]struct{}{}}
-	switch now, err := e.Settings(ctx); {
+	switch now, err := settings.Read(ctx, e); {
 	case err != nil && !errors.Is(err, store.ErrMissing): // a table that is to be adopted may be there alone
 		return v, err
 	case err == nil && now.Version > 0:
@@ -109,7 +110,7 @@ func (v *scan) add(it store.Item) {
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
-		if key == billing.MetaKey || key.PK == billing.SettingsKey.PK || run || lease || report.IsSum(key) {
+		if key == billing.MetaKey || key.PK == settings.Key.PK || run || lease || report.IsSum(key) {
 			v.report.Own++
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -20,7 +21,7 @@ func (a *auditor) add(it store.Item) {
 	key := billing.KeyOf(it)
 	stray := billing.StrayRow(it)
 	switch n, isSub := billing.NameOf(key); {
-	case key.PK == billing.SettingsKey.PK:
+	case key.PK == settings.Key.PK:
 		a.addSettings(key, it)
 	case isSub:
 		s, err := billing.DecodeSubscription(it)
@@ -66,8 +67,8 @@ func (a *auditor) add(it store.Item) {
 // addSettings checks the settings, or gathers a change of them. The shortest time by any settings
 // after which a receipt expired counts for subscriptions that do not tell.
 func (a *auditor) addSettings(key store.Key, it store.Item) {
-	if key == billing.SettingsKey {
-		if _, err := billing.DecodeSettings(it); err != nil {
+	if key == settings.Key {
+		if _, err := settings.Decode(it); err != nil {
 			a.problem("unreadable settings", billing.Name{}, 0, "%v", err)
 		}
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -20,7 +21,7 @@ import (
 
 // Config is the settings of a store without its own, and what belongs to a process.
 type Config struct {
-	billing.Settings // nil RetryDays and zero CatchUp mean their default
+	settings.Settings // nil RetryDays and zero CatchUp mean their default
 
 	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
 	// in it; "" for the processor's.
@@ -32,7 +33,7 @@ type Config struct {
 
 // DefaultConfig returns the policy of an installation without settings.
 func DefaultConfig() Config {
-	return Config{Settings: billing.DefaultSettings()}
+	return Config{Settings: settings.Default()}
 }
 
 // Options configure an Engine.

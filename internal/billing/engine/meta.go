@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -21,9 +22,9 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 	if err := billing.MayMake(ctx, e.Records, o.Making); err != nil {
 		return err
 	}
-	var settings []store.Write
+	var first []store.Write
 	if o.KeepSettings {
-		settings = e.FirstSettings(o.Config.Settings)
+		first = settings.First(e.Records, o.Config.Settings)
 	}
 	meta := billing.ItemAt(billing.MetaKey,
 		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
@@ -38,7 +39,7 @@ func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
 	if o.Program != "" {
 		meta.Set(schema.Program, store.S(o.Program))
 	}
-	return e.Store.Commit(ctx, append(settings, store.Put(e.Table, meta, store.Absent()))...)
+	return e.Store.Commit(ctx, append(first, store.Put(e.Table, meta, store.Absent()))...)
 }
 
 // ErrOtherProcessor: the store was charged through another processor account, or in its other mode.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 )
@@ -15,7 +16,7 @@ import (
 
 // collectUntil returns the last day on which a new method collects a period failed today, or zero.
 func (e *Engine) collectUntil(today civil.Date) civil.Date {
-	if e.cfg.AfterFailure != billing.Collect || e.Shared && e.Opened.Format < billing.PastFormat {
+	if e.cfg.AfterFailure != settings.Collect || e.Shared && e.Opened.Format < billing.PastFormat {
 		return civil.Date{}
 	}
 	return today.AddDays(e.cfg.CollectDays)

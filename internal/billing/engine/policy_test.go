@@ -6,11 +6,12 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-func collects(w *world) { w.cfg.AfterFailure = billing.Collect }
+func collects(w *world) { w.cfg.AfterFailure = settings.Collect }
 
 // promise returns the day named by the latest mail about the period's failure; "": none.
 func (w *world) promise(t *testing.T, period string) (day string) {
@@ -42,7 +43,7 @@ func TestPolicy(t *testing.T) {
 		}, "2024-02-01", "", 0},
 		{"collected", collects, update, "2024-02-01", "2024-03-01", 1},
 		{"collected, and the policy changed since", collects, func(w *world, n billing.Name) {
-			w.cfg.AfterFailure = billing.Forgive
+			w.cfg.AfterFailure = settings.Forgive
 			update(w, n)
 		}, "2024-02-01", "2024-03-01", 1},
 		{"on the last day, with a void period since", collects, update, "2024-03-01", "2024-03-01", 1},

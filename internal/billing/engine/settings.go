@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 )
 
 // An engine has the settings that its store had at Open. A run and an event begin with Fresh, and
@@ -27,7 +28,7 @@ func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
 // readSettings takes the policy from the store. A store without settings leaves it as it is in
 // Options.Config. Wrong settings may be used only for reading: what is wrong has its default.
 func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
-	now, err := e.Settings(ctx)
+	now, err := settings.Read(ctx, e.Records)
 	if wrong, ok := errors.AsType[*billing.IllegibleError](err); ok && !readOnly {
 		return fmt.Errorf("%w; to correct them, run duesday settings set", wrong)
 	} else if err != nil && !ok {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -15,7 +16,7 @@ import (
 // settings changes settings, as another process.
 func (w *world) settings(t *testing.T, pairs ...string) {
 	t.Helper()
-	_, err := w.start().ChangeSettings(t.Context(), func(s *billing.Settings) error {
+	_, err := settings.Change(t.Context(), w.start().Records, func(s *settings.Settings) error {
 		for _, pair := range pairs {
 			name, text, _ := strings.Cut(pair, "=")
 			if err := s.Set(name, text); err != nil {
@@ -71,7 +72,7 @@ func TestSettings_ARunFreezesThem(t *testing.T) {
 func TestSettings_Wrong(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.start()
-	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.Version, Value: store.Int(1)},
+	it := billing.ItemAt(settings.Key, store.Attribute{Name: schema.Version, Value: store.Int(1)},
 		store.Attribute{Name: schema.Data,
 			Value: store.M(store.NewItem(store.Attribute{Name: "retry-days", Value: store.S("soon")}))})
 	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, it)))
@@ -88,7 +89,7 @@ func TestSettings_Wrong(t *testing.T) {
 		!strings.Contains(r.Problems[0].Detail, "retry-days") {
 		t.Errorf("verify: %+v", r.Problems)
 	}
-	_, err = e.ChangeSettings(t.Context(), func(s *billing.Settings) error { return s.Set("retry-days", "") })
+	_, err = settings.Change(t.Context(), e.Records, func(s *settings.Settings) error { return s.Set("retry-days", "") })
 	mustNot(t, err)
 	_, err = engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Now: w.now})
 	mustNot(t, err)

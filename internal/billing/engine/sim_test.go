@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/soaktest"
@@ -67,7 +68,7 @@ func newSimulation(seed uint64, p planted) *simulation {
 	s.w.ticks = true // the random ids of runs that begin at once would decide their order
 	s.w.shards = pick(rng, 1, 1, 3)
 	s.w.cfg.ReceiptMonths = pick(rng, 0, 1, 6)
-	s.w.cfg.AfterFailure = pick(rng, billing.Forgive, billing.Collect)
+	s.w.cfg.AfterFailure = pick(rng, settings.Forgive, settings.Collect)
 	// One that lost an answer sends again, under the next key, what a twin may have sent
 	// since it looked: an attempt may then run twice, and only one of them succeed.
 	s.w.twins = true

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -195,7 +196,7 @@ func TestWire_ChangeOfCollection(t *testing.T) {
 func TestWire_ChangeDropsWhatWouldBeCharged(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))
-	w.cfg.AfterFailure = billing.Collect
+	w.cfg.AfterFailure = settings.Collect
 	w.daily("2024-02-01")
 	_, err := w.start().UpdateSubscription(t.Context(), n, billing.Change{Method: new("pm_card_visa")})
 	mustNot(t, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/outbox"
@@ -132,7 +133,7 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 		key := billing.KeyOf(it)
 		n, isSub := billing.NameOf(key)
 		switch {
-		case key == billing.SettingsKey:
+		case key == settings.Key:
 			err = c.settings(ctx, each)
 		case key.SK == billing.AccountSK:
 			if old, wrong := billing.DecodeAccount(it); wrong != nil {
@@ -161,12 +162,12 @@ func (c *Comparison) Changes(ctx context.Context, each func(Change)) error {
 }
 
 func (c *Comparison) settings(ctx context.Context, each func(Change)) error {
-	old, err := c.old.Settings(ctx)
+	old, err := settings.Read(ctx, c.old)
 	if err != nil {
 		each(Change{billing.Name{}, "the settings in the replaced store cannot be read", ""})
 		return nil
 	}
-	now, err := c.now.Settings(ctx)
+	now, err := settings.Read(ctx, c.now)
 	if errors.As(err, new(*billing.IllegibleError)) {
 		err = nil // what is wrong has its default
 	}

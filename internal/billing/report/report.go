@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/store"
@@ -30,7 +31,7 @@ type Query struct {
 	Days     int // for which charges are expected, today the first
 	// Expect calls note with each charge expected of these days' runs. It may change s.
 	Expect   func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) error
-	Settings billing.Settings
+	Settings settings.Settings
 	Progress func(items int64) // is called with the number of items read
 }
 

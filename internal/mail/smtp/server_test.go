@@ -22,7 +22,7 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/secret"
 )
@@ -236,7 +236,7 @@ func writer(t *testing.T) *mail.Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := mail.NewWriter(templates, billing.Settings{Sender: "Ada's Gym <billing@gym.example>"})
+	w, err := mail.NewWriter(templates, settings.Settings{Sender: "Ada's Gym <billing@gym.example>"})
 	if err != nil {
 		t.Fatal(err)
 	}

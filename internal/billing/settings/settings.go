@@ -1,4 +1,4 @@
-package billing
+package settings
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -69,9 +70,9 @@ const (
 	Collect = "collect" // it collects it
 )
 
-// DefaultSettings returns the settings of a store without settings of its own.
-func DefaultSettings() Settings {
-	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: DefaultCatchUp, ActionDays: 14,
+// Default returns the settings of a store without settings of its own.
+func Default() Settings {
+	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, TimeZone: "UTC"}
 }
 
@@ -156,7 +157,7 @@ func wholeNumber(into *int, text string, least, most int) bool {
 }
 
 func isText(string) bool         { return true } // Set checks every text
-func isAddress(text string) bool { return CheckEmail(text) == nil }
+func isAddress(text string) bool { return billing.CheckEmail(text) == nil }
 func isTimeOfDay(s string) bool  { return areTimes([]string{s}) }
 
 func isMailbox(text string) bool {
@@ -206,8 +207,8 @@ func (s *Settings) setRetryDays(text string) bool {
 	return true
 }
 
-// SettingNames returns the names of the settings in their order.
-func SettingNames() []string {
+// Names returns the names of the settings in their order.
+func Names() []string {
 	var names []string
 	for _, f := range settings() {
 		names = append(names, f.name)
@@ -223,9 +224,9 @@ const MaxProducts = 500
 
 // product returns the setting of a product's name.
 func product(sku string) setting {
-	return setting{productPrefix + sku, fmt.Sprintf("at most %d bytes such as Daily news, and %d names", maxName, MaxProducts),
+	return setting{productPrefix + sku, fmt.Sprintf("at most %d bytes such as Daily news, and %d names", billing.MaxName, MaxProducts),
 		func(s *Settings) string { return s.Products[sku] }, func(s *Settings, text string) bool {
-			if _, known := s.Products[sku]; len(text) > maxName || text != "" && !known && len(s.Products) == MaxProducts {
+			if _, known := s.Products[sku]; len(text) > billing.MaxName || text != "" && !known && len(s.Products) == MaxProducts {
 				return false
 			}
 			all := maps.Clone(s.Products) // a copy of s keeps its own
@@ -245,7 +246,7 @@ func (s *Settings) NameProduct(sku, name string) error { return s.Set(productPre
 
 // Names returns the names of the settings that s can have, those of its products last.
 func (s *Settings) Names() []string {
-	names := SettingNames()
+	names := Names()
 	for _, sku := range slices.Sorted(maps.Keys(s.Products)) {
 		names = append(names, productPrefix+sku)
 	}
@@ -258,10 +259,10 @@ func settingOf(name string) (setting, error) {
 	if i := slices.IndexFunc(all, func(f setting) bool { return f.name == name }); i >= 0 {
 		return all[i], nil
 	}
-	if sku, ok := strings.CutPrefix(name, productPrefix); ok && CheckID("sku", sku) == nil {
+	if sku, ok := strings.CutPrefix(name, productPrefix); ok && billing.CheckID("sku", sku) == nil {
 		return product(sku), nil
 	}
-	return setting{}, Invalid(strconv.Quote(name), "is not a setting; the settings are "+strings.Join(SettingNames(), ", ")+" and "+
+	return setting{}, billing.Invalid(strconv.Quote(name), "is not a setting; the settings are "+strings.Join(Names(), ", ")+" and "+
 		productPrefix+"SKU")
 }
 
@@ -280,12 +281,12 @@ func (s *Settings) Set(name, text string) error {
 	if err != nil {
 		return err
 	}
-	text = cmp.Or(text, f.get(new(DefaultSettings())))
-	if err := CheckText(name, text, maxSettingText); err != nil {
+	text = cmp.Or(text, f.get(new(Default())))
+	if err := billing.CheckText(name, text, maxSettingText); err != nil {
 		return err
 	}
 	if !f.set(s, text) {
-		return Invalid(name, fmt.Sprintf("must be %[2]s (got %[1]q)", text, f.want))
+		return billing.Invalid(name, fmt.Sprintf("must be %[2]s (got %[1]q)", text, f.want))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package billing_test
+package settings_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -16,7 +17,7 @@ import (
 )
 
 func TestSettings_SetTakesWhatTextGives(t *testing.T) {
-	s := billing.DefaultSettings()
+	s := settings.Default()
 	for name, text := range map[string]string{"receipt-months": "0", "retry-days": "1,2,60", "catch-up": "24",
 		"action-days": "0", "after-failure": "collect", "collect-days": "7", "pay-days": "21", "pay-to": "Ada's Gym, DE89 3704 0044 0532 0130 00", "merchant-name": "Ada's Gym", "postal-address": "12 Bridge Street, Birmingham",
 		"sender": "Ada's Gym <ada@example.com>", "reply-to": "help@example.com", "daily": "06:10,18:10",
@@ -25,7 +26,7 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, s.Text(name), err, text)
 		}
 	}
-	want := billing.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: billing.Collect, CollectDays: 7, PayDays: 21,
+	want := settings.Settings{RetryDays: []int{1, 2, 60}, CatchUp: 24, AfterFailure: settings.Collect, CollectDays: 7, PayDays: 21,
 		PayTo: "Ada's Gym, DE89 3704 0044 0532 0130 00", MerchantName: "Ada's Gym",
 		PostalAddress: "12 Bridge Street, Birmingham", Sender: "Ada's Gym <ada@example.com>",
 		ReplyTo: "help@example.com", Daily: []string{"06:10", "18:10"}, TimeZone: "Europe/Berlin", AlarmAt: "12:00",
@@ -33,12 +34,12 @@ func TestSettings_SetTakesWhatTextGives(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v, want %+v", s, want)
 	}
-	for _, name := range billing.SettingNames() {
+	for _, name := range settings.Names() {
 		if err := s.Set(name, ""); err != nil {
 			t.Errorf("%s to its default: %v", name, err)
 		}
 	}
-	if usual := billing.DefaultSettings(); !reflect.DeepEqual(s, usual) {
+	if usual := settings.Default(); !reflect.DeepEqual(s, usual) {
 		t.Errorf("got %+v, want the defaults %+v", s, usual)
 	}
 	if err := s.Set("retry-days", "none"); err != nil || s.RetryDays == nil || len(s.RetryDays) != 0 {
@@ -66,7 +67,7 @@ func TestSettings_Refuses(t *testing.T) {
 		{"postal-address", "4242 4242 4242 4242", "card number"},
 		{"retry", "1", "is not a setting; the settings are receipt-months, retry-days"},
 	} {
-		s := billing.DefaultSettings()
+		s := settings.Default()
 		err := s.Set(c.name, c.text)
 		if _, field := errors.AsType[*billing.FieldError](err); !field || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: %v, want %q", c.name, c.text, err, c.want)
@@ -74,7 +75,7 @@ func TestSettings_Refuses(t *testing.T) {
 		if strings.Contains(err.Error(), "4242 4242") || strings.Contains(err.Error(), "sk_live_12") {
 			t.Errorf("the error shows the secret: %v", err)
 		}
-		if usual := billing.DefaultSettings(); !reflect.DeepEqual(s, usual) {
+		if usual := settings.Default(); !reflect.DeepEqual(s, usual) {
 			t.Errorf("%s %q: changed to %+v", c.name, c.text, s)
 		}
 	}
@@ -97,13 +98,13 @@ func settingsStore(t *testing.T) (*storetest.Faulty, *billing.Records) {
 	return f, e
 }
 
-func change(ctx context.Context, e *billing.Records, name, text string) (billing.Settings, error) {
-	return e.ChangeSettings(ctx, func(s *billing.Settings) error { return s.Set(name, text) })
+func change(ctx context.Context, e *billing.Records, name, text string) (settings.Settings, error) {
+	return settings.Change(ctx, e, func(s *settings.Settings) error { return s.Set(name, text) })
 }
 
-func history(t *testing.T, e *billing.Records) (list []billing.SettingsChange) {
+func history(t *testing.T, e *billing.Records) (list []settings.Changed) {
 	t.Helper()
-	for c, err := range e.SettingsHistory(t.Context()) {
+	for c, err := range settings.History(t.Context(), e) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func history(t *testing.T, e *billing.Records) (list []billing.SettingsChange) {
 
 func TestSettings_ChangeLeavesARow(t *testing.T) {
 	_, e := settingsStore(t)
-	if s, err := e.Settings(t.Context()); err != nil || !reflect.DeepEqual(s, billing.DefaultSettings()) {
+	if s, err := settings.Read(t.Context(), e); err != nil || !reflect.DeepEqual(s, settings.Default()) {
 		t.Fatalf("none: %+v, %v; want the defaults", s, err)
 	}
 	if s, err := change(t.Context(), e, "catch-up", "3"); err != nil || s.Version != 1 || len(history(t, e)) != 0 {
@@ -128,11 +129,11 @@ func TestSettings_ChangeLeavesARow(t *testing.T) {
 	if _, err := change(t.Context(), e, "catch-up", "25"); err == nil {
 		t.Error("25 missed periods at once are taken")
 	}
-	s, err := e.Settings(t.Context())
+	s, err := settings.Read(t.Context(), e)
 	if err != nil || s.Version != 3 || s.Text("retry-days") != "1,9" {
 		t.Errorf("got %+v, %v; want version 3 with 1,9", s, err)
 	}
-	want := []billing.SettingsChange{{e.Now(), 2, "retry-days", "1,3,5,7", "2"}, {e.Now(), 3, "retry-days", "2", "1,9"}}
+	want := []settings.Changed{{e.Now(), 2, "retry-days", "1,3,5,7", "2"}, {e.Now(), 3, "retry-days", "2", "1,9"}}
 	if got := history(t, e); !reflect.DeepEqual(got, want) {
 		t.Errorf("history %+v, want %+v", got, want)
 	}
@@ -183,11 +184,11 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	f, e := settingsStore(t)
 	text := func(name, value string) store.Attribute { return store.Attribute{Name: name, Value: store.S(value)} }
 	data := store.NewItem(text("catch-up", "many"), text("retry-days", "2"), text("later", "x"))
-	it := billing.ItemAt(billing.SettingsKey, store.Attribute{Name: schema.Data, Value: store.M(data)}, text("Later", "x"))
+	it := billing.ItemAt(settings.Key, store.Attribute{Name: schema.Data, Value: store.M(data)}, text("Later", "x"))
 	if err := f.Commit(t.Context(), store.Put(e.Table, it)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.Settings(t.Context())
+	s, err := settings.Read(t.Context(), e)
 	if _, illegible := errors.AsType[*billing.IllegibleError](err); !illegible || s.CatchUp != 3 || s.Text("retry-days") != "2" ||
 		!strings.Contains(err.Error(), `catch-up: must be 1 to 24 (got "many")`) {
 		t.Errorf("got %+v, %v", s, err)
@@ -198,7 +199,7 @@ func TestSettings_WrongInTheStore(t *testing.T) {
 	if got := history(t, e); len(got) != 1 || got[0].Before != "many" || got[0].After != "3" {
 		t.Errorf("history %+v", got)
 	}
-	it, err = f.Get(t.Context(), e.Table, billing.SettingsKey)
+	it, err = f.Get(t.Context(), e.Table, settings.Key)
 	if err != nil || it.Str("Later") != "x" || it.Get(schema.Data).Map().Str("later") != "x" {
 		t.Errorf("%v, %v: a setting of a later version is gone", it, err)
 	}

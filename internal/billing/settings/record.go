@@ -1,4 +1,4 @@
-package billing
+package settings
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -20,31 +21,31 @@ const (
 	changePrefix = "CHANGE#"
 )
 
-// SettingsKey is the key of the settings.
-var SettingsKey = store.Key{PK: settingsPK, SK: "NOW"}
+// Key is the key of the settings.
+var Key = store.Key{PK: settingsPK, SK: "NOW"}
 
-// Settings returns the store's settings, or the defaults with Version 0 if it has none. A wrong
+// Read returns the store's settings, or the defaults with Version 0 if it has none. A wrong
 // value in the store is an IllegibleError that names the setting; the others are returned with it.
-func (e *Records) Settings(ctx context.Context) (Settings, error) {
-	it, err := e.Store.Get(ctx, e.Table, SettingsKey)
+func Read(ctx context.Context, e *billing.Records) (Settings, error) {
+	it, err := e.Store.Get(ctx, e.Table, Key)
 	if err != nil {
-		return DefaultSettings(), IgnoreNotFound(err)
+		return Default(), billing.IgnoreNotFound(err)
 	}
-	return DecodeSettings(it)
+	return Decode(it)
 }
 
-// DecodeSettings reads the settings from their item, texts by name. An absent one is the default.
-func DecodeSettings(it store.Item) (Settings, error) {
-	s := DefaultSettings()
+// Decode reads the settings from their item, texts by name. An absent one is the default.
+func Decode(it store.Item) (Settings, error) {
+	s := Default()
 	s.raw, s.Version = it, it.Int(schema.Version)
 	var wrong []error
 	data := it.Get(schema.Data)
 	if data.Kind() != store.KindMap {
-		wrong = append(wrong, Invalid("data", "is not a map"))
+		wrong = append(wrong, billing.Invalid("data", "is not a map"))
 	}
 	for _, f := range settings() {
 		if v := data.Map().Get(f.name); !v.IsZero() && v.Kind() != store.KindString {
-			wrong = append(wrong, Invalid(f.name, "is not a string"))
+			wrong = append(wrong, billing.Invalid(f.name, "is not a string"))
 		}
 		wrong = append(wrong, s.Set(f.name, data.Map().Str(f.name)))
 	}
@@ -54,33 +55,33 @@ func DecodeSettings(it store.Item) (Settings, error) {
 		}
 	}
 	if s.Version < 1 {
-		wrong = append(wrong, Invalid("version", "is missing"))
+		wrong = append(wrong, billing.Invalid("version", "is missing"))
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return s, &IllegibleError{Err: fmt.Errorf("the settings in the store (item SETTINGS NOW): %w", err)}
+		return s, &billing.IllegibleError{Err: fmt.Errorf("the settings in the store (item SETTINGS NOW): %w", err)}
 	}
 	return s, nil
 }
 
-// A SettingsChange is one change of one setting. It never expires.
-type SettingsChange struct {
+// A Changed is one change of one setting. It never expires.
+type Changed struct {
 	At            time.Time
 	Version       int64 // of the settings, that it made
 	Name          string
 	Before, After string // the first change of a store has no Before
 }
 
-// SettingsHistory yields the changes, the oldest first.
-func (e *Records) SettingsHistory(ctx context.Context) iter.Seq2[SettingsChange, error] {
-	return func(yield func(SettingsChange, error) bool) {
+// History yields the changes, the oldest first.
+func History(ctx context.Context, e *billing.Records) iter.Seq2[Changed, error] {
+	return func(yield func(Changed, error) bool) {
 		q := store.Query{Table: e.Table, Partition: settingsPK, Prefix: changePrefix}
 		for it, err := range e.Store.Query(ctx, q) {
 			if err != nil {
-				yield(SettingsChange{}, err)
+				yield(Changed{}, err)
 				return
 			}
 			for _, a := range it.Get(schema.After).Map() {
-				if !yield(SettingsChange{ParseStamp(it.Str(schema.CreatedDate)), it.Int(schema.Version), a.Name,
+				if !yield(Changed{billing.ParseStamp(it.Str(schema.CreatedDate)), it.Int(schema.Version), a.Name,
 					it.Get(schema.Before).Map().Str(a.Name), a.Value.Str()}, nil) {
 					return
 				}
@@ -89,22 +90,22 @@ func (e *Records) SettingsHistory(ctx context.Context) iter.Seq2[SettingsChange,
 	}
 }
 
-// ChangeSettings applies the change to the store's settings, and returns them as they are then. It
+// Change applies the change to the store's settings, and returns them as they are then. It
 // writes the settings and the row of the change in one commit, once, even if a reply of the store
 // is lost. Where nothing changes it writes nothing, unless the store has no settings yet.
-func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) error) (s Settings, err error) {
+func Change(ctx context.Context, e *billing.Records, change func(*Settings) error) (s Settings, err error) {
 	id := rand.Text()
 	var asked *store.Key // of the row of the last commit, whose reply may have been lost
 	err = store.Retry(ctx, "changing the settings", func() error {
 		meta, err := e.Meta(ctx)
 		if err == nil && meta.Moved != "" {
-			err = fmt.Errorf("this store was %w: %s", ErrMoved, meta.Moved)
+			err = fmt.Errorf("this store was %w: %s", billing.ErrMoved, meta.Moved)
 		}
 		if err != nil {
 			return err
 		}
-		s, err = e.Settings(ctx)
-		if _, wrong := errors.AsType[*IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
+		s, err = Read(ctx, e)
+		if _, wrong := errors.AsType[*billing.IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
 			return err
 		}
 		if asked != nil {
@@ -116,28 +117,28 @@ func (e *Records) ChangeSettings(ctx context.Context, change func(*Settings) err
 		if err := change(&s); err != nil {
 			return err
 		}
-		writes := e.settingsWrites(&was, &s, id)
+		writes := writes(e, &was, &s, id)
 		if len(writes) == 0 {
 			return nil
 		}
 		asked = new(changeKey(s.Version, id))
 		return e.Store.Commit(ctx, append(writes,
-			store.Check(e.Table, MetaKey, store.AttributeAbsent(schema.Moved)))...)
+			store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved)))...)
 	})
 	return s, err
 }
 
-// FirstSettings returns the writes of a new store's settings, for the commit that makes META.
-func (e *Records) FirstSettings(s Settings) []store.Write {
-	return e.settingsWrites(new(DefaultSettings()), &s, rand.Text())
+// First returns the writes of a new store's settings, for the commit that makes META.
+func First(e *billing.Records, s Settings) []store.Write {
+	return writes(e, new(Default()), &s, rand.Text())
 }
 
-// settingsWrites returns the writes that change the settings if they are still as they were read,
+// writes returns the writes that change the settings if they are still as they were read,
 // or none if nothing changes; it raises the version. A missing item is written in any case.
-func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
-	it, condition := ItemAt(SettingsKey), store.Absent()
+func writes(e *billing.Records, was, now *Settings, id string) []store.Write {
+	it, condition := billing.ItemAt(Key), store.Absent()
 	if was.raw != nil {
-		it, condition = was.raw.Clone(), Unchanged(schema.Version, was.raw.Get(schema.Version))
+		it, condition = was.raw.Clone(), billing.Unchanged(schema.Version, was.raw.Get(schema.Version))
 	}
 	data, before, after := it.Get(schema.Data).Map().Clone(), store.Item{}, store.Item{}
 	all := slices.Clip(settings())
@@ -173,8 +174,8 @@ func (e *Records) settingsWrites(was, now *Settings, id string) []store.Write {
 	now.raw = it
 	writes := []store.Write{store.Put(e.Table, it, condition)}
 	if len(after) > 0 {
-		writes = append(writes, store.Put(e.Table, ItemAt(changeKey(now.Version, id),
-			store.Attribute{Name: schema.CreatedDate, Value: store.S(Stamp(e.Now()))},
+		writes = append(writes, store.Put(e.Table, billing.ItemAt(changeKey(now.Version, id),
+			store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))},
 			store.Attribute{Name: schema.Version, Value: store.Int(now.Version)},
 			store.Attribute{Name: schema.Before, Value: store.M(before)},
 			store.Attribute{Name: schema.After, Value: store.M(after)})))
