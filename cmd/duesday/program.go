@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
@@ -220,8 +221,8 @@ func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.
 
 // withSide opens the store at the place without its engine, calls do and closes the store.
 func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
-	do func(billing.Side) error) (err error) {
-	var side billing.Side
+	do func(move.Side) error) (err error) {
+	var side move.Side
 	if side.Tables, err = tablesAt(place); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
@@ -214,7 +215,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		p.tell("waiting for runs", screen.Plural(int(n), "lease"))
 	}}
 	var had int
-	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
+	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 		c.From = side
 		had, err = c.Migrate(ctx, buildVersion().text())
 		return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
@@ -60,7 +61,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o.Progress = bar.Done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
-		err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
+		err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.now, nil), o)
 			return err
 		})

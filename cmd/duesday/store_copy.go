@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -69,9 +70,9 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 		return screen.Usagef("--from and --to must be different stores")
 	}
 	c.FromName, c.ToName, c.Shared = placeName(places[0]), placeName(places[1]), places[0].Shared()
-	return p.withCopySide(ctx, places[0], false, func(from billing.Side) error {
+	return p.withCopySide(ctx, places[0], false, func(from move.Side) error {
 		c.From = from
-		if _, err := from.MoveState(ctx); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
+		if _, err := from.State(ctx); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
 			return fmt.Errorf("there is no store at %s", c.FromName)
 		} else if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 		if err := p.readyCopy(ctx, places[1]); err != nil {
 			return err
 		}
-		return p.withCopySide(ctx, places[1], true, func(to billing.Side) error {
+		return p.withCopySide(ctx, places[1], true, func(to move.Side) error {
 			c.To = to
 			return p.runCopy(ctx, c)
 		})
@@ -110,7 +111,7 @@ func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 
 // cancelAt cancels the copy at the place, or one whose place is gone.
 func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfer.Copy) error {
-	cancel := func(to billing.Side) error {
+	cancel := func(to move.Side) error {
 		c.To = to
 		return p.cancelCopy(ctx, c)
 	}
@@ -123,7 +124,7 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 
 // withCopySide is withSide of one of the two stores. It names a missing one.
 func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create bool,
-	do func(billing.Side) error) error {
+	do func(move.Side) error) error {
 	err := p.withSide(ctx, place, create, true, do)
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s: %w", placeName(place), err)
@@ -210,7 +211,7 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 	if errors.Is(err, transfer.ErrRefused) || ctx.Err() != nil {
 		return err
 	}
-	st, lerr := c.From.MoveState(ctx)
+	st, lerr := c.From.State(ctx)
 	if lerr != nil || st.Moved == "" {
 		return err
 	}
@@ -226,7 +227,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if err != nil {
 		return err
 	}
-	st, err := c.From.MoveState(ctx)
+	st, err := c.From.State(ctx)
 	if err != nil {
 		return err
 	}

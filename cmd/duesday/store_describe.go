@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -42,7 +42,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	for i := range found {
 		differences = append(differences, found[i].Differences...)
 	}
-	var meta *billing.MoveState // nil: nobody has opened the store yet
+	var meta *move.State // nil: nobody has opened the store yet
 	if readable {
 		if meta, err = p.describeMeta(ctx, place); err != nil {
 			return err
@@ -116,7 +116,7 @@ func billingMode(d dynamotable.Description) string {
 	return "provisioned"
 }
 
-func viewMeta(m *billing.MoveState) screen.Object {
+func viewMeta(m *move.State) screen.Object {
 	if m == nil {
 		return nil
 	}
@@ -145,9 +145,9 @@ func describeFolder(path string) (screen.Object, error) {
 }
 
 // describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
-func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *billing.MoveState, err error) {
-	err = p.withSide(ctx, place, false, false, func(side billing.Side) (err error) {
-		if m, err = side.MoveState(ctx); errors.Is(err, store.ErrNotFound) {
+func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *move.State, err error) {
+	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
+		if m, err = side.State(ctx); errors.Is(err, store.ErrNotFound) {
 			m, err = nil, nil
 		}
 		return err
@@ -158,7 +158,7 @@ func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *bi
 	return m, err
 }
 
-func (p *program) sayMeta(m *billing.MoveState, differences []dynamotable.Difference) {
+func (p *program) sayMeta(m *move.State, differences []dynamotable.Difference) {
 	if m != nil {
 		charging := "on"
 		if !m.Charging {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -132,7 +132,7 @@ func (c *cli) interrupted(from, to string) {
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard,
 		c.clock.Now)
 	p.dir = c.dir
-	var sides [2]billing.Side
+	var sides [2]move.Side
 	for i, url := range []string{from, to} {
 		place, err := p.placeOf(url)
 		if err != nil {

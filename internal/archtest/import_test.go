@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"internal/billing/wallet":   {"billing", "processor", "store"},
 	"internal/billing/worker":   {"billing", "civil", "schema", "store"},
 	"internal/billing/settings": {"billing", "schedule", "schema", "store"},
+	"internal/billing/move":     {"billing", "schema", "store"},
 	"internal/book":             {"billing", "billing/settings", "civil", "money", "schema", "secret"},
 	"internal/capacity":         {"billing", "billing/engine"},
 	"internal/civil":            {},
@@ -97,7 +98,8 @@ var layers = map[string][]string{
 	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/folder", "store/memstore",
 		"store/pebblestore"},
 	// folder, pebblestore: a backup is a copy of its folder, made by its holder
-	"internal/transfer": {"billing", "billing/engine", "schema", "store", "store/folder", "store/pebblestore"},
+	"internal/transfer": {"billing", "billing/engine", "billing/move", "schema", "store", "store/folder",
+		"store/pebblestore"},
 }
 
 // administered is what commands import of the packages under store: besides storeurl, what

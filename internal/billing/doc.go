@@ -14,7 +14,6 @@
 //   - records.go, read.go: reading and writing the items of a store, its item about itself among them;
 //     the access patterns; create.go: new subscriptions and their accounts
 //   - watermark.go: the dates of a daily job
-//   - move.go: the move of a store
 //   - input.go: checks of input
 //
 // Instants are UTC with milliseconds. Days are dates in the subscription's zone, or a run's day.

@@ -216,7 +216,7 @@ func readVersion(v store.Value) int64 {
 // that the model publishes is. The time of the last payment is ours, and a date that was seen to be moved may
 // be moved again: so the record of an end lands however often another tool writes.
 func (s *Subscription) write(table string) store.Write {
-	was := asRead(s.Raw)
+	was := AsRead(s.Raw)
 	if s.Over() && s.Open == nil { // another tool may have left it on the agenda
 		s.NextPayment, s.NextReminder = civil.Date{}, civil.Date{}
 	}
@@ -253,9 +253,9 @@ func (s *Subscription) Ours() bool {
 	return ours
 }
 
-// asRead holds while the subscription's item is as it was read. A legacy item has no version:
+// AsRead holds while the subscription's item is as it was read. A legacy item has no version:
 // then it must still be there, not be moved, and have the same terms.
-func asRead(it store.Item) []store.Condition {
+func AsRead(it store.Item) []store.Condition {
 	v := it.Get(schema.Version)
 	if _, ours := v.Int64(); ours {
 		return []store.Condition{store.AttributeEquals(schema.Version, v)}
@@ -277,8 +277,8 @@ func Unchanged(name string, was store.Value) store.Condition {
 	return store.AttributeEquals(name, was)
 }
 
-// nextVersion returns the attribute with the item's next version, or none for a legacy item.
-func nextVersion(it store.Item) store.Item {
+// NextVersion returns the attribute with the item's next version, or none for a legacy item.
+func NextVersion(it store.Item) store.Item {
 	if v, ours := it.Get(schema.Version).Int64(); ours {
 		return store.Item{{Name: schema.Version, Value: store.Int(v + 1)}}
 	}

@@ -214,8 +214,8 @@ func (e *Records) Walks(attribute string) bool {
 	return false
 }
 
-// reshard returns an item for a store of so many shards per date, if it is a subscription's.
-func reshard(it store.Item, shards int) store.Item {
+// Reshard returns an item for a store of so many shards per date, if it is a subscription's.
+func Reshard(it store.Item, shards int) store.Item {
 	n, ok := NameOf(KeyOf(it))
 	if !ok {
 		return it

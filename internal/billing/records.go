@@ -96,6 +96,13 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	return err
 }
 
+// Attributes of META in a store that was put back.
+const (
+	RestoredDate  = "RestoredDate"
+	RestoredFrom  = "RestoredFrom"
+	RestoredAside = "RestoredAside" // the folder of the replaced store; absent: there was none
+)
+
 // Meta is the store's item about itself.
 type Meta struct {
 	Installation string // random, made once; part of every idempotency key
@@ -165,10 +172,10 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 	if err != nil {
 		return Meta{}, err
 	}
-	return decodeMeta(it)
+	return DecodeMeta(it)
 }
 
-func decodeMeta(it store.Item) (Meta, error) {
+func DecodeMeta(it store.Item) (Meta, error) {
 	format := int(it.Int(schema.Format))
 	if format > FormatVersion {
 		return Meta{}, fmt.Errorf("%w: this store has format %d, but this Duesday only supports formats up to %d; use Duesday %s or newer",

@@ -221,7 +221,7 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 		ref = store.S(was.Ref)
 	}
 	writes := []store.Write{store.Update(table, r.Key(), set, remove,
-		is(schema.State, string(was.State)), Unchanged(schema.Refund, ref))}
+		store.AttributeEquals(schema.State, store.S(string(was.State))), Unchanged(schema.Refund, ref))}
 	if was.State == processor.ReversalRequested && r.State != processor.ReversalRequested {
 		writes = append(writes, store.Delete(table, r.unfinishedKey()))
 	}

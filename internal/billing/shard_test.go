@@ -19,16 +19,16 @@ func TestReshard(t *testing.T) {
 			store.Attribute{Name: schema.PK, Value: store.S("ACC#" + rapid.StringMatching(`[a-z0-9]{1,9}`).Draw(t, "account"))},
 			store.Attribute{Name: schema.SK, Value: store.S("SUB#s#SKU#k")},
 			store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
-		there := reshard(reshard(it, from), to)
-		if direct := reshard(it, to); !there.Equal(direct) {
+		there := Reshard(Reshard(it, from), to)
+		if direct := Reshard(it, to); !there.Equal(direct) {
 			t.Fatalf("by way of %d shards: %v; at once: %v", from, there, direct)
 		}
-		if back := reshard(there, 1); !back.Equal(it) {
+		if back := Reshard(there, 1); !back.Equal(it) {
 			t.Fatalf("back with one shard: %v, want %v", back, it)
 		}
 		other := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S("META")},
 			store.Attribute{Name: schema.NextPaymentDate, Value: store.S("2026-02-28")})
-		if !reshard(other, to).Equal(other) {
+		if !Reshard(other, to).Equal(other) {
 			t.Fatal("another item was changed")
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/folder"
@@ -182,7 +182,7 @@ func (f Folders) installation(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	st, err := billing.Side{Store: s, Tables: f.Tables}.MoveState(ctx)
+	st, err := move.Side{Store: s, Tables: f.Tables}.State(ctx)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return "", err
 	}

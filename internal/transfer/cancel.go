@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -18,7 +18,7 @@ func (c *Copy) Cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dst, err := c.To.MoveState(ctx)
+	dst, err := c.To.State(ctx)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrMissing):
 		if src.MovedID != "" {
@@ -45,7 +45,7 @@ func (c *Copy) Cancel(ctx context.Context) error {
 // giveUp marks the copy as given up at the source, then removes its marks and its fence. It
 // searches for marks even if the source has no fence: a repeated Cancel removes leftovers.
 func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) error {
-	src, err := c.From.MoveState(ctx)
+	src, err := c.From.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) 
 }
 
 // cancelDestination excludes that the destination is ever activated.
-func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) error {
+func (c *Copy) cancelDestination(ctx context.Context, dst *move.State) error {
 	const tries = 5
 	for range tries {
 		if dst.Canceled {
@@ -82,7 +82,7 @@ func (c *Copy) cancelDestination(ctx context.Context, dst *billing.MoveState) er
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			return err
 		}
-		if dst, err = c.To.MoveState(ctx); err != nil {
+		if dst, err = c.To.State(ctx); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (c *Copy) mark(ctx context.Context, it store.Item) (store.Item, error) {
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown) {
 			return nil, err
 		}
-		src, err := c.From.MoveState(ctx)
+		src, err := c.From.State(ctx)
 		switch {
 		case err != nil:
 			return nil, err
@@ -203,7 +203,7 @@ func (c *Copy) unmark(ctx context.Context, it store.Item, id string) error {
 		} else if err != nil {
 			return err
 		}
-		src, err := c.From.MoveState(ctx)
+		src, err := c.From.State(ctx)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -119,7 +119,7 @@ func (c *Copy) compareItem(ctx context.Context, d *differences, table int, it st
 
 // differs describes how the destination's item (nil: none) deviates from the source's, or "".
 func (c *Copy) differs(table int, it, found store.Item) string {
-	if c.Shared && c.recurring(table) && !billing.Marked(it, c.id) {
+	if c.Shared && c.recurring(table) && !move.Marked(it, c.id) {
 		return "was made in the source after the copy"
 	}
 	want := c.moved(table, it)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -29,7 +30,7 @@ const (
 // A Copy is one source and one destination. Run and Cancel may be called again and again,
 // by any process, until one of them has come to its end.
 type Copy struct {
-	From, To billing.Side
+	From, To move.Side
 	FromName string // URLs for people, without secrets; they are kept in both stores
 	ToName   string
 	Shared   bool // other processes may be at work on the source
@@ -122,7 +123,7 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	if err := c.activate(ctx); err != nil {
 		return nil, err
 	}
-	if dst, err = c.To.MoveState(ctx); err != nil {
+	if dst, err = c.To.State(ctx); err != nil {
 		return nil, err
 	}
 	r.Live, r.Charging, r.Reason = true, dst.Charging, dst.Reason
@@ -142,14 +143,14 @@ func (c *Copy) prepare() {
 
 // begin claims the destination and fences the source, unless this copy has done so before, and
 // returns the state of the destination.
-func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
+func (c *Copy) begin(ctx context.Context) (*move.State, error) {
 	const tries = 5 // after a lost answer, or another copier was first
 	for range tries {
 		src, err := c.source(ctx)
 		if err != nil {
 			return nil, err
 		}
-		dst, err := c.To.MoveState(ctx)
+		dst, err := c.To.State(ctx)
 		if errors.Is(err, store.ErrNotFound) {
 			err = c.claim(ctx, src)
 			if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
@@ -172,11 +173,11 @@ func (c *Copy) begin(ctx context.Context) (*billing.MoveState, error) {
 
 // fence fences the source, and then looks at the destination once more. If the copy was canceled
 // or its destination was lost before the fence, fence lifts it again.
-func (c *Copy) fence(ctx context.Context, id string) (*billing.MoveState, error) {
+func (c *Copy) fence(ctx context.Context, id string) (*move.State, error) {
 	if err := c.From.Fence(ctx, id, c.ToName); err != nil {
 		return nil, err
 	}
-	dst, err := c.To.MoveState(ctx)
+	dst, err := c.To.State(ctx)
 	lost := errors.Is(err, store.ErrNotFound) || (err == nil && dst.CopyID != id)
 	switch {
 	case lost:
@@ -189,8 +190,8 @@ func (c *Copy) fence(ctx context.Context, id string) (*billing.MoveState, error)
 	return nil, errors.Join(err, c.giveUp(ctx, id, !lost))
 }
 
-func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
-	src, err := c.From.MoveState(ctx)
+func (c *Copy) source(ctx context.Context) (*move.State, error) {
+	src, err := c.From.State(ctx)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, refuse("there is no store at %s", c.FromName)
@@ -203,7 +204,7 @@ func (c *Copy) source(ctx context.Context) (*billing.MoveState, error) {
 }
 
 // agree returns why the two are not the source and the destination of one copy.
-func (c *Copy) agree(src, dst *billing.MoveState) error {
+func (c *Copy) agree(src, dst *move.State) error {
 	switch {
 	case dst.CopyID == "" || (!dst.Copying && !dst.Canceled && src.MovedID != dst.CopyID):
 		return refuse("%s is already another store; use a new or empty destination", c.ToName)
@@ -227,7 +228,7 @@ func (c *Copy) agree(src, dst *billing.MoveState) error {
 }
 
 // claim takes the destination, if it is empty.
-func (c *Copy) claim(ctx context.Context, src *billing.MoveState) error {
+func (c *Copy) claim(ctx context.Context, src *move.State) error {
 	if src.Moved != "" {
 		return refuse("%s was already moved: %s", c.FromName, src.Moved)
 	}
@@ -310,7 +311,7 @@ func (c *Copy) compareAll(ctx context.Context) (*differences, error) {
 func (c *Copy) activate(ctx context.Context) error {
 	const tries = 5
 	for range tries {
-		src, err := c.From.MoveState(ctx)
+		src, err := c.From.State(ctx)
 		if err != nil {
 			return err
 		}
@@ -321,7 +322,7 @@ func (c *Copy) activate(ctx context.Context) error {
 		if err == nil || (!errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			return err
 		}
-		dst, lerr := c.To.MoveState(ctx)
+		dst, lerr := c.To.State(ctx)
 		if lerr != nil {
 			return lerr
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -18,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-func everything(t testing.TB, s billing.Side) map[string]store.Item {
+func everything(t testing.TB, s move.Side) map[string]store.Item {
 	t.Helper()
 	all := map[string]store.Item{}
 	for i, table := range s.Tables.All() {
@@ -59,7 +60,7 @@ func TestCopy_SameItems(t *testing.T) {
 					if shared {
 						it.Set(schema.Version, store.Int(it.Int(schema.Version)+1))
 					}
-					it = billing.Unmoved(it, max(1, shards))
+					it = move.Unmoved(it, max(1, shards))
 				}
 				if !it.Equal(got) {
 					t.Errorf("%s: %v, want %v", key, got, it)
@@ -112,13 +113,13 @@ func TestCopy_ChargingOffStaysOff(t *testing.T) {
 }
 
 func TestCopy_Refused(t *testing.T) {
-	empty := func() billing.Side {
+	empty := func() move.Side {
 		tables := schema.New("c-")
 		mem, err := memstore.Open(tables.All(), time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return billing.Side{Store: mem, Tables: tables}
+		return move.Side{Store: mem, Tables: tables}
 	}
 	for name, test := range map[string]struct {
 		arrange func(*world) *transfer.Copy
@@ -246,7 +247,7 @@ type tamper struct {
 func (s *tamper) Commit(ctx context.Context, writes ...store.Write) error {
 	last := writes[len(writes)-1]
 	err := s.Store.Commit(ctx, writes...)
-	if err != nil || last.Key.PK != billing.CopyPK || !last.Set.Get(schema.Completed).Bool() || last.Key.SK[0] != '0' {
+	if err != nil || last.Key.PK != move.CopyPK || !last.Set.Get(schema.Completed).Bool() || last.Key.SK[0] != '0' {
 		return err
 	}
 	s.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -17,7 +17,7 @@ import (
 )
 
 // onDynamo returns a side on DynamoDB Local, with its tables made, reached over an endpoint.
-func (w *world) onDynamo(endpoint string) billing.Side {
+func (w *world) onDynamo(endpoint string) move.Side {
 	w.t.Helper()
 	tables := schema.New(dynamotest.Prefix(w.t))
 	if _, err := dynamotable.Ensure(w.t.Context(), dynamotest.Client(w.t), tables.All()); err != nil {
@@ -28,10 +28,10 @@ func (w *world) onDynamo(endpoint string) billing.Side {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.closing(billing.Side{Store: s, Tables: tables})
+	return w.closing(move.Side{Store: s, Tables: tables})
 }
 
-func (w *world) onPebble() billing.Side {
+func (w *world) onPebble() move.Side {
 	w.t.Helper()
 	tables := schema.New(schema.DefaultPrefix)
 	s, err := pebblestore.Open(w.t.TempDir(), pebblestore.Options{Tables: tables.All(), Names: schema.Names(),
@@ -39,10 +39,10 @@ func (w *world) onPebble() billing.Side {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.closing(billing.Side{Store: s, Tables: tables})
+	return w.closing(move.Side{Store: s, Tables: tables})
 }
 
-func (w *world) closing(s billing.Side) billing.Side {
+func (w *world) closing(s move.Side) move.Side {
 	w.t.Cleanup(func() {
 		if err := s.Store.Close(); err != nil {
 			w.t.Error(err)
@@ -62,7 +62,7 @@ func TestCopy_EnginesThereAndBack(t *testing.T) {
 	endpoint := dynamotest.Endpoint(t)
 	for i, next := range []struct {
 		shards int
-		side   billing.Side
+		side   move.Side
 	}{{4, w.onDynamo(endpoint)}, {1, w.onPebble()}, {3, w.onDynamo(endpoint)}} {
 		w.to, w.shards = next.side, next.shards
 		w.pass(25 * time.Hour)
@@ -90,7 +90,7 @@ func (w *world) alike() {
 		if strings.HasPrefix(key, "0 META") || strings.HasPrefix(key, "0 LEASE#") {
 			continue
 		}
-		if !billing.Unmoved(it, w.shards).Equal(to[key]) {
+		if !move.Unmoved(it, w.shards).Equal(to[key]) {
 			w.t.Errorf("%s is %v, want %v", key, to[key], it)
 		}
 		delete(to, key)
@@ -130,12 +130,12 @@ func TestCopy_OverAFaultyWire(t *testing.T) {
 }
 
 // over returns the same tables, reached over another endpoint.
-func (w *world) over(s billing.Side, endpoint string) billing.Side {
+func (w *world) over(s move.Side, endpoint string) move.Side {
 	w.t.Helper()
 	other, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: s.Tables.All(), Now: w.now,
 		Client: dynamotest.ClientAt(endpoint)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.closing(billing.Side{Store: other, Tables: s.Tables})
+	return w.closing(move.Side{Store: other, Tables: s.Tables})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -246,12 +247,12 @@ func TestCopy_DifferencesLeftWhenFinal(t *testing.T) {
 // A changing source changes whenever one begins to read it, once it is final.
 type changing struct {
 	store.Store
-	side billing.Side
+	side move.Side
 	n    atomicInt
 }
 
 func (s *changing) Scan(ctx context.Context, q store.Scan) iter.Seq2[store.Item, error] {
-	st, err := s.side.MoveState(ctx)
+	st, err := s.side.State(ctx)
 	if err == nil && st.Final {
 		err = s.Store.Commit(ctx, store.Update(s.side.Tables.RecurringPayments.Name, store.Key{PK: "ACC#a0", SK: "ACC"},
 			store.NewItem(store.Attribute{Name: "Note", Value: store.Int(s.n.Add(1))}), nil))

@@ -14,7 +14,7 @@ const migration = "migration"
 // raised. Interrupted, the same call goes on. It returns billing.ErrMoved for a store that has moved.
 func (c *Copy) Migrate(ctx context.Context, program string) (had int, err error) {
 	c.prepare()
-	st, err := c.From.MoveState(ctx)
+	st, err := c.From.State(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -44,7 +44,7 @@ func TestMigrate(t *testing.T) {
 				phase = storetest.After
 			}
 			_, err := w.copy(crashAt(point, phase, &points)).Migrate(t.Context(), "v2")
-			st, rerr := w.from.MoveState(t.Context())
+			st, rerr := w.from.State(t.Context())
 			if rerr != nil {
 				t.Fatal(rerr)
 			}
@@ -60,7 +60,7 @@ func TestMigrate(t *testing.T) {
 					t.Fatalf("point %d: again: %v", n, err)
 				}
 			}
-			st, rerr = w.from.MoveState(t.Context())
+			st, rerr = w.from.State(t.Context())
 			if rerr != nil || st.Format != billing.FormatVersion || st.Moved != "" || st.Charging != charging || st.MovedID != "" {
 				t.Errorf("point %d: %+v, %v", n, st, rerr)
 			}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -41,7 +41,7 @@ type place struct {
 	done    bool
 }
 
-func planKey(sk string) store.Key { return store.Key{PK: billing.CopyPK, SK: sk} }
+func planKey(sk string) store.Key { return store.Key{PK: move.CopyPK, SK: sk} }
 
 func (p *place) key() store.Key { return planKey(fmt.Sprintf("%d#%03d", p.table, p.segment)) }
 

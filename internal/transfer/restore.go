@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
@@ -169,7 +170,7 @@ func (f Folders) ready(ctx context.Context, r *Restored, from, dir, aside string
 		return fmt.Errorf("the backup cannot be opened: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	st, err := billing.Side{Store: s, Tables: f.Tables}.MoveState(ctx)
+	st, err := move.Side{Store: s, Tables: f.Tables}.State(ctx)
 	if err != nil {
 		return fmt.Errorf("the backup: %w", err)
 	}

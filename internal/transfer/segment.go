@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -62,7 +62,7 @@ func (c *Copy) copyAll(ctx context.Context) (int64, error) {
 
 // batches reads the items of the segment behind a key and calls do for them: for at most so many at
 // a time, as fit into one commit. In the last call, which may have no item, end is true.
-func (c *Copy) batches(ctx context.Context, side billing.Side, p *place, after store.Key, most int,
+func (c *Copy) batches(ctx context.Context, side move.Side, p *place, after store.Key, most int,
 	do func(batch []store.Item, end bool) error) error {
 	var batch []store.Item
 	size := 0
@@ -155,7 +155,7 @@ func (c *Copy) moving(table int, batch []store.Item) []store.Item {
 	}
 	kept := make([]store.Item, 0, len(batch))
 	for _, it := range batch {
-		if !billing.Stays(c.From.Tables.RecurringPayments.KeyOf(it)) {
+		if !move.Stays(c.From.Tables.RecurringPayments.KeyOf(it)) {
 			kept = append(kept, it)
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Copy) moved(table int, it store.Item) store.Item {
 	if !c.recurring(table) {
 		return it
 	}
-	return billing.Unmoved(it, c.shard)
+	return move.Unmoved(it, c.shard)
 }
 
 // A pace lets so many items pass a second, for all goroutines together.

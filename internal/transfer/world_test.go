@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -27,7 +28,7 @@ import (
 type world struct {
 	t        testing.TB
 	clock    atomic.Int64
-	from, to billing.Side // tables of different names
+	from, to move.Side // tables of different names
 	box      *sandbox.Sandbox
 	shared   bool
 	shards   int
@@ -39,7 +40,7 @@ func newWorld(t testing.TB, shared bool) *world {
 	t.Helper()
 	w := &world{t: t, shared: shared}
 	w.clock.Store(time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC).UnixNano())
-	for prefix, side := range map[string]*billing.Side{"a-": &w.from, "b-": &w.to} {
+	for prefix, side := range map[string]*move.Side{"a-": &w.from, "b-": &w.to} {
 		side.Tables = schema.New(prefix)
 		mem, err := memstore.Open(side.Tables.All(), w.now)
 		if err != nil {
@@ -76,7 +77,7 @@ func (w *world) now() time.Time       { return time.Unix(0, w.clock.Load()).UTC(
 func (w *world) today() civil.Date    { return civil.Of(w.now()) }
 func (w *world) pass(d time.Duration) { w.clock.Add(int64(d)) }
 
-func (w *world) options(s billing.Side, p processor.Charger) engine.Options {
+func (w *world) options(s move.Side, p processor.Charger) engine.Options {
 	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: p, Now: w.now, Config: engine.DefaultConfig()}
 	if w.shared {
 		o.Lease = time.Minute
@@ -84,7 +85,7 @@ func (w *world) options(s billing.Side, p processor.Charger) engine.Options {
 	return o
 }
 
-func (w *world) open(s billing.Side, p processor.Charger) *engine.Engine {
+func (w *world) open(s move.Side, p processor.Charger) *engine.Engine {
 	w.t.Helper()
 	e, err := engine.Open(context.Background(), w.options(s, p))
 	if err != nil {
@@ -100,7 +101,7 @@ type strike func(side int, op storetest.Operation, phase storetest.Phase) error
 func (w *world) copy(strike strike) *transfer.Copy {
 	from, to := w.from, w.to
 	if strike != nil {
-		for i, side := range []*billing.Side{&from, &to} {
+		for i, side := range []*move.Side{&from, &to} {
 			f := storetest.NewFaulty(side.Store)
 			f.Hook = func(op storetest.Operation, phase storetest.Phase) error { return strike(i, op, phase) }
 			side.Store = f
@@ -166,8 +167,8 @@ func (w *world) finish() *transfer.Report {
 
 // able returns which of the stores a new process could charge on.
 func (w *world) able() (able []string) {
-	for name, s := range map[string]billing.Side{"source": w.from, "destination": w.to} {
-		if _, err := s.MoveState(context.Background()); errors.Is(err, store.ErrNotFound) {
+	for name, s := range map[string]move.Side{"source": w.from, "destination": w.to} {
+		if _, err := s.State(context.Background()); errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		e, err := engine.Open(context.Background(), w.options(s, w.box))
@@ -186,7 +187,7 @@ func (w *world) able() (able []string) {
 
 // settle runs the payment job on the side for a few days, and holds the ledger and the
 // audit: every subscription's first period was charged once.
-func (w *world) settle(s billing.Side) {
+func (w *world) settle(s move.Side) {
 	w.t.Helper()
 	for range 4 {
 		if _, err := w.open(s, w.box).RunPayments(w.t.Context(), engine.RunOptions{Workers: 1}); err != nil {

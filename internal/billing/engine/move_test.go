@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -18,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/store/storetest"
 )
 
-func (w *world) side() billing.Side { return billing.Side{Store: w.spy, Tables: w.tables} }
+func (w *world) side() move.Side { return move.Side{Store: w.spy, Tables: w.tables} }
 
 // item reads a subscription's item around all faults.
 func (w *world) item(t *testing.T, n billing.Name) store.Item {
@@ -71,7 +72,7 @@ func TestMark(t *testing.T) {
 		t.Errorf("unmarked: %v, want %v", got, want)
 	}
 	want.Set(schema.Version, store.Int(before.Int(schema.Version)+1))
-	if got := billing.Unmoved(after, 1); !got.Equal(want) {
+	if got := move.Unmoved(after, 1); !got.Equal(want) {
 		t.Errorf("to the destination: %v, want %v", got, want)
 	}
 }
@@ -100,7 +101,7 @@ func TestMark_OfAnotherTool(t *testing.T) {
 	if again, _, _ := side.Mark(before, "another"); !errors.Is(w.spy.Commit(t.Context(), again), store.ErrConflict) {
 		t.Error("a write from the reading before the mark has landed")
 	}
-	moved := billing.Unmoved(after, 1)
+	moved := move.Unmoved(after, 1)
 	if !moved.Equal(before) {
 		t.Errorf("to the destination: %v, want %v", moved, before)
 	}
@@ -205,7 +206,7 @@ func TestClaim_SaysWhatItIs(t *testing.T) {
 	from, to := newWorld("2024-01-31T09:00", planted{}), newWorld("2024-01-31T09:00", planted{})
 	from.start()
 	ctx, side := t.Context(), to.side()
-	st, err := from.side().MoveState(ctx)
+	st, err := from.side().State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestFence_OneCopyAlone(t *testing.T) {
 		if err := side.Unfence(ctx, "two"); err != nil {
 			t.Error(err)
 		}
-		if st, err := side.MoveState(ctx); err != nil || st.Charging || st.Moved != "pebble:there" || st.MovedID != "one" {
+		if st, err := side.State(ctx); err != nil || st.Charging || st.Moved != "pebble:there" || st.MovedID != "one" {
 			t.Errorf("fenced: %+v, %v", st, err)
 		}
 		if err := side.Unfence(ctx, "one"); err == nil {

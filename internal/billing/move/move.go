@@ -1,4 +1,4 @@
-package billing
+package move
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -21,9 +22,6 @@ const (
 	copyID        = "CopyID"        // the copy that has made the destination
 	copyState     = "CopyState"     // copying or canceled; absent: the destination is live
 	copiedFrom    = "CopiedFrom"
-	RestoredDate  = "RestoredDate"
-	RestoredFrom  = "RestoredFrom"
-	RestoredAside = "RestoredAside" // the folder of the replaced store; absent: there was none
 
 	copying  = "copying"
 	canceled = "canceled"
@@ -42,9 +40,9 @@ type Side struct {
 
 func (s Side) table() string { return s.Tables.RecurringPayments.Name }
 
-// A MoveState is a store's META during a move, as it was read.
-type MoveState struct {
-	Meta
+// A State is a store's META during a move, as it was read.
+type State struct {
+	billing.Meta
 	MovedID  string // of a fenced source: its copy
 	Final    bool   // of a fenced source: its copy is live, or may become so at any moment
 	GivenUp  bool   // of a fenced source: its copy never becomes live; Unfence follows
@@ -55,30 +53,30 @@ type MoveState struct {
 	item store.Item
 }
 
-// MoveState reads META, or returns store.ErrNotFound.
-func (s Side) MoveState(ctx context.Context) (*MoveState, error) {
-	it, err := s.Store.Get(ctx, s.table(), MetaKey)
+// State reads META, or returns store.ErrNotFound.
+func (s Side) State(ctx context.Context) (*State, error) {
+	it, err := s.Store.Get(ctx, s.table(), billing.MetaKey)
 	if err != nil {
 		return nil, err
 	}
-	meta, err := decodeMeta(it)
+	meta, err := billing.DecodeMeta(it)
 	if err != nil {
 		return nil, err
 	}
 	outcome, state := it.Str(movedOutcome), it.Str(copyState)
-	return &MoveState{Meta: meta, MovedID: it.Str(movedID), Final: outcome == finished, GivenUp: outcome == canceled,
+	return &State{Meta: meta, MovedID: it.Str(movedID), Final: outcome == finished, GivenUp: outcome == canceled,
 		CopyID: it.Str(copyID), Copying: state == copying, Canceled: state == canceled, item: it}, nil
 }
 
 // Claim makes an empty store the destination of the copy id. It has the source's META, and nobody
 // can open it before Activate. The other writes are in the commit. A META there is a conflict.
-func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, shards int, others ...store.Write) error {
+func (s Side) Claim(ctx context.Context, source *State, id, from string, shards int, others ...store.Write) error {
 	it := source.item.Clone()
 	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome} {
 		it.Remove(name)
 	}
 	reason := "unfinished copy of " + from
-	it.Set(schema.Format, store.Int(FormatVersion))
+	it.Set(schema.Format, store.Int(billing.FormatVersion))
 	it.Set(schema.Shards, store.Int(int64(shards)))
 	it.Set(schema.Charging, store.Bool(false))
 	it.Set(schema.Reason, store.S(reason))
@@ -94,7 +92,7 @@ func (s Side) Claim(ctx context.Context, source *MoveState, id, from string, sha
 // charged. If the source is fenced for the copy already, it does nothing.
 func (s Side) Fence(ctx context.Context, id, to string) error {
 	return store.Retry(ctx, "switching the source off", func() error {
-		st, err := s.MoveState(ctx)
+		st, err := s.State(ctx)
 		if err != nil {
 			return err
 		}
@@ -102,7 +100,7 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 			if st.MovedID == id {
 				return nil
 			}
-			return fmt.Errorf("this store was %w: %s", ErrMoved, st.Moved)
+			return fmt.Errorf("this store was %w: %s", billing.ErrMoved, st.Moved)
 		}
 		set := store.NewItem(
 			store.Attribute{Name: schema.Moved, Value: store.S(to)},
@@ -111,17 +109,17 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 			store.Attribute{Name: movedID, Value: store.S(id)},
 			store.Attribute{Name: movedCharging, Value: store.Bool(st.Charging)},
 			store.Attribute{Name: movedReason, Value: st.item.Get(schema.Reason)})
-		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil,
-			Unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
+		return s.Store.Commit(ctx, store.Update(s.table(), billing.MetaKey, set, nil,
+			billing.Unchanged(schema.Reason, st.item.Get(schema.Reason)), store.AttributeAbsent(schema.Moved),
 			store.AttributeEquals(schema.Charging, store.Bool(st.Charging))))
 	})
 }
 
 // SetFormat gives a source fenced for the id this program's format. The program is its version.
 func (s Side) SetFormat(ctx context.Context, id, program string) error {
-	set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(FormatVersion)},
+	set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Program, Value: store.S(program)})
-	return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, is(movedID, id)))
+	return s.Store.Commit(ctx, store.Update(s.table(), billing.MetaKey, set, nil, is(movedID, id)))
 }
 
 // Finish decides at the source, as the destination may be lost, that the copy id becomes the live
@@ -143,7 +141,7 @@ func (s Side) GiveUp(ctx context.Context, id string, destinationCanceled bool) e
 func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store.Condition) error {
 	var decidedOtherwise error
 	err := store.Retry(ctx, "deciding on a copy", func() error {
-		st, err := s.MoveState(ctx)
+		st, err := s.State(ctx)
 		if err != nil {
 			return err
 		}
@@ -151,7 +149,7 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 			return nil
 		}
 		set := store.NewItem(store.Attribute{Name: movedOutcome, Value: store.S(outcome)})
-		err = s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set, nil, append(undecided, is(movedID, id))...))
+		err = s.Store.Commit(ctx, store.Update(s.table(), billing.MetaKey, set, nil, append(undecided, is(movedID, id))...))
 		if errors.Is(err, store.ErrConflict) {
 			decidedOtherwise, err = err, nil
 		}
@@ -163,12 +161,12 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 // Unfence gives a source its charging state back. Its copy id must have been given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
 	return store.Retry(ctx, "switching the source on again", func() error {
-		st, err := s.MoveState(ctx)
+		st, err := s.State(ctx)
 		if err != nil || st.Moved == "" || st.MovedID != id {
 			return err
 		}
 		set, remove := st.before()
-		return s.Store.Commit(ctx, store.Update(s.table(), MetaKey, set,
+		return s.Store.Commit(ctx, store.Update(s.table(), billing.MetaKey, set,
 			append(remove, schema.Moved, movedID, movedCharging, movedReason, movedOutcome),
 			is(movedID, id), is(movedOutcome, canceled)))
 	})
@@ -178,7 +176,7 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 func is(name, text string) store.Condition { return store.AttributeEquals(name, store.S(text)) }
 
 // before returns the change of META to restore a fenced source.
-func (st *MoveState) before() (set store.Item, remove []string) {
+func (st *State) before() (set store.Item, remove []string) {
 	set = store.NewItem(store.Attribute{Name: schema.Charging, Value: st.item.Get(movedCharging)})
 	if reason := st.item.Get(movedReason); !reason.IsZero() {
 		set.Set(schema.Reason, reason)
@@ -190,7 +188,7 @@ func (st *MoveState) before() (set store.Item, remove []string) {
 // StillCopying is the condition on META under which the copy id may write to its destination.
 // It fails once the copy is live or has been given up.
 func (s Side) StillCopying(id string) store.Write {
-	return store.Check(s.table(), MetaKey, stillCopying(id)...)
+	return store.Check(s.table(), billing.MetaKey, stillCopying(id)...)
 }
 
 func stillCopying(id string) []store.Condition {
@@ -199,12 +197,12 @@ func stillCopying(id string) []store.Condition {
 
 // Activate makes the destination the live store, with the charging state of the source before the
 // fence, and commits the other writes. A copy live already or cancelled is a conflict.
-func (s Side) Activate(ctx context.Context, source *MoveState, others ...store.Write) error {
+func (s Side) Activate(ctx context.Context, source *State, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
 		return errors.New("the source is not switched off for good")
 	}
 	set, remove := source.before()
-	return s.Store.Commit(ctx, append(others, store.Update(s.table(), MetaKey, set,
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), billing.MetaKey, set,
 		append(remove, schema.Moved, copyState), stillCopying(source.MovedID)...))...)
 }
 
@@ -216,13 +214,13 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 		store.Attribute{Name: schema.Reason, Value: store.S(reason)},
 		store.Attribute{Name: schema.Moved, Value: store.S("this is a " + reason + ", of no use to anybody: drop it")},
 		store.Attribute{Name: copyState, Value: store.S(canceled)})
-	return s.Store.Commit(ctx, append(others, store.Update(s.table(), MetaKey, set, nil, stillCopying(id)...))...)
+	return s.Store.Commit(ctx, append(others, store.Update(s.table(), billing.MetaKey, set, nil, stillCopying(id)...))...)
 }
 
 // Stays reports whether an item of the recurring-payments table is not copied: META, which is
 // written anew, leases, and the progress of a copy.
 func Stays(k store.Key) bool {
-	return k == MetaKey || k.PK == CopyPK || k.PK == LeasePK(Payments) || k.PK == LeasePK(Reminders)
+	return k == billing.MetaKey || k.PK == CopyPK || k.PK == billing.LeasePK(billing.Payments) || k.PK == billing.LeasePK(billing.Reminders)
 }
 
 // StillFenced is the condition on META under which the copy id may mark subscriptions of its
@@ -232,16 +230,16 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 	if final {
 		outcome = is(movedOutcome, finished)
 	}
-	return store.Check(s.table(), MetaKey, is(movedID, id), outcome)
+	return store.Check(s.table(), billing.MetaKey, is(movedID, id), outcome)
 }
 
 // StillLifting is the condition on META under which the marks of the copy id may be taken off its
 // source: the copy has been given up. Without an id, the store must not have been moved.
 func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
-		return store.Check(s.table(), MetaKey, store.AttributeAbsent(schema.Moved))
+		return store.Check(s.table(), billing.MetaKey, store.AttributeAbsent(schema.Moved))
 	}
-	return store.Check(s.table(), MetaKey, is(movedID, id), is(movedOutcome, canceled))
+	return store.Check(s.table(), billing.MetaKey, is(movedID, id), is(movedOutcome, canceled))
 }
 
 // Mark returns the write that fences one subscription of a shared source for the copy id, and the
@@ -252,53 +250,53 @@ func (s Side) StillLifting(id string) store.Write {
 // raised, or, for a legacy item, the mark was absent. A later reader gets ErrMoved. An item without
 // a version gets none: with one it would no longer be read as a legacy item.
 func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
-	if _, is := NameOf(KeyOf(it)); !is || it.Str(schema.Moved) == id {
+	if _, is := billing.NameOf(billing.KeyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
 	}
-	set := nextVersion(it)
+	set := billing.NextVersion(it)
 	set.Set(schema.Moved, store.S(id))
 	after = it.Clone()
 	for _, a := range set {
 		after.Set(a.Name, a.Value)
 	}
-	return store.Update(s.table(), KeyOf(it), set, nil, asRead(it)...), after, true
+	return store.Update(s.table(), billing.KeyOf(it), set, nil, billing.AsRead(it)...), after, true
 }
 
 // Unmark returns the write that takes off the mark of the copy id, or any mark without an id.
 // ok is false for an item without it. The write belongs into one commit with StillLifting.
 func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	mark := it.Str(schema.Moved)
-	if _, is := NameOf(KeyOf(it)); !is || mark == "" || id != "" && mark != id {
+	if _, is := billing.NameOf(billing.KeyOf(it)); !is || mark == "" || id != "" && mark != id {
 		return store.Write{}, false
 	}
-	return store.Update(s.table(), KeyOf(it), nextVersion(it), []string{schema.Moved}, asRead(it)...), true
+	return store.Update(s.table(), billing.KeyOf(it), billing.NextVersion(it), []string{schema.Moved}, billing.AsRead(it)...), true
 }
 
 // Unmoved returns the source's item as the destination has it: unmarked, for its shards per date.
 func Unmoved(it store.Item, shards int) store.Item {
-	if _, is := NameOf(KeyOf(it)); !is {
+	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
 		return it
 	}
 	it = it.Clone()
 	it.Remove(schema.Moved)
-	return reshard(it, shards)
+	return billing.Reshard(it, shards)
 }
 
 // Marked reports whether the item has the mark of the copy id, or needs none.
 func Marked(it store.Item, id string) bool {
-	_, is := NameOf(KeyOf(it))
+	_, is := billing.NameOf(billing.KeyOf(it))
 	return !is || it.Str(schema.Moved) == id
 }
 
 // LiveLeases returns the leased partitions, such as "payments 2023-06-28#07". It ignores a lease
 // with more than an hour left: its writer's clock is ahead.
 func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err error) {
-	for _, kind := range [...]Kind{Payments, Reminders} {
-		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: LeasePK(kind)}) {
+	for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
+		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: billing.LeasePK(kind)}) {
 			if err != nil {
 				return nil, err
 			}
-			if until := ParseStamp(it.Str(schema.Until)); until.After(now) && until.Before(now.Add(time.Hour)) {
+			if until := billing.ParseStamp(it.Str(schema.Until)); until.After(now) && until.Before(now.Add(time.Hour)) {
 				held = append(held, string(kind)+" "+it.Str(schema.SK))
 			}
 		}
