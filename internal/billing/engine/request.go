@@ -216,7 +216,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		case (r == billing.RequestPause || !until.IsZero()) && s.Altered() != "":
 			return nil, refusal(s, " was %s; the next run parks it, then charge or skip the period", s.Altered())
 		case s.Requested == billing.RequestCancel && r != billing.RequestCancel:
-			return nil, refusal(s, " is being cancelled")
+			return nil, refusal(s, " is being canceled")
 		}
 		if err := skips(s, until, today); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 		s, err := e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 			switch {
 			case s.Requested == billing.RequestCancel:
-				return nil, refusal(s, " is being cancelled")
+				return nil, refusal(s, " is being canceled")
 			case s.Requested == billing.RequestPause:
 				s.Requested = billing.RequestNone
 				return nil, nil

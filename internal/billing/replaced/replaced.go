@@ -291,7 +291,7 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	switch {
 	case now.Over():
 	case cancelled:
-		tell("it was cancelled", "cancel "+name)
+		tell("it was canceled", "cancel "+name)
 		return nil
 	case old.Status == billing.Paused && now.Status != billing.Paused, old.Requested == billing.RequestPause:
 		tell("it was paused", "pause "+name)
