@@ -12,7 +12,7 @@ SOAK_MINUTES ?= 60
 RUN          ?= .
 PKG          ?= ./internal/money
 STATICCHECK  := go tool -modfile=tools.mod staticcheck
-DYNAMODB     := internal/store/dynamotest
+DYNAMODB     := internal/test/dynamotest
 
 # check runs go vet itself, so its tests do without its second run: -vet=off. quick vets in the
 # tests' own run.
@@ -80,7 +80,7 @@ stripe-mock: ## build stripe-mock into the build cache, for the tests of the Str
 
 .PHONY: soak
 soak: dynamodb ## the long programmes for SOAK_MINUTES (60), all or RUN=TestName; prints their cases
-	@internal/soaktest/soak.sh $(SOAK_MINUTES) '$(value RUN)'
+	@internal/test/soaktest/soak.sh $(SOAK_MINUTES) '$(value RUN)'
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (5m), one after the other

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 

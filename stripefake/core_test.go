@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/listen"
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake/internal/api"
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake"
 )
 

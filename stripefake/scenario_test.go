@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 )
 
 // A listener is a shop's server: webhooks come to /new and /old, over HTTP.

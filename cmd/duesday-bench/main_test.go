@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // run executes one command line and returns its output.

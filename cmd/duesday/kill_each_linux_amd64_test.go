@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A tracedPlace is a folder with stores for one kill.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // TestKillNine kills the real binary with SIGKILL at random moments of a payment run, again

@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema/iam"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 	"github.com/duesday/duesday/stripefake"
 )
 

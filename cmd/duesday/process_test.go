@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // envProduct makes the test binary behave as the product.

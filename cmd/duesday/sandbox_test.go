@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // TestSandbox_Shared has two stores charge through one ledger at the same time.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // TestServe_IdleOnDynamoDB: a serve with Stripe, daily times and a key, and without traffic, asks DynamoDB

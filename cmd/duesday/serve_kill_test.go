@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A killedServe is a folder whose serve is killed again and again, while commands work beside it.

@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // foreign is a subscription as other tools write it from the published model.

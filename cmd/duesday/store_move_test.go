@@ -15,10 +15,10 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/transfer"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // onDynamo returns the URL of a store on DynamoDB Local that nobody has made yet, and the

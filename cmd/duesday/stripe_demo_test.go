@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 

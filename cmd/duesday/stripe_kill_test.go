@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // bigBook is a CSV, or JSON lines, of many subscriptions, each of an account of its own.

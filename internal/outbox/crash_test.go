@@ -8,7 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // world is the state of one crash test: a good effect, one that fails once, one that

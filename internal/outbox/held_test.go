@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 func always(f outbox.Fate) func(outbox.Effect) (outbox.Fate, error) {

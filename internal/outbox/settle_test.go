@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // TestClaiming_LostClaim: a drain whose claim was overtaken, or has an unknown outcome, delivers

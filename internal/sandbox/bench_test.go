@@ -12,7 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // benchmark has 128 goroutines open and confirm: two answers and two lines for each op.

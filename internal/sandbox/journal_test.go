@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // worker and locker are variables that make the test binary charge through the ledger that they name, or

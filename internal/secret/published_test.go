@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // published are test cards of 14 to 19 digits from the documentation of processors: Stripe,

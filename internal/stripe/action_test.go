@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 func withPage(o *Options) { o.ReturnURL = "https://example.com/back" }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/stripe/api"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 func openRequest(t *testing.T) processor.OpenRequest {

@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/soaktest"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A conversation is one call and the answers to its requests, by method and path.

@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
-	"github.com/duesday/duesday/internal/stripe/apitest"
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/apitest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 )
 
 // Every request that Duesday sends is one of Stripe's: by the specification, which the

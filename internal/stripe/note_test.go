@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 // memory is a Stripe with one intent that remembers what is written on it.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 func TestParse(t *testing.T) {

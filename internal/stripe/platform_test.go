@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
 

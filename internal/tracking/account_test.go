@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )

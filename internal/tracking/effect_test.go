@@ -12,7 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 )
 

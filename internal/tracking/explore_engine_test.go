@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
 	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )

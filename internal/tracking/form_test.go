@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 	"github.com/duesday/duesday/stripefake"

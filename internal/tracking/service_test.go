@@ -20,8 +20,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
-	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/transfer"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/internal/transfer"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // TestSides runs both sides small, so that the command bench cannot rot.

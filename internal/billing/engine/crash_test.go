@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // An outcome is what the processor makes of the charge.

@@ -16,11 +16,11 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A service is DynamoDB Local behind a proxy that makes it as bad as the real thing may be:

@@ -19,8 +19,8 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A hostile simulation is one beside which other tools write to the table, as the published model's own

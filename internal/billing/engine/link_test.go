@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A linked store is the client of a holder, as package folder makes one: after a cut connection it

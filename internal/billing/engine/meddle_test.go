@@ -18,11 +18,11 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // An otherTool is another tool, which writes to the row of a subscription at every point of its charge: before

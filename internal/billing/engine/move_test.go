@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 func (w *world) side() move.Side { return move.Side{Store: w.spy, Tables: w.tables} }

@@ -19,9 +19,9 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/pebblestore"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A giver is a process's way to a processor that gives money back.

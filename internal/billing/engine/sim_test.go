@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A simulation is one seed: subscriptions, four hundred days, and everything that goes

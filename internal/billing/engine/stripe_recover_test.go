@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
 

@@ -22,10 +22,10 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/soaktest"
-	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/storetest"
 	"github.com/duesday/duesday/stripefake"
 )
 

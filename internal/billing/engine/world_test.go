@@ -22,7 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // A world is everything outside the processes that work in it, and survives them: the

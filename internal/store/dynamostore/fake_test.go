@@ -14,7 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // A reply answers one request. %TOKEN% in its body becomes the token that the store

@@ -9,7 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // A legacy is a store in DynamoDB Local, to which another program writes too.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // A fake is a service that answers as it is told, for what DynamoDB Local has not: each

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/folder"
 	"github.com/duesday/duesday/internal/store/link"
 	"github.com/duesday/duesday/internal/store/pebblestore"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 const worker = "DUESDAY_TEST_FOLDER"

@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
 	"github.com/duesday/duesday/internal/store/memstore"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // TestContract holds a client to the contract, over a Unix socket.

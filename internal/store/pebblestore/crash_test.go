@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/pebbletest"
+	"github.com/duesday/duesday/internal/test/pebbletest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // The crash test runs writers that fight over a few slots, cuts the power at a

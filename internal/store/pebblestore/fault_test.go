@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/pebbletest"
+	"github.com/duesday/duesday/internal/test/pebbletest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // faultAt fails the write operation of that number, and every later one when lasting.

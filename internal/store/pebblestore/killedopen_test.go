@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/pebbletest"
+	"github.com/duesday/duesday/internal/test/pebbletest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // A camera keeps what a kill, and what a power cut would leave of a disk before each write operation.

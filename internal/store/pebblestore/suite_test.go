@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/storetest"
+	"github.com/duesday/duesday/internal/test/soaktest"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 func TestSuiteInMemory(t *testing.T) {

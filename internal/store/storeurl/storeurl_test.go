@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 var tables = []store.Table{{Name: "t", PartitionKey: "id"}}

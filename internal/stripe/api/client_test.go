@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 func TestNewClient_RefusesWhatCannotBe(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 func TestUnits(t *testing.T) {

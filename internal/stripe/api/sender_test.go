@@ -19,7 +19,7 @@ import (
 
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 // testClient returns a client that the script answers.

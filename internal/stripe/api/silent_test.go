@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 )
 
 // A flaky transport answers with its status and page; with neither it hangs until the request is given up.

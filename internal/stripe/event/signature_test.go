@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
 

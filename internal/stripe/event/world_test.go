@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 	"github.com/duesday/duesday/stripefake"
 )
 

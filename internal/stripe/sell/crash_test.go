@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/soaktest"
 	"github.com/duesday/duesday/internal/stripe/api"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
+	"github.com/duesday/duesday/internal/test/apitest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/api"
-	"github.com/duesday/duesday/internal/stripe/apitest"
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/apitest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/stripe/apitest"
 	"github.com/duesday/duesday/internal/stripe/event"
+	"github.com/duesday/duesday/internal/test/apitest"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
 	"github.com/duesday/duesday/stripefake"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
-	"github.com/duesday/duesday/internal/store/storetest"
 	"github.com/duesday/duesday/internal/test/metering"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // TestContract: who uses a store does not notice that it is metered.

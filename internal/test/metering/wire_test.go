@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/dynamotest"
+	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
 // object is a JSON object of DynamoDB's protocol. The tests speak it themselves: what they

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/stripetest"
+	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake"
 )
 

@@ -12,7 +12,7 @@ import (
 // Commands are at the top and import anything but engines, which storeurl opens for them
 // (but see administered); nobody imports a command. Tests may import what they need.
 var layers = map[string][]string{
-	"internal/archtest": {},
+	"internal/test/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
 	"cmd/duesday-bench/bench": {"billing", "billing/engine", "civil", "httpapi", "listen", "sandbox",
 		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "test/consumption", "tracking"},
@@ -58,11 +58,11 @@ var layers = map[string][]string{
 	"internal/server":           {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
 	"internal/status": {"billing", "billing/engine", "billing/settings", "billing/worker", "civil", "outbox",
 		"processor", "schedule", "schema", "secret", "socket", "store", "tracking"},
-	"internal/stripe":         {"processor", "secret", "stripe/api"},
-	"internal/stripe/api":     {"clock", "money", "processor", "secret"},
-	"internal/stripe/apitest": {"money", "stripefake", "stripetest"},
-	"internal/stripe/event":   {"secret", "stripe/api", "tracking"},
-	"internal/stripe/sell":    {"money", "secret", "stripe/api", "stripe/event", "tracking", "tracking/poller"},
+	"internal/stripe":       {"processor", "secret", "stripe/api"},
+	"internal/stripe/api":   {"clock", "money", "processor", "secret"},
+	"internal/test/apitest": {"money", "stripefake", "test/stripetest"},
+	"internal/stripe/event": {"secret", "stripe/api", "tracking"},
+	"internal/stripe/sell":  {"money", "secret", "stripe/api", "stripe/event", "tracking", "tracking/poller"},
 	// the fake of Stripe must not know what it is used for: {page, billing} -> payment -> api -> shape
 	"stripefake": {"stripefake/internal/api", "stripefake/internal/billing",
 		"stripefake/internal/page", "stripefake/internal/payment", "stripefake/internal/shape"},
@@ -73,7 +73,7 @@ var layers = map[string][]string{
 		"stripefake/internal/shape"},
 	"stripefake/internal/payment": {"stripefake/internal/api", "stripefake/internal/shape"},
 	"stripefake/internal/shape":   {},
-	"internal/stripetest":         {},
+	"internal/test/stripetest":    {},
 	"internal/test/consumption": {"billing", "billing/engine", "billing/report", "civil", "money", "outbox", "sandbox",
 		"schema", "store", "store/memstore", "test/metering"}, // memstore: units are counted over it
 	"internal/test/metering":         {"capacity", "store"},
@@ -83,18 +83,18 @@ var layers = map[string][]string{
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
 	"internal/socket":                {},
-	"internal/soaktest":              {},
+	"internal/test/soaktest":         {},
 	"internal/store":                 {},
 	"internal/store/dynamostore":     {"clock", "store"},
 	"internal/store/dynamotable":     {"store"},
-	"internal/store/dynamotest":      {},
+	"internal/test/dynamotest":       {},
 	"internal/store/folder":          {"clock", "election", "socket", "store", "store/link", "store/pebblestore"},
 	// pebblestore: items cross the connection in the form in which the folder keeps them
 	"internal/store/link":        {"store", "store/pebblestore"},
 	"internal/store/memstore":    {"store"},
 	"internal/store/pebblestore": {"socket", "store"},
-	"internal/store/pebbletest":  {},
-	"internal/store/storetest":   {"store"},
+	"internal/test/pebbletest":   {},
+	"internal/test/storetest":    {"store"},
 	"internal/store/storeurl": {"store", "store/dynamostore", "store/dynamotable", "store/folder", "store/memstore",
 		"store/pebblestore"},
 	// folder, pebblestore: a backup is a copy of its folder, made by its holder
@@ -151,11 +151,11 @@ var thirdParty = map[string]struct {
 }{
 	"github.com/RaduBerinde/btreemap": {in: []string{"internal/store/memstore"}}, // Pebble's own ordered map, with cheap copies
 	"github.com/aws/aws-sdk-go-v2": {in: []string{"internal/store/dynamostore", "internal/store/dynamotable",
-		"internal/store/dynamotest"}, // its client, service/dynamodb
+		"internal/test/dynamotest"}, // its client, service/dynamodb
 		testsIn: []string{"internal/billing/engine", "internal/schema/cloudformation",
 			"cmd/duesday"}}, // the published access patterns and model, by plain calls; the template as CreateTable
 	"github.com/aws/smithy-go": {in: []string{"internal/store/dynamostore"}}, // the errors of that client
-	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/store/pebbletest",
+	"github.com/cockroachdb/pebble/v2": {in: []string{"internal/store/pebblestore", "internal/test/pebbletest",
 		"cmd/duesday-bench/bench"}, // bench: the bare baseline
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
@@ -225,7 +225,7 @@ func testPackages(s *source, p *pkg) (found []violation) {
 
 func TestTestPackagesStayInTests(t *testing.T) {
 	check(t, testPackages, nil,
-		plant{"internal/billing/p.go", "package p\nimport _ \"" + module + "/internal/store/storetest\"", "is for tests"},
+		plant{"internal/billing/p.go", "package p\nimport _ \"" + module + "/internal/test/storetest\"", "is for tests"},
 		plant{"cmd/duesday/p.go", "package p\nimport _ \"testing\"", "is for tests"})
 }
 

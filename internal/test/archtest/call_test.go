@@ -96,7 +96,7 @@ func TestSettingsComeInThroughTheCommand(t *testing.T) {
 func soakVariables(s *source, p *pkg) (found []violation) {
 	read := []string{"CHECK", "SOAK", "SEED"}
 	for _, f := range p.files {
-		if p.dir == "internal/soaktest" || p.dir == "internal/archtest" {
+		if p.dir == "internal/test/soaktest" || p.dir == "internal/test/archtest" {
 			continue
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {

@@ -14,7 +14,7 @@ share="$(awk "BEGIN { printf \"%.2f\", 2 * $minutes / $programmes }")"
 mkdir -p .cache
 echo "$minutes minutes: $share for each test"
 status=0
-DUESDAY_SOAK=1 DUESDAY_SOAK_MINUTES="$share" internal/store/dynamotest/with.sh \
+DUESDAY_SOAK=1 DUESDAY_SOAK_MINUTES="$share" internal/test/dynamotest/with.sh \
 	go test -v -p 2 -count=1 -timeout "$(awk "BEGIN { print int(3 * $minutes) + 30 }")m" -run "$test" \
 	$(echo "$files" | xargs -n 1 dirname | sort -u) >.cache/soak.log 2>&1 || status=1
 sed -n 's/^ *[a-z0-9_]*\.go:[0-9]*: soak: //p' .cache/soak.log | sort

@@ -19,11 +19,11 @@ const packagesPage = "docs/internals/packages.md"
 const packagesIntro = `# Packages
 
 This page lists every package with the first sentence of its doc comment, for anyone who looks for
-the place of a piece of code. ` + "`go test ./internal/archtest -update`" + ` writes the page from the source,
+the place of a piece of code. ` + "`go test ./internal/test/archtest -update`" + ` writes the page from the source,
 so change the doc comments and not the page.
 
 The page says nothing about imports. The table ` + "`layers`" + ` in
-[import_test.go](../../internal/archtest/import_test.go) lists the packages that each package may
+[import_test.go](../../internal/test/archtest/import_test.go) lists the packages that each package may
 import, and a test enforces it. [The overview](overview.md) draws the layers.
 `
 
@@ -100,6 +100,6 @@ func TestPackagesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is stale: run go test ./internal/archtest -update", packagesPage)
+		t.Errorf("%s is stale: run go test ./internal/test/archtest -update", packagesPage)
 	}
 }

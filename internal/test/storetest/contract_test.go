@@ -31,7 +31,7 @@ type promise struct {
 // contract reads the sentences of package store's comment.
 func contract(t *testing.T) (all []promise) {
 	t.Helper()
-	_, text, _ := strings.Cut(packageComment(t, "../doc.go"), "names the case of each sentence.\n")
+	_, text, _ := strings.Cut(packageComment(t, "../../store/doc.go"), "names the case of each sentence.\n")
 	ends := regexp.MustCompile(`\. ([A-Z])`)
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		paragraph = ends.ReplaceAllString(strings.ReplaceAll(paragraph, "\n", " "), ".\n$1")
@@ -169,7 +169,7 @@ func exists(literals map[string]bool, name string) error {
 		return nil
 	}
 	if engine, test, ok := strings.Cut(name, "."); ok && !strings.Contains(engine, "/") {
-		files, _ := filepath.Glob("../" + engine + "/*_test.go")
+		files, _ := filepath.Glob("../../store/" + engine + "/*_test.go")
 		for _, file := range files {
 			if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "func "+test+"(") {
 				return nil
