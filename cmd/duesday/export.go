@@ -23,7 +23,7 @@ import (
 var (
 	accountColumns = []string{"account", "email", "time_zone", "created_at"}
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
-		"currency", "charge", "kind"}
+		"currency", "charge", "kind", "number", "email", "refunded", "note"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
 		"currency", "state", "reason", "charge", "refund"}
 )
@@ -89,8 +89,21 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 	case "accounts":
 		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.engine.Accounts(ctx)), viewAccount)
 	case "receipts":
+		reversals, err := gatherReversals(screen.Readable(p.Screen, s.engine.ReversalRecords(ctx)))
+		if err != nil {
+			return err
+		}
 		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.Receipts(ctx)),
-			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }), viewReceipt)
+			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }),
+			func(r *billing.Receipt) screen.Object {
+				note := ""
+				if r.Kind == billing.External || r.Kind == billing.Overpayment {
+					note = r.Charge
+				}
+				_, refunded := reversals.of(r)
+				return append(viewReceipt(r), "number", r.Number(s.engine.Opened.Installation), "email", r.Email,
+					"refunded", refunded.Decimal(), "note?", note)
+			})
 	case "periods":
 		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.EndedPeriods(ctx)),
 			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), viewFullPeriod)

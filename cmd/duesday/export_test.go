@@ -17,10 +17,10 @@ func TestExport(t *testing.T) {
 		header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n2,\"b@example.com\",1,news,12.99,USD,31,pm_card_visa\n"))
 	c.must("run", "payments")
 	receipts := strings.Split(c.must("export", "receipts", "--format", "csv"), "\n")
-	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind")
+	equal(t, "header", receipts[0], "account,subscription,sku,period,due_date,processed_at,amount,currency,charge,kind,number,email,refunded,note")
 	if len(receipts) != 3 || !strings.HasPrefix(receipts[1],
 		"1,1,news,0,2026-03-15,2026-03-15T10:30:00.000Z,12.99,USD,pi_sandbox_") ||
-		!strings.HasSuffix(receipts[1], ",charge") {
+		!strings.HasSuffix(receipts[1], ",a@example.com,0.00,") || !strings.Contains(receipts[1], ",charge,") {
 		t.Errorf("receipts: %q", receipts)
 	}
 	o := decode(t, c.must("export", "receipts", "--format", "jsonl")).(map[string]any)
@@ -39,6 +39,16 @@ func TestExport(t *testing.T) {
 			"31,pm_card_visa,,2026-03-31,month,UTC,7,,,\n")
 	if r := c.run("export", "accounts", "--out", "no/such/folder"); r.code != exitFailed {
 		t.Errorf("exit %d", r.code)
+	}
+	c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "2.99")
+	c.clock.Set(c.clock.Now().AddDate(0, 0, 16))
+	c.must("receipt", "create", "2/1", "--period", "0", "--note", "bank 77")
+	equal(t, "refunded", members(decode(t, strings.SplitAfter(c.must("export", "receipts", "--json"), "\n")[0]).(map[string]any), "email", "refunded",
+		"note"), []any{"a@example.com", "2.99", nil})
+	receipts = strings.Split(c.must("export", "receipts"), "\n")
+	number := c.list("receipt", "list", "2")[0].(map[string]any)["number"].(string)
+	if !strings.HasSuffix(receipts[2], ",bank 77,external,"+number+",b@example.com,0.00,bank 77") {
+		t.Errorf("receipts: %q", receipts)
 	}
 }
 

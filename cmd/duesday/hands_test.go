@@ -89,7 +89,7 @@ func TestOtherHands_ListsGoOn(t *testing.T) {
 		"subscription show 2/3":          {1, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
 		"receipt list 2":                 {1, append(reversals, receipts...)},
 		"export subscriptions --all":     {3, subscriptions},
-		"export receipts":                {2, receipts},
+		"export receipts":                {2, append(reversals, receipts...)},
 		"export refunds":                 {0, reversals},
 		"period list":                    {1, []string{"item ACC#2 PER#3#SKU#news#000009: "}},
 		"period list 2/3":                {1, []string{"item ACC#2 PER#3#SKU#news#000009: "}},

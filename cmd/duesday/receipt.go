@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -148,12 +149,16 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 	return p.JSON(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
 }
 
-// accountReversals are the refunds and disputes of an account by their charge, oldest first.
+// accountReversals are the refunds and disputes of an account, or of all, by their charge.
 type accountReversals map[string][]*billing.ReversalRecord
 
 func (p *program) reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
+	return gatherReversals(screen.Readable(p.Screen, s.engine.GetReversalsByAccount(ctx, account)))
+}
+
+func gatherReversals(seq iter.Seq2[*billing.ReversalRecord, error]) (accountReversals, error) {
 	all := accountReversals{}
-	for r, err := range screen.Readable(p.Screen, s.engine.GetReversalsByAccount(ctx, account)) {
+	for r, err := range seq {
 		if err != nil {
 			return nil, err
 		}
