@@ -65,10 +65,7 @@ func gymFile(clean bool) (text string, untidy, wrong int) {
 // TestImport_Gym: each kind of wrong dirt is named once, with the number of its rows, and nothing else is. What is only
 // untidy is imported, and customers read their name and the product's.
 func TestImport_Gym(t *testing.T) {
-	golden, err := filepath.Abs("testdata/gym.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	const golden = "testdata/gym.txt"
 	want, _ := os.ReadFile(golden)
 	c := newCLI(t)
 	text, untidy, wrong := gymFile(false)

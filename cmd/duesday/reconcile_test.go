@@ -134,9 +134,9 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 // that has it. A flag that is new has to be added here.
 func TestReconcile_NamesEveryFlag(t *testing.T) {
 	flags := map[string]string{"amount": "13.00", "payment-day": "20", "payment-method": "pm_card_mastercard", "collection": "manual",
-		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de",
+		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de", "name": "Ann Smith",
 		"customer": "", "fallback": "pm_card_visa", "connected": "", "fee": ""}
-	asks := []string{"from", "notify", "where", "yes", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
+	asks := []string{"from", "notify", "where", "prices", "yes", "early", "paid-once", "date", "ahead", "help"} // no attribute by themselves
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 5, 9, 0, 0, 0, time.UTC))
 	var cases [][]string

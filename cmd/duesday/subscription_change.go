@@ -24,6 +24,7 @@ type updateFlags struct {
 	day, reminderDays            int
 	early, notify, yes, paidOnce bool
 	where                        []string
+	prices                       string
 	from                         screen.Flag[civil.Date]
 	on                           businessDay
 }
@@ -36,7 +37,8 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&u.notify, "notify", false, "with --sku or --amount: tell the customer by mail")
 	f.StringArrayVar(&u.where, "where", nil,
 		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
-	f.BoolVar(&u.yes, "yes", false, "with --where: make the changes; without --yes, the command only shows what it would do")
+	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with sku, amount, and perhaps currency and name")
+	f.BoolVar(&u.yes, "yes", false, "with --where or --prices: make the changes; without --yes, the command only shows what it would do")
 	f.IntVar(&u.day, "payment-day", 0, "new payment `DAY` of the month, or of the week")
 	f.BoolVar(&u.early, "early", false,
 		"with --payment-day: start on the last such day before the next due date, if that day has not passed")
@@ -49,6 +51,9 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	u.on.flags(f, asOfRun)
 }
 
+// many reports whether the flags change more than one subscription.
+func (u *updateFlags) many() bool { return u.set.Changed("where") || u.prices != "" }
+
 // collectionHelp describes the flag of a subscription's collection.
 const collectionHelp = "`automatic` to charge the payment method, or manual if the customer pays by wire when asked"
 
@@ -58,16 +63,18 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	c := billing.Change{PaymentDay: screen.Given(f, "payment-day", u.day), Method: screen.Given(f, "payment-method", u.method),
 		ReminderDays: screen.Given(f, "reminder-days", u.reminderDays), Address: screen.Given(f, "address", u.address),
 		Collection: screen.Given(f, "collection", billing.Collection(u.collection)), SKU: screen.Given(f, "sku", u.sku)}
-	plan := c.SKU != nil || f.Changed("amount")
+	plan := c.SKU != nil || f.Changed("amount") || u.prices != ""
 	switch {
 	case c == (billing.Change{}) && !plan:
 		return c, screen.Usagef("%s: nothing to change; set at least one flag", p.command)
 	case u.early && c.PaymentDay == nil:
 		return c, screen.Usagef("--early needs a new --payment-day")
 	case !plan && (u.notify || !u.from.Value.IsZero()):
-		return c, screen.Usagef("--from and --notify need a new --sku or --amount")
-	case u.yes && !f.Changed("where"):
-		return c, screen.Usagef("--yes needs --where")
+		return c, screen.Usagef("--from and --notify need a new --sku or --amount, or --prices")
+	case u.yes && !f.Changed("where") && u.prices == "":
+		return c, screen.Usagef("--yes needs --where or --prices")
+	case u.prices != "" && (c != (billing.Change{}) || f.Changed("amount") || f.Changed("where")):
+		return c, screen.Usagef("--prices cannot be combined with another change")
 	}
 	if c.Collection != nil {
 		if err := billing.CheckCollection(*c.Collection); err != nil {
@@ -92,8 +99,13 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if u.set.Changed("where") {
-			all, err := planOf(u.set, u.where, change, u.amount)
+		if u.many() {
+			var all *planChanges
+			if u.prices != "" {
+				all, err = p.readPrices(u.prices, change)
+			} else {
+				all, err = planOf(u.set, u.where, change, u.amount)
+			}
 			if err != nil {
 				return err
 			}
@@ -131,7 +143,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 				others++
 			}
 		})
-		if u.set.Changed("where") {
+		if u.many() {
 			return none(cmd, args)
 		}
 		return one(cmd, args)

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,12 +16,13 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 )
 
 // planOf reads the flags of a change of many subscriptions. The amount is in the currency of each.
-func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount string) (*engine.PlanChange, error) {
+func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount string) (*planChanges, error) {
 	c := &engine.PlanChange{SKU: change.SKU, From: change.From, Notify: change.Notify}
 	for _, text := range where {
 		name, value, _ := strings.Cut(text, "=")
@@ -44,20 +48,61 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 	case f.Changed("amount"):
 		c.Amount = func(cur money.Currency) (money.Amount, error) { return parseMoney(amount, cur) }
 	}
-	return c, nil
+	return &planChanges{list: []*engine.PlanChange{c}, of: "with SKU " + c.Of, source: "--where sku=" + c.Of,
+		hint: "--where currency=CODE"}, nil
+}
+
+// planChanges are the changes of a command, and the names that they give to products.
+type planChanges struct {
+	list             []*engine.PlanChange
+	names            map[string]string
+	of, source, hint string // for people: the subscriptions, the flag or file, and a way to give a currency
+}
+
+// readPrices reads a file of prices, and prints what is wrong in it.
+func (p *program) readPrices(name string, change billing.Change) (*planChanges, error) {
+	text, err := os.ReadFile(p.path(name))
+	if err != nil {
+		return nil, err
+	}
+	bad := p.Table("LINE", "COLUMN", "REASON")
+	all := &planChanges{names: map[string]string{}, of: "in " + name, source: name, hint: "a currency to these rows"}
+	for rec, wrong := range book.Read(bytes.NewReader(text), book.Prices, book.Options{}) {
+		if wrong != nil {
+			bad.Row(wrong.Line, wrong.Column, wrong.Reason)
+			continue
+		}
+		x := rec.Price
+		all.list = append(all.list, &engine.PlanChange{Of: x.SKU, Currency: x.Currency, From: change.From, Notify: change.Notify,
+			Amount: func(c money.Currency) (money.Amount, error) { return parseMoney(x.Amount, c) }})
+		if x.Name != "" {
+			all.names[x.SKU] = x.Name
+		}
+	}
+	if bad.Rows > 0 {
+		bad.Flush()
+		return nil, fmt.Errorf("%s has %s, so no price was changed; correct the file", name, screen.Plural(bad.Rows, "problem"))
+	}
+	return all, nil
 }
 
 // changePlans changes the plan of every subscription that is left to be changed, or shows what that
 // would do. What has landed stays after an error, and the same command goes on from there.
-func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanChange, yes bool) error {
-	plan, err := s.engine.Plan(ctx, c)
+func (p *program) changePlans(ctx context.Context, s *session, all *planChanges, yes bool) error {
+	plan, err := s.engine.Plan(ctx, all.list...)
 	if errors.Is(err, engine.ErrCurrencies) {
-		return screen.Usagef("--where sku=%s: %w; add --where currency=CODE", c.Of, err)
+		return screen.Usagef("%s: %w; add %s", all.source, err, all.hint)
+	}
+	if err == nil && yes {
+		err = p.nameProducts(ctx, s, all.names)
 	}
 	if err != nil {
 		return err
 	}
-	screen.Section(p.Screen, "Changes to subscriptions with SKU "+c.Of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
+	for _, sku := range plan.Unused {
+		p.Warn("no subscription has SKU %s", sku)
+	}
+	screen.Section(p.Screen, "Changes to subscriptions "+all.of+":", []string{"AMOUNT", "NEW", "SUBSCRIPTIONS", "PER MONTH", "NEW", "MAIL"}, plan.Sums,
 		func(g *engine.PlanSum) []any {
 			return []any{g.Before, g.After, g.Count, g.MonthBefore, g.MonthAfter, g.Mail}
 		})
@@ -68,11 +113,11 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		p.sayReplaced(&was, " of "+screen.Plural(plan.Replaces[was], "subscription"))
 	}
 	what, changed, left := "to change; nothing is changed yet, so add --yes to change them", 0, plan.Left
-	for _, n := range plan.Names {
+	for i, n := range plan.Names {
 		if !yes {
 			break
 		}
-		switch done, err := s.engine.ChangePlan(ctx, n, c); {
+		switch done, err := s.engine.ChangePlan(ctx, n, plan.By[i]); {
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
 		case err != nil:
@@ -94,7 +139,7 @@ func (p *program) changePlans(ctx context.Context, s *session, c *engine.PlanCha
 		what, shown = "changed", changed
 	}
 	p.Say("%s %s%s", screen.Plural(shown, "subscription"), what, screen.Prefixed(", not changed: ", screen.Positive(len(left))))
-	return p.JSON(screen.Object{"to_change", len(plan.Names), "changed", changed, "left", left,
+	return p.JSON(screen.Object{"to_change", len(plan.Names), "changed", changed, "left", left, "unused?", plan.Unused,
 		"plans", screen.Views(plan.Sums, func(g *engine.PlanSum) screen.Object {
 			return screen.Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
 				"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}

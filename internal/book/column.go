@@ -132,9 +132,7 @@ func (c *checker) amount(text, code string) money.Amount {
 		c.fault(amount, "is missing")
 	case c.card(amount, text):
 	case c.bad[currency]:
-		if plain, problem := plainAmount(text, 2); problem != "" || !someAmount.MatchString(plain) {
-			c.fault(amount, fmt.Sprintf("must be a number such as 12.99 (got %.40q)", text))
-		}
+		c.amountOfAny(text)
 	default:
 		plain, problem := plainAmount(text, cur.Exponent())
 		if problem != "" {
@@ -148,6 +146,24 @@ func (c *checker) amount(text, code string) money.Amount {
 		c.fault(amount, err.Error())
 	}
 	return c.usual
+}
+
+// amountOfAny reads an amount of an unknown currency.
+func (c *checker) amountOfAny(text string) string {
+	if text == "" {
+		c.fault(amount, "is missing")
+	}
+	if text == "" || c.card(amount, text) {
+		return ""
+	}
+	plain, problem := plainAmount(text, 2)
+	if problem == "" && !someAmount.MatchString(plain) {
+		problem = fmt.Sprintf("must be a number such as 12.99 (got %.40q)", text)
+	}
+	if problem != "" {
+		c.fault(amount, problem)
+	}
+	return plain
 }
 
 // number reads a small count. absent stands for an empty or unreadable field.

@@ -77,6 +77,9 @@ func (t *table) readNames(names []string) (problems []problem) {
 	if book {
 		want = columnNames[:required]
 	}
+	if t.prices != nil {
+		want = []string{columnNames[sku], columnNames[amount]}
+	}
 	seen := map[string]bool{}
 	for i, name := range names {
 		name = strings.TrimSpace(name)
@@ -174,6 +177,13 @@ func (t *table) next() bool {
 				row[col] = trimmed(row[col])
 			}
 		}
+	}
+	if t.prices != nil {
+		p := t.price(line, &row)
+		if len(t.problems) > 0 {
+			return t.rejectRow(line, t.raw(), t.problems)
+		}
+		return t.yield(Record{Line: line, Price: p}, nil)
 	}
 	n := t.subscription(line, &row)
 	if problems := t.checked(t.problems, n); len(problems) > 0 {

@@ -19,6 +19,7 @@ const (
 	JSONLines                   // one JSON object a line
 	Workbench                   // a NoSQL Workbench model with sample data
 	Samples                     // the CSV of a model's sample data: a header of attribute names, then one item a row
+	Prices                      // a header with sku, amount, and perhaps currency and name, then one price a row
 )
 
 // HeadSize is the length of a file's beginning that Detect needs.

@@ -34,6 +34,9 @@ func checkYields(t *testing.T, f Format, data string) {
 			t.Fatalf("record %+v after line %d", r, line)
 		}
 		line = r.Line
+		if p := r.Price; p != nil {
+			noCards(t, p.SKU, p.Amount, p.Currency, p.Name)
+		}
 		if s := r.Subscription; s != nil {
 			if err := s.Check(); err != nil || s.Email == "" {
 				t.Fatalf("accepted %+v: %v", s, err)
@@ -50,7 +53,7 @@ func checkYields(t *testing.T, f Format, data string) {
 
 // kinds counts what a record is.
 func kinds(r Record) (n int) {
-	for _, is := range []bool{r.Subscription != nil, r.Receipt != nil, r.Account != nil} {
+	for _, is := range []bool{r.Subscription != nil, r.Receipt != nil, r.Account != nil, r.Price != nil} {
 		if is {
 			n++
 		}
@@ -76,6 +79,7 @@ func FuzzCSV(f *testing.F) {
 		checkYields(t, CSV, data)
 		checkYields(t, CSV, header+"\n"+data)
 		checkYields(t, CSV, fullHeader+"\r\n"+data)
+		checkYields(t, Prices, "sku;amount;currency;name\n"+data)
 		checkYields(t, CSV, "sep=;\r\n"+strings.ReplaceAll(customerHeader, ",", ";")+"\r\n"+data)
 	})
 }

@@ -22,6 +22,7 @@ type Record struct {
 	// sample data alone. The receipt's ID is "" in the published model, which names only the SKU.
 	Receipt *billing.Receipt
 	Account *billing.Account // with ID, Email and TimeZone ("": UTC)
+	Price   *Price           // of Prices alone
 }
 
 // A Rejection is the problem of one column of a row. None of its texts holds a card number.
@@ -72,6 +73,9 @@ func Read(r io.Reader, f Format, o Options) iter.Seq2[Record, *Rejection] {
 		switch f {
 		case CSV:
 			s.readCSV(src, nil)
+		case Prices:
+			s.prices = map[string]int{}
+			s.readCSV(src, nil)
 		case JSONLines:
 			s.readJSONLines(src)
 		case Workbench:
@@ -91,6 +95,7 @@ type session struct {
 	yield   func(Record, *Rejection) bool
 	header  csvHeader
 	badRows int
+	prices  map[string]int // of Prices: the lines of SKU and currency
 }
 
 // rejectRow yields a Rejection for each of the problems, and masks raw.

@@ -66,6 +66,8 @@ type PlanChange struct {
 	Amount   func(money.Currency) (money.Amount, error) // nil: as it is
 	From     civil.Date
 	Notify   bool
+
+	first *billing.Subscription // that it concerns, as Plan has found it
 }
 
 // concerns reports whether the subscription is one of those to be changed, or changed already.
@@ -104,9 +106,11 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 
 // A Planned is what a PlanChange would do.
 type Planned struct {
-	Names []billing.Name // of those to be changed
-	Left  []string       // why others stay as they are
-	Sums  []*PlanSum     // by currency and amount before
+	Names  []billing.Name // of those to be changed
+	By     []*PlanChange  // by which each of them is changed
+	Left   []string       // why others stay as they are
+	Unused []string       // SKUs that no subscription has
+	Sums   []*PlanSum     // by currency and amount before
 
 	Replaces map[billing.Plan]int // the pending plans that it would drop, with the number of subscriptions
 }
@@ -120,21 +124,28 @@ type PlanSum struct {
 	months *big.Rat // periods in a month, of all
 }
 
-// Plan tells what the change would do. It scans, and changes nothing. A new amount is of one
-// currency: Plan notes it in the change, and returns ErrCurrencies if there are several.
-func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
+// Plan tells what the changes, of which one concerns a subscription at most, would do. It scans, and
+// changes nothing. A new amount is of one currency: Plan notes it in the change, and returns
+// ErrCurrencies if there are several.
+func (e *Engine) Plan(ctx context.Context, all ...*PlanChange) (*Planned, error) {
 	plan, sums := &Planned{Left: []string{}, Replaces: map[billing.Plan]int{}}, map[[2]money.Amount]*PlanSum{}
-	var first *billing.Subscription // with an amount: that the change concerns
+	of := map[string][]*PlanChange{}
+	for _, p := range all {
+		p.first, of[p.Of] = nil, append(of[p.Of], p)
+	}
 	for s, err := range e.Subscriptions(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		was := *s
-		if p.Amount != nil && p.concerns(s) {
-			if first = cmp.Or(first, &was); first.Amount.Currency() != s.Amount.Currency() {
-				return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, first.Name,
-					first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
-			}
+		at := slices.IndexFunc(of[s.SKU], func(p *PlanChange) bool { return p.concerns(s) })
+		if at < 0 {
+			continue
+		}
+		was, p := *s, of[s.SKU][at]
+		p.first = cmp.Or(p.first, &was)
+		if p.Amount != nil && p.first.Amount.Currency() != s.Amount.Currency() {
+			return nil, fmt.Errorf("%w: %s is in %s, but %s is in %s", ErrCurrencies, p.first.Name,
+				p.first.Amount.Currency().Code(), s.Name, s.Amount.Currency().Code())
 		}
 		writes, err := p.apply(e, s, s.Today(e.day, e.Now()))
 		switch {
@@ -161,26 +172,36 @@ func (e *Engine) Plan(ctx context.Context, p *PlanChange) (*Planned, error) {
 			g = &PlanSum{Before: before, After: after, months: new(big.Rat)}
 			sums[[2]money.Amount{before, after}], plan.Sums = g, append(plan.Sums, g)
 		}
-		g.Count, g.Mail, plan.Names = g.Count+1, g.Mail+len(writes), append(plan.Names, s.Name)
+		g.Count, g.Mail = g.Count+1, g.Mail+len(writes)
+		plan.Names, plan.By = append(plan.Names, s.Name), append(plan.By, p)
 		g.months.Add(g.months, s.Interval.PerMonth())
 	}
-	if first != nil {
-		p.Currency = first.Amount.Currency().Code()
+	for _, p := range all {
+		switch {
+		case p.first == nil:
+			plan.Unused = append(plan.Unused, p.Of)
+		case p.Amount != nil:
+			p.Currency = p.first.Amount.Currency().Code()
+		}
 	}
-	slices.SortFunc(plan.Sums, func(a, b *PlanSum) int {
+	return plan, sumMonths(plan.Sums)
+}
+
+// sumMonths orders the sums, and computes what they are in a month.
+func sumMonths(all []*PlanSum) (wrong error) {
+	slices.SortFunc(all, func(a, b *PlanSum) int {
 		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
 			cmp.Compare(a.Before.Minor(), b.Before.Minor()), cmp.Compare(a.After.Minor(), b.After.Minor()))
 	})
-	var wrong error
 	monthly := func(g *PlanSum, each money.Amount) money.Amount {
 		sum, err := money.Round(new(big.Rat).Mul(g.months, big.NewRat(each.Minor(), 1)), each.Currency())
 		wrong = cmp.Or(wrong, err)
 		return sum
 	}
-	for _, g := range plan.Sums {
+	for _, g := range all {
 		g.MonthBefore, g.MonthAfter = monthly(g, g.Before), monthly(g, g.After)
 	}
-	return plan, wrong
+	return wrong
 }
 
 // ChangePlan makes the change for one of its subscriptions. It reports whether it was still to do.
