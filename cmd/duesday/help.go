@@ -85,15 +85,16 @@ func (p *program) finish(c *cobra.Command, texts map[string]string) {
 		p.finish(child, texts)
 	}
 	short, text, _ := strings.Cut(texts[c.CommandPath()], "\n")
-	long, examples := "", ""
+	var long strings.Builder
+	examples := ""
 	for line := range strings.SplitSeq(text, "\n") {
 		if example, ok := strings.CutPrefix(line, "$ "); ok {
 			examples += "\n  " + example
 		} else {
-			long += line + "\n"
+			long.WriteString(line + "\n")
 		}
 	}
-	c.Short, c.Long = short, cmp.Or(c.Long, strings.TrimSpace(long))
+	c.Short, c.Long = short, cmp.Or(c.Long, strings.TrimSpace(long.String()))
 	if c.Example = strings.TrimPrefix(examples, "\n"); c.Example == "" && !c.HasSubCommands() {
 		c.Example = "  " + c.CommandPath()
 	}
@@ -110,7 +111,7 @@ func (p *program) finish(c *cobra.Command, texts map[string]string) {
 
 // valuesOf returns the values of a flag; nil if it takes any.
 func valuesOf(f *pflag.Flag) []string {
-	if form := f.Value.Type(); strings.Contains(form, "|") { // of a choiceFlag
+	if form := f.Value.Type(); strings.Contains(form, "|") { // of a screen.ChoiceFlag
 		return strings.Split(strings.ToLower(form), "|")
 	}
 	switch f.Name {
