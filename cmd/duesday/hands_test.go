@@ -236,7 +236,7 @@ func TestOtherHands_PaidOnce(t *testing.T) {
 	r := c.run("verify")
 	equal(t, "verify", r.code, exitFailed)
 	contains(t, r.out, "perhaps paid twice")
-	contains(t, c.run("status").out, "periods perhaps paid twice: 1, the first 1/1 period 0")
+	contains(t, c.run("status").out, "periods that may be paid twice: 1, the first is 1/1 period 0")
 	for _, args := range []string{"1/1 --paid-once --amount 5", "--paid-once", "--where sku=news --paid-once"} {
 		equal(t, args, c.run(append([]string{"subscription", "update"}, strings.Fields(args)...)...).code, exitUsage)
 	}
