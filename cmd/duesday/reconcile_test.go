@@ -143,7 +143,7 @@ func TestReconcile_NamesEveryFlag(t *testing.T) {
 	var rows strings.Builder
 	rows.WriteString(header)
 	for _, command := range []string{"subscription update", "account update", "account attach"} {
-		found, _, err := (&program{}).root().Find(strings.Fields(command))
+		found, _, err := newProgram(nil, nil, nil, nil, nil).root().Find(strings.Fields(command))
 		if err != nil {
 			t.Fatal(err)
 		}
