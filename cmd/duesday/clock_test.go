@@ -18,7 +18,7 @@ func TestClock_Stripe(t *testing.T) {
 		if r.code != exitFailed {
 			t.Errorf("exit %d, %+v", r.code, r)
 		}
-		contains(t, r.errors, "the clock is wrong", "2026-03-15T10:30", "2026-03-05T10:30", "at Stripe")
+		contains(t, r.errors, "the clock is wrong", "2026-03-15T10:30", "2026-03-05T10:30", "Stripe shows")
 	}
 	c.fake.Advance(20 * 24 * time.Hour)
 	contains(t, c.run("run", "payments").errors, "2026-03-25T10:30")

@@ -76,7 +76,7 @@ func TestOtherHands_ListsGoOn(t *testing.T) {
 	for _, it := range []store.Item{bad, stray, period, receipt, reversal} {
 		c.commit(store.Put("duesday-recurring-payments", it))
 	}
-	subscriptions := []string{"item ACC#2 SUB#2#SKU#999: PaymentAmount is no amount", "item ACC#2 SUB#stray: SK is not"}
+	subscriptions := []string{"item ACC#2 SUB#2#SKU#999: PaymentAmount is not an amount", "item ACC#2 SUB#stray: SK is not"}
 	receipts := []string{"item ACC#2 REC#2026-01-01T00:00:00.000Z#SKU#news: ProcessedAmount"}
 	reversals := []string{"item ACC#2 REF#2026-01-01T00:00:00.000Z#re_1: SK"}
 	for line, x := range map[string]struct {

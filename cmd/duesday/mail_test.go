@@ -107,7 +107,7 @@ func TestMail_BySMTP(t *testing.T) {
 	c.must("outbox", "replay", id)
 	c.run("outbox", "send")
 	dead = c.object(exitDone, "outbox", "list")["dead_letters"].([]any)
-	contains(t, dead[0].(map[string]any)["reason"].(string), "refused the address of account 1 for good on 2026-03-15")
+	contains(t, dead[0].(map[string]any)["reason"].(string), "permanently refused the address of account 1 on 2026-03-15")
 
 	// A new address takes the mark away.
 	c.must("account", "update", "1", "--email", "ada@example.com")

@@ -116,7 +116,7 @@ func TestPoll_To(t *testing.T) {
 	far.env["DUESDAY_API_KEY"] = "another-key-of-the-API"
 	r = far.run("poll", "--to", v.APIBase, "--once")
 	equal(t, "another key", r.code, exitFailed)
-	contains(t, r.errors, "/v1/accounts", "answered 401")
+	contains(t, r.errors, "/v1/accounts", "status 401")
 	equal(t, "stopped", stop().code, exitDone)
 }
 

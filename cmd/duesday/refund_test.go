@@ -56,7 +56,7 @@ func TestReceiptRefund_WhatIsWrong(t *testing.T) {
 		{"receipt refund 1/1", exitUsage, `"period"`},
 		{"receipt refund 1/1 --period 0 --amount 5.001", exitUsage, "--amount"},
 		{"receipt refund 1/1 --period 0 --amount 0", exitUsage, "must be more than zero"},
-		{"receipt refund 1/1 --period 0 --amount 13", exitUsage, "12.99 USD of the 12.99 USD is left"},
+		{"receipt refund 1/1 --period 0 --amount 13", exitUsage, "must be at most 12.99 USD, which is left of 12.99 USD"},
 		{"receipt refund 1/1 --period 0 --reason whim", exitUsage, "duplicate, fraudulent, requested_by_customer"},
 		{"receipt refund 1/1 --period 0 --key 4242424242424242", exitUsage, "card number"},
 		{"receipt refund 1/1 --period 7", exitFailed, "period 7 is not paid"},

@@ -91,7 +91,7 @@ func TestStoreAdopt_MethodFiles(t *testing.T) {
 		{"account,payment_method\n1,pm_a\n2,pm_b,x\n", "line 3: must have 2 fields"},
 		{"account,payment_method\n1,pm_a\n\n1,pm_b\n", "line 4: account 1 has a different payment_method on line 2"},
 		{"account,payment_method\na#b,pm_a\n", "line 2: account: must not contain"},
-		{"account,payment_method\n1,\n", "line 2: payment_method: is missing"},
+		{"account,payment_method\n1,\n", "line 2: payment_method: must be the processor"},
 		{"account,payment_method\n1,4111 1111 1111 1111\n", "line 2: payment_method: looks like a card number"},
 		{"account,payment_method\n1,\"pm\n", "line 2: "},
 		{"account,payment_method\n" + lines(30), "and 10 more"},

@@ -51,7 +51,7 @@ func TestStripeRefunds(t *testing.T) {
 	equal(t, "at Stripe", c.returned(), map[string]int64{mine: 1000})
 	r := c.run("receipt", "refund", "1/1", "--period", "0", "--amount", "3", "--key", "c")
 	equal(t, "too much", r.code, exitUsage)
-	contains(t, r.errors, "2.99 USD of the 12.99 USD is left")
+	contains(t, r.errors, "must be at most 2.99 USD, which is left of 12.99 USD")
 	equal(t, "rest", refund(exitDone)["amount"], "2.99")
 	equal(t, "whole yen", c.object(exitDone, "receipt", "refund", "2/1", "--period", "0")["amount"], "500")
 	equal(t, "at Stripe", c.returned(), map[string]int64{mine: 1299, yen: 500})

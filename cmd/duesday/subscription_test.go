@@ -29,7 +29,7 @@ func TestAccount(t *testing.T) {
 	equal(t, "created", o, map[string]any{"account": "1", "email": "a@example.com", "time_zone": "Asia/Tokyo",
 		"created_at": "2026-03-15T10:30:00.000Z"})
 	r := c.run("account", "create", "1", "--email", "a@example.com")
-	if r.code != exitFailed || r.errors != "duesday: account 1 exists already\n" {
+	if r.code != exitFailed || r.errors != "duesday: account 1 already exists\n" {
 		t.Errorf("exit %d, %s", r.code, r.errors)
 	}
 	c.create("1/7", "pm_card_visa")
@@ -176,7 +176,7 @@ func TestSubscription_NewPrice(t *testing.T) {
 	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
 		"month_before": "1.08", "month": "1.25", "mail": 1}
 	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, but an amount is in one: "+
-		"1/1 is in USD, and 4/1 in EUR; add --where currency=CODE")
+		"1/1 is in USD, but 4/1 is in EUR; add --where currency=CODE")
 	euros := append(slices.Clone(change), "--where", "currency=eur")
 	change = append(change, "--where", "currency=usd")
 	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
