@@ -89,7 +89,7 @@ func TestStripeRefunds(t *testing.T) {
 		"1 refund 2.99 USD succeeded " + mine + " re_", "1 refund 5.00 USD succeeded " + mine + " re_",
 		"1 refund 5.00 USD succeeded " + mine + " re_",
 		"2 refund 500 JPY succeeded " + yen + " re_",
-		"3 dispute 7.00 EUR succeeded " + tea + " du_", "3 refund 1.00 EUR succeeded " + tea + " re_",
+		"3 dispute 6.00 EUR succeeded " + tea + " du_", "3 refund 1.00 EUR succeeded " + tea + " re_",
 	})
 }
 
