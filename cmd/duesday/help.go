@@ -86,16 +86,16 @@ func (p *program) finish(c *cobra.Command, texts map[string]string) {
 	}
 	short, text, _ := strings.Cut(texts[c.CommandPath()], "\n")
 	var long strings.Builder
-	examples := ""
+	var examples strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		if example, ok := strings.CutPrefix(line, "$ "); ok {
-			examples += "\n  " + example
+			examples.WriteString("\n  " + example)
 		} else {
 			long.WriteString(line + "\n")
 		}
 	}
 	c.Short, c.Long = short, cmp.Or(c.Long, strings.TrimSpace(long.String()))
-	if c.Example = strings.TrimPrefix(examples, "\n"); c.Example == "" && !c.HasSubCommands() {
+	if c.Example = strings.TrimPrefix(examples.String(), "\n"); c.Example == "" && !c.HasSubCommands() {
 		c.Example = "  " + c.CommandPath()
 	}
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil {

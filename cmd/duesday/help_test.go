@@ -97,7 +97,7 @@ func TestHelpPage(t *testing.T) {
 func TestMan(t *testing.T) {
 	c := newCLI(t)
 	c.must("man", "man1")
-	page, err := os.ReadFile("man1/duesday-run-payments.1")
+	page, err := os.ReadFile(c.path("man1/duesday-run-payments.1"))
 	if err != nil || !strings.Contains(string(page), `.TH "DUESDAY\-RUN\-PAYMENTS" 1`) {
 		t.Errorf("%v, %.200s", err, page)
 	}

@@ -13,12 +13,13 @@ import (
 // manCommand writes the man pages, for packages.
 func (p *program) manCommand() (c *cobra.Command) {
 	c = leaf("man FOLDER", func(_ context.Context, args []string) error {
-		if err := os.MkdirAll(args[0], 0o755); err != nil {
+		folder := p.path(args[0])
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
 		pages := manual.Pages(c.Root(), buildVersion().number)
 		for name, page := range pages {
-			if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(page), 0o644); err != nil {
 				return err
 			}
 		}

@@ -31,11 +31,12 @@ func TestStripeFake_FastClock(t *testing.T) {
 	}
 	run("store", "create")
 	run("settings", "set", "daily=06:10", "time-zone=UTC")
-	book := "account,email,subscription,sku,amount,currency,payment_day,next_payment_date\n"
+	var book strings.Builder
+	book.WriteString("account,email,subscription,sku,amount,currency,payment_day,next_payment_date\n")
 	for n := range 5 {
-		book += fmt.Sprintf("%d,a%[1]d@example.com,1,gym,39.00,GBP,1,2026-02-01\n", 1001+n)
+		fmt.Fprintf(&book, "%d,a%[1]d@example.com,1,gym,39.00,GBP,1,2026-02-01\n", 1001+n)
 	}
-	run("import", c.file("customers.csv", book))
+	run("import", c.file("customers.csv", book.String()))
 	for n := range 5 {
 		_, body := stripeAsk(t, base, "/v1/customers", "payment_method=pm_card_visa")
 		run("account", "attach", fmt.Sprint(1001+n), "--customer", decode(t, body).(map[string]any)["id"].(string))

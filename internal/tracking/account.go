@@ -105,7 +105,7 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 	}
 	if stripeAccount != s.o.Own {
 		if err := s.o.Finder.Connected(ctx, stripeAccount); err != nil {
-			return nil, fmt.Errorf("Stripe account %s: %w", stripeAccount, err)
+			return nil, fmt.Errorf("the Stripe account %s: %w", stripeAccount, err)
 		}
 	}
 	now := s.now()
@@ -121,7 +121,7 @@ func (s *Service) Register(ctx context.Context, merchant, stripeAccount string) 
 		case reading != nil:
 			return nil, errors.Join(err, reading)
 		case there.Merchant != merchant:
-			return nil, fmt.Errorf("Stripe account %s already belongs to merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
+			return nil, fmt.Errorf("the Stripe account %s already belongs to merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
 		}
 		if a, err = s.connection(ctx, stripeAccount, Connected); err == nil {
 			err = s.commit(ctx, sells) // the merchant's purchases are made there from now on
@@ -153,11 +153,11 @@ func (s *Service) release(ctx context.Context, stripeAccount string) error {
 // ConnectedAccount returns the registered Stripe account, or ErrUnregistered.
 func (s *Service) ConnectedAccount(ctx context.Context, stripeAccount string) (*ConnectedAccount, error) {
 	if !isID(stripeAccount, "acct_") {
-		return nil, fmt.Errorf("Stripe account %q: %w", stripeAccount, ErrUnregistered)
+		return nil, fmt.Errorf("the Stripe account %q: %w", stripeAccount, ErrUnregistered)
 	}
 	it, err := s.o.Store.Get(ctx, s.registry, accountKey(stripeAccount))
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("Stripe account %s: %w", stripeAccount, ErrUnregistered)
+		return nil, fmt.Errorf("the Stripe account %s: %w", stripeAccount, ErrUnregistered)
 	}
 	if err != nil {
 		return nil, err

@@ -157,9 +157,9 @@ type Sale struct {
 
 var (
 	// ErrGone: Stripe has no such object.
-	ErrGone = errors.New("Stripe has no such object")
+	ErrGone = errors.New("no such object exists at Stripe")
 	// ErrDisconnected: the account has disconnected from us, or never was connected.
 	ErrDisconnected = errors.New("the Stripe account is not connected")
 	// ErrOrder: Stripe refused the order before any money moved. The text names the fault.
-	ErrOrder = errors.New("Stripe rejected the order")
+	ErrOrder = errors.New("the order was rejected by Stripe")
 )

@@ -51,7 +51,7 @@ func TestCreatePurchase_RevokedKey(t *testing.T) {
 	}
 	n := 0
 	for p, err := range c.service.Purchases(t.Context(), shopAccount, tracking.Mark{}) {
-		if n++; err != nil || !strings.HasPrefix(p.Problem, "not made: Stripe refuses this installation") {
+		if n++; err != nil || !strings.HasPrefix(p.Problem, "not made: the key of this installation is refused") {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}

@@ -64,7 +64,7 @@ var (
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
 	ErrOther = errors.New("already used for something else")
 	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
-	ErrStripeKey = errors.New("Stripe refuses this installation's key")
+	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
 )
 
 // A FieldError says which field of an order or a registration is wrong, and how.

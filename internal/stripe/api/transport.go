@@ -61,7 +61,7 @@ type limited struct {
 	left int
 }
 
-var errTooLong = errors.New("Stripe's answer is too long")
+var errTooLong = errors.New("the answer from Stripe is too long")
 
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)

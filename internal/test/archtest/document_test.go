@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -77,9 +78,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 		t.Errorf("planted: %q", got)
 	}
 	all := map[string]string{"cmd/duesday/testdata/older/x": ""} // is not text
-	for name, text := range texts(t) {
-		all[name] = text
-	}
+	maps.Insert(all, texts(t))
 	n := indexOf(all)
 	for name, text := range all {
 		if path.Ext(name) == ".md" && !strings.HasPrefix(name, "stripefake/") { // which names its readers' files

@@ -37,7 +37,7 @@ type Lister interface {
 }
 
 // ErrNoThin: Stripe lists no thin events of this account.
-var ErrNoThin = errors.New("Stripe does not list thin events for this account")
+var ErrNoThin = errors.New("thin events cannot be listed for this account")
 
 // A RawEvent is an event as Stripe lists it.
 type RawEvent struct {
