@@ -1,5 +1,5 @@
 // Package smtp hands messages over to a mail server: by TLS from the first byte, by STARTTLS, or in
-// the clear to a server of this machine alone.
+// the clear to a server on this machine only.
 //
 // A server's refusal of one address for good is a Bounce. Everything else (a refusal for now, a
 // refusal of us or of our sender, a lost or slow connection) is an error that may pass. If the
