@@ -88,13 +88,13 @@ func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	return id, err
 }
 
-// Now returns the time by the fake's clock.
+// Now returns the fake's time.
 func (c Control) Now(ctx context.Context) (time.Time, error) {
 	clock, err := c.Clock(ctx)
 	return clock.Now, err
 }
 
-// Clock returns the fake's clock with its speed.
+// Clock returns the fake's time and speed.
 func (c Control) Clock(ctx context.Context) (Clock, error) { return c.clock(ctx, http.MethodGet, nil) }
 
 // SetNow sets the fake's clock and returns the new time.

@@ -21,7 +21,8 @@ type Clock struct {
 	Anchor time.Time `json:"anchor"` // a time of Options.Now
 }
 
-// Clock returns the fake's clock. Another process on the machine computes its time from Start, Anchor and Speed.
+// Clock returns the fake's time and speed. Another process on the machine can compute the fake's time
+// from Start, Anchor and Speed.
 func (f *Fake) Clock() Clock {
 	c := f.api.Clock()
 	return Clock{f.Now(), c.Speed, c.Start, c.Anchor}
@@ -52,25 +53,25 @@ func (f *Fake) act(kindName, id string, do func(payment.Call, shape.Object) erro
 	return f.api.Act(kindName, id, func(c *api.Call, o shape.Object) error { return do(payment.Call{Call: c}, o) })
 }
 
-// Authenticate acts for the customer of a payment or setup intent that requires authentication: ok
-// reports whether the customer passes.
+// Authenticate acts as the customer of a payment or setup intent that requires authentication. The
+// customer passes if ok is true.
 func (f *Fake) Authenticate(id string, ok bool) error {
 	return f.act(payment.IntentKind(id), id, func(c payment.Call, o shape.Object) error { return c.Authenticate(o, ok) })
 }
 
-// Finish acts for the bank of a processing payment intent: ok reports whether the bank pays.
+// Finish acts as the bank of a processing payment intent. The bank pays if ok is true.
 func (f *Fake) Finish(id string, ok bool) error {
 	return f.act("payment_intent", id, func(c payment.Call, o shape.Object) error { return c.Finish(o, ok) })
 }
 
-// FinishRefund acts for the bank of a refund. A pending refund succeeds or fails. A succeeded refund
+// FinishRefund acts as the bank of a refund. A pending refund succeeds or fails. A succeeded refund
 // can still fail, when the customer's bank returns it.
 func (f *Fake) FinishRefund(id string, ok bool) error {
 	return f.act("refund", id, func(c payment.Call, o shape.Object) error { return c.Finish(o, ok) })
 }
 
 // Dispute makes the customer of a succeeded payment intent dispute what was not refunded, and returns
-// the dispute's id. The reason is one of Stripe's, or "" for general.
+// the dispute's id. The reason is one of Stripe's dispute reasons. An empty reason means general.
 func (f *Fake) Dispute(intent, reason string) (id string, err error) {
 	err = f.act("payment_intent", intent, func(c payment.Call, o shape.Object) error {
 		d, err := c.Dispute(o, cmp.Or(reason, "general"))
@@ -105,7 +106,7 @@ func (f *Fake) Disconnect(id string) error { return f.api.Disconnect(id) }
 // SetVersion sets the account's default API version. A connected account has its platform's version.
 func (f *Fake) SetVersion(account, version string) error { return f.api.SetVersion(account, version) }
 
-// Revoke makes the fake answer 401 to the key.
+// Revoke makes the fake answer 401 to requests with the key.
 func (f *Fake) Revoke(key string) error { return f.api.Revoke(key, true) }
 
 // Restore makes a revoked key valid again.
@@ -115,5 +116,5 @@ func (f *Fake) Restore(key string) error { return f.api.Revoke(key, false) }
 // for 24 hours by the fake's clock.
 func (f *Fake) Roll(endpoint string) (secret string, err error) { return f.api.Roll(endpoint) }
 
-// String names the fake.
+// String returns a short description of the fake.
 func (f *Fake) String() string { return "a fake of Stripe's API " + NewestVersion }

@@ -8,10 +8,10 @@
 // customers, such as a checkout, under every other path. Each method of Fake has an endpoint in the control
 // API, and Control is the client of that API.
 //
-// The fake moves no money, writes nothing to disk, and imports only the standard library. A module that
-// imports this package gets no other module in its go.sum.
+// The fake moves no money, writes nothing to disk, and imports only the standard library. Importing
+// this package adds no other module to your go.sum.
 //
-// Stripe's OpenAPI specification checks the fake's requests and responses in its tests. The file
-// differences.md in this folder lists what the fake does differently from Stripe, and what it does where
-// Stripe's documentation leaves a choice.
+// The package's tests validate requests and responses against Stripe's OpenAPI specification. The
+// file differences.md in this folder lists what the fake does differently from Stripe, and what it does
+// where Stripe's documentation leaves a choice.
 package stripefake

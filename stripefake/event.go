@@ -20,7 +20,7 @@ const (
 // Check returns an error unless the form is empty or one of the three.
 func (f EventForm) Check() error { return api.EventForm(f).Check() }
 
-// An Event is an event that the fake has made.
+// An Event is a Stripe event that the fake created.
 type Event struct {
 	ID      string
 	Type    string
@@ -30,8 +30,8 @@ type Event struct {
 }
 
 // Events returns all events of the account and mode in the order in which the fake made them,
-// including events too old for Stripe's API. The bodies have the shape of the version; if it is
-// empty, each has its own event's version.
+// including events too old for Stripe's API. The bodies have the shape of the given API version. If
+// version is empty, each body has the API version of its own event.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	var list []Event
 	for _, e := range f.api.Events(account, live, version) {
@@ -60,6 +60,7 @@ func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (i
 // returns the number of these endpoints.
 func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(event) }
 
-// Flush tries every waiting webhook once, including delayed ones and those that their receivers
-// cause. It returns the number of webhooks that still wait, or an error if ctx ends.
+// Flush tries every waiting webhook once, including delayed webhooks and webhooks that a receiver's
+// requests cause meanwhile. It returns the number of webhooks that still wait, or an error if ctx
+// ends.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }

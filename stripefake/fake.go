@@ -150,8 +150,7 @@ func Start(t TB) *Server {
 	return StartWith(t, Options{})
 }
 
-// StartWith starts a fake with options, as Start does. Server.Key is the first of Options.Keys, if
-// any.
+// StartWith is Start with options. Server.Key is the first of Options.Keys, if any.
 func StartWith(t TB, o Options) *Server {
 	t.Helper()
 	if err := o.Check(); err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Faults set how often requests and webhooks fail at random. Rates are from 0 to 1. LostRequests,
-// LostReplies, Errors, LateErrors and Busy exclude each other, so their sum is at most 1.
+// LostReplies, Errors, LateErrors and Busy are mutually exclusive, so their sum is at most 1.
 type Faults struct {
 	Latency      time.Duration `json:"-"`             // delays each request before the fake carries it out; at most a minute
 	LostRequests float64       `json:"lost_requests"` // the connection breaks before the fake carries the request out
@@ -25,7 +25,7 @@ type Faults struct {
 	WebhookDelay   time.Duration `json:"-"`               // the longest delay of a webhook; the dice choose
 }
 
-// Check returns an error that names the first invalid fault as the control API does.
+// Check returns an error that names the first invalid fault, under its name in the control API.
 func (f Faults) Check() error { return api.Faults(f).Check() }
 
 // Faults returns the faults in effect.
@@ -39,7 +39,7 @@ func (f *Fake) SetFaults(to Faults) error { return f.api.SetFaults(api.Faults(to
 // intents, or "POST /v1/payment_intents/pi_1/confirm" for one. Several calls for the same endpoint take
 // effect one after the other.
 //
-// The status must be from 400 to 599, or 0 to break the connection. The code is the error's code, and may
+// The status must be from 400 to 599, or 0 to break the connection. The code is a Stripe error code and may
 // be empty. For a 402 it may also be a decline code, such as insufficient_funds. The fake does not carry
 // the requests out, so a 402 leaves no charge behind. Use a test card if you need that charge.
 //

@@ -11,8 +11,9 @@ type Request struct {
 	Method   string `json:"method"`   // POST
 	Path     string `json:"path"`     // /v1/payment_intents/pi_1/confirm
 	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm, or unknown
-	// Form has the parameters of the URL and the body by their full names, such as items[0][price]. The
-	// fake replaces card and account numbers, keys and client secrets by [redacted].
+	// Form contains the parameters of the URL and the body under their full names, such as
+	// items[0][price]. The fake replaces card and account numbers, keys and client secrets with
+	// [redacted].
 	Form           url.Values `json:"form"`
 	IdempotencyKey string     `json:"idempotency_key"` // "" for a GET or DELETE
 	Account        string     `json:"account"`         // the account that the request was for; "" if its key was refused

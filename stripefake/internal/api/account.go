@@ -264,7 +264,7 @@ func (f *Fake) account(k Key, r *http.Request) (string, error) {
 	return id, nil
 }
 
-// Revoke makes the fake answer 401 to the key, or takes that back.
+// Revoke makes the fake answer 401 to requests with the key, or accept the key again.
 func (f *Fake) Revoke(key string, revoked bool) error {
 	defer f.lock()()
 	if !slices.ContainsFunc(f.Options.Keys, func(k Key) bool { return k.Secret == key }) {
