@@ -133,7 +133,7 @@ func checkFallback(n *NewSubscription) error {
 	case err != nil:
 		return err
 	case n.Fallback != "" && n.Fallback == n.Method:
-		return Invalid("fallback", "is the payment method: want another one, or none")
+		return Invalid("fallback", "must differ from the payment method")
 	}
 	return nil
 }

@@ -178,8 +178,12 @@ func (e *Records) Meta(ctx context.Context) (Meta, error) {
 func DecodeMeta(it store.Item) (Meta, error) {
 	format := int(it.Int(schema.Format))
 	if format > FormatVersion {
-		return Meta{}, fmt.Errorf("%w: this store has format %d, but this Duesday only supports formats up to %d; use Duesday %s or newer",
-			store.ErrFormat, format, FormatVersion, cmp.Or(it.Str(schema.Program), "of a later version"))
+		upgrade := "a newer version of Duesday"
+		if v := it.Str(schema.Program); v != "" {
+			upgrade = "Duesday " + v + " or newer"
+		}
+		return Meta{}, fmt.Errorf("%w: this store has format %d, but this Duesday only supports formats up to %d; use %s",
+			store.ErrFormat, format, FormatVersion, upgrade)
 	}
 	m, c := Meta{Shards: 1}, codec{stored: it}
 	c.stamp(schema.CausesDate, &m.Caused)

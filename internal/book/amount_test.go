@@ -65,6 +65,6 @@ func TestCSV_Customers(t *testing.T) {
 		"4,d@b.c,s1,gym,1,EUR,7,pm_1,03/04/2026,,\xe4,,,\n")
 	rejects(t, bad, "4 customer: differs from the account's first row on line 2", "4 name: differs", "4 locale: differs",
 		"4 fallback: differs", `4 product: SKU news has the name "News" on line 2`,
-		"5 customer: must not contain spaces", "5 name: must be UTF-8", "5 locale: must be a language", "5 fallback: is the payment method",
+		"5 customer: must not contain spaces", "5 name: must be UTF-8", "5 locale: must be a language", "5 fallback: must differ from the payment method",
 		"6 name: looks like a card", "6 fallback: looks like a card", "7 next_payment_date: date must be", "7 name: is not UTF-8")
 }

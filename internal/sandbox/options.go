@@ -124,7 +124,7 @@ func (o *Options) check() error {
 	sum := 0.0
 	for _, r := range o.rates() {
 		if !(*r.p >= 0 && *r.p <= 1) { // NaN fails too
-			return fmt.Errorf("parameter %s: want a rate from 0 to 1, not %v", r.name, *r.p)
+			return fmt.Errorf("parameter %s: must be a rate from 0 to 1 (got %v)", r.name, *r.p)
 		}
 		sum += *r.p
 	}

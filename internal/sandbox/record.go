@@ -86,11 +86,11 @@ func (r *record) parse() (n line, tag processor.Tag, amount money.Amount, err er
 	amount, noAmount := parseAmount(r.Amount, r.Currency)
 	switch {
 	case !known:
-		err = fmt.Errorf("outcome %q: want one of %s", r.Outcome, states)
+		err = fmt.Errorf("outcome must be one of %s (got %q)", states, r.Outcome)
 	case r.Ref == "":
 		err = errors.New("ref is missing")
 	case !fits(r.Period) || !fits(r.Generation) || !fits(r.Attempt):
-		err = errors.New("period, generation and attempt: want whole numbers from 0 to 2147483647")
+		err = errors.New("period, generation and attempt must be whole numbers from 0 to 2147483647")
 	case len(r.Account) > math.MaxUint16:
 		err = errors.New("account: too long")
 	case noTime != nil:

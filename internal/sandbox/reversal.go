@@ -109,7 +109,7 @@ func (r *record) readReversal() (processor.Reversal, error) {
 	c, ok := reversalWords[r.Outcome]
 	switch {
 	case !ok:
-		return processor.Reversal{}, fmt.Errorf("outcome %q: want one of a refund or dispute", r.Outcome)
+		return processor.Reversal{}, fmt.Errorf("outcome must be that of a refund or dispute (got %q)", r.Outcome)
 	case r.Of == "":
 		return processor.Reversal{}, errors.New("of is missing")
 	}

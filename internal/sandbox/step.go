@@ -22,7 +22,7 @@ func (s *Sandbox) answer(step func(now int64) (uint32, error)) (processor.Intent
 func change[T any](s *Sandbox, step func(now time.Time) (T, error)) (v T, err error) {
 	now := s.o.Now().UTC().Truncate(time.Millisecond)
 	if y := now.Year(); y < 0 || y > 9999 {
-		return v, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot write", y)
+		return v, fmt.Errorf("sandbox processor: its clock is in the year %d, which RFC 3339 cannot represent", y)
 	}
 	return locked(s, func() (T, error) { return step(now) })
 }

@@ -68,7 +68,7 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 		return 0, err
 	}
 	if len(w.If) > MaxConditions {
-		return 0, fmt.Errorf("%w: table %s: %d conditions, at most %d", ErrTooLarge, t.Name, len(w.If), MaxConditions)
+		return 0, fmt.Errorf("%w: table %s: %d conditions; the limit is %d", ErrTooLarge, t.Name, len(w.If), MaxConditions)
 	}
 	for _, c := range w.If {
 		if err := c.check(); err != nil {
@@ -106,7 +106,7 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 func (c Condition) check() error {
 	// A zero value would equal an attribute that is not there.
 	if c.op == 0 || (c.op != itemAbsent && c.name == "") || (c.op == attributeEquals && c.value.IsZero()) {
-		return fmt.Errorf("%w: a condition that says nothing", ErrInvalid)
+		return fmt.Errorf("%w: an empty condition", ErrInvalid)
 	}
 	if c.op == itemAbsent {
 		return nil
@@ -126,7 +126,7 @@ func checkName(name string) error {
 	case name == "":
 		return fmt.Errorf("%w: an attribute without a name", ErrInvalid)
 	case len(name) > MaxNameBytes:
-		return fmt.Errorf("%w: an attribute name of %d bytes, at most %d", ErrTooLarge, len(name), MaxNameBytes)
+		return fmt.Errorf("%w: an attribute name of %d bytes; the limit is %d", ErrTooLarge, len(name), MaxNameBytes)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("%w: attribute name %q is not UTF-8", ErrInvalid, name)
 	}
@@ -139,7 +139,7 @@ func (t *Table) checkItem(it Item) (int, error) {
 		return 0, fmt.Errorf("table %s: %w", t.Name, err)
 	}
 	if size > MaxItemBytes {
-		return 0, fmt.Errorf("%w: table %s: an item of %d bytes, at most %d", ErrTooLarge, t.Name, size, MaxItemBytes)
+		return 0, fmt.Errorf("%w: table %s: an item of %d bytes; the limit is %d", ErrTooLarge, t.Name, size, MaxItemBytes)
 	}
 	if t.TTL != "" && it.Get(t.TTL).fraction() {
 		return 0, fmt.Errorf("%w: table %s: %s is expiry in whole seconds", ErrInvalid, t.Name, t.TTL)
@@ -157,7 +157,7 @@ func (t *Table) checkItem(it Item) (int, error) {
 				return 0, fmt.Errorf("%w: table %s: key attribute %s of index %s must be a non-empty string", ErrInvalid, t.Name,
 					k.name, x.Name)
 			case len(v.Str()) > k.max:
-				return 0, fmt.Errorf("%w: table %s: key attribute %s of %d bytes, at most %d", ErrTooLarge, t.Name, k.name,
+				return 0, fmt.Errorf("%w: table %s: key attribute %s of %d bytes; the limit is %d", ErrTooLarge, t.Name, k.name,
 					len(v.Str()), k.max)
 			}
 		}

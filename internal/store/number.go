@@ -28,12 +28,12 @@ func Number(text string) (Value, error) {
 		return Int(0), nil
 	}
 	if len(significant) > MaxNumberDigits {
-		return Value{}, fmt.Errorf("%w: a number of %d digits, at most %d", ErrTooLarge, len(significant), MaxNumberDigits)
+		return Value{}, fmt.Errorf("%w: a number of %d digits; the limit is %d", ErrTooLarge, len(significant), MaxNumberDigits)
 	}
 	magnitude := exponent + int64(len(significant)) - 1
 	if magnitude < minMagnitude || magnitude > maxMagnitude {
-		return Value{}, fmt.Errorf("%w: a number of magnitude 1E%+d, want 1E%d to 1E+%d", ErrTooLarge, magnitude,
-			minMagnitude, maxMagnitude)
+		return Value{}, fmt.Errorf("%w: a number's magnitude must be 1E%d to 1E+%d (got 1E%+d)", ErrTooLarge, minMagnitude,
+			maxMagnitude, magnitude)
 	}
 	s := canonical(significant, int(exponent), int(magnitude))
 	if negative {

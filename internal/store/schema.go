@@ -52,10 +52,10 @@ func (t *Table) CheckKey(k Key) error {
 	case !k.text():
 		return fmt.Errorf("%w: table %s: key %q/%q is not UTF-8", ErrInvalid, t.Name, k.PK, k.SK)
 	case len(k.PK) > MaxPartitionKeyBytes:
-		return fmt.Errorf("%w: table %s: partition key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.PK),
+		return fmt.Errorf("%w: table %s: partition key of %d bytes; the limit is %d", ErrTooLarge, t.Name, len(k.PK),
 			MaxPartitionKeyBytes)
 	case len(k.SK) > MaxSortKeyBytes:
-		return fmt.Errorf("%w: table %s: sort key of %d bytes, at most %d", ErrTooLarge, t.Name, len(k.SK), MaxSortKeyBytes)
+		return fmt.Errorf("%w: table %s: sort key of %d bytes; the limit is %d", ErrTooLarge, t.Name, len(k.SK), MaxSortKeyBytes)
 	}
 	return nil
 }

@@ -188,8 +188,8 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 		m.kind = recordOfParking
 	case billing.EndFailed, billing.EndVoid, billing.EndSkipped:
 	default:
-		a.problem("unknown end of a period", p.Name, p.Period, "%q: want %s, %s, %s or %s", p.Ending, billing.EndFailed,
-			billing.EndVoid, billing.EndSkipped, billing.EndParked)
+		a.problem("unknown end of a period", p.Name, p.Period, "must be %s, %s, %s or %s (got %q)", billing.EndFailed,
+			billing.EndVoid, billing.EndSkipped, billing.EndParked, p.Ending)
 	}
 	s := a.sub(p.Name)
 	s.marks = append(s.marks, m)
@@ -198,8 +198,8 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 // addKeyed checks a request with a key. It may outlive its receipts, and decides nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
 	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
-		a.problem("unknown kind of a request", k.Name, k.Period, "%q: want %s or %s", k.Kind, billing.KeyedReceipt,
-			billing.KeyedCharge)
+		a.problem("unknown kind of a request", k.Name, k.Period, "must be %s or %s (got %q)", billing.KeyedReceipt,
+			billing.KeyedCharge, k.Kind)
 	}
 }
 

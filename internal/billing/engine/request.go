@@ -238,7 +238,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 	}
 	name := s.Name
 	if err := e.collect(ctx, name, work{trigger: byRequest, day: e.day}, func(Result) {}); err != nil {
-		return s, fmt.Errorf("%s is requested, and the next payment run does it: %w", r, err)
+		return s, fmt.Errorf("%s is requested, and the next payment run will complete it: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
 		const waits = "%s is requested, but the processor does not show the payment intent as canceled yet; the next " +

@@ -61,7 +61,7 @@ func (a action) judge(err error, sent bool) (verdict, error) {
 	switch {
 	case status == http.StatusBadRequest && (unread || errors.Is(err, io.ErrUnexpectedEOF)):
 		// Perhaps a throttle's. Whatever it refused, nothing was done, and a refusal comes again.
-		return again, fmt.Errorf("%w: %s: a refusal was cut off: %w", store.ErrThrottled, a, err)
+		return again, fmt.Errorf("%w: %s: the error response was incomplete: %w", store.ErrThrottled, a, err)
 	case status == http.StatusTooManyRequests:
 		return again, fmt.Errorf("%w: %s", store.ErrThrottled, a)
 	case status == http.StatusRequestEntityTooLarge:

@@ -138,7 +138,7 @@ func Drop(ctx context.Context, client *dynamodb.Client, tables []store.Table,
 	for i := range tables {
 		t, d := &tables[i], &found[i]
 		if d.Missing {
-			progress.say(t.Name, "is not there")
+			progress.say(t.Name, "does not exist")
 			continue
 		}
 		progress.say(t.Name, "dropping")

@@ -195,7 +195,8 @@ func (m *meta) table(t *store.Table, revision int) (id byte, changed bool, err e
 }
 
 func tooMany(t *store.Table) error {
-	return fmt.Errorf("%w: table %s: more than %d tables or %d indexes", store.ErrTooLarge, t.Name, maxTables, maxIndexes)
+	return fmt.Errorf("%w: table %s: a store has at most %d tables, with at most %d indexes each", store.ErrTooLarge, t.Name,
+		maxTables, maxIndexes)
 }
 
 // normal returns the declaration with sorted include lists, because their order has no meaning.

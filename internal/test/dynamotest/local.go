@@ -40,7 +40,7 @@ const (
 )
 
 // errMissing is the reason to skip: DynamoDB Local or Java is missing on this machine.
-var errMissing = errors.New("DynamoDB Local is not there")
+var errMissing = errors.New("DynamoDB Local or Java is not installed")
 
 // Endpoint returns the URL of a DynamoDB Local, such as "http://127.0.0.1:18000". The first call of
 // the process starts it, in memory, for all tests of the process; it ends with the process, however
