@@ -58,7 +58,7 @@ func (p *program) receiptCreate() *cobra.Command {
 	f.StringVar(&m.Key, "key", "", "`TEXT` of your choice that identifies this payment; using it again does not record a second payment")
 	f.StringVar(&text, "amount", "", "`AMOUNT` that was paid, which must be what the period owes (the default)")
 	f.BoolVar(&m.Overpaid, "overpaid", false, "accept an --amount larger than the period owes")
-	f.StringVar(&m.Note, "note", "", "`TEXT` that tells where it was paid, such as the bank's reference")
+	f.StringVar(&m.Note, "note", "", "`TEXT` about the payment, such as the bank's reference")
 	f.Var(&day, "date", "`DATE` on which it was paid (default: now)")
 	return c
 }

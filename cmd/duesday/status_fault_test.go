@@ -379,7 +379,7 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	s := c.serveBinary("--clock", today+"T10:30:00Z,10m/s", "--heartbeat", monitor.URL, "--on-alarm",
 		"./alarm.sh --now")
 	var told string
-	declined := rows.of(t, "at least 20 payments of a day are declined, and none is paid")
+	declined := rows.of(t, "at least 20 payments are declined on one day, and none is paid")
 	down := rows.of(t, "the mail server does not answer")
 	s.until("told", func() bool {
 		b, _ := os.ReadFile(c.path("alarms")) // not there at first

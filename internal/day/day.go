@@ -1,4 +1,4 @@
-// Package day runs the two daily jobs by a schedule, and tells a monitor of each day that is finished.
+// Package day runs the two daily jobs on a schedule, and notifies a monitor of each finished day.
 //
 // Records of runs alone decide what is due: a job is due if a scheduled instant has passed since its
 // last completed run began, or if none has completed. So a start, a restart, a change of the

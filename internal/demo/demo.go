@@ -1,4 +1,4 @@
-// Package demo makes up a book of subscriptions and lets months of billing days happen to it:
+// Package demo generates a book of subscriptions and simulates months of billing days:
 // people join, pay, change cards and leave, and both daily jobs run.
 //
 // A demo follows from its seed alone. The package does not open stores or processors, move the

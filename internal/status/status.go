@@ -1,5 +1,5 @@
-// Package status tells how an installation is: one check for each part that can go wrong, each with
-// the next step for a person. A Watch looks at them again and again, and tells of changes.
+// Package status checks an installation: one check for each part that can fail, each with the next
+// step for the operator. A Watch repeats the checks and reports changes.
 //
 // A look reads the store alone: no subscription is scanned, nothing is changed, and nothing is sent to
 // the processor, unless that has refused our key. It does not deliver mail, and serves no HTTP.

@@ -1,6 +1,7 @@
-// Package stripe takes payments through Stripe, on our own account and on connected ones. Its
-// Processor is a processor.Charger over PaymentIntents, with an identity. It is a processor.Wallet
-// (customers, cards and the page to give one) and a processor.Refunder (refunds and disputes) as well.
+// Package stripe takes payments through Stripe, on the platform's own account and on connected
+// accounts. Its Processor is a processor.Charger over PaymentIntents, with an identity. It is a
+// processor.Wallet (customers, cards and the page to give one) and a processor.Refunder (refunds and
+// disputes) as well.
 //
 // It decides nothing about periods, retries on later days or dunning: package billing does. It
 // serves no HTTP, keeps nothing on disk and stores no card data. It never uses Stripe's search,

@@ -101,7 +101,7 @@ func paymentFlows() []*flow {
 			quick: []string{"payment_intent.requires_action", "payment_intent.succeeded"},
 			told:  []string{"payment_intent.", "charge.", "invoice.created"},
 			then:  part("600"), payments: one("new", "paid"), jobs: one(nothing)},
-		{name: "product among what is not ours", order: buys(tracking.Product, goodCard), then: foreign,
+		{name: "product beside another program's sales", order: buys(tracking.Product, goodCard), then: foreign,
 			quick:    []string{"payment_intent.succeeded", "customer.subscription.deleted"},
 			told:     []string{"payment_intent.succeeded", "customer.subscription.deleted", "invoice.paid"},
 			payments: one("paid 1500 USD, invoiced"), jobs: one(fulfilled)},
@@ -208,7 +208,7 @@ func subscriptionFlows() []*flow {
 			},
 			payments: one(recurring, recurring), subscriptions: one("active active", "terminated canceled (canceled)"),
 			jobs: one(fulfilled, unfollowed)},
-		{name: "subscription among what is not ours", order: sub(goodCard), last: 2, told: ofSubscription,
+		{name: "subscription beside another program's sales", order: sub(goodCard), last: 2, told: ofSubscription,
 			then:     both(foreign, cancelSubscription),
 			payments: one(recurring), subscriptions: one("terminated canceled (canceled)"), jobs: one(unfollowed, nothing)},
 	}

@@ -73,7 +73,7 @@ func (e *Engine) Link(ctx context.Context, f outbox.Effect) (processor.CardLink,
 		return processor.CardLink{}, fmt.Errorf("the mail has no card link yet: %w", err)
 	}
 	if err != nil {
-		e.Log.WarnContext(ctx, "a mail is sent without its card link", "effect", f.ID, "error", err)
+		e.Log.WarnContext(ctx, "an email is sent without its card link", "effect", f.ID, "error", err)
 		return processor.CardLink{}, nil
 	}
 	return link, nil

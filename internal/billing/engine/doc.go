@@ -1,5 +1,5 @@
-// Package engine runs recurring payments: the two daily jobs, the charge protocol, and the requests
-// of people. It keeps the product's promise: at most one successful charge per subscription period,
+// Package engine runs recurring payments: the two daily jobs, the charge protocol, and operators'
+// requests. It keeps the product's promise: at most one successful charge per subscription period,
 // and every period ends paid, failed, void or visibly parked.
 //
 // It does not know the storage engine, the processor, the mail (see outbox) or the command line.

@@ -1,5 +1,5 @@
-// Package proof collects all that is known of one period of a subscription, in the store and at the
-// processor, and concludes why there was at most one charge. It does not change either.
+// Package proof collects everything that the store and the processor know about one subscription
+// period, and explains why it was charged at most once. It does not change either.
 package proof
 
 import (

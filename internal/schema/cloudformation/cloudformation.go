@@ -1,5 +1,5 @@
-// Package cloudformation writes the declared tables as an AWS CloudFormation template, for people
-// who make stacks. Its tables are those of `duesday store create`, setting by setting.
+// Package cloudformation writes the declared tables as an AWS CloudFormation template, for users
+// who deploy stacks. Its tables are those of `duesday store create`, setting by setting.
 //
 // It does not talk to AWS. A stack and store create do not make tables twice.
 package cloudformation
