@@ -52,7 +52,7 @@ func (p *program) eventShow() *cobra.Command {
 			}
 			if body {
 				text := string(e.Body)
-				if screen.IsTerminal(p.Raw) {
+				if p.TTY(p.Raw) {
 					text = secret.Visible(text)
 				}
 				p.Out.WriteString(strings.TrimSuffix(text, "\n") + "\n")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +16,6 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/manual"
 	"github.com/duesday/duesday/internal/schema/iam"
-	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/server"
 )
 
@@ -233,11 +234,33 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestPainted: a text that goes to no terminal has no colour.
+// TestPainted: states have colours on a terminal, and columns stay where they are. Nothing else has any.
 func TestPainted(t *testing.T) {
-	t.Parallel()
-	p := newProgram(func(string) string { return "" }, nil, &strings.Builder{}, &strings.Builder{}, nil)
-	if got := p.Painted(p.Raw, screen.ErrorColour, "x"); got != "x" {
-		t.Errorf("got %q", got)
+	c := newCLI(t)
+	c.create("1/1", "pm_card_visa_chargeDeclined")
+	c.must("charging", "off")
+	paint := regexp.MustCompile("\x1b\\[[0-9]+m")
+	environment := map[string]string{}
+	shown := func(line string) string {
+		t.Helper()
+		var out, errors strings.Builder
+		p := newProgram(func(name string) string { return environment[name] }, nil, &out, &errors, c.clock.Now)
+		p.dir, p.TTY = c.dir, func(w io.Writer) bool { return w == &out }
+		p.run(t.Context(), strings.Fields(line))
+		plain, free := c.run(strings.Fields(line)...).out, regexp.MustCompile("[0-9.]+") // the disk's changes
+		equal(t, line+" without colours", free.ReplaceAllString(paint.ReplaceAllString(out.String(), ""), ""),
+			free.ReplaceAllString(plain, ""))
+		equal(t, line+": errors", paint.FindString(errors.String()), "")
+		return out.String()
+	}
+	contains(t, shown("status --all"), "\x1b[31mWRONG\x1b[0m", "\x1b[32mok\x1b[0m", "\x1b[39mSTATE\x1b[0m")
+	contains(t, shown("subscription list"), "\x1b[32mactive\x1b[0m")
+	contains(t, shown("subscription show 1/1"), "\x1b[32mactive\x1b[0m")
+	for _, line := range []string{"status --json", "export subscriptions", "subscription show 1/1 --json"} {
+		equal(t, line, paint.FindString(shown(line)), "")
+	}
+	for name, value := range map[string]string{"NO_COLOR": "1", "TERM": "dumb"} {
+		environment = map[string]string{name: value}
+		equal(t, name, paint.FindString(shown("status --all")), "")
 	}
 }

@@ -78,7 +78,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 		return errors.New("there has been no run yet")
 	}
 	begin, end := "", "\n"
-	if screen.IsTerminal(p.Raw) && !p.AsJSON {
+	if p.TTY(p.Raw) && !p.AsJSON {
 		begin, end = lineBegin, ""
 	}
 	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.Report, total int) {
@@ -158,11 +158,11 @@ func (p *program) attach(ctx context.Context, s *session, live *worker.BusyError
 		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
 	}
 	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
-		if screen.IsTerminal(p.Err) {
+		if p.TTY(p.Err) {
 			fmt.Fprint(p.Err, lineBegin, progressOf(r, total))
 		}
 	})
-	if screen.IsTerminal(p.Err) {
+	if p.TTY(p.Err) {
 		fmt.Fprint(p.Err, lineBegin)
 	}
 	switch {

@@ -81,7 +81,7 @@ const (
 // Progress begins a bar on standard error if that is a terminal. The count function, if any,
 // counts the rest until stop; it is called when the bar appears.
 func (s *Screen) Progress(what string, total int64, count func(stop <-chan struct{}) int64) *Progress {
-	if !IsTerminal(s.Err) {
+	if !s.TTY(s.Err) || s.Env("TERM") == "dumb" {
 		return new(Progress)
 	}
 	b := &Progress{out: s.Err, what: what, begun: time.Now(), stop: make(chan struct{})}

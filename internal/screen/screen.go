@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"golang.org/x/term"
@@ -26,6 +27,7 @@ type Screen struct {
 	Out     *bufio.Writer
 	Raw     io.Writer // below Out
 	Err     io.Writer
+	TTY     func(io.Writer) bool     // reports whether it is a terminal: only there is colour, and progress
 	Env     func(name string) string // NO_COLOR and TERM
 	AsJSON  bool                     // the output is for programs
 	LogJSON bool                     // the log is, so warnings are too
@@ -34,7 +36,7 @@ type Screen struct {
 
 // New returns a screen of the streams. The environment says whether it has colours.
 func New(out, err io.Writer, env func(string) string) *Screen {
-	return &Screen{Out: bufio.NewWriterSize(out, 64<<10), Raw: out, Err: err, Env: env}
+	return &Screen{Out: bufio.NewWriterSize(out, 64<<10), Raw: out, Err: err, TTY: isTerminal, Env: env}
 }
 
 // Fields prints names and values for people, one a line, without the empty ones.
@@ -45,18 +47,39 @@ func (s *Screen) Fields(pairs ...any) {
 	w := tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if value := Cell(pairs[i+1]); value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", pairs[i], Printable(value))
+			value = Printable(value)
+			if pairs[i] == "status" {
+				value = s.paintedState(value)
+			}
+			fmt.Fprintf(w, "%s\t%s\n", pairs[i], value)
 		}
 	}
 	w.Flush()
 }
 
-// Painted returns the text in the colour if out is a terminal and NO_COLOR is not set.
+// Painted returns the text in the colour if out is a terminal that has colours, and NO_COLOR is not set.
 func (s *Screen) Painted(out io.Writer, colour, text string) string {
-	if !IsTerminal(out) || s.Env("NO_COLOR") != "" || s.Env("TERM") == "dumb" {
+	if !s.TTY(out) || s.Env("NO_COLOR") != "" || s.Env("TERM") == "dumb" {
 		return text
 	}
 	return fmt.Sprintf("\x1b[%sm%s\x1b[0m", colour, text)
+}
+
+// paintedState paints the first word. Every word gets the same number of extra bytes, so tables stay aligned.
+func (s *Screen) paintedState(text string) string {
+	word, colour := text, noColour
+	if i := strings.IndexAny(text, " :,"); i > 0 {
+		word = text[:i]
+	}
+	switch word {
+	case "WRONG", "failed", "declined", "refused", "lost", "disconnected":
+		colour = ErrorColour
+	case "warning", "unknown", "parked", "past_due", "unpaid", "requires_action", "retry", "pending", "void":
+		colour = WarnColour
+	case "ok", "active", "paid", "succeeded", "completed", "applied", "connected":
+		colour = GoodColour
+	}
+	return s.Painted(s.Raw, colour, word) + text[len(word):]
 }
 
 // Problem writes a line to standard error, or with --json or a log in JSON an object of the key.
@@ -81,15 +104,16 @@ func (s *Screen) Warn(format string, args ...any) {
 	s.Problem("warning", WarnColour, secret.Clean(fmt.Sprintf(format, args...)))
 }
 
-// The colours of messages on a terminal.
+// The colours of messages and states on a terminal.
 const (
 	ErrorColour = "31"
 	GoodColour  = "32"
 	WarnColour  = "33"
+	noColour    = "39" // the terminal's own
 )
 
-// IsTerminal reports whether a person sees the output at once.
-func IsTerminal(out io.Writer) bool {
+// isTerminal reports whether a person sees the output at once.
+func isTerminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

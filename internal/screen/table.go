@@ -17,8 +17,10 @@ import (
 
 // A Table is aligned text for people: a header and rows.
 type Table struct {
-	w    *tabwriter.Writer
-	Rows int // so far
+	w      *tabwriter.Writer
+	Rows   int // so far
+	screen *Screen
+	states []int // the columns of states
 }
 
 // Flush writes the rows held back; the error is the writer's.
@@ -27,6 +29,11 @@ func (t *Table) Flush() error { return t.w.Flush() }
 func (t *Table) line(cells []string) {
 	for i, c := range cells {
 		cells[i] = Printable(c)
+	}
+	for _, i := range t.states {
+		if i < len(cells) {
+			cells[i] = t.screen.paintedState(cells[i])
+		}
 	}
 	io.WriteString(t.w, strings.Join(cells, "\t")+"\n")
 }
@@ -49,7 +56,17 @@ func (s *Screen) Table(columns ...string) *Table {
 	if s.AsJSON {
 		out = io.Discard
 	}
-	t := &Table{w: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := &Table{w: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), screen: s}
+	for i, name := range columns {
+		switch name {
+		case "STATE", "OUTCOME", "ENDING":
+			t.states = append(t.states, i)
+		case "STATUS":
+			if !slices.Contains(columns, "KIND") { // of refunds and disputes, whose words mean other things
+				t.states = append(t.states, i)
+			}
+		}
+	}
 	if len(columns) > 0 {
 		t.line(slices.Clone(columns))
 	}
