@@ -93,7 +93,7 @@ func (p *program) accountShow() *cobra.Command {
 			if !p.AsJSON {
 				p.accountFields(a, shown)
 				p.Say("")
-				_, err := p.subscriptionTable(subscriptions)
+				_, err := screen.List(p.Screen, subscriptions, viewSubscription, subscriptionColumns(), subscriptionCells)
 				p.sayKeepOwn(own)
 				return err
 			}
@@ -131,15 +131,15 @@ func (p *program) showAccount(old, a *billing.Account, what string, own ...billi
 }
 
 func (p *program) accountList() *cobra.Command {
-	f := &listFilter{}
+	f, order := &listFilter{}, screen.ListOrder{}
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-		return screen.ListAll(p.Screen, "account", f.accounts(ctx, p, s), viewAccount,
+		return screen.ListAll(p.Screen, order, "account", f.accounts(ctx, p, s), viewAccount,
 			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
 				return []any{a.ID, a.Email, viewAccount(a).Text("time_zone"), a.Method, a.Created}
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
-	return c
+	return ordered(c, &order, "account", "email", "created")
 }
 
 func (p *program) accountUpdate() *cobra.Command {

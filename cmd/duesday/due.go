@@ -68,7 +68,7 @@ func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, erro
 			return []any{r.Name, r.SKU, r.NextReminder, orProblem(r, r.NextPayment), r.Email}
 		}
 	}
-	err := screen.ListAll(p.Screen, noun, rows, view, columns, cells)
+	err := screen.ListAll(p.Screen, screen.ListOrder{}, noun, rows, view, columns, cells)
 	if err == nil && bad > 0 {
 		p.Code = exitPerson
 		p.Warn("%s written by another tool cannot be read", screen.Plural(bad, "row"))

@@ -170,7 +170,7 @@ func (p *program) eventList() *cobra.Command {
 	f := &eventFlags{from: screen.InstantFlag(), to: screen.InstantFlag()}
 	c := p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
 		if f.waiting {
-			return screen.ListAll(p.Screen, "event", t.Waiting(ctx), viewEvent,
+			return screen.ListAll(p.Screen, screen.ListOrder{}, "event", t.Waiting(ctx), viewEvent,
 				[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "STATUS", "RECEIVED", "REASON"}, func(e *tracking.Event) []any {
 					return []any{e.ID, e.Type, e.StripeAccount, e.Status, e.Received, e.Reason}
 				})
@@ -223,7 +223,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	n, err := screen.List(p.Screen, firstOf(f.limit, events, &more), as[tracking.EventRow],
+	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), as[tracking.EventRow],
 		[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
 		func(e tracking.EventRow) []any { return []any{e.ID, e.Type, e.StripeAccount, e.Subscription, e.At} })
 	switch {
@@ -288,26 +288,6 @@ func merged[T any](each []iter.Seq2[T, error], compare func(a, b T) int) iter.Se
 			var ok bool
 			if first.value, first.err, ok = first.next(); !ok {
 				heads = slices.DeleteFunc(heads, func(h *head) bool { return h == first })
-			}
-		}
-	}
-}
-
-// firstOf yields at most n; 0 is all. It notes whether there are more.
-func firstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, error] {
-	if n == 0 {
-		return all
-	}
-	return func(yield func(T, error) bool) {
-		left := n
-		for v, err := range all {
-			if left == 0 && err == nil {
-				*more = true
-				return
-			}
-			left--
-			if !yield(v, err) {
-				return
 			}
 		}
 	}

@@ -72,6 +72,12 @@ func accountArgument(account *string, args []string) error {
 	return billing.CheckID("account", *account)
 }
 
+// ordered adds --limit and --sort to a list, which can be sorted by these columns.
+func ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
+	o.Flags(c, by...)
+	return checked(c, func([]string) error { return o.Check() })
+}
+
 // A listFilter has the flags that narrow a list of subscriptions or accounts.
 type listFilter struct {
 	email, sku string

@@ -81,7 +81,7 @@ func viewKey(k *key.Key) screen.Object {
 func (p *program) keyList() *cobra.Command {
 	return p.keyLeaf("list",
 		func(ctx context.Context, keys *key.Ring, _ []string) error {
-			return screen.ListAll(p.Screen, "key", keys.All(ctx), viewKey,
+			return screen.ListAll(p.Screen, screen.ListOrder{}, "key", keys.All(ctx), viewKey,
 				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}, func(k *key.Key) []any {
 					return []any{k.Name, k.ID, k.Scope, k.Merchant, k.Created, k.Expires, k.Revoked, k.Used}
 				})

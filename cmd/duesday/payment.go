@@ -13,7 +13,8 @@ import (
 )
 
 // merchantList is a leaf that lists what a merchant has, the newest first.
-func (p *program) merchantList(do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
+func (p *program) merchantList(order *screen.ListOrder, by []string,
+	do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
 	var account string
 	c := p.trackingLeaf("list --account UUID", trackingNeed{},
 		func(ctx context.Context, t *tracking.Service, _ []string) error {
@@ -21,18 +22,20 @@ func (p *program) merchantList(do func(ctx context.Context, t *tracking.Service,
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant")
 	required(c, "account")
-	return checked(c, func([]string) error { return checkAccountFlag(account, false) })
+	return ordered(checked(c, func([]string) error { return checkAccountFlag(account, false) }), order, by...)
 }
 
 func (p *program) paymentList() *cobra.Command {
-	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return screen.ListAll(p.Screen, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
-			[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
-			func(x *tracking.Payment) []any {
-				return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
-					refundedText(x), disputesText(x), x.Created, x.Purchase}
-			})
-	})
+	var order screen.ListOrder
+	return p.merchantList(&order, []string{"payment", "status", "created", "purchase"},
+		func(ctx context.Context, t *tracking.Service, account string) error {
+			return screen.ListAll(p.Screen, order, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
+				[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
+				func(x *tracking.Payment) []any {
+					return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
+						refundedText(x), disputesText(x), x.Created, x.Purchase}
+				})
+		})
 }
 
 func (p *program) paymentShow() *cobra.Command {

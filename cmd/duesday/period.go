@@ -30,6 +30,7 @@ type periodFlags struct {
 
 func (p *program) periodList() *cobra.Command {
 	f := &periodFlags{ending: screen.ChoiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
+	var order screen.ListOrder
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 		if f.of.ID != "" {
 			if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
@@ -43,7 +44,7 @@ func (p *program) periodList() *cobra.Command {
 		wanted := func(x *billing.EndedPeriod) bool {
 			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.Value == "" || x.Ending == f.ending.Value) && f.days.Has(x.Ended)
 		}
-		return screen.ListAll(p.Screen, "period", screen.Filtered(all, wanted), viewFullPeriod,
+		return screen.ListAll(p.Screen, order, "period", screen.Filtered(all, wanted), viewFullPeriod,
 			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 			func(x *billing.EndedPeriod) []any {
 				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}
@@ -53,6 +54,7 @@ func (p *program) periodList() *cobra.Command {
 	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only periods that ended this way, or parked ones")
 	f.days.Flags(c, "ended")
+	ordered(c, &order, "subscription", "sku", "due", "amount", "ending", "ended")
 	return checked(c, func(args []string) (err error) {
 		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {
 			f.of, err = parseName(args[0])

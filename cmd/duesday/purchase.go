@@ -90,13 +90,15 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 }
 
 func (p *program) purchaseList() *cobra.Command {
-	return p.merchantList(func(ctx context.Context, t *tracking.Service, account string) error {
-		return screen.ListAll(p.Screen, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
-			[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
-			func(x *tracking.Purchase) []any {
-				return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}
-			})
-	})
+	var order screen.ListOrder
+	return p.merchantList(&order, []string{"purchase", "key", "kind", "created"},
+		func(ctx context.Context, t *tracking.Service, account string) error {
+			return screen.ListAll(p.Screen, order, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
+				[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
+				func(x *tracking.Purchase) []any {
+					return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}
+				})
+		})
 }
 
 func (p *program) purchaseShow() *cobra.Command {

@@ -19,6 +19,7 @@ import (
 
 func (p *program) receiptList() *cobra.Command {
 	var account string
+	var order screen.ListOrder
 	c := p.storeLeaf("list ACCOUNT", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 		reversals, err := p.reversalsOf(ctx, s, account)
 		if err != nil {
@@ -26,7 +27,7 @@ func (p *program) receiptList() *cobra.Command {
 		}
 		number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
 		view := func(r *billing.Receipt) screen.Object { return append(reversals.view(r), "number", number(r)) }
-		return screen.ListAll(p.Screen, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
+		return screen.ListAll(p.Screen, order, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
 			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 			func(r *billing.Receipt) []any {
 				return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
@@ -34,6 +35,7 @@ func (p *program) receiptList() *cobra.Command {
 			})
 	})
 	accountFlag(c, &account)
+	ordered(c, &order, "processed", "subscription", "sku", "due", "amount", "kind")
 	return checked(c, func(args []string) error {
 		if len(args) == 0 && account == "" {
 			return screen.Usagef("%s: ACCOUNT is missing", p.command)

@@ -290,6 +290,11 @@ func (c *serveCLI) showsAll(legacy, recurring, intent string) {
 		intent, "paid", "Timeline:", "evt_", "payment_intent.succeeded")
 	contains(t, c.must("purchase", "show", recurring), "Subscriptions:", "active", "Timeline:")
 	contains(t, c.must("purchase", "list", "--account", strings.ToUpper(shopAccount)), legacy, recurring, "4 purchases")
+	for line, rows := range map[string]string{"payment list": "payment status created purchase", "purchase list": "purchase key kind created"} {
+		for column := range strings.FieldsSeq(rows) {
+			c.must(append(strings.Fields(line), "--account", shopAccount, "--sort", column, "--limit", "9")...)
+		}
+	}
 	contains(t, c.must("payment", "list", "--account", shopAccount), "acct_shop/"+intent, "failed: generic_decline",
 		"€7.00")
 	contains(t, c.must("payment", "show", "acct_shop/"+intent), legacy, "paid", "$12.99", "Timeline:")

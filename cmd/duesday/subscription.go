@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -127,31 +126,28 @@ func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscri
 
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
-	f := &listFilter{}
+	f, order := &listFilter{}, screen.ListOrder{}
 	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
 		all := s.engine.Subscriptions(ctx)
 		if account != "" {
 			all = s.engine.GetSubscriptionsByAccount(ctx, account)
 		}
-		n, err := p.subscriptionTable(screen.Filtered(all, func(s *billing.Subscription) bool {
-			return f.hasEmail(s.Email) && f.subscription(s)
-		}))
-		if err == nil {
-			p.Say("\n%s", screen.Plural(n, "subscription"))
-		}
-		return err
+		all = screen.Filtered(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) })
+		return screen.ListAll(p.Screen, order, "subscription", all, viewSubscription, subscriptionColumns(), subscriptionCells)
 	})
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
 	f.flags(c, "subscriptions with")
+	ordered(c, &order, "subscription", "sku", "status", "amount", "next-payment")
 	return checked(c, func(args []string) error { return accountArgument(&account, args) })
 }
 
-func (p *program) subscriptionTable(all iter.Seq2[*billing.Subscription, error]) (int, error) {
-	columns := []string{"SUBSCRIPTION", "SKU", "STATUS", "AMOUNT", "EVERY", "DAY", "NEXT PAYMENT", "METHOD"}
-	return screen.List(p.Screen, all, viewSubscription, columns, func(s *billing.Subscription) []any {
-		return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
-	})
+func subscriptionColumns() []string {
+	return []string{"SUBSCRIPTION", "SKU", "STATUS", "AMOUNT", "EVERY", "DAY", "NEXT PAYMENT", "METHOD"}
+}
+
+func subscriptionCells(s *billing.Subscription) []any {
+	return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
 }
 
 // lookForLink asks the processor where the customer can authenticate the open period's payment.

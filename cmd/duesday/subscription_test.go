@@ -553,3 +553,33 @@ func TestVerify_CannotRepair(t *testing.T) {
 		t.Error(r.out)
 	}
 }
+
+// TestLists_Order: lists can be sorted and cut off, for people and for programs.
+func TestLists_Order(t *testing.T) {
+	c := newCLI(t)
+	c.must("import", c.file("book.csv", header+"1,c@example.com,1,news,9.00,USD,20,pm_card_visa\n"+
+		"2,a@example.com,1,gym,10.00,USD,18,pm_card_visa\n3,b@example.com,1,news,500,JPY,19,pm_card_visa\n"))
+	for args, want := range map[string]string{
+		"": "1 2 3", "--sort next-payment": "2 3 1", "--sort=-next-payment": "1 3 2", "--sort amount": "3 1 2",
+		"--sort sku --limit 2": "2 1", "--sku news --sort -subscription": "3 1", "--limit 4": "1 2 3",
+	} {
+		var got []string
+		for _, s := range c.list(append([]string{"subscription", "list"}, strings.Fields(args)...)...) {
+			got = append(got, s.(map[string]any)["account"].(string))
+		}
+		equal(t, args, strings.Join(got, " "), want)
+	}
+	contains(t, c.must("sub", "list", "--limit", "2"), "\n2 subscriptions, and there are more; use a larger --limit to show them\n")
+	contains(t, c.must("account", "list", "--sort", "email", "--limit", "3"), "\n3 accounts\n")
+	contains(t, c.refused("account", "list", "--sort", "method"), "--sort must be one of account, email, created, or one of them after a - (got \"method\")")
+	contains(t, c.refused("period", "list", "--limit", "-1"), "--limit must be 0 or more (got -1)")
+	for _, list := range []string{"account list", "subscription list", "receipt list 1", "period list"} {
+		args := strings.Fields(list)
+		_, columns, _ := strings.Cut(c.must(append(args, "--help")...), "to sort by, one of ")
+		columns, _, _ = strings.Cut(columns, ";")
+		heading, _, _ := strings.Cut(c.must(args...), "\n")
+		for column := range strings.SplitSeq(columns, ", ") {
+			contains(t, "  "+heading+"  ", "  "+strings.ToUpper(strings.ReplaceAll(column, "-", " "))+"  ")
+		}
+	}
+}

@@ -1,10 +1,18 @@
 package screen
 
 import (
+	"cmp"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 )
 
 // Readable yields what can be read. It names each unreadable item in a warning; the command then exits
@@ -44,14 +52,107 @@ func List[T, V any](s *Screen, seq iter.Seq2[T, error], view func(T) V, columns 
 	return n, t.Flush()
 }
 
-// ListAll is list with the number of rows at its end, for people.
-func ListAll[T, V any](s *Screen, noun string, seq iter.Seq2[T, error], view func(T) V, columns []string,
+// ListAll is List in the order o, with the number of rows at the end for people.
+func ListAll[T, V any](s *Screen, o ListOrder, noun string, seq iter.Seq2[T, error], view func(T) V, columns []string,
 	cells func(T) []any) error {
-	n, err := List(s, seq, view, columns, cells)
-	if err == nil {
+	more := false
+	if o.sort != "" {
+		seq = sorted(o.sort, Readable(s, seq), columns, cells)
+	}
+	n, err := List(s, FirstOf(o.limit, seq, &more), view, columns, cells)
+	switch {
+	case err != nil:
+		return err
+	case more:
+		s.Say("\n%s, and there are more; use a larger --limit to show them", Plural(n, noun))
+	default:
 		s.Say("\n%s", Plural(n, noun))
 	}
-	return err
+	return nil
+}
+
+// A ListOrder has the flags --limit and --sort of a list. The zero value is all rows in the store's order.
+type ListOrder struct {
+	limit int
+	sort  string   // a column, after a - for descending order; "": the store's order
+	by    []string // the columns that sort can be
+}
+
+// Flags adds the flags to a list, which can be sorted by these columns.
+func (o *ListOrder) Flags(c *cobra.Command, by ...string) {
+	o.by = by
+	c.Flags().IntVar(&o.limit, "limit", 0, "maximum `NUMBER` of rows; 0 for all")
+	c.Flags().StringVar(&o.sort, "sort", "", "`COLUMN` to sort by, one of "+strings.Join(by, ", ")+"; -COLUMN for descending order")
+}
+
+// Check returns an error if the limit is negative, or if the list cannot be sorted by the column.
+func (o *ListOrder) Check() error {
+	switch {
+	case o.limit < 0:
+		return Usagef("--limit must be 0 or more (got %d)", o.limit)
+	case o.sort != "" && !slices.Contains(o.by, strings.TrimPrefix(o.sort, "-")):
+		return Usagef("--sort must be one of %s, or one of them after a - (got %q)", strings.Join(o.by, ", "), o.sort)
+	}
+	return nil
+}
+
+// sorted reads all rows, and yields them in the order of the column, which may follow a - as in ListOrder.
+func sorted[T any](by string, seq iter.Seq2[T, error], columns []string, cells func(T) []any) iter.Seq2[T, error] {
+	name, descending := strings.CutPrefix(by, "-")
+	at := slices.Index(columns, strings.ToUpper(strings.ReplaceAll(name, "-", " ")))
+	return func(yield func(T, error) bool) {
+		var rows []T
+		for v, err := range seq {
+			if err != nil {
+				yield(v, err)
+				return
+			}
+			rows = append(rows, v)
+		}
+		slices.SortStableFunc(rows, func(a, b T) int {
+			if descending {
+				a, b = b, a
+			}
+			return compareCells(cells(a)[at], cells(b)[at])
+		})
+		Each(rows)(yield)
+	}
+}
+
+// compareCells orders two values of a column: dates and numbers by value, amounts by currency first.
+func compareCells(a, b any) int {
+	switch x := a.(type) {
+	case civil.Date:
+		return x.Compare(b.(civil.Date))
+	case time.Time:
+		return x.Compare(b.(time.Time))
+	case int:
+		return cmp.Compare(x, b.(int))
+	case money.Amount:
+		y := b.(money.Amount)
+		return cmp.Or(strings.Compare(x.Currency().Code(), y.Currency().Code()), cmp.Compare(x.Minor(), y.Minor()))
+	}
+	return strings.Compare(Cell(a), Cell(b))
+}
+
+// FirstOf yields at most n; 0 is all. It notes whether there are more.
+func FirstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, error] {
+	if n == 0 {
+		return all
+	}
+	return func(yield func(T, error) bool) {
+		left := n
+		for v, err := range all {
+			if left == 0 && err == nil {
+				*more = true
+				return
+			}
+			left--
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
 }
 
 // Each yields the elements.
