@@ -191,7 +191,7 @@ func TestOffSessionAuthentication(t *testing.T) {
 		t.Errorf("the page leads to %d %s", w.Code, to)
 	}
 	l.expect(l.get("payment_intents/"+id), "status=succeeded", "amount_received=1000", "next_action=nil")
-	if w := l.page("POST", page, "answer=complete"); !strings.Contains(w.Body.String(), "nothing to do") {
+	if w := l.page("POST", page, "answer=complete"); !strings.Contains(w.Body.String(), "need to do anything") {
 		t.Errorf("the page again: %s", w.Body)
 	}
 	if got, want := l.events("charge."), "charge.failed charge.succeeded"; got != want {

@@ -103,7 +103,7 @@ func (o *Options) set(name, value string) (err error) {
 		return fmt.Errorf("unknown parameter %q; known: %s", name, knownParameters)
 	}
 	if err != nil {
-		return fmt.Errorf("parameter %s: want %s, not %q; known parameters: %s", name, want, value, knownParameters)
+		return fmt.Errorf("parameter %s: must be %s (got %q); known parameters: %s", name, want, value, knownParameters)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (r *record) parse() (n line, tag processor.Tag, amount money.Amount, err er
 	case noAmount != nil:
 		err = noAmount
 	case !amount.IsPositive():
-		err = fmt.Errorf("amount %s: want more than zero", r.Amount)
+		err = fmt.Errorf("amount must be more than zero (got %s)", r.Amount)
 	}
 	if err != nil {
 		return line{}, processor.Tag{}, money.Amount{}, err

@@ -303,7 +303,7 @@ func TestCreate_SettingsThatCannotBe(t *testing.T) {
 	client := dynamotest.ClientAt("http://127.0.0.1:1") // never asked
 	for _, p := range []dynamotable.Provisioned{{}, {ReadUnits: 1}, {WriteUnits: 1}} {
 		if _, err := dynamotable.Create(t.Context(), client, nil, dynamotable.Settings{Provisioned: &p},
-			nil); err == nil || !strings.Contains(err.Error(), "want ") {
+			nil); err == nil || !strings.Contains(err.Error(), "must be ") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

@@ -327,10 +327,10 @@ func TestGreeting(t *testing.T) {
 		want   error
 		says   string
 	}{
-		{func(_, c *link.Options) { c.Version = "v1.2.4" }, link.ErrVersion, `v1.2.3, this is "v1.2.4"`},
+		{func(_, c *link.Options) { c.Version = "v1.2.4" }, link.ErrVersion, `v1.2.3, this process is "v1.2.4"`},
 		{func(_, c *link.Options) { c.Names = append(c.Names, "sk") }, link.ErrVersion, "v1.2.3"},
-		{func(_, c *link.Options) { c.Clock = clock }, link.ErrClock, "the machine's, and this process was given " + clock},
-		{func(h, c *link.Options) { h.Clock, c.Clock = clock, "2026-01-02" }, link.ErrClock, "given 2026-01-02"},
+		{func(_, c *link.Options) { c.Clock = clock }, link.ErrClock, "the machine's, this process's clock is " + clock},
+		{func(h, c *link.Options) { h.Clock, c.Clock = clock, "2026-01-02" }, link.ErrClock, "this process's clock is 2026-01-02"},
 		{func(h, c *link.Options) { c.Lasting = true }, link.ErrHandOver, "hands"},
 		{func(h, c *link.Options) { h.Lasting, c.Lasting = true, true }, nil, ""},
 		{func(h, c *link.Options) { h.Clock, c.Clock = clock, clock }, nil, clock},

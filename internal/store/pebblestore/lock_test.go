@@ -76,7 +76,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 	for _, want := range []string{
 		"store " + dir + ` is in use by "duesday run payments"`, fmt.Sprintf("pid %d on host ", holder.Process.Pid),
-		"; wait for it or stop it",
+		"; wait until it ends, or stop it",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error %q does not contain %q", err, want)
