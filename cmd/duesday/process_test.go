@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envProduct) != "" {
 		main() // does not return
 	}
+	if ahead, err := time.ParseDuration(os.Getenv(envAhead)); err == nil {
+		os.Exit(productAhead(ahead))
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // at its default the collector was a quarter of the CPU
 	}
