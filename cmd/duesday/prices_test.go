@@ -38,6 +38,8 @@ func TestPrices(t *testing.T) {
 	equal(t, "again", members(c.object(exitDone, args...), "to_change", "changed"), []any{0, 0})
 	equal(t, "names", c.object(exitDone, "settings", "show")["products"], map[string]any{"news": "Daily news", "gym": "Fitness"})
 	contains(t, c.must("settings", "show"), "product.news", "Daily news")
+	contains(t, c.must("settings", "set", "product.news=Weekly news"), "Daily news -> Weekly news")
+	contains(t, c.must("settings", "set", "product.news=Daily news"), "Weekly news -> Daily news")
 	c.must("settings", "set", "product.gym=")
 	equal(t, "names", c.object(exitDone, "settings", "show")["products"], map[string]any{"news": "Daily news"})
 	equal(t, "amount", c.object(exitDone, "subscription", "show", "3/1")["amount"], "1.00")

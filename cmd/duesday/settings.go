@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,13 @@ func (p *program) settingsSet() *cobra.Command {
 			}
 			p.Say("the settings are at version %d", now.Version)
 			var changed []difference
-			for _, name := range settings.Names() {
+			names := now.Names()
+			for _, name := range old.Names() {
+				if !slices.Contains(names, name) { // a product that lost its name
+					names = append(names, name)
+				}
+			}
+			for _, name := range names {
 				if before, after := old.Text(name), now.Text(name); before != after {
 					changed = append(changed, difference{name, before, after})
 				}
