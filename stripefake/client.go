@@ -16,15 +16,16 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control controls a fake in another process over its control API. Do sends the requests that have
-// no method here.
+// A Control is a client for the control API of a fake in another process. Use Do for requests that have no
+// method of their own.
 type Control struct {
 	Base string       // the fake's URL: http://127.0.0.1:12111
-	HTTP *http.Client // nil is http.DefaultClient
+	HTTP *http.Client // the default is http.DefaultClient
 }
 
-// Do sends a control request, such as POST "accounts" with {"id":"acct_1"}, and decodes the answer
-// into out, unless out is nil.
+// Do sends a control request, such as POST "accounts" with {"id":"acct_1"}. It encodes in as the JSON body
+// and decodes the response into out. Both may be nil. It returns the fake's error if the fake refuses the
+// request.
 func (c Control) Do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
@@ -79,8 +80,8 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, fmt.Errorf("%s %s: %s", method, path, res.Status)
 }
 
-// Identity returns the fake's version, clock and endpoints. It returns an error if another program
-// answers.
+// Identity returns the fake's API version, time and endpoints. It returns an error if the server at Base is
+// not a stripefake.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
 		err = errors.New("another program answers, which is not a stripefake")
@@ -88,28 +89,28 @@ func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	return id, err
 }
 
-// Now returns the fake's time.
+// Now returns the current time by the fake's clock.
 func (c Control) Now(ctx context.Context) (time.Time, error) {
 	clock, err := c.Clock(ctx)
 	return clock.Now, err
 }
 
-// Clock returns the fake's time and speed.
+// Clock returns the time and speed of the fake's clock.
 func (c Control) Clock(ctx context.Context) (Clock, error) { return c.clock(ctx, http.MethodGet, nil) }
 
-// SetNow sets the fake's clock and returns the new time.
+// SetNow sets the fake's clock to t, as Fake.SetNow does, and returns the new time.
 func (c Control) SetNow(ctx context.Context, t time.Time) (time.Time, error) {
 	clock, err := c.clock(ctx, http.MethodPost, clockForm{Now: &t})
 	return clock.Now, err
 }
 
-// Advance moves the fake's clock and returns the new time.
+// Advance moves the fake's clock by d, as Fake.Advance does, and returns the new time.
 func (c Control) Advance(ctx context.Context, d time.Duration) (time.Time, error) {
 	clock, err := c.clock(ctx, http.MethodPost, clockForm{Advance: new(duration(d))})
 	return clock.Now, err
 }
 
-// SetSpeed makes the fake's clock advance that many seconds per second.
+// SetSpeed makes the fake's clock advance speed seconds per second, as Fake.SetSpeed does.
 func (c Control) SetSpeed(ctx context.Context, speed int) error {
 	_, err := c.clock(ctx, http.MethodPost, clockForm{Speed: &speed})
 	return err
@@ -129,27 +130,28 @@ func (c Control) Faults(ctx context.Context) (Faults, error) {
 	return f, err
 }
 
-// SetFaults replaces all faults.
+// SetFaults replaces all faults with f, as Fake.SetFaults does.
 func (c Control) SetFaults(ctx context.Context, f Faults) error {
 	return c.Do(ctx, http.MethodPost, "faults", formOf(&f), nil)
 }
 
-// FailNext makes the next requests to an endpoint fail, as Fake.FailNext does.
+// FailNext makes the next requests to endpoint fail, as Fake.FailNext does.
 func (c Control) FailNext(ctx context.Context, endpoint string, status int, code string, times int) error {
 	return c.Do(ctx, http.MethodPost, "fail", failForm{endpoint, status, code, times}, nil)
 }
 
-// Requests returns the last 10,000 requests, oldest first.
+// Requests returns the last 10,000 requests that the fake has answered, oldest first.
 func (c Control) Requests(ctx context.Context) (list []Request, err error) {
 	return list, c.Do(ctx, http.MethodGet, "requests", nil, &list)
 }
 
-// Counts returns the number of answers to all requests, sorted by endpoint and status.
+// Counts returns the number of responses for each endpoint and status, sorted by both.
 func (c Control) Counts(ctx context.Context) (list []Count, err error) {
 	return list, c.Do(ctx, http.MethodGet, "counts", nil, &list)
 }
 
-// Ledger returns the ledger's entries, or the error that ended the reading.
+// Ledger returns an iterator over the entries of the fake's ledger. If a request fails, the iterator yields
+// the error and ends.
 func (c Control) Ledger(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		res, err := c.send(ctx, http.MethodGet, "ledger", nil)

@@ -218,11 +218,11 @@ func formOf(f *Faults) *faultsForm {
 	return &faultsForm{(*duration)(&f.Latency), f, (*duration)(&f.WebhookDelay)}
 }
 
-// An Identity describes a fake. The control API returns it under /_fake/.
+// An Identity describes a fake. GET /_fake/ returns it.
 type Identity struct {
 	Fake    string    `json:"fake"` // always stripefake
 	Version string    `json:"api_version"`
-	Account string    `json:"account"` // the account of the default keys
+	Account string    `json:"account"` // the account that the default keys belong to
 	Now     time.Time `json:"now"`     // by the fake's clock
 
 	Controls  []string `json:"controls"`  // endpoints of the control API: POST /_fake/clock

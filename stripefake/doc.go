@@ -1,17 +1,17 @@
-// Package stripefake serves Stripe's API from memory, for tests. It keeps state: customers, cards,
-// payments, refunds, invoices, subscriptions, events and webhooks follow from each other as they do at
-// Stripe. It accepts Stripe's test payment methods and idempotency keys, and it has connected accounts, a
-// clock that tests move, configurable faults, and a ledger of every charge, refund and dispute.
+// Package stripefake serves a stateful fake of Stripe's API from memory, for tests. A payment updates its
+// charge, invoice and subscription, and emits events and webhooks, as at Stripe. The fake accepts Stripe's
+// test payment methods and idempotency keys. It supports connected accounts, a clock that tests can move,
+// configurable faults, and a ledger of every charge, refund and dispute.
 //
-// Start starts a fake for one test. Any Stripe library works with the fake's URL and key. New returns the
-// fake as an http.Handler: Stripe's API is under /v1 and /v2, the control API under /_fake, and pages for
-// customers, such as a checkout, under every other path. Each method of Fake has an endpoint in the control
-// API, and Control is the client of that API.
+// Start runs a fake for one test. Any Stripe library can use it through the fake's URL and key. New returns
+// the fake as an http.Handler that serves Stripe's API under /v1 and /v2, the control API under /_fake, and
+// customer pages, such as checkout, under every other path. The control API has an endpoint for each method
+// of Fake, and Control is its client.
 //
 // The fake moves no money, writes nothing to disk, and imports only the standard library. Importing
 // this package adds no other module to your go.sum.
 //
-// The package's tests validate requests and responses against Stripe's OpenAPI specification. The
-// file differences.md in this folder lists what the fake does differently from Stripe, and what it does
-// where Stripe's documentation leaves a choice.
+// The package's tests validate requests and responses against Stripe's OpenAPI specification. The file
+// differences.md in this folder lists the differences from Stripe, and the fake's choices where Stripe's
+// documentation leaves the behavior open.
 package stripefake

@@ -7,17 +7,17 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// An EventForm is the form in which the fake makes events, or in which an endpoint gets them. At
-// Stripe an event destination sets it.
+// An EventForm is the form of the events that the fake emits, or that an endpoint receives. At Stripe, each
+// event destination sets its own form.
 type EventForm string
 
 const (
 	SnapshotEvents EventForm = "snapshot" // events of API v1, which contain the object
-	ThinEvents     EventForm = "thin"     // events of API v2, which refer to the object; the v1 list is empty
-	BothEvents     EventForm = "both"     // a snapshot and a thin event for each change; the thin one refers to the snapshot
+	ThinEvents     EventForm = "thin"     // events of API v2, which refer to the object; API v1 lists no events
+	BothEvents     EventForm = "both"     // a snapshot and a thin event for each change; the thin event refers to the snapshot
 )
 
-// Check returns an error unless the form is empty or one of the three.
+// Check returns an error unless f is empty or one of the three constants.
 func (f EventForm) Check() error { return api.EventForm(f).Check() }
 
 // An Event is a Stripe event that the fake created.
@@ -26,12 +26,13 @@ type Event struct {
 	Type    string
 	Account string
 	Created time.Time // UTC, in whole seconds
-	Body    []byte    // JSON, as a webhook carries it
+	Body    []byte    // the JSON body of the event's webhooks
 }
 
-// Events returns all events of the account and mode in the order in which the fake made them,
-// including events too old for Stripe's API. The bodies have the shape of the given API version. If
-// version is empty, each body has the API version of its own event.
+// Events returns all events of an account in the order of their creation: live events if live is true,
+// and test events otherwise. The list includes events older than 30 days, which Stripe's API no longer
+// returns. The bodies have the shape of the API version. If version is empty, each body has the version
+// with which its event was created.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	var list []Event
 	for _, e := range f.api.Events(account, live, version) {
@@ -40,27 +41,28 @@ func (f *Fake) Events(account string, live bool, version string) []Event {
 	return list
 }
 
-// SetEvents changes the form in which the fake makes events from now on.
+// SetEvents sets the form of later events. It returns an error if the form does not pass EventForm.Check.
 func (f *Fake) SetEvents(to EventForm) error { return f.api.SetEvents(api.EventForm(to)) }
 
-// Related refers to the object of a thin event. The zero value refers to none.
+// Related identifies the object that a thin event refers to. The zero value means that there is none.
 type Related struct {
 	ID   string `json:"id"`
 	Type string `json:"type"` // payment_intent
 	URL  string `json:"url"`  // /v1/payment_intents/pi_1
 }
 
-// EmitThin makes a thin event of any type, such as v2.core.account.updated, and sends it to the
-// endpoints that receive thin events. It returns the event's id.
+// EmitThin creates a thin event of any type, such as v2.core.account.updated, sends it to the endpoints
+// that receive thin events, and returns its ID. The type must begin with v1. or v2., and the account must
+// exist.
 func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (id string, err error) {
 	return f.api.EmitThin(account, live, typ, api.Related(about))
 }
 
-// Resend sends an event again, without faults, to every endpoint that receives its type now. It
-// returns the number of these endpoints.
+// Resend sends an event again, without faults, to every endpoint that currently receives its type. It
+// returns the number of endpoints, or an error if the event does not exist.
 func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(event) }
 
-// Flush tries every waiting webhook once, including delayed webhooks and webhooks that a receiver's
-// requests cause meanwhile. It returns the number of webhooks that still wait, or an error if ctx
-// ends.
+// Flush sends every pending webhook once, without waiting for retry pauses or WebhookDelay. It includes
+// webhooks that a receiver's requests cause in the meantime. It returns the number of webhooks that are
+// still pending, or an error if ctx ends first.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }

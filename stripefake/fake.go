@@ -13,18 +13,17 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/page"
 )
 
-// Options configure a Fake. The zero value is a fake without faults. Now and Real default to time.Now,
-// Keys to DefaultKeys, Transport to http.DefaultTransport, Log to a logger that discards.
+// Options configure a Fake. The zero value configures a fake without faults.
 type Options struct {
-	Now       func() time.Time  // the base of the fake's clock
-	Real      func() time.Time  // the clock that measures the rate limit and the pauses between webhooks
-	Keys      []Key             // the valid API keys
+	Now       func() time.Time  // the base of the fake's clock; the default is time.Now
+	Real      func() time.Time  // measures the rate limit and the pauses between webhooks; the default is time.Now
+	Keys      []Key             // the valid API keys; the default is DefaultKeys
 	Webhooks  []Webhook         // endpoints of DefaultAccount that receive all event types in both modes
-	Connected []string          // accounts that are connected to DefaultAccount from the start, as in CheckAccount
-	Transport http.RoundTripper // sends the webhooks
-	Log       *slog.Logger
-	Events    EventForm // the form of events; "" is SnapshotEvents
-	Faults              // the faults at the start
+	Connected []string          // IDs of accounts that are connected to DefaultAccount from the start
+	Transport http.RoundTripper // sends the webhooks; the default is http.DefaultTransport
+	Log       *slog.Logger      // the default discards everything
+	Events    EventForm         // the form of events; the default is SnapshotEvents
+	Faults                      // the initial faults
 }
 
 // Check returns an error if New cannot use the options.
@@ -42,7 +41,7 @@ func (o Options) Check() error {
 // A Key is an API key of the fake.
 type Key struct {
 	Secret  string   // sk_test_…, rk_test_…, sk_live_… or rk_live_…; the prefix sets the mode
-	Account string   // the account that the key opens: acct_…
+	Account string   // the account that the key belongs to: acct_…
 	Refused []string // requests that the key may not send: "/v1/refunds" or "POST /v1/customers"
 }
 
@@ -51,15 +50,15 @@ type Webhook struct {
 	URL     string    // http://… or https://…
 	Secret  string    // whsec_…; signs the endpoint's webhooks
 	Connect bool      // receives the events of connected accounts instead of the account's own
-	Events  EventForm // the form that the endpoint receives; "" is every form that the fake makes
+	Events  EventForm // the form that the endpoint receives; the default is every form that the fake emits
 }
 
 const (
-	NewestVersion  = api.NewestVersion  // the API version of accounts whose version is not set
-	DefaultAccount = api.DefaultAccount // the account of DefaultKeys
+	NewestVersion  = api.NewestVersion  // the newest API version of the fake, and every account's default
+	DefaultAccount = api.DefaultAccount // the account that DefaultKeys belong to
 )
 
-// DefaultKeys returns the keys of a fake without Options.Keys. They are not secrets.
+// DefaultKeys returns the API keys that a fake accepts if Options.Keys is nil. They are not secret.
 func DefaultKeys() []Key {
 	return []Key{
 		{Secret: "sk_test_duesday", Account: DefaultAccount},
@@ -68,15 +67,16 @@ func DefaultKeys() []Key {
 	}
 }
 
-// A Fake is an http.Handler that serves Stripe's API. It is safe for concurrent use, and carries out
-// one request at a time.
+// A Fake is an http.Handler that serves Stripe's API. It is safe for concurrent use, but executes one
+// request at a time.
 type Fake struct {
 	api     *api.Fake
 	control http.Handler
 	pages   http.Handler
 }
 
-// New returns a Fake. The options must pass Check. Call Close if the fake has webhooks.
+// New returns a Fake with the given options, which must pass Options.Check. If the fake sends webhooks,
+// the caller must call Close.
 func New(o Options) *Fake {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -101,7 +101,7 @@ func New(o Options) *Fake {
 	return f
 }
 
-// ServeHTTP serves the API under /v1 and /v2, the control API under /_fake, and pages for customers
+// ServeHTTP serves Stripe's API under /v1 and /v2, the control API under /_fake, and customer pages
 // under every other path.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
@@ -114,43 +114,44 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close stops sending webhooks. Webhooks that were not delivered are lost.
+// Close stops sending webhooks and returns nil. Webhooks that were not delivered are lost.
 func (f *Fake) Close() error { return f.api.Close() }
 
-// CheckURL returns an error if the fake cannot send webhooks to the URL.
+// CheckURL returns an error unless text is an http or https URL to which the fake can send webhooks.
 func CheckURL(text string) error { return api.CheckURL(text) }
 
-// CheckAccount returns an error unless the text is an account's id: acct_ and letters or digits.
+// CheckAccount returns an error unless id is a valid account ID: acct_ followed by letters and digits.
 func CheckAccount(id string) error { return api.CheckAccount(id) }
 
-// Signature returns a webhook's Stripe-Signature header at the given time, with one v1 signature for
-// each secret.
+// Signature returns the Stripe-Signature header for a webhook with the given payload. The header contains
+// the timestamp at and one v1 signature for each secret.
 func Signature(at time.Time, payload []byte, secrets ...string) string {
 	return api.Signature(at, payload, secrets...)
 }
 
-// TB is the part of testing.TB that Start needs.
+// TB is the subset of testing.TB that Start uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 }
 
-// A Server runs a Fake on its own port and holds the values that a Stripe library needs.
+// A Server runs a Fake on its own port and holds the URL and key that a Stripe library needs.
 type Server struct {
 	*Fake
-	URL           string // the library's base URL: http://127.0.0.1:PORT
-	Key           string // the API key, in test mode
-	WebhookSecret string // the signing secret of SendWebhooks
+	URL           string // the base URL for the library: http://127.0.0.1:PORT
+	Key           string // a test-mode API key, unless StartWith was given others
+	WebhookSecret string // signs the webhooks that SendWebhooks turns on
 }
 
-// Start starts a fake that stops when the test ends.
+// Start runs a fake on a free local port until the test ends. It fails the test if it cannot listen.
 func Start(t TB) *Server {
 	t.Helper()
 	return StartWith(t, Options{})
 }
 
-// StartWith is Start with options. Server.Key is the first of Options.Keys, if any.
+// StartWith is Start with options. Server.Key is the first key in o.Keys, or a default key if o.Keys is nil.
+// It fails the test if the options are invalid.
 func StartWith(t TB, o Options) *Server {
 	t.Helper()
 	if err := o.Check(); err != nil {
@@ -179,8 +180,9 @@ func StartWith(t TB, o Options) *Server {
 	return s
 }
 
-// SendWebhooks sends DefaultAccount's events to the URL from now on: all types, in both modes, signed
-// with s.WebhookSecret. The receiver may start later, because the fake sends refused webhooks again.
+// SendWebhooks makes the fake send all later events of DefaultAccount, in both modes, to url, signed with
+// s.WebhookSecret. The receiver may start later, because the fake retries failed webhooks. SendWebhooks
+// returns an error if url does not pass CheckURL.
 func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err

@@ -21,12 +21,12 @@ type Entry struct {
 	Amount   int64             `json:"amount"` // in the currency's minor unit, as Stripe counts it
 	Currency string            `json:"currency"`
 	Status   string            `json:"status"`             // the refund's or dispute's status; succeeded for a charge
-	Metadata map[string]string `json:"metadata,omitempty"` // the object's, its charge's and its payment intent's, in this order
-	At       time.Time         `json:"at"`                 // UTC, by the customer's clock, in whole seconds
+	Metadata map[string]string `json:"metadata,omitempty"` // merged from the payment intent, the charge and the object; later values win
+	At       time.Time         `json:"at"`                 // UTC, in whole seconds; by the customer's test clock, if any
 }
 
-// Ledger returns the successful charges, the refunds and the disputes of all accounts in both modes, in
-// the order in which they were made.
+// Ledger returns an iterator over the successful charges, refunds and disputes of all accounts, in both
+// modes and in the order of their creation.
 func (f *Fake) Ledger() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
 }

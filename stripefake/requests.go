@@ -7,20 +7,19 @@ import (
 
 // A Request is a request to Stripe's API that the fake has answered.
 type Request struct {
-	ID       string `json:"id"`       // the answer's Request-Id header
+	ID       string `json:"id"`       // the Request-Id header of the response
 	Method   string `json:"method"`   // POST
 	Path     string `json:"path"`     // /v1/payment_intents/pi_1/confirm
 	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm, or unknown
-	// Form contains the parameters of the URL and the body under their full names, such as
-	// items[0][price]. The fake replaces card and account numbers, keys and client secrets with
-	// [redacted].
+	// Form contains the parameters of the URL and the body by full name, such as items[0][price]. The
+	// fake replaces card and account numbers, keys and client secrets with [redacted].
 	Form           url.Values `json:"form"`
 	IdempotencyKey string     `json:"idempotency_key"` // "" for a GET or DELETE
-	Account        string     `json:"account"`         // the account that the request was for; "" if its key was refused
+	Account        string     `json:"account"`         // the account that the request applied to; "" if the key was refused
 	Live           bool       `json:"livemode"`
 	Version        string     `json:"api_version"`
 	Status         int        `json:"status"`   // 0 if the connection broke
-	Replayed       bool       `json:"replayed"` // whether the answer repeats an earlier one with the same key
+	Replayed       bool       `json:"replayed"` // whether the response was replayed for the same key
 	At             time.Time  `json:"at"`       // by the fake's clock
 }
 
@@ -33,15 +32,15 @@ func (f *Fake) Requests() []Request {
 	return list
 }
 
-// A Count says how often the fake has answered an endpoint's requests with a status.
+// A Count is the number of responses with one status that the fake has sent for one endpoint.
 type Count struct {
 	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm, or unknown
 	Status   int    `json:"status"`   // 0 if the connection broke
 	Requests int64  `json:"requests"`
-	Replays  int64  `json:"replays"` // how many of Requests were answered again from their idempotency key
+	Replays  int64  `json:"replays"` // how many of the responses were replayed for an idempotency key
 }
 
-// Counts returns the number of answers to all requests, sorted by endpoint and status.
+// Counts returns the number of responses for each endpoint and status, sorted by both.
 func (f *Fake) Counts() []Count {
 	list := []Count{}
 	for _, n := range f.api.Counts() {
