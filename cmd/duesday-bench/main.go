@@ -1,7 +1,7 @@
-// Command duesday-bench measures Duesday on this machine: the ratios of docs/performance.md to
-// a bare, tuned Pebble, and the units of DynamoDB for each thing that the engine does.
+// Command duesday-bench measures Duesday on this machine: its performance relative to a bare, tuned
+// Pebble, and the DynamoDB units that each engine operation consumes.
 //
-// It is no part of the product, and makes no judgement of the figures.
+// It is not a part of the product, and does not judge the figures.
 package main
 
 import (

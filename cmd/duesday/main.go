@@ -1,9 +1,9 @@
-// Command duesday takes recurring payments and keeps the record of them: a book of
-// subscriptions comes in from a file, two daily jobs remind and charge, and an audit
-// proves that every period was charged once.
+// Command duesday charges recurring payments and records them: it imports subscriptions from a
+// file, two daily jobs remind and charge customers, and an audit checks that no period was charged
+// twice or skipped.
 //
-// It wires the packages under internal together and prints their results for people and for
-// programs (--json). It decides nothing about money: package billing does.
+// It connects the packages under internal and prints their results for people and for programs
+// (--json). It decides nothing about money: package billing does.
 //
 // # Where things are
 //

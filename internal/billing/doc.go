@@ -1,5 +1,5 @@
-// Package billing has the nouns of recurring payments: accounts, subscriptions, periods, receipts
-// and reversals, with their items, keys and pure transitions.
+// Package billing defines the data model of recurring payments: accounts, subscriptions, periods,
+// receipts and reversals, with their stored items, keys and state transitions.
 //
 // It does not decide which subscription is charged and when: package engine does. It knows neither
 // the storage engine (package store is the contract) nor a processor (package processor is).

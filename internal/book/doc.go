@@ -1,5 +1,5 @@
-// Package book reads a book of subscriptions from a file, and writes its bad rows to another. The
-// file is CSV with a header, JSON lines, a NoSQL Workbench model with sample data, or their CSV.
+// Package book reads a file of subscriptions (a book), and writes the bad rows to another file. The
+// format is CSV with a header, JSON lines, or a NoSQL Workbench model with sample data or its CSV.
 //
 // It checks a file by itself: the form of every field, the rules of billing.NewSubscription, and
 // contradictions between rows. It reports every bad column of every bad row. It refuses anything

@@ -1,4 +1,4 @@
-// Package capacity computes the DynamoDB units, hours and shards of a book's busiest day.
+// Package capacity estimates the DynamoDB units, hours and shards that a book's busiest day needs.
 //
 // Its table lists what each step of a period reads and writes. "duesday-bench units" measures
 // these units with the real engine, and a test holds the table to the measurement. The package does

@@ -1,4 +1,4 @@
-// Package civil holds calendar days and the rule that makes due dates of an anchor and an interval.
+// Package civil provides calendar dates, and computes due dates from an anchor date and an interval.
 //
 // A [Date] is a day on a wall calendar: it has no time of day and no zone. A [Schedule] computes
 // the due date of period n from its anchor and n alone, so a date shortened by a short month never

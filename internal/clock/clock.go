@@ -1,5 +1,5 @@
-// Package clock is the clock that a process lives by: the machine's, or a test clock that begins at
-// another instant and runs faster; and how far a server's clock is from it.
+// Package clock provides the clock of a process, which is the machine's clock or a test clock with another
+// start and speed, and measures how far a server's clock differs from it.
 //
 // It does not read the machine's clock itself, and decides nothing about what is due.
 package clock

@@ -1,8 +1,8 @@
-// Package config makes one checked Config from flags, environment and defaults. Flags win over
-// the environment.
+// Package config builds one validated Config from flags, environment variables and defaults. Flags
+// override the environment.
 //
-// It opens nothing but files of secrets, and knows no commands. A setting of a single command belongs
-// to that command.
+// It opens no files except secret files, and does not know the commands. A setting for a single command
+// belongs to that command.
 package config
 
 import (

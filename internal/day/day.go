@@ -1,10 +1,11 @@
-// Package day runs the two daily jobs on a schedule, and notifies a monitor of each finished day.
+// Package day schedules the two daily jobs, runs them when they are due, and notifies a monitor after
+// each finished day.
 //
 // Records of runs alone decide what is due: a job is due if a scheduled instant has passed since its
 // last completed run began, or if none has completed. So a start, a restart, a change of the
 // schedule, and a run by another process need no rule of their own.
 //
-// It does not know what a job does, and no store.
+// It does not know what a job does, and does not know the store.
 package day
 
 import (

@@ -1,7 +1,7 @@
-// Package demo generates a book of subscriptions and simulates months of billing days:
-// people join, pay, change cards and leave, and both daily jobs run.
+// Package demo generates sample subscriptions and simulates months of billing days, on which customers
+// join, pay, change cards and leave, and both daily jobs run.
 //
-// A demo follows from its seed alone. The package does not open stores or processors, move the
+// The same seed always produces the same demo. The package does not open stores or processors, move the
 // clock of the machine, or print.
 package demo
 

@@ -1,8 +1,8 @@
-// Package election lets the processes of one user share what only one of them can hold, such as a
-// folder or a file. The process that has locked it, the holder, serves the others, its clients. When
-// it ends, its clients elect the next one by the lock, and make the calls without an answer again,
-// unless their outcome is unknown. The package decides who holds. It does not know what is shared,
-// how it is locked, or how it is served: the packages that use it list the failures.
+// Package election elects the process that holds a shared lock and serves the other processes of the same
+// user. The lock is on a resource that only one process can use, such as a folder. When the holder ends,
+// its clients elect the next holder and repeat their unanswered calls, unless the outcome of a call is
+// unknown. The package does not know the resource, how it is locked, or how it is served. The packages
+// that use it list the failures.
 package election
 
 import (

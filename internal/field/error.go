@@ -1,5 +1,5 @@
-// Package field names what is wrong with the fields of an input: in files, in JSON and on the
-// command line, for billing and for tracking. It does not check them: its callers do.
+// Package field defines the error for an invalid input field, which names the field and its problem in
+// files, JSON and command lines. It does not validate fields: its callers do.
 package field
 
 // Error names the wrong field of an input, and its problem.

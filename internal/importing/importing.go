@@ -1,8 +1,8 @@
-// Package importing brings the subscriptions of a book into a store.
+// Package importing imports subscriptions from a file into a store.
 //
-// An Import reads its file twice. Check judges every row beside the store, decides what becomes of the
-// row, and refuses the file for a bad row, unless bad rows are skipped. Load writes what Check decided.
-// After a failed Load, another import of the same file continues: what the first has written stays as it is.
+// An Import reads its file twice. Check compares every row with the store, decides how to import it, and
+// refuses the file if a row is bad, unless bad rows are skipped. Load writes the rows as Check decided.
+// After a failed Load, another import of the same file continues, and does not change the written rows.
 //
 // It does not ask the processor about customers or payment methods, and does not open the store.
 package importing

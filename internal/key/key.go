@@ -1,7 +1,7 @@
-// Package key has the keys of the HTTP API: it makes, finds, lists and revokes them. A key has a name,
-// a scope, and perhaps one merchant and an end. A store keeps the SHA-256 of its secret alone.
+// Package key creates, finds, lists and revokes API keys for the HTTP API. A key has a name and a scope.
+// It may also have a merchant and an expiry. The store contains only the SHA-256 of the key's secret.
 //
-// It knows no routes and does not decide which scope a request needs.
+// It does not know the routes, and does not decide which scope a request needs.
 package key
 
 import (

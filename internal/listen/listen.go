@@ -1,5 +1,5 @@
-// Package listen serves HTTP on a listener until it is told to stop. It does not open the listener,
-// and knows no handler.
+// Package listen serves HTTP on a listener until its context ends, and then shuts down. It does not open
+// the listener, and does not know the handler.
 package listen
 
 import (

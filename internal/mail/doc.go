@@ -1,4 +1,4 @@
-// Package mail turns effects into messages for customers: text and HTML, from templates in several
+// Package mail renders effects as mail messages for customers, in text and HTML, from templates in several
 // languages. A Folder writes each message as one .eml file; package mail/smtp sends it.
 //
 // The same effect, settings and templates always become the same message, byte for byte, with the same

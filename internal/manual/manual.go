@@ -1,5 +1,5 @@
-// Package manual writes the reference of a command line, as one Markdown page or as man pages, from
-// its commands' help. It does not read help texts itself: the caller fills in the commands.
+// Package manual generates a command-line reference from the commands' help, as one Markdown page or as man
+// pages. It does not read help texts itself: the caller fills in the commands.
 package manual
 
 import (

@@ -1,5 +1,5 @@
-// Package outbox holds the effects on other systems. An effect is written in the commit that
-// causes it, delivered at least once under a stable id, and deleted after its delivery.
+// Package outbox stores effects on other systems, such as mail, and delivers them. An effect is written in
+// the commit that causes it, delivered at least once under a stable ID, and deleted after delivery.
 //
 // It does not know the meaning of an effect: its deliverer does (package mail).
 package outbox

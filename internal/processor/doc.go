@@ -1,6 +1,6 @@
-// Package processor is the contract with a payment processor: Charger, which every processor
-// implements, and the interfaces that a processor may implement besides: Wallet, Refunder, Platform
-// and Identified. Packages stripe and sandbox implement it, and package engine charges through it.
+// Package processor defines the interfaces of a payment processor: Charger, which every processor
+// implements, and the optional Wallet, Refunder, Platform and Identified. Packages stripe and sandbox
+// implement them, and package engine charges through them.
 //
 //   - charger.go: payment intents, and the accounts at a processor
 //   - wallet.go: customers and their cards

@@ -1,9 +1,9 @@
-// Package sandbox is the built-in payment processor. It behaves like the real one at every point
-// that the charge protocol relies on: an intent succeeds at most once, idempotency keys are
-// forgotten after a day, answers get lost. Tests and audits compare the store with its ledger.
+// Package sandbox implements a built-in payment processor that moves no money, for trials and tests. It
+// behaves like Stripe wherever the charge protocol depends on it: an intent succeeds at most once,
+// idempotency keys expire after a day, and replies can get lost. Tests and audits compare the store with
+// its ledger.
 //
-// It moves no money, sends no webhooks and knows no customers. Only tests make disputes. It knows
-// nothing of the store. The ledger lives outside the store's folder, so that restoring or losing
+// It sends no webhooks and has no customers. Only tests create disputes. It does not know the store. The ledger lives outside the store's folder, so that restoring or losing
 // one does not change the other.
 //
 // # The ledger

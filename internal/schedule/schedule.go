@@ -1,6 +1,7 @@
-// Package schedule is the times of day at which the daily jobs run, in a time zone, as instants.
+// Package schedule computes the instants at which the daily jobs run, from their times of day and a time
+// zone.
 //
-// It reads no clock, and knows no jobs.
+// It does not read a clock, and does not know the jobs.
 package schedule
 
 import (

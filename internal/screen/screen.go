@@ -1,6 +1,6 @@
-// Package screen prints what commands have found, twice: Say, Fields, Table and List print for
-// people, JSON and ListWriter print for programs, and each prints nothing in the other's mode. It
-// also has the flags whose values have a form: dates, months, times, shares and choices.
+// Package screen formats command output as text for people or as JSON for programs, and parses flag values.
+// Say, Fields, Table and List print only in text mode; JSON and ListWriter print only in JSON mode. The
+// flag values are dates, months, times, shares and choices.
 //
 // It does not open a store, and does not know any command.
 package screen

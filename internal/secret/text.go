@@ -1,8 +1,8 @@
-// Package secret keeps API keys and card numbers out of output. A Text is a secret that prints
-// as ***. Redact removes secrets from texts and log records; MaskCards masks card numbers.
+// Package secret redacts API keys and card numbers in output. A Text is a secret that prints as ***.
+// Redact removes secrets from text and log records, and MaskCards masks card numbers.
 //
-// It does not encrypt, does not read the environment, and knows no secret by its value:
-// Redact knows the forms that Stripe's secrets have. It is no defence against a debugger.
+// It does not encrypt, and does not read the environment. Redact recognizes Stripe's secrets by their
+// format, not by their value. The package does not protect secrets from a debugger.
 package secret
 
 import (

@@ -1,6 +1,6 @@
-// Package server is the running service: it answers HTTP, for Stripe and for programs apart, applies stored events,
-// delivers actions and mail, polls Stripe for missing events, and has the daily jobs run beside
-// that, until it is told to stop.
+// Package server runs the service: it serves HTTP to Stripe and to API clients on separate listeners,
+// applies stored events, delivers actions and mail, polls Stripe for missing events, and runs the daily
+// jobs, until its context ends.
 //
 // It does not read flags or settings, print, or open the store. It knows nothing of billing.
 package server

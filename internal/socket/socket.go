@@ -1,11 +1,10 @@
-// Package socket lets the processes of one user meet, where only one of them can hold what all of
-// them use, such as a folder or a file. The process with the lock, the holder, serves the others on
-// a Unix socket, and names itself and the socket in a small file. The package does not lock, does
-// not elect the holder, and does not know what crosses the connection.
+// Package socket connects the processes of one user to the process that holds a shared lock, over a Unix
+// socket. The holder writes its name and the socket's path to a small file. The package does not lock,
+// does not elect the holder, and does not know the protocol of the connections.
 //
-// Clients read the path of the socket where the holder has written it, and never derive it: a private
-// folder has the socket if its path is too long for the system. The socket of a killed holder refuses
-// connections until the next one replaces or clears it.
+// Clients read the socket's path from the file and never derive it, because a socket whose path would be
+// too long for the system is in a private folder instead. After a holder is killed, its socket refuses
+// connections until the next holder replaces or removes it.
 package socket
 
 import (

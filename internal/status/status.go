@@ -1,8 +1,8 @@
-// Package status checks an installation: one check for each part that can fail, each with the next
-// step for the operator. A Watch repeats the checks and reports changes.
+// Package status checks the health of an installation, with one check for each part that can fail and a
+// next step for the operator. A Watch repeats the checks and reports changes.
 //
-// A look reads the store alone: no subscription is scanned, nothing is changed, and nothing is sent to
-// the processor, unless that has refused our key. It does not deliver mail, and serves no HTTP.
+// The checks read only the store. They scan no subscriptions, change nothing, and send nothing to the
+// processor unless it has refused the key. The package does not deliver mail, and serves no HTTP.
 package status
 
 import (

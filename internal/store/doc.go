@@ -1,6 +1,6 @@
-// Package store is the storage contract of Duesday: tables of items with conditional,
-// atomic, durable writes. It is drawn from DynamoDB, so that the embedded engines and
-// DynamoDB itself can keep it to the letter.
+// Package store defines Duesday's storage interface: tables of items with conditional, atomic and durable
+// writes. It is modeled on DynamoDB, so that DynamoDB and the embedded engines can both implement it
+// exactly.
 //
 // It knows keys, attributes and conditions. It does not know payments: package schema
 // declares the tables, and package billing gives the items their meaning.

@@ -1,4 +1,4 @@
-// Package stripe takes payments through Stripe, on the platform's own account and on connected
+// Package stripe implements a payment processor on Stripe, for the platform's own account and for connected
 // accounts. Its Processor is a processor.Charger over PaymentIntents, with an identity. It is a
 // processor.Wallet (customers, cards and the page to give one) and a processor.Refunder (refunds and
 // disputes) as well.

@@ -1,10 +1,10 @@
-// Package tracking follows payments run by Stripe: purchases made through Stripe, with their
-// payments and subscriptions. It stores each event of Stripe's once, merges it into the stored rows
-// in the same commit, and asks once for fulfilment and once for unsubscribe. Package poller finds
-// events whose webhook was missed.
+// Package tracking creates purchases at Stripe, and tracks their payments and subscriptions from Stripe's
+// events. It stores each Stripe event once, and merges it into the stored rows in the same commit. It
+// requests each fulfilment and each unsubscribe once. Package poller finds events whose webhook was
+// missed.
 //
-// A new reader begins with ingest.go (an event comes), decide.go (the decision about it) and
-// merge.go (the rules). The package does not speak HTTP and does not know Stripe's library: it
-// asks Stripe through the interfaces Finder and Seller, and sees each event as an Object. It
-// takes no recurring payments: package billing does, which it does not know either.
+// A new reader can start with ingest.go (an event arrives), decide.go (the decision about it) and
+// merge.go (the rules). The package does not speak HTTP and does not know Stripe's library: it sends
+// requests through the interfaces Finder and Seller, and receives each event as an Object. It does not
+// charge recurring payments, and does not know package billing, which does.
 package tracking

@@ -1,7 +1,7 @@
-// Package transfer copies a store to another place, between any two engines, and makes and
-// restores backups of an embedded store.
+// Package transfer moves a store to another location, on the same or another engine, and backs up and
+// restores embedded stores.
 //
-// It does not replicate: once a copy is live, its source is off for good. It does not know the
+// It does not replicate: once a copy is live, its source is turned off permanently. It does not know the
 // meaning of items; package billing does.
 //
 // # Why two stores can never both charge

@@ -1,5 +1,5 @@
-// Package adoption prepares a table filled by other tools from the published model for the daily
-// jobs. It does not change any subscription: the first write of package engine completes it.
+// Package adoption prepares an existing table, which other tools wrote in the published model's format,
+// for the daily jobs. It does not change any subscription: the first write of package engine completes it.
 package adoption
 
 import (

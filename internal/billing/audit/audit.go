@@ -1,4 +1,4 @@
-// Package audit compares a store's records and the processor's ledger. It does not change either.
+// Package audit compares a store's records with the processor's ledger. It does not change either.
 package audit
 
 import (

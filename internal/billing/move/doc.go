@@ -1,5 +1,5 @@
-// Package move has the states of a store that is copied to another place: the source is fenced, the
-// destination becomes live, or the copy is canceled. META keeps the states in both stores.
+// Package move defines the states of a store that is being moved: the source is fenced, the
+// destination becomes live, or the move is canceled. The META item of each store contains its state.
 //
 // It does not copy items: package transfer does.
 package move

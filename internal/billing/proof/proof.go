@@ -1,5 +1,5 @@
-// Package proof collects everything that the store and the processor know about one subscription
-// period, and explains why it was charged at most once. It does not change either.
+// Package proof collects all records of one subscription period from the store and the processor, as
+// evidence that the period was charged at most once. It does not change either.
 package proof
 
 import (

@@ -1,9 +1,12 @@
-// Package refund gives money back, and records the refunds and disputes that the processor
-// shows. It does not charge: package engine does.
+// Package refund refunds charges, and records the refunds and disputes that the processor reports. It
+// does not charge: package engine does.
 //
-// Each file calls only those before it. decide.go has the protocol and its decisions; look.go
-// asks the processor, records, and carries a refund on. refund.go takes a person's order, and finds
-// its charge; collect.go is the job.
+// Each file calls only the files listed before it:
+//
+//   - decide.go: the protocol and its decisions
+//   - look.go: asks the processor, records the answer, and continues a refund
+//   - refund.go: accepts a refund request, and finds its charge
+//   - collect.go: the job that collects refunds and disputes
 package refund
 
 import (

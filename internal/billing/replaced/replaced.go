@@ -1,5 +1,5 @@
-// Package replaced compares a restored store with the store that the backup has replaced, and that was
-// kept: what was mailed since the backup, and what people changed. It does not change either.
+// Package replaced compares a store restored from a backup with the store that it replaced, and finds
+// the mail sent and the changes made since the backup. It does not change either store.
 package replaced
 
 import (

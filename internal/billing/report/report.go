@@ -1,12 +1,13 @@
-// Package report keeps sums of a store's money, and reports what came in, is owed, and is to come.
+// Package report stores running totals of a store's money, and reports received, outstanding and expected
+// payments.
 //
-// Receipts expire, and a store of a million of them is slow to add up. Therefore the money of each
-// quarter of an hour is kept as sums, in items SUM#<month>/<quarter>#<currency>. Every time zone is
-// whole quarters from UTC: the days and months of any zone are sums of quarters, and a changed setting
-// of the zone changes no sum. The commit of each event puts its sums into a row of the outbox; package
-// outbox says how each is added once.
+// Receipts expire, and adding up a million of them is slow. Therefore the package keeps a sum for each
+// quarter of an hour, in items SUM#<month>/<quarter>#<currency>. Every time zone is a whole number of
+// quarters from UTC, so the days and months of any zone are sums of quarters, and a change of the zone
+// setting changes no sum. The commit of each event puts its sums into an outbox row. Package outbox
+// describes how each row is added once.
 //
-// It does not decide what is charged: the engine tells it what its runs would charge.
+// It does not decide what is charged: the engine forecasts what its runs would charge.
 package report
 
 import (

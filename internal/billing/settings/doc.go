@@ -1,5 +1,5 @@
-// Package settings has the rules of a store, such as the retry days and the time of the daily jobs: how
-// people write them, the item that keeps them, and their history.
+// Package settings parses, validates and stores a store's settings, such as the retry days and the time of
+// the daily jobs, and keeps their history.
 //
-// It does not apply the rules: package engine, package mail and package status do.
+// It does not apply the settings: package engine, package mail and package status do.
 package settings

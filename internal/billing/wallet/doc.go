@@ -1,6 +1,6 @@
-// Package wallet gives the accounts of a store customers and payment methods at the processor, and
-// finds the method and the card for a payment.
+// Package wallet creates processor customers and payment methods for accounts, and selects the payment
+// method and card for a payment.
 //
-// It does not change subscriptions: package engine applies an account's new method to them, and takes
-// over the cards that customers give.
+// It does not change subscriptions: package engine applies an account's new method to them, and
+// processes the cards that customers enter.
 package wallet

@@ -1,6 +1,6 @@
-// Package worker keeps workers from doing the same work twice: a claim for a run of a job, leases for
-// the partitions of a run that several processes share, and locks for the goroutines of one process.
+// Package worker prevents workers from doing the same work twice, with claims for job runs, leases for the
+// partitions of a run that several processes share, and locks for the goroutines of one process.
 //
-// It does not keep a period from being charged twice: billing.Records.Put does, with its condition on
+// It does not prevent a period from being charged twice: billing.Records.Put does, with its condition on
 // the subscription's version, and the charge protocol of package engine.
 package worker

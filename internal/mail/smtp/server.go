@@ -1,13 +1,13 @@
-// Package smtp hands messages over to a mail server: by TLS from the first byte, by STARTTLS, or in
-// the clear to a server on this machine only.
+// Package smtp sends messages to a mail server over TLS or STARTTLS, or without encryption to a server on
+// the same machine.
 //
-// A server's refusal of one address for good is a Bounce. Everything else (a refusal for now, a
-// refusal of us or of our sender, a lost or slow connection) is an error that may pass. If the
-// connection is lost after the whole message was sent and before the answer, the message may have
-// arrived, and goes out again under the same Message-ID.
+// A Bounce means that the server permanently refused an address. Every other failure is retryable: a
+// temporary refusal, a refused client or sender, or a lost or slow connection. If the connection is lost
+// after the whole message was sent and before the reply, the message may have arrived. It is then sent
+// again under the same Message-ID.
 //
-// It does not make messages, and it does not decide when they are sent or sent again: packages mail
-// and outbox do.
+// It does not write messages, and does not decide when they are sent or sent again: packages mail and
+// outbox do.
 package smtp
 
 import (

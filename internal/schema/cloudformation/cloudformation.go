@@ -1,7 +1,7 @@
-// Package cloudformation writes the declared tables as an AWS CloudFormation template, for users
-// who deploy stacks. Its tables are those of `duesday store create`, setting by setting.
+// Package cloudformation generates an AWS CloudFormation template for the declared tables. The tables have
+// the same settings as those that `duesday store create` creates.
 //
-// It does not talk to AWS. A stack and store create do not make tables twice.
+// It does not call AWS. A stack and `duesday store create` do not create the same tables twice.
 package cloudformation
 
 import (

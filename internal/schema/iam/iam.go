@@ -1,7 +1,7 @@
-// Package iam writes policies for AWS Identity and Access Management over the declared tables: the
-// published one of the tracking tables' design, and least-privilege ones for Duesday's commands.
+// Package iam generates AWS IAM policies for the declared tables: the published policy of the tracking
+// tables' design, and least-privilege policies for Duesday's commands.
 //
-// It does not talk to AWS. A policy names no person: an administrator attaches it to a role.
+// It does not call AWS. A policy names no user: an administrator attaches it to a role.
 package iam
 
 import (

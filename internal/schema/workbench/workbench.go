@@ -1,5 +1,5 @@
-// Package workbench writes the declared tables as a NoSQL Workbench model, format version
-// 3.0, and a table's sample data as CSV in Workbench's form.
+// Package workbench writes the declared tables as a NoSQL Workbench model (format version 3.0), and a
+// table's sample data as Workbench CSV.
 //
 // It does not read models; package book does.
 package workbench

@@ -1,7 +1,7 @@
-// Package dynamostore keeps a store in DynamoDB: the contract of package store over the
-// AWS SDK, for any number of processes on one set of tables.
+// Package dynamostore implements package store on DynamoDB, through the AWS SDK. Any number of processes
+// can share one set of tables.
 //
-// It does not make, check or describe tables. Opening a store sends no request: the first request
+// It does not create, check or describe tables. Opening a store sends no request: the first request
 // to a missing table returns store.ErrMissing. It deletes no expired items; the table's TTL does.
 //
 // # How the contract is kept

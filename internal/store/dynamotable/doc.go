@@ -1,12 +1,12 @@
-// Package dynamotable makes, describes, compares and drops the DynamoDB tables of []store.Table:
-// keys, indexes with their projections, TTL, the billing mode, deletion protection and
-// point-in-time recovery. Autoscaling is package cloudformation's.
+// Package dynamotable creates, describes, compares and drops DynamoDB tables, with their keys, indexes, TTL,
+// billing mode, deletion protection and point-in-time recovery. Package cloudformation configures
+// autoscaling.
 //
-// It is for operators' commands: everything is a control-plane call, and may be run again after it
-// was cut off. It does not read or write items, and knows nothing of their content.
+// It is for operators' commands. All of its requests are control-plane requests, and an interrupted
+// operation can be repeated. It does not read or write items, and knows nothing of their content.
 //
 //   - input.go: the request that creates a table
 //   - describe.go, compare.go: the state of a table, and its differences from the declaration
-//   - create.go: making it so
-//   - drop.go: taking it away
+//   - create.go: creating and changing tables
+//   - drop.go: dropping tables
 package dynamotable

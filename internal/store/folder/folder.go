@@ -1,7 +1,7 @@
-// Package folder lets many processes of one user share an embedded store. The process that has
-// locked the folder, its holder, serves the store on a Unix socket, and the others are its clients.
-// When the holder ends, its clients elect the next one by the lock. Callers see one store.Store.
-// The package does not know frames, which are package link's, or files, which are pebblestore's.
+// Package folder lets the processes of one user share an embedded store in one folder. The process that
+// locks the folder, the holder, serves the store on a Unix socket, and the other processes are its
+// clients. When the holder ends, its clients elect the next holder. Callers see one store.Store. The
+// package does not know the protocol (package link does) or the files (package pebblestore does).
 //
 // # Failures
 //

@@ -1,7 +1,7 @@
-// Package link lets many processes use one embedded store. The process that holds the store, its
-// holder, serves the contract of package store on a connection, and every other process is a client
-// that has a store.Store. It knows connections, requests and answers. It does not know folders,
-// locks or sockets: package folder finds the holder.
+// Package link implements the protocol through which many processes use one embedded store. The process
+// that holds the store, the holder, serves package store's interface on connections. Every other process
+// is a client, which gets a store.Store. The package does not know folders, locks or sockets: package
+// folder finds the holder.
 //
 // # Protocol
 //

@@ -1,9 +1,9 @@
-// Package memstore keeps a store in memory, for tests and trials: the whole contract of package
-// store in one process, cheap enough to open by the ten thousand and to fork (Snapshot).
+// Package memstore implements package store in memory, for tests and trials. A test can open tens of
+// thousands of these stores, and fork one with Snapshot.
 //
-// It keeps nothing on a disk, so nothing survives the process. It never deletes
-// expired items: they are hidden, but an index still yields them. That is the worst
-// that the contract allows, and so the best to test against. Its indexes never lag.
+// It writes nothing to disk, so nothing survives the process. It never deletes expired items: reads hide
+// them, but an index still returns them. This is the worst case that package store allows, which makes
+// it useful for tests. Its indexes never lag.
 package memstore
 
 import (

@@ -1,6 +1,6 @@
-// Package pebblestore keeps the store contract on the local disk, in one folder, on Pebble. It
-// is Duesday's default engine. docs/internals/store.md has the way of a commit from the
-// committer to the finisher, the views of readers, and why a failed sync ends the process.
+// Package pebblestore implements package store on the local disk, in one folder, with Pebble. It is
+// Duesday's default engine. docs/internals/store.md describes how a commit passes from the committer to
+// the finisher, what readers see, and why a failed sync ends the process.
 //
 // It does not replicate, does not serve a second process, and does not survive a disk that
 // reports an fsync it has not done.

@@ -1,6 +1,6 @@
-// Package storeurl opens the store of a URL: "pebble:DIR" for a folder on this machine, "dynamodb:"
-// for tables in DynamoDB, "mem:" for a store that ends with the process. It alone knows every
-// engine; everybody else knows the contract.
+// Package storeurl opens the store that a URL names: "pebble:DIR" for a folder on this machine, "dynamodb:"
+// for tables in DynamoDB, or "mem:" for a store that ends with the process. Only this package knows every
+// engine. Other packages know only the interface of package store.
 //
 // It does not copy between stores, and creates nothing unless Options.Create asks for it.
 package storeurl

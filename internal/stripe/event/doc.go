@@ -1,5 +1,5 @@
-// Package event reads Stripe's events, of any version of the API since 2020-08-27, into the form
-// of package tracking, checks their signatures, and signs as Stripe does.
+// Package event parses Stripe events of every API version since 2020-08-27 for package tracking, and
+// verifies and creates webhook signatures.
 //
 // It sends nothing and decides nothing about purchases: package tracking does.
 //

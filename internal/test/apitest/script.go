@@ -1,4 +1,5 @@
-// Package apitest has the Stripe that the tests of internal/stripe share. It does not judge answers.
+// Package apitest provides the scripted Stripe server for the tests of internal/stripe. It does not
+// validate the responses.
 package apitest
 
 import (

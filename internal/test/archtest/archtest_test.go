@@ -1,10 +1,10 @@
-// Package archtest holds the source of Duesday to the rules that CONTRIBUTING.md
-// gives the reasons for: who may import whom, which calls are made where, how long
-// things may be, what a package says of itself.
+// Package archtest checks the source code against the architecture rules that
+// CONTRIBUTING.md explains: allowed imports and calls, lengths of files and functions,
+// and package comments.
 //
-// It never looks at behaviour and does not judge style that gofmt, go vet or
-// staticcheck judge already. It consists of tests alone, and each of its rules is shown
-// a violation first, so that a rule that has stopped looking fails too.
+// It does not check behavior, or style that gofmt, go vet or staticcheck already check.
+// It contains only tests. Each rule must first find a planted violation, so a rule that
+// no longer works fails too.
 package archtest
 
 import (

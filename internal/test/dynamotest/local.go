@@ -1,8 +1,8 @@
-// Package dynamotest gives tests a DynamoDB. Endpoint starts DynamoDB Local once for the test
+// Package dynamotest provides a local DynamoDB for tests. Endpoint starts DynamoDB Local once for the test
 // process, Client talks to it, and Prefix keeps tests out of each other's tables. NewProxy adds
 // the faults of a network and of a loaded service; its comment lists them.
 //
-// It is for tests alone. It makes no tables, knows no schema, and never talks to AWS.
+// It is only for tests. It creates no tables, knows no schema, and never calls AWS.
 package dynamotest
 
 import (

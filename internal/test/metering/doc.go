@@ -1,4 +1,4 @@
-// Package metering counts the read and write units DynamoDB would consume, by its documented
+// Package metering counts the read and write units that DynamoDB would consume by its documented
 // rules. It has pure functions over sizes, items and tables (rules.go), and a Meter that
 // counts the calls to a store (meter.go).
 //

@@ -1,4 +1,4 @@
-// Package pebbletest has a disk on which tests cut a Pebble store's power. It does not open one.
+// Package pebbletest provides a simulated disk whose power tests can cut. It does not open Pebble stores.
 package pebbletest
 
 import "github.com/cockroachdb/pebble/v2/vfs"

@@ -1,5 +1,5 @@
-// Package soaktest reads how long the long test programmes run. It is the only reader of these
-// variables:
+// Package soaktest reads the environment variables that set how long the long tests run. It is the only
+// reader of these variables:
 //
 //	DUESDAY_CHECK=1         every programme plays the share of make check, not the smaller one of go test
 //	DUESDAY_SOAK=1          every programme plays all its cases, not a share of them

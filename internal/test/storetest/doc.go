@@ -1,5 +1,5 @@
-// Package storetest holds a storage engine to the contract of package store: Run has a
-// subtest per topic. A bug found in any engine becomes a case here.
+// Package storetest tests whether a storage engine implements package store correctly. Run has one subtest
+// for each topic. A bug found in any engine becomes a case here.
 //
 // It also has Faulty, a store that fails at a chosen operation, for crash programmes above stores.
 //

@@ -1,7 +1,7 @@
-// Package api is the machinery under Stripe's resources: accounts and modes with their objects,
-// calls, routes, lists, expansion, idempotency keys, faults, events, webhooks, and the changes
-// that happen by themselves. It has the routes of accounts, events and webhook endpoints; it
-// does not know payments and invoices, which register theirs.
+// Package api implements the parts of Stripe's API that all resources share: accounts, routes, lists,
+// expansion, idempotency keys, faults, events, webhooks and scheduled changes. It has the routes of
+// accounts, events and webhook endpoints. It does not know payments and invoices, which register their
+// own routes.
 package api
 
 import (

@@ -1,5 +1,5 @@
-// Package billing is Stripe Billing: products, prices, invoice items, invoices, subscriptions,
-// schedules and test clocks. It takes payments by package payment, and does not answer for cards.
+// Package billing fakes Stripe Billing: products, prices, invoice items, invoices, subscriptions, schedules
+// and test clocks. It charges through package payment, and does not know the test cards.
 package billing
 
 import (

@@ -1,5 +1,5 @@
-// Package page has the pages for customers: checkout, and a bank's authentication. It does not
-// ask for card numbers.
+// Package page serves the customer pages: checkout and the bank's authentication. It does not ask for card
+// numbers.
 package page
 
 import (

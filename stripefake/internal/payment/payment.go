@@ -1,6 +1,6 @@
-// Package payment has customers, payment methods, payment and setup intents, checkout sessions,
-// charges, refunds and disputes. It does not know invoices and subscriptions: package billing
-// follows the steps named here.
+// Package payment fakes customers, payment methods, payment and setup intents, checkout sessions, charges,
+// refunds and disputes. It does not know invoices and subscriptions: package billing follows the steps
+// that this package names.
 package payment
 
 import (

@@ -1,6 +1,5 @@
-// Package shape is how Stripe's API looks on the wire: the forms of requests, objects and errors,
-// the JSON of answers, and the shapes that objects had in older versions of the API. It keeps
-// nothing and has no clock.
+// Package shape implements the wire format of Stripe's API: request forms, objects, errors, JSON responses,
+// and the shapes of objects in earlier API versions. It stores nothing and has no clock.
 package shape
 
 import (
