@@ -84,7 +84,7 @@ func command(stdout, stderr io.Writer) *cobra.Command {
 
 func (b *benchmark) run(ctx context.Context, measure func(context.Context) (*bench.Cell, error)) (err error) {
 	if b.subscriptions < 1000 || b.workers < 1 || b.seconds < 1 || b.rounds < 1 || b.cacheMiB < 8 {
-		return errors.New("want at least 1000 subscriptions, 1 worker, 1 second, 1 round and 8 MiB of cache")
+		return errors.New("a measurement needs at least 1000 subscriptions, 1 worker, 1 second, 1 round and 8 MiB of cache")
 	}
 	if b.folder, err = os.MkdirTemp(b.folder, "duesday-bench-"); err != nil {
 		return err

@@ -21,15 +21,15 @@ func run(t *testing.T, args ...string) (string, error) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"webhooks --seconds 121":                    "--seconds 121: want at most 120",
+		"webhooks --seconds 121":                    "--seconds must be at most 120",
 		"webhooks --subscriptions 10":               "at least 1000 subscriptions",
 		"webhooks --workers 0":                      "1 worker",
 		"webhooks all":                              `unknown command "all"`,
 		"payments --rounds 0":                       "1 round",
-		"units --subscriptions 0":                   "want 1 to 200000",
-		"units --subscriptions 1000000":             "want 1 to 200000",
-		"units --item-bytes -1":                     "want 0 to 300000",
-		"units --item-bytes 500000":                 "want 0 to 300000",
+		"units --subscriptions 0":                   "must be 1 to 200000",
+		"units --subscriptions 1000000":             "must be 1 to 200000",
+		"units --item-bytes -1":                     "must be 0 to 300000",
+		"units --item-bytes 500000":                 "must be 0 to 300000",
 		"units --subscriptions 10 --item-bytes 100": "cannot be smaller",
 		"units extra":                               `unknown command "extra"`,
 	} {

@@ -26,11 +26,11 @@ differ by region.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Subscriptions < 1 || o.Subscriptions > maxUnitSubscriptions {
-				return fmt.Errorf("--subscriptions %d: want 1 to %d, they are held in memory", o.Subscriptions,
-					maxUnitSubscriptions)
+				return fmt.Errorf("--subscriptions must be 1 to %d, because all of them are in memory (got %d)",
+					maxUnitSubscriptions, o.Subscriptions)
 			}
 			if o.ItemBytes < 0 || o.ItemBytes > maxItemBytes {
-				return fmt.Errorf("--item-bytes %d: want 0 to %d", o.ItemBytes, maxItemBytes)
+				return fmt.Errorf("--item-bytes must be 0 to %d (got %d)", maxItemBytes, o.ItemBytes)
 			}
 			costs, err := consumption.Measure(cmd.Context(), o)
 			switch {

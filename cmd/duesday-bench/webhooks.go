@@ -53,7 +53,7 @@ with events of one Stripe account, to measure duesday on.`,
 
 func (b *benchmark) webhooks(ctx context.Context, verifyOnly bool) (_ *bench.Cell, err error) {
 	if b.seconds > maxWebhookSeconds {
-		return nil, fmt.Errorf("--seconds %d: want at most %d, as signatures go out of date", b.seconds, maxWebhookSeconds)
+		return nil, fmt.Errorf("--seconds must be at most %d, because webhook signatures expire (got %d)", maxWebhookSeconds, b.seconds)
 	}
 	ours, err := bench.OpenWebhooks(ctx, filepath.Join(b.folder, "ours"), b.cache(), verifyOnly)
 	if err != nil {

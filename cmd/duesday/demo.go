@@ -235,7 +235,7 @@ func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 	if !p.cfg.UsesStripe() {
 		return nil, nil
 	}
-	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " as it tells you"
+	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " to the URL that it prints"
 	if p.cfg.Stripe.APIBase == "" {
 		return nil, screen.Usagef("a demo with --processor stripe needs a fake Stripe; %s", how)
 	}

@@ -120,7 +120,7 @@ func (p *program) replay(ctx context.Context, s *session, id string) error {
 			continue
 		}
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
-			err = fmt.Errorf("%w; %s shows whether it is still there", err, p.hint("outbox list"))
+			err = fmt.Errorf("%w; to check whether it still exists, run: %s", err, p.hint("outbox list"))
 		}
 		if err != nil {
 			return err

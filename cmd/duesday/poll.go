@@ -156,7 +156,7 @@ func (p *program) sayPoll(v *pollView) {
 	p.Say("%s polled, %d skipped: %s, %d missing, %d of them sent", screen.Plural(v.Accounts, "Stripe account"), v.Skipped,
 		screen.Plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
-		p.Say("all events before %s are here", screen.Stamp(v.Through))
+		p.Say("all events before %s are stored", screen.Stamp(v.Through))
 	}
 	if len(v.Disconnected) > 0 {
 		p.Say("skipped, because no longer connected: %s", strings.Join(v.Disconnected, ", "))

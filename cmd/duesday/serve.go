@@ -89,9 +89,9 @@ func (p *program) serveCommand() *cobra.Command {
 	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
 		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",
-		"`COMMAND` to run whenever Duesday tells the operator that something is wrong, or that all checks pass again")
+		"`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
 	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` between checks for missing events")
-	f.BoolVar(&o.create, "create", false, "create the store if there is none")
+	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
 	return checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })

@@ -364,7 +364,7 @@ func TestStoreAdopt_OtherTables(t *testing.T) {
 		equal(t, "difference", members(d.(map[string]any), "harmless", "mends"), []any{true, false})
 	}
 	contains(t, c.must("store", "describe", "--store", wideAt),
-		"index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got ALL, which does no "+
+		"index GSI-2 projection: expected INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got ALL, which does no "+
 			"harm\n")
 
 	for name, x := range map[string]struct {
@@ -372,9 +372,9 @@ func TestStoreAdopt_OtherTables(t *testing.T) {
 		want          string
 	}{
 		"narrow1": {include("Email"), all,
-			": index GSI-1 projection: want INCLUDE Email NextPaymentDate SKU, got INCLUDE Email"},
+			": index GSI-1 projection: expected INCLUDE Email NextPaymentDate SKU, got INCLUDE Email"},
 		"narrow2": {all, include("Email"),
-			": index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email"},
+			": index GSI-2 projection: expected INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE Email"},
 	} {
 		narrow := &sdk{t, wide.client, prefix + name}
 		narrow.create(x.first, x.second)

@@ -25,7 +25,7 @@ func (p *program) storeBackup() *cobra.Command {
 			return screen.Usagef("--timeout must be more than zero, such as 10m (got %s)", within)
 		}
 		limited, stop := context.WithTimeoutCause(ctx, within,
-			errors.New("it was not done within "+within.String()+"; set a longer --timeout"))
+			errors.New("it did not finish within "+within.String()+"; set a longer --timeout"))
 		defer stop()
 		m, err := transfer.Backup(limited, p.folders(), dir, p.path(to))
 		switch {
@@ -92,7 +92,7 @@ func (p *program) storeRestore() *cobra.Command {
 		if r.Meta.Moved != "" {
 			p.Say("It was moved before the backup was made, so it never charges: %s", r.Meta.Moved)
 		} else {
-			p.Say("From now on, never run jobs on another copy of it: neither on the one that was backed up, nor on one that " +
+			p.Say("From now on, never run jobs on another copy of this store, such as the one that was backed up or one that " +
 				"was moved elsewhere.")
 			p.Say("API keys that were revoked after the backup are valid again; check them with %s", p.hint("key list"))
 			if r.Held > 0 {

@@ -216,7 +216,7 @@ func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error)
 		return err
 	}
 	return fmt.Errorf("%w; no store charges until the copy is live, so run the same command again to continue, or with --cancel "+
-		"to give it up", err)
+		"to cancel the copy", err)
 }
 
 func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
@@ -235,7 +235,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	if !st.Charging {
 		state = "has charging off, as before (" + st.Reason + ")"
 	}
-	p.Say("The copy at %s is given up, and does not charge. %s %s.\nDelete what was copied before you use that place "+
+	p.Say("The copy at %s is canceled and does not charge. %s %s.\nDelete what was copied before you use that place "+
 		"again.", c.ToName, c.FromName, state)
 	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
 		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})

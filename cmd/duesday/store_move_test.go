@@ -116,7 +116,7 @@ func TestStoreCopy_Cancel(t *testing.T) {
 			false)
 	}
 	contains(t, c.must("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half", "--cancel"),
-		"is given up, and does not charge", "charges as before")
+		"is canceled and does not charge", "charges as before")
 	r = c.run("store", "copy", "--from", "pebble:duesday-data", "--to", "pebble:half")
 	contains(t, r.errors, "was canceled")
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))

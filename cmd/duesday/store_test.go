@@ -80,8 +80,8 @@ func TestStore_HalfMade(t *testing.T) {
 	}
 	r := c.run("store", "describe", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.out, "The store contains no information about itself yet.", "table "+table.Name+": TTL attribute: want TTL, got off\n",
-		"table "+prefix+"outbox: table: want one, got none\n",
+	contains(t, r.out, "The store contains no information about itself yet.", "table "+table.Name+": TTL attribute: expected TTL, got off\n",
+		"table "+prefix+"outbox: table: expected one, got none\n",
 		"To create what is missing, run: duesday store create --store 'dynamodb:")
 	equal(t, "completed", c.object(exitDone, "store", "create", "--store", at)["made"], true)
 	equal(t, "described", c.object(exitDone, "store", "describe", "--store", at)["ok"], true)
@@ -98,10 +98,10 @@ func TestStore_SomebodyElsesTable(t *testing.T) {
 	}
 	r := c.run("store", "create", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.errors, "table "+table.Name+": partition key: want PK, got id")
+	contains(t, r.errors, "table "+table.Name+": partition key: expected PK, got id")
 	r = c.run("store", "describe", "--store", at)
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.out, "partition key: want PK, got id", "missing")
+	contains(t, r.out, "partition key: expected PK, got id", "missing")
 	equal(t, "drop", c.run("store", "drop", "--store", at, "--confirm", prefix).code, exitFailed)
 }
 

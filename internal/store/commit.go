@@ -80,7 +80,7 @@ func (t *Table) checkWrite(w *Write) (int, error) {
 		return t.checkItem(w.Item)
 	case OpUpdate:
 		if n := len(w.Set) + len(w.Remove); n > MaxUpdateAttributes {
-			return 0, fmt.Errorf("%w: table %s: an update must have at most %d attributes (got %d); put the whole item",
+			return 0, fmt.Errorf("%w: table %s: an update must have at most %d attributes (got %d); put the whole item instead",
 				ErrTooLarge, t.Name, MaxUpdateAttributes, n)
 		}
 		for i, name := range w.Remove {
@@ -142,7 +142,7 @@ func (t *Table) checkItem(it Item) (int, error) {
 		return 0, fmt.Errorf("%w: table %s: an item of %d bytes; the limit is %d", ErrTooLarge, t.Name, size, MaxItemBytes)
 	}
 	if t.TTL != "" && it.Get(t.TTL).fraction() {
-		return 0, fmt.Errorf("%w: table %s: %s is expiry in whole seconds", ErrInvalid, t.Name, t.TTL)
+		return 0, fmt.Errorf("%w: table %s: %s must be an expiry in whole seconds", ErrInvalid, t.Name, t.TTL)
 	}
 	for i := range t.Indexes {
 		x := &t.Indexes[i]
@@ -192,7 +192,7 @@ func sizeValue(v Value, depth int) (int, error) {
 	switch v.kind {
 	case KindString:
 		if !utf8.ValidString(v.s) {
-			return 0, fmt.Errorf("%w: a string that is not UTF-8 (bytes go into a binary)", ErrInvalid)
+			return 0, fmt.Errorf("%w: a string is not UTF-8; use a binary for bytes", ErrInvalid)
 		}
 		return len(v.s), nil
 	case KindBinary:

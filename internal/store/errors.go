@@ -63,7 +63,7 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 const MaxTries = 32
 
 // ErrOvertaken: Retry gave up after MaxTries tries.
-var ErrOvertaken = errors.New("overtaken by others")
+var ErrOvertaken = errors.New("overtaken by other writers")
 
 // Retryable reports whether an error of Commit is ErrConflict or ErrUnknown: the caller
 // should read again and decide again. It is false for an error that Retry gave up with, so

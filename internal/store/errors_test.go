@@ -26,9 +26,9 @@ func TestRetry(t *testing.T) {
 			want: store.ErrThrottled, text: "throttled"},
 		"the last try succeeds": {tries: append(repeat(conflict, store.MaxTries-1), nil), calls: store.MaxTries},
 		"always a conflict": {tries: []error{conflict}, calls: store.MaxTries, want: store.ErrConflict,
-			text: "account a: overtaken by others 32 times: conflict: write 0 on t a/: item exists does not hold"},
+			text: "account a: overtaken by other writers 32 times: conflict: write 0 on t a/: item exists does not hold"},
 		"always unknown": {tries: []error{unknown}, calls: store.MaxTries, want: store.ErrUnknown,
-			text: "account a: overtaken by others 32 times: commit: outcome unknown"},
+			text: "account a: overtaken by other writers 32 times: commit: outcome unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

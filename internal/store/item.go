@@ -142,7 +142,7 @@ func Set(vs ...Value) (Value, error) {
 	set := slices.Clone(vs)
 	for _, e := range set {
 		if e.kind != set[0].kind || e.kind != KindString && e.kind != KindNumber && e.kind != KindBinary {
-			return Value{}, fmt.Errorf("%w: a set must have strings, numbers or binaries alone", ErrInvalid)
+			return Value{}, fmt.Errorf("%w: a set must contain only strings, only numbers or only binaries", ErrInvalid)
 		}
 	}
 	if len(set) == 0 {

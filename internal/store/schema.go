@@ -22,7 +22,7 @@ func NewSchema(tables ...Table) (Schema, error) {
 		seen := map[string]bool{}
 		for _, x := range t.Indexes {
 			if x.Name == "" || x.PartitionKey == "" || seen[x.Name] {
-				return nil, fmt.Errorf("%w: table %q: index %q needs a name of its own and a partition key", ErrInvalid, t.Name,
+				return nil, fmt.Errorf("%w: table %q: index %q needs a unique name and a partition key", ErrInvalid, t.Name,
 					x.Name)
 			}
 			seen[x.Name] = true
@@ -96,15 +96,15 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	case q.Prefix != "" && (q.From != "" || q.To != ""):
 		err = fmt.Errorf("%w: query of %s with both a prefix and a range", ErrInvalid, t.Name)
 	case sortKey == "" && (q.Prefix != "" || q.From != "" || q.To != ""):
-		err = fmt.Errorf("%w: query of %s by a sort key that it does not have", ErrInvalid, t.Name)
+		err = fmt.Errorf("%w: query of %s by sort key, but it has none", ErrInvalid, t.Name)
 	case q.Limit < 0:
 		err = fmt.Errorf("%w: query of %s with a negative limit", ErrInvalid, t.Name)
 	case !Key{q.Partition, q.Prefix}.text() || !Key{q.From, q.To}.text() || !q.After.text():
-		err = fmt.Errorf("%w: query of %s by text that is not UTF-8", ErrInvalid, t.Name)
+		err = fmt.Errorf("%w: query of %s with text that is not UTF-8", ErrInvalid, t.Name)
 	case !q.After.IsZero() && after.PK != q.Partition:
-		err = fmt.Errorf("%w: query of %s after the cursor of another partition", ErrInvalid, t.Name)
+		err = fmt.Errorf("%w: query of %s with a cursor from another partition", ErrInvalid, t.Name)
 	case len(q.Partition) > MaxPartitionKeyBytes || max(len(q.Prefix), len(q.From), len(q.To)) > MaxSortKeyBytes:
-		err = fmt.Errorf("%w: query of %s by keys longer than any can be (%d and %d bytes)", ErrTooLarge, t.Name,
+		err = fmt.Errorf("%w: query of %s with keys longer than the limits of %d and %d bytes", ErrTooLarge, t.Name,
 			MaxPartitionKeyBytes, MaxSortKeyBytes)
 	}
 	return t, x, err
@@ -120,7 +120,7 @@ func (s Schema) CheckScan(sc Scan) (*Table, error) {
 		return nil, fmt.Errorf("%w: scan of %s: segment %d of %d", ErrInvalid, t.Name, sc.Segment, n)
 	}
 	if !sc.After.text() {
-		return nil, fmt.Errorf("%w: scan of %s by a cursor that is not UTF-8", ErrInvalid, t.Name)
+		return nil, fmt.Errorf("%w: scan of %s with a cursor that is not UTF-8", ErrInvalid, t.Name)
 	}
 	return t, nil
 }

@@ -142,7 +142,7 @@ func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, e
 func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
 	e, err := s.eventOrMarker(ctx, id)
 	if err == nil && e.isMarker() {
-		return nil, fmt.Errorf("event %s has not arrived; only its twin %s has: %w", id, e.Twin, store.ErrNotFound)
+		return nil, fmt.Errorf("event %s has not arrived, only its other form %s: %w", id, e.Twin, store.ErrNotFound)
 	}
 	return e, err
 }

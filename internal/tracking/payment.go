@@ -170,7 +170,7 @@ func (a *application) loadPayment(ctx context.Context, id string) error {
 	if p := a.payment; p != nil && p.ID == id {
 		return nil
 	} else if a.changed.payment {
-		return fmt.Errorf("%w: two payments in one commit: %s and %s", errPoison, p.ID, id)
+		return fmt.Errorf("%w: one commit would write two payments, %s and %s", errPoison, p.ID, id)
 	}
 	var err error
 	if a.payment, err = a.s.Payment(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {

@@ -241,7 +241,7 @@ func (a *application) loadSubscription(ctx context.Context, id string) error {
 	if s := a.subscription; s != nil && s.ID == id {
 		return nil
 	} else if a.changed.subscription {
-		return fmt.Errorf("%w: two subscriptions in one commit: %s and %s", errPoison, s.ID, id)
+		return fmt.Errorf("%w: one commit would write two subscriptions, %s and %s", errPoison, s.ID, id)
 	}
 	var err error
 	if a.subscription, err = a.s.Subscription(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {

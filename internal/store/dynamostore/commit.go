@@ -117,7 +117,7 @@ func checkReserved(writes []store.Write) error {
 		of := func(c store.Condition) bool { name, _ := c.Parts(); return name == tokenName }
 		if w.Item.Has(tokenName) || w.Set.Has(tokenName) || slices.Contains(w.Remove, tokenName) ||
 			slices.ContainsFunc(w.If, of) {
-			return fmt.Errorf("%w: write %d: attribute %s belongs to the engine", store.ErrInvalid, i, tokenName)
+			return fmt.Errorf("%w: write %d: attribute %s is reserved for the engine", store.ErrInvalid, i, tokenName)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unkn
 			c.log.LogAttrs(ctx, slog.LevelDebug, "the answer to a write was lost; reading back whether it was done",
 				slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 		case unknown && errors.Is(err, store.ErrConflict):
-			err = fmt.Errorf("%w: the answer was lost, and now a condition does not hold", store.ErrUnknown)
+			err = fmt.Errorf("%w: the reply was lost, and a condition no longer holds", store.ErrUnknown)
 		}
 		return v, err
 	})
@@ -55,7 +55,7 @@ func (c *commit) single(ctx context.Context) error {
 			case landed:
 				return final, nil
 			case !guarded(&c.list[0]):
-				return final, fmt.Errorf("%w: the answer was lost, and the item does not tell", store.ErrUnknown)
+				return final, fmt.Errorf("%w: the reply was lost, and the item does not show whether the write succeeded", store.ErrUnknown)
 			}
 		}
 		request, sent := watch(ctx)
@@ -206,7 +206,7 @@ func (c *commit) cancelled(a action, reasons []types.CancellationReason) (verdic
 	case busy != nil:
 		return again, busy
 	}
-	return final, fmt.Errorf("%s: cancelled without a reason", a)
+	return final, fmt.Errorf("%s: DynamoDB canceled the transaction without a reason", a)
 }
 
 // item is a write of the commit in DynamoDB's words, with the token, if any, in a put or update.

@@ -23,7 +23,7 @@ type Difference struct {
 }
 
 func (d Difference) String() string {
-	return fmt.Sprintf("table %s: %s: want %s, got %s", d.Table, d.Part, d.Want, d.Got)
+	return fmt.Sprintf("table %s: %s: expected %s, got %s", d.Table, d.Part, d.Want, d.Got)
 }
 
 const (

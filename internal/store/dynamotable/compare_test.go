@@ -164,7 +164,7 @@ func change(t *rapid.T, table *store.Table, there *Description) (part, what stri
 
 func TestCompare_Missing(t *testing.T) {
 	got := Compare(store.Table{Name: "t1", PartitionKey: "PK", TTL: "TTL"}, Description{Missing: true})
-	if len(got) != 1 || !got[0].Mends || got[0].String() != "table t1: table: want one, got none" {
+	if len(got) != 1 || !got[0].Mends || got[0].String() != "table t1: table: expected one, got none" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -84,7 +84,7 @@ func usable(found ...Description) error {
 		switch d := &found[i]; types.TableStatus(d.Status) {
 		case "", types.TableStatusActive, types.TableStatusCreating, types.TableStatusUpdating:
 		case types.TableStatusDeleting:
-			return fmt.Errorf("table %s is being deleted; run this again after that", d.Table.Name)
+			return fmt.Errorf("table %s is being deleted; run this again when it is gone", d.Table.Name)
 		default:
 			return fmt.Errorf("table %s is %s and cannot be used", d.Table.Name, d.Status)
 		}

@@ -124,17 +124,17 @@ func TestLocal_RefusesWhatDiffers(t *testing.T) {
 		ttl    string
 		saying []string
 	}{
-		{"partition key", func(s *store.Table) { s.PartitionKey = "id" }, "", []string{"partition key: want PK, got id"}},
-		{"sort key", func(s *store.Table) { s.SortKey = "" }, "", []string{"sort key: want SK, got none"}},
+		{"partition key", func(s *store.Table) { s.PartitionKey = "id" }, "", []string{"partition key: expected PK, got id"}},
+		{"sort key", func(s *store.Table) { s.SortKey = "" }, "", []string{"sort key: expected SK, got none"}},
 		{"an index missing", func(s *store.Table) { s.Indexes = s.Indexes[:1] }, "",
-			[]string{"index GSI-2: want NextPaymentDate/LastPaymentDate INCLUDE Email PaymentAmount PaymentDay " +
+			[]string{"index GSI-2: expected NextPaymentDate/LastPaymentDate INCLUDE Email PaymentAmount PaymentDay " +
 				"PaymentDetails SKU, got none"}},
 		{"index keys", func(s *store.Table) { s.Indexes[0].SortKey = "Email" }, "",
-			[]string{"index GSI-1 sort key: want LastReminderDate, got Email"}},
+			[]string{"index GSI-1 sort key: expected LastReminderDate, got Email"}},
 		{"projection", func(s *store.Table) { s.Indexes[1].Include = s.Indexes[1].Include[:4] }, "",
-			[]string{"index GSI-2 projection: want INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE " +
+			[]string{"index GSI-2 projection: expected INCLUDE Email PaymentAmount PaymentDay PaymentDetails SKU, got INCLUDE " +
 				"Email PaymentDay"}},
-		{"TTL", func(*store.Table) {}, "Expires", []string{"TTL attribute: want TTL, got Expires"}},
+		{"TTL", func(*store.Table) {}, "Expires", []string{"TTL attribute: expected TTL, got Expires"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			client, all := dynamotest.Client(t), tables(t)
@@ -201,7 +201,7 @@ func TestLocal_WiderIsUsed(t *testing.T) {
 		t.Errorf("not completed: %+v", found[0])
 	}
 	if dropped, err := dynamotable.Drop(t.Context(), client, all, nil); err == nil || len(dropped) > 0 ||
-		!strings.Contains(err.Error(), "index mine: want none, got Email ALL") {
+		!strings.Contains(err.Error(), "index mine: expected none, got Email ALL") {
 		t.Errorf("dropped %q, %v", dropped, err)
 	}
 }
@@ -227,7 +227,7 @@ func TestLocal_KeyOfAnotherType(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "type of key attribute PK: want S, got N") {
+	if err == nil || !strings.Contains(err.Error(), "type of key attribute PK: expected S, got N") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -303,7 +303,7 @@ func TestCreate_SettingsThatCannotBe(t *testing.T) {
 	client := dynamotest.ClientAt("http://127.0.0.1:1") // never asked
 	for _, p := range []dynamotable.Provisioned{{}, {ReadUnits: 1}, {WriteUnits: 1}} {
 		if _, err := dynamotable.Create(t.Context(), client, nil, dynamotable.Settings{Provisioned: &p},
-			nil); err == nil || !strings.Contains(err.Error(), "must be ") {
+			nil); err == nil || !strings.Contains(err.Error(), "must be 1 or more") {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

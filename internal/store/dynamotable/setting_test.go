@@ -83,7 +83,7 @@ func TestFake_TwinMadeSomethingElse(t *testing.T) {
 	})
 	made, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil)
 	if _, ok := errors.AsType[*dynamotable.DifferentError](err); !ok || len(made) > 0 ||
-		!strings.Contains(err.Error(), "partition key: want id, got key") {
+		!strings.Contains(err.Error(), "partition key: expected id, got key") {
 		t.Errorf("made %q, error %v", made, err)
 	}
 }

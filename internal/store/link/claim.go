@@ -32,7 +32,7 @@ func (h *holder) claim(ctx context.Context, a *writer, name, by string) {
 	claimer, ok := h.Store.(store.Claimer)
 	if !ok {
 		a.text("")
-		a.error(fmt.Errorf("%w: the store has no claims", store.ErrInvalid))
+		a.error(fmt.Errorf("%w: the store does not support claims", store.ErrInvalid))
 		return
 	}
 	_, release, err := claimer.Claim(ctx, name, by)

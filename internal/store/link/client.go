@@ -18,13 +18,13 @@ import (
 )
 
 // ErrLost: the connection to the holder is gone, and nothing was written by the call.
-var ErrLost = errors.New("the connection to the process that holds the store is lost")
+var ErrLost = errors.New("lost the connection to the process that holds the store")
 
 // The refusals of a holder, in its answer to the greeting. Nothing was written.
 var (
 	ErrVersion  = errors.New("the store is held by another version of Duesday")
 	ErrClock    = errors.New("the store is held by a process with another clock")
-	ErrHandOver = errors.New("the holder hands the store over")
+	ErrHandOver = errors.New("the holder is handing the store over")
 )
 
 // refusals are known by their places in the answer, also to other versions: 0 is a welcome.

@@ -180,7 +180,7 @@ func (h *holder) checkpoint(ctx context.Context, to string) error {
 		Checkpoint(ctx context.Context, to string) error
 	})
 	if !ok {
-		return fmt.Errorf("%w: the store makes no copies", store.ErrInvalid)
+		return fmt.Errorf("%w: the store does not support copies", store.ErrInvalid)
 	}
 	return s.Checkpoint(ctx, to)
 }

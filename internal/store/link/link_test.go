@@ -331,7 +331,7 @@ func TestGreeting(t *testing.T) {
 		{func(_, c *link.Options) { c.Names = append(c.Names, "sk") }, link.ErrVersion, "v1.2.3"},
 		{func(_, c *link.Options) { c.Clock = clock }, link.ErrClock, "the machine's, this process's clock is " + clock},
 		{func(h, c *link.Options) { h.Clock, c.Clock = clock, "2026-01-02" }, link.ErrClock, "this process's clock is 2026-01-02"},
-		{func(h, c *link.Options) { c.Lasting = true }, link.ErrHandOver, "hands"},
+		{func(h, c *link.Options) { c.Lasting = true }, link.ErrHandOver, "handing"},
 		{func(h, c *link.Options) { h.Lasting, c.Lasting = true, true }, nil, ""},
 		{func(h, c *link.Options) { h.Clock, c.Clock = clock, clock }, nil, clock},
 		{func(h, c *link.Options) { h.Clock, h.Lasting = clock, true }, nil, clock},

@@ -88,7 +88,7 @@ func isStore(dir string, files vfs.FS) (bool, error) {
 		ext := filepath.Ext(name)
 		number := strings.TrimSuffix(name, ext) // of a file of Pebble's; another program's log may lie there, too
 		if slices.Contains([]string{".sst", ".log", ".blob"}, ext) && strings.Trim(number, "0123456789") == "" && number != "" {
-			return false, &damagedError{dir, fmt.Errorf("%s is there, and the marker of the manifest is not", name)}
+			return false, &damagedError{dir, fmt.Errorf("%s exists, but the manifest's marker is missing", name)}
 		}
 	}
 	return false, err

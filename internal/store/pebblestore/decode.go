@@ -29,7 +29,7 @@ func (d *Dictionary) decode(value []byte, keys []keyAttribute) (store.Item, erro
 		return nil, errItem
 	}
 	if value[0] != codecVersion {
-		return nil, fmt.Errorf("%w: an item of codec version %d, this program knows %d", store.ErrFormat, value[0],
+		return nil, fmt.Errorf("%w: an item has codec version %d, but this program only reads version %d", store.ErrFormat, value[0],
 			codecVersion)
 	}
 	p := parser{names: d.names}

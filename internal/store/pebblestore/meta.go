@@ -175,11 +175,11 @@ func (m *meta) table(t *store.Table, revision int) (id byte, changed bool, err e
 		case reflect.DeepEqual(had, declared):
 			return known.ID, false, nil
 		case had.PartitionKey != declared.PartitionKey || had.SortKey != declared.SortKey:
-			return 0, false, fmt.Errorf("%w: table %s was made with other keys than this program declares", store.ErrFormat,
+			return 0, false, fmt.Errorf("%w: the keys of table %s differ from the keys that this program declares", store.ErrFormat,
 				t.Name)
 		case m.Revision >= revision:
-			return 0, false, fmt.Errorf("%w: table %s has other indexes than this program declares, by Duesday %s: use that, "+
-				"or a newer one", store.ErrFormat, t.Name, cmp.Or(m.Program, "of another version"))
+			return 0, false, fmt.Errorf("%w: the indexes of table %s differ from the indexes that this program declares; they were "+
+				"created by Duesday %s, so use that version or a newer one", store.ErrFormat, t.Name, cmp.Or(m.Program, "of another version"))
 		case len(t.Indexes) > maxIndexes:
 			return 0, false, tooMany(t)
 		}

@@ -32,7 +32,7 @@ func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, sta
 	if o.FS == vfs.Default && !from.Raising {
 		before := NewFolder(filepath.Join(path, olderCopy), o.Now())
 		if err := checkpointAs(db, before, filepath.Join(path, olderCopy+"unfinished")); err != nil {
-			return fmt.Errorf("copying the store before it is raised to format %d: %w", m.Format, err)
+			return fmt.Errorf("copying the store before its upgrade to format %d: %w", m.Format, err)
 		}
 		o.Logger.Warn("store", "event", "raised to a newer format; older programs refuse it now, and open its copy",
 			"format", m.Format, "copy", before)

@@ -12,7 +12,7 @@ import (
 )
 
 // errNoLog: somebody has deleted the logs, unless wasKilled.
-var errNoLog = errors.New("every log is gone")
+var errNoLog = errors.New("all log files are missing")
 
 // checkRecords returns an error if the manifest or the last log was damaged, and errNoLog if every log is gone.
 //
