@@ -38,14 +38,14 @@ func (o Options) Check() error {
 	return err
 }
 
-// A Key is an API key of the fake.
+// A Key is an API key that the fake accepts.
 type Key struct {
 	Secret  string   // sk_test_…, rk_test_…, sk_live_… or rk_live_…; the prefix sets the mode
 	Account string   // the account that the key belongs to: acct_…
 	Refused []string // requests that the key may not send: "/v1/refunds" or "POST /v1/customers"
 }
 
-// A Webhook is an endpoint that receives events.
+// A Webhook is a webhook endpoint that receives events.
 type Webhook struct {
 	URL     string    // http://… or https://…
 	Secret  string    // whsec_…; signs the endpoint's webhooks

@@ -20,7 +20,7 @@ type Request struct {
 	Version        string     `json:"api_version"`
 	Status         int        `json:"status"`   // 0 if the connection broke
 	Replayed       bool       `json:"replayed"` // whether the response was replayed for the same key
-	At             time.Time  `json:"at"`       // by the fake's clock
+	At             time.Time  `json:"at"`       // when the fake answered, by its own clock
 }
 
 // Requests returns the last 10,000 requests that the fake has answered, oldest first.

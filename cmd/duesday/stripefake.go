@@ -221,7 +221,7 @@ func (p *program) listenOpen(ctx context.Context, address, power string,
 	}
 	at := l.Addr()
 	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
-		p.Warn("anyone who can reach %s can %s, because it asks for no password", at, power)
+		p.Warn("anyone who can reach %s can %s, because it has no password", at, power)
 	}
 	base, err := server.LocalBase(at)
 	if err == nil {

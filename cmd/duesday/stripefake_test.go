@@ -125,7 +125,7 @@ func TestStripeFake_SaysHowToUseIt(t *testing.T) {
 	equal(t, "stop", stop(), result{code: exitDone})
 	first, stop = c.stripeFake("--listen", ":0")
 	contains(t, first, "DUESDAY_STRIPE_API_BASE=http://localhost:")
-	contains(t, stop().errors, "can use and control this fake, because it asks for no password")
+	contains(t, stop().errors, "can use and control this fake, because it has no password")
 }
 
 // TestStripeFake_Webhooks: the URLs get every event, of the account or of those that are
