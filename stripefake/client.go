@@ -110,7 +110,7 @@ func (c Control) Advance(ctx context.Context, d time.Duration) (time.Time, error
 	return clock.Now, err
 }
 
-// SetSpeed makes the fake's clock advance speed seconds per second, as Fake.SetSpeed does.
+// SetSpeed sets the speed of the fake's clock, as Fake.SetSpeed does.
 func (c Control) SetSpeed(ctx context.Context, speed int) error {
 	_, err := c.clock(ctx, http.MethodPost, clockForm{Speed: &speed})
 	return err

@@ -13,10 +13,10 @@ import (
 // Now returns the current time by the fake's clock.
 func (f *Fake) Now() time.Time { return f.api.TimeNow() }
 
-// A Clock is a reading of the fake's clock and its speed.
+// A Clock is the state of the fake's clock at one moment.
 type Clock struct {
 	Now    time.Time `json:"now"`
-	Speed  int       `json:"speed"`  // seconds per second of Options.Now
+	Speed  int       `json:"speed"`  // in seconds of the fake per second of Options.Now
 	Start  time.Time `json:"start"`  // the fake's time at Anchor
 	Anchor time.Time `json:"anchor"` // when the clock was last set, by Options.Now
 }
@@ -33,8 +33,9 @@ func (f *Fake) Clock() Clock {
 // clocks.
 func (f *Fake) SetNow(t time.Time) { f.api.SetClock(&t, 0) }
 
-// SetSpeed makes the fake's clock advance speed seconds per second. It returns an error unless speed is
-// 1 to MaxSpeed. Due changes take effect at the next request, SetNow or Advance.
+// SetSpeed sets the speed of the fake's clock: the number of seconds by which it advances in one second of
+// Options.Now. It returns an error unless speed is 1 to MaxSpeed. Due changes take effect at the next
+// request, SetNow or Advance.
 func (f *Fake) SetSpeed(speed int) error {
 	if speed < 1 || speed > MaxSpeed {
 		return fmt.Errorf("speed: must be 1 to %d seconds per second (got %d)", MaxSpeed, speed)
