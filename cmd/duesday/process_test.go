@@ -1,11 +1,14 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,6 +34,10 @@ func TestMain(m *testing.M) {
 	for _, pair := range dynamotest.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		os.Setenv(name, value)
+	}
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // most tests wait, for a server or a disk
 	}
 	os.Exit(m.Run())
 }

@@ -231,11 +231,10 @@ func (s *served) until(what string, holds func() bool, last *string) {
 	s.t.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for range 300 {
+	for until := time.Now().Add(3 * time.Minute); time.Now().Before(until); <-tick.C {
 		if holds() {
 			return
 		}
-		<-tick.C
 	}
 	s.t.Fatalf("it never came to: %s\n%s", what, *last)
 }
@@ -338,7 +337,7 @@ func TestServe_StoreDoesNotAnswer(t *testing.T) {
 		last = fmt.Sprint(string(b), ready, text, s.log)
 		return ready == row.ready && strings.Contains(text, `"code":"unready"`) &&
 			strings.Contains(string(b), row.check+" is unknown: "+strings.TrimSuffix(row.says, "…")) &&
-			strings.Contains(s.log.String(), "something is unknown\" check="+row.check)
+			strings.Contains(s.log.String(), "a check is unknown\" check="+row.check)
 	}, &last)
 	r := s.status()
 	equal(t, "exit code", r.code, exitFailed)

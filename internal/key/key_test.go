@@ -133,9 +133,9 @@ func TestRing_CreateAndFind(t *testing.T) {
 		t.Errorf("the store has the secret: %v, %v", it, err)
 	}
 	for text, why := range map[string]string{
-		"": "another form", "x": "another form", text[1:]: "another form", text + "0": "another form",
-		strings.ToUpper(text): "another form", "dd_aaaaaaaaaa_" + text[14:]: "does not exist",
-		text[:14] + strings.Repeat("0", 64): "secret is wrong", "environment-key-of-1": "another form",
+		"": "does not have the form of a key", "x": "does not have the form of a key", text[1:]: "does not have the form of a key", text + "0": "does not have the form of a key",
+		strings.ToUpper(text): "does not have the form of a key", "dd_aaaaaaaaaa_" + text[14:]: "does not exist",
+		text[:14] + strings.Repeat("0", 64): "secret is wrong", "environment-key-of-1": "does not have the form of a key",
 	} {
 		if got := w.find(text); !strings.Contains(got, why) {
 			t.Errorf("%q: got %q, want %q", text, got, why)

@@ -300,7 +300,7 @@ func TestLook(t *testing.T) {
 			if err := os.Chmod(w.in.Folder, 0o770); err != nil {
 				w.t.Fatal(err)
 			}
-		}, status.Warning, "its group may write /"},
+		}, status.Warning, "its group can write /"},
 		{"folder", "elsewhere", func(w *world) { w.in.Folder = "" }, status.OK, ""},
 		{"disk", "room", func(*world) {}, status.OK, "50.0 of 100.0 GiB free"},
 		{"disk", "a large one", func(w *world) { w.disk(49<<30, 1000<<30) }, status.Wrong, "49.0 of 1000.0 GiB free"},
