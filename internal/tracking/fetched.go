@@ -101,7 +101,7 @@ func (a *application) applyAll(ctx context.Context, objects []Object) (d decisio
 }
 
 // errUndecided: Stripe was asked, and does not tell enough, or not yet.
-var errUndecided = errors.New("Stripe's answer does not decide it yet")
+var errUndecided = errors.New("what Stripe tells does not decide it yet")
 
 func (s *Service) fetch(ctx context.Context, at string, n need) (Object, error) {
 	if at == s.o.Own {
