@@ -23,9 +23,9 @@ type Control struct {
 	HTTP *http.Client // the default is http.DefaultClient
 }
 
-// Do sends a control request, such as POST "accounts" with the body {"id":"acct_1"}. The body is the JSON
-// form of in, unless in is nil. Do decodes the response into out, unless out is nil. If the fake refuses the
-// request, Do returns the fake's error.
+// Do sends a control request, such as POST "accounts" with the body {"id":"acct_1"}. The body is
+// the JSON form of in, unless in is nil. Do decodes the response into out, unless out is nil. If
+// the fake refuses the request, Do returns the fake's error.
 func (c Control) Do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {

@@ -150,8 +150,8 @@ func Start(t TB) *Server {
 	return StartWith(t, Options{})
 }
 
-// StartWith is Start with options. Server.Key is the first key in o.Keys, or a default key if o.Keys is nil.
-// It fails the test if the options are invalid.
+// StartWith is Start with options. Server.Key is the first key in o.Keys, or a default key if
+// o.Keys is nil. It fails the test if the options are invalid.
 func StartWith(t TB, o Options) *Server {
 	t.Helper()
 	if err := o.Check(); err != nil {

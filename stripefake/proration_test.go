@@ -118,7 +118,8 @@ func TestProration_Items(t *testing.T) {
 		"payment_behavior=error_if_incomplete").refused(t, "taking back", 400, nil, "payment_behavior")
 }
 
-// TestProration_Declined: an update that is invoiced at once, and not paid, leaves the subscription past_due.
+// TestProration_Declined: an update that is invoiced at once, and not paid, leaves the subscription
+// past_due.
 func TestProration_Declined(t *testing.T) {
 	s := newShop(t)
 	sub, customer, item := s.halfway()

@@ -9,8 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// TestDue_LeavesOutTheEnding: a subscription that will be cancelled instead of charged is not due; one whose
-// last period is still to be paid is.
+// TestDue_LeavesOutTheEnding: a subscription that will be cancelled instead of charged is not due;
+// one whose last period is still to be paid is.
 func TestDue_LeavesOutTheEnding(t *testing.T) {
 	c := newCLI(t)
 	c.create("1/ends", "pm_card_visa", "--next-payment-date", "2026-04-15")

@@ -34,9 +34,10 @@ func ownRow(table, pk, sk string) string {
 	return kind
 }
 
-// TestOtherHands_OwnRows: whatever type of value another tool writes into whatever attribute of an item that
-// Duesday alone writes, the run pays. Only the store's description and the settings, which say how money
-// moves, may stop it: the error names the item and the attribute, and nobody is charged.
+// TestOtherHands_OwnRows: whatever type of value another tool writes into whatever attribute of an
+// item that Duesday alone writes, the run pays. Only the store's description and the settings,
+// which say how money moves, may stop it: the error names the item and the attribute, and nobody is
+// charged.
 func TestOtherHands_OwnRows(t *testing.T) {
 	c := newCLI(t)
 	at, prefix := onDynamo(t)

@@ -169,8 +169,9 @@ func TestOtherHands_LookFirst(t *testing.T) {
 	equal(t, "again", strings.Contains(c.must("import", book, "--store", at), "shards"), false)
 }
 
-// TestOtherHands_BothKeys: another tool copies a subscription to the other form of its key. On both engines each run
-// charges one of them and names the other, status and due tell, and verify has one problem.
+// TestOtherHands_BothKeys: another tool copies a subscription to the other form of its key. On both
+// engines each run charges one of them and names the other, status and due tell, and verify has one
+// problem.
 func TestOtherHands_BothKeys(t *testing.T) {
 	for _, engine := range []string{"pebble", "dynamodb"} {
 		t.Run(engine, func(t *testing.T) {

@@ -98,7 +98,8 @@ func TestOtherHands_EveryType(t *testing.T) {
 				switch {
 				case (n+len(typ))%share != 0:
 				case kind == "SUB" && (name == "Open" && typ == "NULL" || name == "TTL" && typ == "N"):
-					// An item without its open period, or expired, is as if it were absent: that is the rollback check's.
+					// An item without its open period, or expired, is as if it were absent: that is
+					// the rollback check's.
 				default:
 					x := item{fmt.Sprintf("c%04d", n), kind, name, typ}
 					cases = append(cases, x)

@@ -62,8 +62,8 @@ func gymFile(clean bool) (text string, untidy, wrong int) {
 	return b.String(), untidy, wrong
 }
 
-// TestImport_Gym: each kind of wrong dirt is named once, with the number of its rows, and nothing else is. What is only
-// untidy is imported, and customers read their name and the product's.
+// TestImport_Gym: each kind of wrong dirt is named once, with the number of its rows, and nothing
+// else is. What is only untidy is imported, and customers read their name and the product's.
 func TestImport_Gym(t *testing.T) {
 	const golden = "testdata/gym.txt"
 	want, _ := os.ReadFile(golden)

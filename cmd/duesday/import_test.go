@@ -302,7 +302,8 @@ func TestImport_UnknownMethods(t *testing.T) {
 	contains(t, c.must("import", "book.csv"), "7     1/5           warning: payment_method pm_card_vissa is a token")
 }
 
-// TestImport_PendingPlan: a file with the plan that is pending, or with the one in force, differs in nothing.
+// TestImport_PendingPlan: a file with the plan that is pending, or with the one in force, differs
+// in nothing.
 func TestImport_PendingPlan(t *testing.T) {
 	c := newCLI(t)
 	row := "1,a@example.com,1,%s,%s,USD,20,pm_card_visa\n"

@@ -87,8 +87,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestSession_AskStripe: a look at the checks asks Stripe about a key that it has refused, or of which it has not said
-// anything for minutes.
+// TestSession_AskStripe: a look at the checks asks Stripe about a key that it has refused, or of
+// which it has not said anything for minutes.
 func TestSession_AskStripe(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
 	var later atomic.Int64
@@ -127,8 +127,8 @@ func TestSession_AskStripe(t *testing.T) {
 	equal(t, "minutes after an answer", refused(), true)
 }
 
-// TestKey_RevokedOnDynamoDB: a key that another process revokes stops within five seconds, in which a request may
-// still be answered, and also for a serve that is idle: keys are read on requests.
+// TestKey_RevokedOnDynamoDB: a key that another process revokes stops within five seconds, in which
+// a request may still be answered, and also for a serve that is idle: keys are read on requests.
 func TestKey_RevokedOnDynamoDB(t *testing.T) {
 	c := newServeCLI(t)
 	at, _ := onDynamo(t)

@@ -156,8 +156,8 @@ func (k *killedStore) killHolder() {
 	k.remove(to, to+".unfinished")
 }
 
-// TestHalfRestore_IsNamed: where a restore was interrupted, every command names it and how to repeat it, also
-// through a link to the store, which stays.
+// TestHalfRestore_IsNamed: where a restore was interrupted, every command names it and how to
+// repeat it, also through a link to the store, which stays.
 func TestHalfRestore_IsNamed(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"pebble:./duesday-data", "pebble:./link"} {

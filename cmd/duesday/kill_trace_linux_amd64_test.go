@@ -25,8 +25,8 @@ const (
 	syscallStopAt = syscall.SIGTRAP | 0x80
 )
 
-// contentCalls are the system calls that change the content of files or make changes last; nameCalls make, remove
-// and rename files.
+// contentCalls are the system calls that change the content of files or make changes last;
+// nameCalls make, remove and rename files.
 var (
 	contentCalls = []uint64{syscall.SYS_WRITE, syscall.SYS_PWRITE64, syscall.SYS_FSYNC, syscall.SYS_FDATASYNC,
 		syscall.SYS_FTRUNCATE, syscall.SYS_FALLOCATE, syscall.SYS_SYNC_FILE_RANGE, 326} // copy_file_range
@@ -41,8 +41,9 @@ func init() {
 	}
 }
 
-// changes reports whether the call changes a file; with onlyNames, whether it makes, removes or renames one.
-// The registers are those of a thread at the begin or the end of a call: at the begin its result is ENOSYS.
+// changes reports whether the call changes a file; with onlyNames, whether it makes, removes or
+// renames one. The registers are those of a thread at the begin or the end of a call: at the begin
+// its result is ENOSYS.
 func changes(r *syscall.PtraceRegs, onlyNames bool) bool {
 	switch {
 	case int64(r.Rax) != -int64(syscall.ENOSYS):

@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// TestLogger: what libraries log has no secrets, durations are seconds, and a test clock is shown beside the
-// machine's.
+// TestLogger: what libraries log has no secrets, durations are seconds, and a test clock is shown
+// beside the machine's.
 func TestLogger(t *testing.T) {
 	var log strings.Builder
 	p := newProgram(func(string) string { return "" }, nil, nil, &log, time.Now)

@@ -19,7 +19,8 @@ import (
 
 const pollSecret = "a secret of 32 characters, or more"
 
-// post posts a body that is signed with the secret, with the API key, and returns the status and the answer.
+// post posts a body that is signed with the secret, with the API key, and returns the status and
+// the answer.
 func (c *serveCLI) post(url, body, secretText, apiKey string) string {
 	c.t.Helper()
 	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -157,8 +158,8 @@ func TestPoll_ToFlags(t *testing.T) {
 	equal(t, "--sweep", r.code, exitUsage)
 }
 
-// TestServe_NobodyTellsOfMoney: with the API key, the secret of pollers and Stripe's older routes, a purchase
-// that nobody has paid stays unpaid.
+// TestServe_NobodyTellsOfMoney: with the API key, the secret of pollers and Stripe's older routes,
+// a purchase that nobody has paid stays unpaid.
 func TestServe_NobodyTellsOfMoney(t *testing.T) {
 	c := newServeCLI(t)
 	given := strings.ReplaceAll(pollSecret, " ", "-")

@@ -206,9 +206,9 @@ const (
 	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
 )
 
-// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it has. If so, or
-// if its last answer is five minutes old, it is asked once more: nobody else may ask, as a server that is not ready
-// gets no orders.
+// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
+// has. If so, or if its last answer is five minutes old, it is asked once more: nobody else may
+// ask, as a server that is not ready gets no orders.
 func (s *session) askStripe(ctx context.Context) (refused bool, silent time.Time) {
 	client := s.stripe.Load()
 	_, last := client.ClockAhead()

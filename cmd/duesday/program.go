@@ -306,7 +306,8 @@ func (s stray) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A requestLog adds the id of the request in the context, and the time of a test clock beside the machine's.
+// A requestLog adds the id of the request in the context, and the time of a test clock beside the
+// machine's.
 type requestLog struct {
 	slog.Handler
 	clock *atomic.Pointer[clock.Clock]

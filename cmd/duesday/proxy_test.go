@@ -24,7 +24,8 @@ import (
 	"github.com/duesday/duesday/internal/stripe/event"
 )
 
-// TestProxy runs the configurations of docs/proxy.md, with other ports and a certificate of the test, in front of serve.
+// TestProxy runs the configurations of docs/proxy.md, with other ports and a certificate of the
+// test, in front of serve.
 func TestProxy(t *testing.T) {
 	page, err := os.ReadFile("../../docs/proxy.md")
 	if err != nil {

@@ -130,8 +130,8 @@ func TestReconcile_WithoutTheReplacedStore(t *testing.T) {
 	}
 }
 
-// TestReconcile_NamesEveryFlag: each flag that changes a subscription or an account is named, with a command
-// that has it. A flag that is new has to be added here.
+// TestReconcile_NamesEveryFlag: each flag that changes a subscription or an account is named, with
+// a command that has it. A flag that is new has to be added here.
 func TestReconcile_NamesEveryFlag(t *testing.T) {
 	flags := map[string]string{"amount": "13.00", "payment-day": "20", "payment-method": "pm_card_mastercard", "collection": "manual",
 		"reminder-days": "9", "address": "1 Road", "sku": "other", "email": "n@example.com", "time-zone": "Asia/Tokyo", "locale": "de", "name": "Ann Smith",
@@ -251,9 +251,9 @@ func (c *cli) mails() (all []string) {
 	return all
 }
 
-// TestReconcile_MailsNothingTwice: mail of every kind that the replaced store has sent is not sent again, neither
-// by reconcile nor by later runs and the repeated requests of people. What it has not sent is sent then: the second
-// decline of one customer, and of two the second request to act.
+// TestReconcile_MailsNothingTwice: mail of every kind that the replaced store has sent is not sent
+// again, neither by reconcile nor by later runs and the repeated requests of people. What it has
+// not sent is sent then: the second decline of one customer, and of two the second request to act.
 func TestReconcile_MailsNothingTwice(t *testing.T) {
 	c := newCLI(t)
 	c.clock.Set(time.Date(2026, 3, 15, 9, 0, 0, 0, time.UTC))

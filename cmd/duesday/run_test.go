@@ -66,8 +66,8 @@ func TestRun_Payments(t *testing.T) {
 	}
 }
 
-// TestRun_NamesThePeriods holds the text of a run that names some, and that old waits are cut off and new ones
-// are not.
+// TestRun_NamesThePeriods holds the text of a run that names some, and that old waits are cut off
+// and new ones are not.
 func TestRun_NamesThePeriods(t *testing.T) {
 	c := newCLI(t)
 	var book strings.Builder
@@ -179,8 +179,8 @@ func TestRun_ADateAheadIsRefused(t *testing.T) {
 	equal(t, "charged", c.object(exitDone, "run", "payments", "--date", "2026-03-20")["paid"], 1)
 }
 
-// TestRun_MailThatDoesNotLeave: the run is done, names the first reason, and exits with 3. The mail leaves with a
-// later run.
+// TestRun_MailThatDoesNotLeave: the run is done, names the first reason, and exits with 3. The mail
+// leaves with a later run.
 func TestRun_MailThatDoesNotLeave(t *testing.T) {
 	c := newCLI(t)
 	c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n"))

@@ -162,8 +162,8 @@ func TestServe_SettingsMeanwhile(t *testing.T) {
 	equal(t, "stopped", stop().code, exitDone)
 }
 
-// TestServe_NamesFailures: the log of serve names the periods that have failed or are tried again, the first of
-// them.
+// TestServe_NamesFailures: the log of serve names the periods that have failed or are tried again,
+// the first of them.
 func TestServe_NamesFailures(t *testing.T) {
 	c := newCLI(t)
 	var book strings.Builder

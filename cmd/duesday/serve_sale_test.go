@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestServe_SaleBeside: serve fulfils each sale of a command beside it at once, although no webhook arrives. By its
-// ticks, so many sales one after the other would take three minutes.
+// TestServe_SaleBeside: serve fulfils each sale of a command beside it at once, although no webhook
+// arrives. By its ticks, so many sales one after the other would take three minutes.
 func TestServe_SaleBeside(t *testing.T) {
 	c := newServeCLI(t)
 	c.serveBy(time.Now, "--on-fulfil", c.job(), "--on-unsubscribe", c.job(), "--no-poll")

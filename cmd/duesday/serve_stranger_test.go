@@ -27,8 +27,9 @@ var attacks = map[string]string{
 	"keep-alive":    "GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n",
 }
 
-// TestServe_Strangers: ten times as many connections of strangers as there are places, from one address and from many,
-// fail no health check, and each signed webhook meanwhile is stored. It is the product in a process of its own.
+// TestServe_Strangers: ten times as many connections of strangers as there are places, from one
+// address and from many, fail no health check, and each signed webhook meanwhile is stored. It is
+// the product in a process of its own.
 func TestServe_Strangers(t *testing.T) {
 	const places, step = 64, 80
 	c := newStripeCLI(t, stripefake.Options{})

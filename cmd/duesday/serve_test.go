@@ -560,8 +560,8 @@ func TestPurchaseCreate_Refuses(t *testing.T) {
 	}
 }
 
-// TestServe_Listeners: each can be turned off, and a taken address is an error that names its flag and leaves nothing
-// behind.
+// TestServe_Listeners: each can be turned off, and a taken address is an error that names its flag
+// and leaves nothing behind.
 func TestServe_Listeners(t *testing.T) {
 	c := newServeCLI(t)
 	answers := func(base, path string) int {

@@ -140,7 +140,8 @@ type faultRows map[string]faultRow
 
 var faultLine = regexp.MustCompile("(?m)^\\| (.*?)( \\(503\\))? \\| `([a-z]+)` \\| (.*) \\| .* \\|$")
 
-// readFaults returns the rows of the page, by their faults. It is called before newCLI, which leaves the folder.
+// readFaults returns the rows of the page, by their faults. It is called before newCLI, which
+// leaves the folder.
 func readFaults(t *testing.T) faultRows {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/operating.md")
@@ -247,8 +248,9 @@ func withOperator(c *cli) *sink {
 	return post
 }
 
-// TestStatus_FaultsOfStripe plays faults of Stripe on one process: whatever is broken, status, /readyz, /metrics,
-// the log and the operator's mail tell within minutes of its clock, and that all is well again.
+// TestStatus_FaultsOfStripe plays faults of Stripe on one process: whatever is broken, status,
+// /readyz, /metrics, the log and the operator's mail tell within minutes of its clock, and that all
+// is well again.
 func TestStatus_FaultsOfStripe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits half a minute for an hour of its clock")
@@ -314,8 +316,8 @@ func TestStatus_FaultsOfStripe(t *testing.T) {
 	s.until("not followed", func() bool { last = s.status().out; return row.in(last) }, &last)
 }
 
-// TestServe_StoreDoesNotAnswer: while the process that holds the folder stands still, another one tells so by its
-// command, its log and /readyz. What needs the folder ends, and names that process.
+// TestServe_StoreDoesNotAnswer: while the process that holds the folder stands still, another one
+// tells so by its command, its log and /readyz. What needs the folder ends, and names that process.
 func TestServe_StoreDoesNotAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for time limits")
@@ -354,8 +356,8 @@ func (c *cli) do(err error) {
 	}
 }
 
-// TestServe_AlarmsWithoutMail: while the mail server is down, the operator's command tells that a day's payments
-// were all declined and that mail does not leave, and the heartbeat is withheld.
+// TestServe_AlarmsWithoutMail: while the mail server is down, the operator's command tells that a
+// day's payments were all declined and that mail does not leave, and the heartbeat is withheld.
 func TestServe_AlarmsWithoutMail(t *testing.T) {
 	rows := readFaults(t)
 	c := newCLI(t)
@@ -404,8 +406,9 @@ func TestServe_AlarmsWithoutMail(t *testing.T) {
 	contains(t, r.errors, `--on-alarm must begin with a program (got "./none")`)
 }
 
-// TestStatus_Unserved: where no serve has looked yet, status tells what it can see by itself: a payment that was
-// due yesterday, a first day without any run, and runs that are refused because the clock went back.
+// TestStatus_Unserved: where no serve has looked yet, status tells what it can see by itself: a
+// payment that was due yesterday, a first day without any run, and runs that are refused because
+// the clock went back.
 func TestStatus_Unserved(t *testing.T) {
 	rows := readFaults(t)
 	c := newCLI(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/test/dynamotest"
 )
 
-// TestStatus_TablesOnDynamoDB: status names what the store's tables lack, and a process that may not ask says that it
-// does not know. A folder has no tables.
+// TestStatus_TablesOnDynamoDB: status names what the store's tables lack, and a process that may
+// not ask says that it does not know. A folder has no tables.
 func TestStatus_TablesOnDynamoDB(t *testing.T) {
 	c, client, prefix := newCLI(t), dynamotest.Client(t), dynamotest.Prefix(t)
 	proxy := dynamotest.NewProxy(t, dynamotest.Endpoint(t), dynamotest.Options{})

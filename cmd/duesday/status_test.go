@@ -57,8 +57,8 @@ func TestStatus(t *testing.T) {
 	equal(t, "ok", v["ok"], false)
 }
 
-// TestStatus_BesideServe: a running serve is seen from another process, and its absence is wrong. By a fast test clock
-// its last look is hours old, and still about now.
+// TestStatus_BesideServe: a running serve is seen from another process, and its absence is wrong.
+// By a fast test clock its last look is hours old, and still about now.
 func TestStatus_BesideServe(t *testing.T) {
 	c := newCLI(t)
 	serve := func() string {

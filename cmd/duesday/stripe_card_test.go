@@ -174,8 +174,8 @@ func TestStripeReminder(t *testing.T) {
 	c.clean(2)
 }
 
-// TestStripeCards_OwnMethod: a card given to the account serves a subscription whose own card was declined, in
-// the run that takes it over. The answers name the subscription whose own card works.
+// TestStripeCards_OwnMethod: a card given to the account serves a subscription whose own card was
+// declined, in the run that takes it over. The answers name the subscription whose own card works.
 func TestStripeCards_OwnMethod(t *testing.T) {
 	c := newStripeCLI(t, stripefake.Options{})
 	c.must("account", "create", "1", "--email", "a@example.com")

@@ -514,7 +514,8 @@ func TestSubscription_ChargeNotPaid(t *testing.T) {
 	}
 }
 
-// TestSubscription_CreateOverdue: a new subscription's overdue periods are counted, and a warning names them.
+// TestSubscription_CreateOverdue: a new subscription's overdue periods are counted, and a warning
+// names them.
 func TestSubscription_CreateOverdue(t *testing.T) {
 	c := newCLI(t)
 	create := func(name, from string) result {

@@ -130,8 +130,9 @@ func (e *Records) latestEnd(ctx context.Context, limit int) (last time.Time, err
 	return last, nil
 }
 
-// RunEnd returns the writes of META's notes about an ended run, for the commit of its record. The end of the last
-// run never moves back by a clock that is a little behind: what that run has told of would be new again.
+// RunEnd returns the writes of META's notes about an ended run, for the commit of its record. The
+// end of the last run never moves back by a clock that is a little behind: what that run has told
+// of would be new again.
 func (e *Records) RunEnd(ctx context.Context, r *Run, told time.Time) []store.Write {
 	var set store.Item
 	if r.Kind == Payments {

@@ -15,8 +15,9 @@ import (
 // DoubtPK is the partition of the periods that were perhaps paid twice: found without a scan.
 const DoubtPK = "DOUBTS"
 
-// A Doubt is a period that was settled, or that failed, while another tool moved or removed NextPaymentDate: that tool
-// may have taken its payment, too. It stands until a person has answered.
+// A Doubt is a period that was settled, or that failed, while another tool moved or removed
+// NextPaymentDate: that tool may have taken its payment, too. It stands until a person has
+// answered.
 type Doubt struct {
 	Name
 	Period  int

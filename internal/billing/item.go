@@ -211,10 +211,11 @@ func readVersion(v store.Value) int64 {
 	return n
 }
 
-// write returns the write of the subscription, if it is still as it was read. Other tools write without
-// a version: an attribute of theirs is changed only if it is as it was read; and an intent is bound only if all
-// that the model publishes is. The time of the last payment is ours, and a date that was seen to be moved may
-// be moved again: so the record of an end lands however often another tool writes.
+// write returns the write of the subscription, if it is still as it was read. Other tools write
+// without a version: an attribute of theirs is changed only if it is as it was read; and an intent
+// is bound only if all that the model publishes is. The time of the last payment is ours, and a
+// date that was seen to be moved may be moved again: so the record of an end lands however often
+// another tool writes.
 func (s *Subscription) write(table string) store.Write {
 	was := AsRead(s.Raw)
 	if s.Over() && s.Open == nil { // another tool may have left it on the agenda

@@ -70,8 +70,9 @@ func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.
 	}
 }
 
-// FindRow returns RowName, and names the second of two items of one subscription: other tools may write it under both
-// forms of key. Such a twin is illegible, because every command and every charge means the item under Duesday's form.
+// FindRow returns RowName, and names the second of two items of one subscription: other tools may
+// write it under both forms of key. Such a twin is illegible, because every command and every
+// charge means the item under Duesday's form.
 func (e *Records) FindRow(ctx context.Context, row store.Item) (n Name, illegible, err error) {
 	n, illegible = RowName(row)
 	if k := KeyOf(row); illegible == nil && k == n.TextKey() {

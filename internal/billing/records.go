@@ -303,8 +303,8 @@ func MayMake(ctx context.Context, e *Records, making Making) error {
 
 const putBack = "put back to how it stood at "
 
-// Unreconciled reports whether the store was put back, and neither reconciled nor switched on since: it does
-// not know what was mailed.
+// Unreconciled reports whether the store was put back, and neither reconciled nor switched on
+// since: it does not know what was mailed.
 func (m *Meta) Unreconciled() bool {
 	return !m.Charging && !m.Restored.IsZero() && strings.HasPrefix(m.Reason, putBack)
 }

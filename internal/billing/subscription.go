@@ -67,7 +67,8 @@ func CheckCollection(c Collection) error {
 	return nil
 }
 
-// NoMethod is Subscription.Parked, and the reason of the period's record, if there is no payment method to charge.
+// NoMethod is Subscription.Parked, and the reason of the period's record, if there is no payment
+// method to charge.
 const NoMethod = "no payment method"
 
 // A Subscription is the item SUB#<id>#SKU#<sku> of an account. Its Name has the SKU with which it was

@@ -12,7 +12,8 @@ var someAmount = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 // dotted is a date whose day comes first: no language writes the month before it, with dots.
 var dotted = regexp.MustCompile(`^([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4})$`)
 
-// grouped is a number with a separator of thousands, and perhaps decimals. The comma of threes can be either.
+// grouped is a number with a separator of thousands, and perhaps decimals. The comma of threes can
+// be either.
 var (
 	grouped = regexp.MustCompile(`^([1-9][0-9]{0,2})((?:,[0-9]{3})+|(?:\.[0-9]{3})+|(?:'[0-9]{3})+|(?: [0-9]{3})+)(?:([.,])([0-9]+))?$`)
 	threes  = regexp.MustCompile(`^([1-9][0-9]{0,2}),([0-9]{3})$`)

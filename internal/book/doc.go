@@ -15,5 +15,6 @@
 //   - column.go, row.go: one row by the rules, and beside earlier rows
 //   - csv.go, jsonl.go, workbench.go, item.go: the formats
 //
-// The comparison of rows needs up to 100 bytes a row, and 50 more for what it says of its customer. Nothing else grows with the file.
+// The comparison of rows needs up to 100 bytes a row, and 50 more for what it says of its customer.
+// Nothing else grows with the file.
 package book

@@ -52,8 +52,8 @@ type noKeys struct{}
 
 func (noKeys) Find(context.Context, string) (*key.Key, error) { return nil, key.ErrRefused }
 
-// TestRequestID: each answer has an id of its own, and its context has it for the log; a Lack is told where there
-// are keys, and not at a listener for strangers.
+// TestRequestID: each answer has an id of its own, and its context has it for the log; a Lack is
+// told where there are keys, and not at a listener for strangers.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	var id string

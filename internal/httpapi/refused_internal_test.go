@@ -88,8 +88,8 @@ func TestRefusals_ByReason(t *testing.T) {
 	})
 }
 
-// TestRefusals_OfWebhooks: unsigned events of any number and form do not hide forged or stale ones. Nothing that
-// callers choose makes another reason.
+// TestRefusals_OfWebhooks: unsigned events of any number and form do not hide forged or stale ones.
+// Nothing that callers choose makes another reason.
 func TestRefusals_OfWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(lines, 1000)

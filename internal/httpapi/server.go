@@ -119,7 +119,8 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve is listen.Serve within the limits of this package and the given ones. Health is answered without a slot.
+// Serve is listen.Serve within the limits of this package and the given ones. Health is answered
+// without a slot.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, limits listen.Limits, log *slog.Logger) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true}

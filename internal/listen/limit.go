@@ -25,14 +25,16 @@ const (
 	linger = 500 * time.Millisecond
 )
 
-// Limit returns a listener that holds at most o.Connections connections, and sets the server up for it: the server must
-// serve only that listener.
+// Limit returns a listener that holds at most o.Connections connections, and sets the server up for
+// it: the server must serve only that listener.
 //
-// A request that has arrived completely has a slot until it is answered, and is not cut off. Any other connection
-// can be evicted: one more connection than o.Connections closes the one that has waited longest for a request or
-// for the rest of one, and an address above its share loses its own slowest connection. No request is refused.
+// A request that has arrived completely has a slot until it is answered, and is not cut off. Any
+// other connection can be evicted: one more connection than o.Connections closes the one that has
+// waited longest for a request or for the rest of one, and an address above its share loses its own
+// slowest connection. No request is refused.
 //
-// If the handler answers before the request has arrived completely, the connection is closed after the answer.
+// If the handler answers before the request has arrived completely, the connection is closed after
+// the answer.
 func Limit(l net.Listener, server *http.Server, o Limits) net.Listener {
 	if o.Opened == nil {
 		o.Opened = func(int) {}
@@ -126,9 +128,9 @@ func sharer(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// evict closes the connection that has waited longest, of the address unless that is zero, but not the
-// given one. It reports whether there is one. Its place is free at once: the server may take half a second, or a
-// handler's time, to notice.
+// evict closes the connection that has waited longest, of the address unless that is zero, but not
+// the given one. It reports whether there is one. Its place is free at once: the server may take
+// half a second, or a handler's time, to notice.
 func (l *limiter) evict(from netip.Addr, but *place) bool {
 	var slowest *place
 	for _, p := range l.open {
@@ -247,7 +249,8 @@ func (x *request) arrive() error {
 	return nil
 }
 
-// end gives the slot back. The rest of the request has a moment to arrive, so that its sender gets the answer.
+// end gives the slot back. The rest of the request has a moment to arrive, so that its sender gets
+// the answer.
 func (x *request) end() {
 	if c := x.p.conn; !x.arrived {
 		time.AfterFunc(linger, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })

@@ -167,8 +167,8 @@ func ends(c net.Conn) error {
 
 const unread = "POST /read HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n1234"
 
-// TestLimit_SlowReadersGiveWay: silent connections, half heads and half bodies lose their places in the order in
-// which they began to wait, and every request is answered.
+// TestLimit_SlowReadersGiveWay: silent connections, half heads and half bodies lose their places in
+// the order in which they began to wait, and every request is answered.
 func TestLimit_SlowReadersGiveWay(t *testing.T) {
 	s := newLimited(t, listen.Limits{Connections: 6, Proxies: local}) // no share
 	var slow []net.Conn
@@ -257,7 +257,8 @@ func TestLimit_Share(t *testing.T) {
 	}
 }
 
-// TestLimit_ShareRefusesNothing: requests that have arrived are answered, however many of one address there are.
+// TestLimit_ShareRefusesNothing: requests that have arrived are answered, however many of one
+// address there are.
 func TestLimit_ShareRefusesNothing(t *testing.T) {
 	s := newLimited(t, listen.Limits{Connections: 12})
 	held := make(chan error, 9)
@@ -277,8 +278,8 @@ func TestLimit_ShareRefusesNothing(t *testing.T) {
 	}
 }
 
-// TestLimit_Free: while all slots are taken, free requests are answered, and a slot that is given back goes to one
-// that waits.
+// TestLimit_Free: while all slots are taken, free requests are answered, and a slot that is given
+// back goes to one that waits.
 func TestLimit_Free(t *testing.T) {
 	s := newLimited(t, listen.Limits{Connections: 8}) // seven slots
 	held, waits := make(chan error, 7), make(chan error, 1)
@@ -344,7 +345,8 @@ func TestLimit_EarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestLimit_EvictedOnesTakeNoPlace: a handler that does not notice the end of its connection keeps nobody out.
+// TestLimit_EvictedOnesTakeNoPlace: a handler that does not notice the end of its connection keeps
+// nobody out.
 func TestLimit_EvictedOnesTakeNoPlace(t *testing.T) {
 	s := newLimited(t, listen.Limits{Connections: 4, Proxies: local}) // no share
 	for range 4 {
@@ -391,7 +393,8 @@ func TestLimit_EvictedBeforeItsContext(t *testing.T) {
 	server.Handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestLimit_AnsweredOnesGiveWay: one that was answered before its request had arrived has no claim on more time.
+// TestLimit_AnsweredOnesGiveWay: one that was answered before its request had arrived has no claim
+// on more time.
 func TestLimit_AnsweredOnesGiveWay(t *testing.T) {
 	s := newLimited(t, listen.Limits{Connections: 2, Proxies: local}) // no share
 	answered, silent := s.dial(t), s.dial(t)

@@ -182,11 +182,12 @@ func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 	return o.putOff(ctx, it, e, err, r)
 }
 
-// A claim is the attribute Until of a row, which keeps its place: half the write units of a row that moves, and a
-// quarter for a claim by itself. Of several claims of a row one holds, because each sets a later time than it has read.
+// A claim is the attribute Until of a row, which keeps its place: half the write units of a row
+// that moves, and a quarter for a claim by itself. Of several claims of a row one holds, because
+// each sets a later time than it has read.
 
-// claim returns the write that claims the row for the lease, or none of it, and removes these attributes. The row
-// becomes as it is after that.
+// claim returns the write that claims the row for the lease, or none of it, and removes these
+// attributes. The row becomes as it is after that.
 func (o *Outbox) claim(it *store.Item, remove ...string) store.Write {
 	*it = it.Clone()
 	same := []store.Condition{sameClaim(*it)}

@@ -63,8 +63,8 @@ const (
 // NoMethodTopic is the detail of the first mail about a period for which there is no payment method.
 const NoMethodTopic = "no_method"
 
-// Topic names the news of a mail within its subscription: two mails of one topic tell the same. The details of a
-// decline are the day of the next attempt, and of a failed period none: it fails once.
+// Topic names the news of a mail within its subscription: two mails of one topic tell the same. The
+// details of a decline are the day of the next attempt, and of a failed period none: it fails once.
 func Topic(kind string, period int, details string) string {
 	return kind + "/" + strconv.Itoa(period) + "/" + details
 }

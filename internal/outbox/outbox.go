@@ -50,10 +50,10 @@ func (o Outbox) On(q Queue) *Outbox {
 	return &o
 }
 
-// Claiming returns the outbox with a claim before each delivery: one process marks the effect for the lease
-// and delivers it, and the others pass it over. Without claims, processes that drain the table at the same
-// time deliver the same effects. A claim costs a commit, and an effect whose process has died waits until its
-// lease is over.
+// Claiming returns the outbox with a claim before each delivery: one process marks the effect for
+// the lease and delivers it, and the others pass it over. Without claims, processes that drain the
+// table at the same time deliver the same effects. A claim costs a commit, and an effect whose
+// process has died waits until its lease is over.
 func (o Outbox) Claiming(lease time.Duration) *Outbox {
 	o.lease = lease
 	return &o
@@ -132,7 +132,8 @@ func (o *Outbox) settle(ctx context.Context, count *int, writes ...store.Write) 
 	return nil
 }
 
-// moved returns the writes that move a row to another key, without its claim. They hold while the claim is as read.
+// moved returns the writes that move a row to another key, without its claim. They hold while the
+// claim is as read.
 func (o *Outbox) moved(it store.Item, to store.Key) []store.Write {
 	from, same := o.table.KeyOf(it), sameClaim(it)
 	it.Remove(schema.Until)

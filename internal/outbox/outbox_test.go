@@ -291,8 +291,8 @@ func TestDrain_PoisonStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestDrain_EveryType: whatever type of value another tool writes into whatever attribute of a row, the row is
-// delivered or put aside, and no other one waits for it.
+// TestDrain_EveryType: whatever type of value another tool writes into whatever attribute of a row,
+// the row is delivered or put aside, and no other one waits for it.
 func TestDrain_EveryType(t *testing.T) {
 	tags, err := store.Set(store.S("vip"))
 	if err != nil {

@@ -126,8 +126,8 @@ func TestClaiming_KeepsTheEffect(t *testing.T) {
 	}
 }
 
-// TestAnyDue: a row that is due is seen in whichever shard it is. One that is due later, a dead letter and a row of
-// another queue are not.
+// TestAnyDue: a row that is due is seen in whichever shard it is. One that is due later, a dead
+// letter and a row of another queue are not.
 func TestAnyDue(t *testing.T) {
 	at := time.Unix(1000, 0)
 	now := func() time.Time { return at }

@@ -111,8 +111,8 @@ func TestDead_KeepsReadableData(t *testing.T) {
 	}
 }
 
-// TestClaiming_OldClaimSettlesNothing: a delivery that fails, or is unwanted, or is given up after its claim has
-// run out leaves the row to the drain that has claimed it since.
+// TestClaiming_OldClaimSettlesNothing: a delivery that fails, or is unwanted, or is given up after
+// its claim has run out leaves the row to the drain that has claimed it since.
 func TestClaiming_OldClaimSettlesNothing(t *testing.T) {
 	for name, late := range map[string]error{"delivered": nil, "failed": errors.New("not now"), "given up": outbox.ErrPermanent} {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestClaiming_OldClaimSettlesNothing(t *testing.T) {
 	}
 }
 
-// TestClaiming_OneClaimHolds: of two drains that have read a row before either claims it, the later one delivers nothing.
-// A delivery that fails gives its claim back with the row.
+// TestClaiming_OneClaimHolds: of two drains that have read a row before either claims it, the later
+// one delivers nothing. A delivery that fails gives its claim back with the row.
 func TestClaiming_OneClaimHolds(t *testing.T) {
 	c := &clock{t: start}
 	s, to := open(t, c), &receiver{}

@@ -3,8 +3,9 @@
 // idempotency keys expire after a day, and replies can get lost. Tests and audits compare the store with
 // its ledger.
 //
-// It sends no webhooks and has no customers. Only tests create disputes. It does not know the store. The ledger lives outside the store's folder, so that restoring or losing
-// one does not change the other.
+// It sends no webhooks and has no customers. Only tests create disputes. It does not know the
+// store. The ledger lives outside the store's folder, so that restoring or losing one does not
+// change the other.
 //
 // # The ledger
 //

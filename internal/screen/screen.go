@@ -65,7 +65,8 @@ func (s *Screen) Painted(out io.Writer, colour, text string) string {
 	return fmt.Sprintf("\x1b[%sm%s\x1b[0m", colour, text)
 }
 
-// paintedState paints the first word. Every word gets the same number of extra bytes, so tables stay aligned.
+// paintedState paints the first word. Every word gets the same number of extra bytes, so tables
+// stay aligned.
 func (s *Screen) paintedState(text string) string {
 	word, colour := text, noColour
 	if i := strings.IndexAny(text, " :,"); i > 0 {

@@ -101,9 +101,10 @@ func share(t *testing.T) (n int, r *rand.Rand) {
 	return n, rand.New(rand.NewPCG(seed, 0))
 }
 
-// TestHasCardNumber_NoIDs: no UUID, ULID, id of Stripe's or hexadecimal id has a card number, not even
-// in a payment-method field, and no name of a subscription has one. The hexadecimal ids have 20 digits and more: one in 1,800 of those
-// with 16 is a decimal number, and about one in 55,000 cannot be told from a card number.
+// TestHasCardNumber_NoIDs: no UUID, ULID, id of Stripe's or hexadecimal id has a card number, not
+// even in a payment-method field, and no name of a subscription has one. The hexadecimal ids have
+// 20 digits and more: one in 1,800 of those with 16 is a decimal number, and about one in 55,000
+// cannot be told from a card number.
 func TestHasCardNumber_NoIDs(t *testing.T) {
 	t.Parallel()
 	n, r := share(t)

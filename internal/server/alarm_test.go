@@ -42,8 +42,8 @@ func TestAlarm(t *testing.T) {
 	}
 }
 
-// TestAlarm_Ends: a program that fails says why; one that hangs is killed with its children, at the limit or when
-// serve stops; and one that cannot be run is an error.
+// TestAlarm_Ends: a program that fails says why; one that hangs is killed with its children, at the
+// limit or when serve stops; and one that cannot be run is an error.
 func TestAlarm_Ends(t *testing.T) {
 	if err := testAlarm(t, "echo no route >&2; exit 3").Run(t.Context(), "s", "t", nil); err == nil ||
 		!strings.Contains(err.Error(), "exit status 3: no route") {

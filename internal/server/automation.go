@@ -54,8 +54,8 @@ func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 				j.ID), "sh", "-c", c.Line)
 }
 
-// An Alarm is a program of the operator's that is run, without a shell, for what the operator is told. It gets
-// the text on its standard input, and nothing of this process's own environment.
+// An Alarm is a program of the operator's that is run, without a shell, for what the operator is
+// told. It gets the text on its standard input, and nothing of this process's own environment.
 type Alarm struct {
 	Words []string // the program and its arguments
 	Env   []string
@@ -69,7 +69,8 @@ func (a *Alarm) Run(ctx context.Context, subject, text string, checks []string) 
 		"DUESDAY_ALARM_SUBJECT="+subject, "DUESDAY_ALARM_CHECKS="+strings.Join(checks, ",")), a.Words[0], a.Words[1:]...)
 }
 
-// execute runs the program in the folder, with the input and the environment. An ErrPermanent says that it never can do it.
+// execute runs the program in the folder, with the input and the environment. An ErrPermanent says
+// that it never can do it.
 func execute(ctx context.Context, dir string, limit time.Duration, input []byte, env []string, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -27,9 +27,9 @@ func (q *queue) drain(context.Context) (r outbox.Report, err error) {
 	return r, nil
 }
 
-// TestDrain_Rests: where looks are paid for, a drain without work looks 36 times an hour at most, and without
-// reading the queue consistently. It finds a row of its own process within three seconds, one that it
-// is woken for at once, and one of another process within two minutes.
+// TestDrain_Rests: where looks are paid for, a drain without work looks 36 times an hour at most,
+// and without reading the queue consistently. It finds a row of its own process within three
+// seconds, one that it is woken for at once, and one of another process within two minutes.
 func TestDrain_Rests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, puts, stop := new(queue), make(chan struct{}, 1), make(chan struct{})
@@ -76,8 +76,9 @@ func TestDrain_Rests(t *testing.T) {
 	})
 }
 
-// TestDrain_Told: where every row that is put is told of and looks cost nothing, a drain runs at once, also right
-// after another run, and every ten seconds for rows that become due. Commits without end do not make it run without end.
+// TestDrain_Told: where every row that is put is told of and looks cost nothing, a drain runs at
+// once, also right after another run, and every ten seconds for rows that become due. Commits
+// without end do not make it run without end.
 func TestDrain_Told(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, puts, stop := new(queue), make(chan struct{}, 1), make(chan struct{})

@@ -41,13 +41,13 @@ type Options struct {
 	WebhookSecrets []secret.Text // of HookPath; none: closed to Stripe
 	ConnectSecrets []secret.Text // of ConnectPath; none: closed to Stripe
 
-	// Puts holds an element when this process, or another one that shares the store's folder, has put a row into any
-	// queue. nil: the drains look every three seconds.
+	// Puts holds an element when this process, or another one that shares the store's folder, has
+	// put a row into any queue. nil: the drains look every three seconds.
 	Puts <-chan struct{}
 
-	// Due reports whether a row is due, and may miss the rows of the last seconds. It is for a store that other
-	// machines share and whose reads are paid for: a drain without work looks ever more rarely, down to every two
-	// minutes. nil: looks cost nothing.
+	// Due reports whether a row is due, and may miss the rows of the last seconds. It is for a
+	// store that other machines share and whose reads are paid for: a drain without work looks ever
+	// more rarely, down to every two minutes. nil: looks cost nothing.
 	Due func(context.Context, outbox.Queue) (bool, error)
 
 	PollEvery  time.Duration // 0: it does not poll
@@ -92,7 +92,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// addHooks adds what is about Stripe. Its secrets count at Hooks only, and the secret of pollers elsewhere at API only.
+// addHooks adds what is about Stripe. Its secrets count at Hooks only, and the secret of pollers
+// elsewhere at API only.
 func (s *Server) addHooks(hooks, api *httpapi.Options) {
 	for _, o := range []*httpapi.Options{hooks, api} {
 		o.Inbox, o.Verify = s.o.Service, event.Verify
@@ -235,8 +236,9 @@ func (s *Server) drain(name, see string, q outbox.Queue, run func(context.Contex
 	return d
 }
 
-// repeat runs the drain at once, when it is woken, when a row was put, and every tick, until stop. Where due
-// tells, the waits double while it finds nothing. A run under way at stop is finished unless ctx ends.
+// repeat runs the drain at once, when it is woken, when a row was put, and every tick, until stop.
+// Where due tells, the waits double while it finds nothing. A run under way at stop is finished
+// unless ctx ends.
 func (d *drain) repeat(ctx context.Context, stop <-chan struct{}) {
 	said := "" // the last error, which is logged once for as long as it stays the same
 	for idle, pause := false, d.tick/2; ; {

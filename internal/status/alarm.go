@@ -28,9 +28,10 @@ type Letter struct {
 	Checks        []string
 }
 
-// Mail writes mail to the operator of the settings: one of the wrong checks of which the operator was
-// not told for a day, and one when all is well after that. The mail is in the outbox, by the commit
-// that notes it, when Mail returns nil. It returns the letter, also where nobody gets mail but there is a command.
+// Mail writes mail to the operator of the settings: one of the wrong checks of which the operator
+// was not told for a day, and one when all is well after that. The mail is in the outbox, by the
+// commit that notes it, when Mail returns nil. It returns the letter, also where nobody gets mail
+// but there is a command.
 func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (told Letter, err error) {
 	e := in.Engine
 	settings, err := settings.Read(ctx, e.Records)

@@ -58,8 +58,8 @@ func parse(t *testing.T, text string) (samples map[string]float64, types map[str
 	return samples, types
 }
 
-// TestExposition: what /metrics answers is strictly in the text format, has every metric that the pages name, Go's
-// and the process's, and the meters' numbers.
+// TestExposition: what /metrics answers is strictly in the text format, has every metric that the
+// pages name, Go's and the process's, and the meters' numbers.
 func TestExposition(t *testing.T) {
 	w, meters := newWorld(t), status.NewMeters()
 	w.day(clockTime("03 06:10"))

@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// The last look of a process that serves is an item ALARMS / LOOK#<process>. Other processes take from it what
-// they cannot see themselves.
+// The last look of a process that serves is an item ALARMS / LOOK#<process>. Other processes take
+// from it what they cannot see themselves.
 const (
 	lookPrefix = "LOOK#"
 	keepEvery  = 10 * time.Minute // a look that found nothing new is stored so often
@@ -102,8 +102,8 @@ func (in *Installation) wellEverywhere(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// others returns what the stored looks say. The holder is the process that serves; it is not known of a store
-// whose processes do not know of each other.
+// others returns what the stored looks say. The holder is the process that serves; it is not known
+// of a store whose processes do not know of each other.
 func (v *view) others(ctx context.Context, holder string, known bool) (*served, error) {
 	all, err := v.looks(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (v *view) others(ctx context.Context, holder string, known bool) (*served, 
 	return s, err
 }
 
-// told returns the check as the processes that serve know it, where they know more or worse. A part that they
-// alone can know is Unknown if none of them has looked lately.
+// told returns the check as the processes that serve know it, where they know more or worse. A part
+// that they alone can know is Unknown if none of them has looked lately.
 func (v *view) told(c Check) Check {
 	if c.Text == "" && v.served.follows && len(v.served.fresh) == 0 {
 		c.mark(Unknown, "start it: "+v.Hint("serve"), "only a running serve can check this; %s", v.served.since)
@@ -145,8 +145,8 @@ func (v *view) told(c Check) Check {
 
 const unfollowed = "no process that serves follows Stripe"
 
-// follow marks the check of Stripe, of which this process does not know, if the store follows Stripe and no other
-// process does.
+// follow marks the check of Stripe, of which this process does not know, if the store follows
+// Stripe and no other process does.
 func (v *view) follow(s *served, c *Check) {
 	for _, l := range s.fresh {
 		if t := l.checks["stripe"].Text; t != "" && t != unfollowed {

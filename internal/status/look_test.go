@@ -28,9 +28,10 @@ func (w *world) rows() (list []string) {
 	return list
 }
 
-// TestWatch_Keeps: a process that serves stores its looks: the first, each that two looks in a row found to be
-// another, and else one in ten minutes. Others tell by it what they cannot see, while it is fresh, its process
-// holds the claim and has not stopped; then the part is unknown, and never ok.
+// TestWatch_Keeps: a process that serves stores its looks: the first, each that two looks in a row
+// found to be another, and else one in ten minutes. Others tell by it what they cannot see, while
+// it is fresh, its process holds the claim and has not stopped; then the part is unknown, and never
+// ok.
 func TestWatch_Keeps(t *testing.T) {
 	w := newWorld(t)
 	w.day(w.now.Add(-time.Hour))
@@ -90,8 +91,8 @@ func TestWatch_Keeps(t *testing.T) {
 	})
 }
 
-// TestWatch_Command: the command is run with each letter to the operator, also without an operator; and where
-// the store cannot take the letter, once a day for each check.
+// TestWatch_Command: the command is run with each letter to the operator, also without an operator;
+// and where the store cannot take the letter, once a day for each check.
 func TestWatch_Command(t *testing.T) {
 	w := newWorld(t)
 	w.day(w.now.Add(-time.Hour))
@@ -151,9 +152,10 @@ func TestWatch_Command(t *testing.T) {
 	})
 }
 
-// TestWatch_Beside: of two processes that serve one folder, one of which follows Stripe, each is heard: what that
-// one finds is told by the others, and that all is well is not mailed before it is well there, too. If none follows
-// Stripe that should, that is unknown. The looks of killed processes are forgotten by the next one that serves.
+// TestWatch_Beside: of two processes that serve one folder, one of which follows Stripe, each is
+// heard: what that one finds is told by the others, and that all is well is not mailed before it is
+// well there, too. If none follows Stripe that should, that is unknown. The looks of killed
+// processes are forgotten by the next one that serves.
 func TestWatch_Beside(t *testing.T) {
 	w := newWorld(t)
 	w.day(w.now.Add(-time.Hour))
@@ -232,8 +234,8 @@ func TestWatch_Beside(t *testing.T) {
 	})
 }
 
-// TestLook_OfOthers: the look of a process that has stopped says nothing about now, and nor does that of a process
-// which was killed, as soon as another one holds the claim.
+// TestLook_OfOthers: the look of a process that has stopped says nothing about now, and nor does
+// that of a process which was killed, as soon as another one holds the claim.
 func TestLook_OfOthers(t *testing.T) {
 	w := newWorld(t)
 	claims := w.store
@@ -267,8 +269,8 @@ func TestLook_OfOthers(t *testing.T) {
 	})
 }
 
-// TestLook_TablesRarely: tables without an alarm are looked at again after Keep, also with a warning; with an alarm at
-// each look.
+// TestLook_TablesRarely: tables without an alarm are looked at again after Keep, also with a
+// warning; with an alarm at each look.
 func TestLook_TablesRarely(t *testing.T) {
 	w := newWorld(t)
 	looks, found := 0, [3][]string{}

@@ -298,7 +298,8 @@ func (v *view) folder(_ context.Context, c *Check) error {
 	return nil
 }
 
-// tables is left out where the store has no tables in a database. What is weak is the operator's choice, and a warning.
+// tables is left out where the store has no tables in a database. What is weak is the operator's
+// choice, and a warning.
 func (v *view) tables(ctx context.Context, c *Check) error {
 	if v.Tables == nil {
 		return nil

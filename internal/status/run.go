@@ -137,8 +137,9 @@ func (v *view) days(ctx context.Context, c *Check) error {
 	return nil
 }
 
-// due counts the payments that were due before today and that no completed run has looked at: those of all
-// days, if the last one is older than yesterday's. They are counted anew when that can have changed, and hourly.
+// due counts the payments that were due before today and that no completed run has looked at: those
+// of all days, if the last one is older than yesterday's. They are counted anew when that can have
+// changed, and hourly.
 func (v *view) due(ctx context.Context, c *Check) error {
 	run, err := v.Engine.LastDailyRun(ctx, billing.Payments)
 	if err != nil {
@@ -262,11 +263,12 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 	}
 }
 
-// noneOf is how many payments of a day must have been declined at least, for the first time, for it to be wrong that
-// none was paid. That none of a day's retries is paid is usual.
+// noneOf is how many payments of a day must have been declined at least, for the first time, for it
+// to be wrong that none was paid. That none of a day's retries is paid is usual.
 const noneOf = 20
 
-// declinedOf returns how many payments were declined for the first time, and paid, on the latest business day of the runs.
+// declinedOf returns how many payments were declined for the first time, and paid, on the latest
+// business day of the runs.
 func declinedOf(runs []*engine.Report) (declined, paid int) {
 	for _, r := range runs {
 		if r.Date == runs[0].Date {

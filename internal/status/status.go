@@ -60,15 +60,16 @@ type Installation struct {
 	Hint    func(command string) string                        // a command line as a person has to type it
 	Folder  string                                             // of the store; "": it is not on this machine
 	Disk    func(folder string) (free, size uint64, err error) // bytes
-	// Tables returns what the store's tables in a database lack, in sentences: what they need, what protects their data,
-	// and what cannot be asked. nil: there are none.
+	// Tables returns what the store's tables in a database lack, in sentences: what they need, what
+	// protects their data, and what cannot be asked. nil: there are none.
 	Tables func(context.Context) (wrong, weak, unknown []string, err error)
 
 	// Of a process that serves.
 	Serving   bool
 	Endpoints *Endpoints                   // nil: not known
 	Offset    func() (time.Duration, bool) // of the processor's clock, ahead of ours; nil: not known
-	// Stripe returns whether it refuses our key, and since when it has not answered; zero: it has. nil: not known.
+	// Stripe returns whether it refuses our key, and since when it has not answered; zero: it has.
+	// nil: not known.
 	Stripe func(context.Context) (refused bool, silent time.Time)
 	Runs   *Runs // nil: not known
 	Meters *Meters
@@ -157,8 +158,8 @@ func (v *view) part(ctx context.Context, name string, do func(context.Context, *
 
 var errHangs = fmt.Errorf("no answer within %s", span(partLimit)) // returned for work that takes longer than partLimit
 
-// within does the work, for at most partLimit. Work that hangs is left behind, and work of the same name is not
-// begun again before it ends.
+// within does the work, for at most partLimit. Work that hangs is left behind, and work of the same
+// name is not begun again before it ends.
 func (in *Installation) within(ctx context.Context, name string, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, partLimit)
 	defer cancel()

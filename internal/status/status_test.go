@@ -327,8 +327,8 @@ func TestLook_Unreadable(t *testing.T) {
 	}
 }
 
-// TestLook_Hangs: a part that does not answer is unknown after ten seconds, also when it ignores its context,
-// and is not asked again before it has. The other parts are looked at.
+// TestLook_Hangs: a part that does not answer is unknown after ten seconds, also when it ignores
+// its context, and is not asked again before it has. The other parts are looked at.
 func TestLook_Hangs(t *testing.T) {
 	w := newWorld(t)
 	w.in.Serving = true

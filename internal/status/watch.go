@@ -22,8 +22,8 @@ type Watch struct {
 	// Tell is called after each look with the checks that have turned wrong and still are, and with
 	// whether all have turned right. nil: nobody is told.
 	Tell func(ctx context.Context, wrong []Check, well bool) (Letter, error)
-	// Command is called with each letter of Tell. If Tell fails, it is called with the checks of which it was not
-	// told for a day. nil: nothing is.
+	// Command is called with each letter of Tell. If Tell fails, it is called with the checks of
+	// which it was not told for a day. nil: nothing is.
 	Command func(ctx context.Context, told Letter) error
 
 	seen, kept string    // the states of the last look, and of the last one that was stored

@@ -51,10 +51,11 @@
 // DynamoDB has no other strings, and a client would replace the bytes in silence. Bytes go
 // into a binary value.
 //
-// Values of other programs. Where other programs can write to a table (in DynamoDB), an attribute may be
-// NULL. It is absent to every read and condition, and an update of other attributes keeps it. A NULL in
-// a map or list, and a set anywhere, are values like others: every engine stores them and compares them.
-// A NULL reads as no value. A set has strings, numbers or binaries alone, at least one, each once, in no order.
+// Values of other programs. Where other programs can write to a table (in DynamoDB), an attribute
+// may be NULL. It is absent to every read and condition, and an update of other attributes keeps
+// it. A NULL in a map or list, and a set anywhere, are values like others: every engine stores them
+// and compares them. A NULL reads as no value. A set has strings, numbers or binaries alone, at
+// least one, each once, in no order.
 //
 // Unreadable items. If an engine cannot read the stored form of an item, Get and a Commit
 // that needs the item return ErrFormat. A Query or Scan that meets it ends with ErrFormat.

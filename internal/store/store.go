@@ -123,11 +123,11 @@ func Paged(ctx context.Context, open func() (Pages, error)) iter.Seq2[Item, erro
 	}
 }
 
-// A Noticer is a store that reports which tables its own process has put items into. It may also report the puts
-// of other processes.
+// A Noticer is a store that reports which tables its own process has put items into. It may also
+// report the puts of other processes.
 type Noticer interface {
-	// Puts returns the table's channel, the same one at each call. From the first call on, the channel holds one
-	// element when a commit has, or may have, put an item into the table.
+	// Puts returns the table's channel, the same one at each call. From the first call on, the
+	// channel holds one element when a commit has, or may have, put an item into the table.
 	Puts(table string) <-chan struct{}
 }
 

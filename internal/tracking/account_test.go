@@ -326,8 +326,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestConnection_WakesThePoller: one refusal sends an account's poller to sleep; the event that gives access back
-// wakes it, although the account was never marked as disconnected.
+// TestConnection_WakesThePoller: one refusal sends an account's poller to sleep; the event that
+// gives access back wakes it, although the account was never marked as disconnected.
 func TestConnection_WakesThePoller(t *testing.T) {
 	d := newDesk(t)
 	asleep := tracking.PollState{Error: "refused", Quiet: 6, Next: d.clock.Add(6 * time.Hour)}

@@ -18,12 +18,13 @@ import (
 )
 
 // The exploration walks the graph of all that can become of a flow. A node is what is stored,
-// without times, versions and histories, with the jobs that were done so far. From each node
-// every event can come, be it for the first time or again; every row of the inbox and of the
-// actions can be worked on. Each such step ends at every point at which a crash can end it, and
-// is done again with each of its commits lost on the way, and with each reply lost on the way
-// back (at each fourth node in make check, and at each eighth in go test). What comes to a node that was seen is not followed again: all that follows is the
-// same. So every order of the events is covered, each delivered any number of times.
+// without times, versions and histories, with the jobs that were done so far. From each node every
+// event can come, be it for the first time or again; every row of the inbox and of the actions can
+// be worked on. Each such step ends at every point at which a crash can end it, and is done again
+// with each of its commits lost on the way, and with each reply lost on the way back (at each
+// fourth node in make check, and at each eighth in go test). What comes to a node that was seen is
+// not followed again: all that follows is the same. So every order of the events is covered, each
+// delivered any number of times.
 //
 // The clock stands still, but for a row that is due later, which is worked on at that time.
 

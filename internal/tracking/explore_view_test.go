@@ -162,7 +162,8 @@ func (v *view) is(status tracking.SubscriptionStatus) (n int) {
 	return n
 }
 
-// paid reports whether a payment is paid that is not a part of an invoice, which tells itself when it is paid.
+// paid reports whether a payment is paid that is not a part of an invoice, which tells itself when
+// it is paid.
 func (v *view) paid() bool {
 	for _, p := range v.payments {
 		if p.Str(schema.TrackedStatus) == string(tracking.PaymentPaid) && !p.Get(schema.TrackedAttached).Bool() {

@@ -46,14 +46,15 @@ func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
 	return false, err
 }
 
-// The statuses of a mark: how much Stripe could tell when it was asked. A payment that had no invoice then may have got
-// one since.
+// The statuses of a mark: how much Stripe could tell when it was asked. A payment that had no
+// invoice then may have got one since.
 const (
 	markedLinked = "linked" // the payment had an invoice
 	markedPaid   = "paid"   // the payment had succeeded, without an invoice
 )
 
-// linkWait is how long a mark lasts of a payment that had neither an invoice nor succeeded: its link may come yet.
+// linkWait is how long a mark lasts of a payment that had neither an invoice nor succeeded: its
+// link may come yet.
 const linkWait = 10 * time.Minute
 
 func markOf(o Object) string {
@@ -66,8 +67,8 @@ func markOf(o Object) string {
 	return ""
 }
 
-// believes reports whether the event needs no new look at a payment that was foreign: its link to an invoice may be
-// made after its first events, so its success and the link's own event ask again.
+// believes reports whether the event needs no new look at a payment that was foreign: its link to
+// an invoice may be made after its first events, so its success and the link's own event ask again.
 func (e *Event) believes(mark string) bool {
 	if mark == markedLinked {
 		return true

@@ -148,8 +148,8 @@ func TestAttachedPayment(t *testing.T) {
 	}
 }
 
-// TestForeign_LinkedLate: Stripe links a payment to its invoice after the first event of the payment came, or even
-// after its success. The payment is ours all the same.
+// TestForeign_LinkedLate: Stripe links a payment to its invoice after the first event of the
+// payment came, or even after its success. The payment is ours all the same.
 func TestForeign_LinkedLate(t *testing.T) {
 	link := thing{"invoice": "in_1", "payment": thing{"type": "payment_intent", "payment_intent": "pi_1"}}
 	for name, unlinkedAtSuccess := range map[string]bool{"before its success": false, "after its success": true} {
@@ -188,7 +188,8 @@ func TestForeign_LinkedLate(t *testing.T) {
 	}
 }
 
-// TestPayment_OfAPart: two payments of one invoice are both kept, and fulfil the purchase when the invoice is paid.
+// TestPayment_OfAPart: two payments of one invoice are both kept, and fulfil the purchase when the
+// invoice is paid.
 func TestPayment_OfAPart(t *testing.T) {
 	d := newDesk(t)
 	for id, amount := range map[string]int64{"pi_1": 400, "pi_2": 500} {

@@ -26,8 +26,8 @@ var (
 	scheduleRank = map[string]int{"not_started": 1, "active": 2, "released": 3, "completed": 4, "canceled": 5}
 )
 
-// verdictRank is the rank of a dispute that was decided at least once. A lost dispute can be appealed, and then
-// won or lost again, so events cannot tell which of these words is the last one.
+// verdictRank is the rank of a dispute that was decided at least once. A lost dispute can be
+// appealed, and then won or lost again, so events cannot tell which of these words is the last one.
 const verdictRank = 8
 
 // paymentStatus is the status of a payment intent: the table in docs/internals/tracking.md.
@@ -41,9 +41,9 @@ func paymentStatus(o Object) PaymentStatus {
 	return PaymentNew
 }
 
-// mergePayment merges an object of the payment, and returns the changes in words for people. ask reports that the
-// object is a dispute whose last word is unknown and has to be fetched. fresh says that the object was fetched
-// after the payment was read, so it is the last word.
+// mergePayment merges an object of the payment, and returns the changes in words for people. ask
+// reports that the object is a dispute whose last word is unknown and has to be fetched. fresh says
+// that the object was fetched after the payment was read, so it is the last word.
 func mergePayment(p *Payment, o Object, fresh bool) (changes []string, ask bool) {
 	switch o.Kind {
 	case KindPayment:
@@ -223,8 +223,8 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 	return changes, false, ask
 }
 
-// terms merges the subscription's terms, and reports whether they have to be fetched: those of the first event and of
-// a fresh answer are believed, but the order of the others is unknown.
+// terms merges the subscription's terms, and reports whether they have to be fetched: those of the
+// first event and of a fresh answer are believed, but the order of the others is unknown.
 func terms(s *Subscription, o Object, fresh bool) (ask bool) {
 	switch {
 	case o.Terms == s.Terms || o.Terms == Terms{}:

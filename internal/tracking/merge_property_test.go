@@ -53,8 +53,8 @@ func refundTold(t *rapid.T) Refund {
 			"status")}
 }
 
-// paymentOfAll merges the list. As the inbox does, it then fetches each dispute whose last word the events do
-// not tell: it was won.
+// paymentOfAll merges the list. As the inbox does, it then fetches each dispute whose last word the
+// events do not tell: it was won.
 func paymentOfAll(list []Object) Payment {
 	p := Payment{ID: "pi_1", Status: PaymentNew}
 	asked := map[string]bool{}

@@ -50,8 +50,8 @@ type Object struct {
 	Schedule     string `json:"schedule,omitempty"`
 	Customer     string `json:"customer,omitempty"`
 	InvoiceTold  bool   `json:"invoice_told,omitempty"`
-	// Attached, of a payment intent: somebody has attached it to the Invoice, perhaps for a part of what that asks
-	// for. The invoice is of no subscription, and not paid yet.
+	// Attached, of a payment intent: somebody has attached it to the Invoice, perhaps for a part of
+	// what that asks for. The invoice is of no subscription, and not paid yet.
 	Attached bool `json:"-"`
 
 	// Terms, of a subscription, are zero if they are not told.
@@ -161,5 +161,5 @@ var (
 	// ErrDisconnected: the account has disconnected from us, or never was connected.
 	ErrDisconnected = errors.New("the Stripe account is not connected")
 	// ErrOrder: Stripe refused the order before any money moved. The text names the fault.
-	ErrOrder = errors.New("the order was rejected by Stripe")
+	ErrOrder = errors.New("the order was refused by Stripe")
 )

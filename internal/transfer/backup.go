@@ -116,8 +116,9 @@ func claimStaging(dir string) (release func() error, err error) {
 	return release, nil
 }
 
-// checkpoints is how often the copy is made before it is taken to be as damaged as the store. Once in 630
-// kills, that of a store which had just been opened had a manifest that was cut off, and the next one was whole.
+// checkpoints is how often the copy is made before it is taken to be as damaged as the store. Once
+// in 630 kills, that of a store which had just been opened had a manifest that was cut off, and the
+// next one was whole.
 const checkpoints = 3
 
 // fill makes the copy in the folder at, completes it, and gives it its name.

@@ -158,8 +158,8 @@ func Verify(ctx context.Context, e *billing.Records, proc processor.Charger, o O
 	return verify(ctx, e, proc, o, span{e.Opened.Created.AddDate(-1, 0, 0), e.Now().AddDate(0, 1, 0)})
 }
 
-// verify is Verify with the sums of the span. If there are earlier or later ones, such as by a clock that was
-// ahead, it begins again: they too are read before the items and after them.
+// verify is Verify with the sums of the span. If there are earlier or later ones, such as by a
+// clock that was ahead, it begins again: they too are read before the items and after them.
 func verify(ctx context.Context, e *billing.Records, proc processor.Charger, o Options, read span) (*Report, error) {
 	a := &auditor{Records: e, proc: proc, o: o, now: e.Now(), seed: maphash.MakeSeed(),
 		subs: map[uint64]*audited{}, accounts: map[uint64]account{}, opens: map[*audited]opening{},

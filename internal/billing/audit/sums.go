@@ -92,10 +92,10 @@ func (a *auditor) readSums(ctx context.Context, storeFirst bool) (reading, error
 	return now, cmp.Or(stored(), waiting())
 }
 
-// compareSums compares the sums of each quarter that has all records. Only manual payments can be dated before
-// the store was made, and all of their receipts are there until the first can have expired. before is what
-// was read before the items. A difference has a correction if neither the item nor what waits for it has
-// changed meanwhile.
+// compareSums compares the sums of each quarter that has all records. Only manual payments can be
+// dated before the store was made, and all of their receipts are there until the first can have
+// expired. before is what was read before the items. A difference has a correction if neither the
+// item nor what waits for it has changed meanwhile.
 func (a *auditor) compareSums(ctx context.Context, before reading) error {
 	after, err := a.readSums(ctx, false)
 	if err != nil || a.Opened.Summed.IsZero() {

@@ -107,8 +107,9 @@ func TestCancel_ManyOverdue(t *testing.T) {
 	}
 }
 
-// TestCancel_ManyOverdueBesideOpen: a cancellation is requested beside an open period, with more periods
-// overdue than a commit takes. Each is void with the time of the request, whoever goes on with it, after a crash too.
+// TestCancel_ManyOverdueBesideOpen: a cancellation is requested beside an open period, with more
+// periods overdue than a commit takes. Each is void with the time of the request, whoever goes on
+// with it, after a crash too.
 func TestCancel_ManyOverdueBesideOpen(t *testing.T) {
 	for point := 0; ; point++ {
 		w := newWorld("2022-01-03T09:00", planted{})
@@ -294,8 +295,8 @@ func TestCancelAtEnd_Arrears(t *testing.T) {
 	}
 }
 
-// TestCancel_EarlierBusinessDay: a request on an earlier business day goes on with a cancellation, and drops
-// nothing that was due by the first one.
+// TestCancel_EarlierBusinessDay: a request on an earlier business day goes on with a cancellation,
+// and drops nothing that was due by the first one.
 func TestCancel_EarlierBusinessDay(t *testing.T) {
 	w := newWorld("2024-01-20T09:00", planted{})
 	n := w.create(one("2024-01-31", func(n *billing.NewSubscription) { n.Method = "pm_sandbox_processing" }))

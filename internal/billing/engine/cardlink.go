@@ -123,8 +123,9 @@ func nameIn(f outbox.Effect) billing.Name {
 		SKU: cmp.Or(f.Data[outbox.DataKeySKU], f.Data[outbox.DataSKU])}
 }
 
-// Holder returns the locale and the customer's name of the effect's account, as they are right before the
-// delivery; "" if it has none. It returns outbox.ErrPermanent if a mail server has refused the effect's address for good.
+// Holder returns the locale and the customer's name of the effect's account, as they are right
+// before the delivery; "" if it has none. It returns outbox.ErrPermanent if a mail server has
+// refused the effect's address for good.
 func (e *Engine) Holder(ctx context.Context, f outbox.Effect) (locale, name string, err error) {
 	a, err := e.Account(ctx, f.Data[outbox.DataAccount])
 	if _, wrong := errors.AsType[*billing.FieldError](err); wrong {

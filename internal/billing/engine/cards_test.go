@@ -628,8 +628,8 @@ func TestActionIsAskedForWhileItIsWanted(t *testing.T) {
 	}
 }
 
-// ownCard makes a subscription with a card of its own, which the first run tries on 2024-01-31, and then gives
-// its account another one.
+// ownCard makes a subscription with a card of its own, which the first run tries on 2024-01-31, and
+// then gives its account another one.
 func ownCard(t *testing.T, behaviour string) (*world, *purse, billing.Name) {
 	t.Helper()
 	w, p := newPurse("2024-01-31T09:00")
@@ -645,8 +645,8 @@ func ownCard(t *testing.T, behaviour string) (*world, *purse, billing.Name) {
 	return w, p, n
 }
 
-// TestCollectCards_OwnMethodFails: a card given to the account takes the place of a subscription's own method
-// that fails, in the run that takes it over, and of none that works.
+// TestCollectCards_OwnMethodFails: a card given to the account takes the place of a subscription's
+// own method that fails, in the run that takes it over, and of none that works.
 func TestCollectCards_OwnMethodFails(t *testing.T) {
 	for _, test := range []struct {
 		behaviour, method string

@@ -104,8 +104,8 @@ func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
 	}
 }
 
-// TestOtherHands_FullOrMarked: an item that another tool has filled up to the limit, or has given the mark of a copy,
-// is named, and the others are paid.
+// TestOtherHands_FullOrMarked: an item that another tool has filled up to the limit, or has given
+// the mark of a copy, is named, and the others are paid.
 func TestOtherHands_FullOrMarked(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31"))

@@ -63,7 +63,8 @@ func (w *world) rawOf(n billing.Name) store.Item {
 	panic("no item of " + n.String())
 }
 
-// byTool sets one attribute of the subscription, and nothing else of it, as the update of another tool does.
+// byTool sets one attribute of the subscription, and nothing else of it, as the update of another
+// tool does.
 func (w *world) byTool(n billing.Name, name string, v store.Value) {
 	it := w.rawOf(n).Clone()
 	it.Set(name, v)

@@ -19,7 +19,8 @@ const (
 	// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN and
 	// BIND by then. Such a worker would only open another intent.
 	orphanAge = 48 * time.Hour
-	// reversalAge is up to which age reversals are listed. A processor lists older disputes that may still change, too.
+	// reversalAge is up to which age reversals are listed. A processor lists older disputes that
+	// may still change, too.
 	reversalAge = 120 * 24 * time.Hour
 )
 

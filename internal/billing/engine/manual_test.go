@@ -214,8 +214,8 @@ func TestManual_OneOfMany(t *testing.T) {
 	w.report(t)
 }
 
-// TestManual_Amount: whichever way a period is settled, a part does not settle it, nor does more than it owes
-// unless it is said to be, nor another currency.
+// TestManual_Amount: whichever way a period is settled, a part does not settle it, nor does more
+// than it owes unless it is said to be, nor another currency.
 func TestManual_Amount(t *testing.T) {
 	eur, err := money.ParseCurrency("EUR")
 	mustNot(t, err)

@@ -25,8 +25,9 @@ import (
 	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
-// An otherTool is another tool, which writes to the row of a subscription at every point of its charge: before
-// each request to the store about it, and before and after each request to the processor.
+// An otherTool is another tool, which writes to the row of a subscription at every point of its
+// charge: before each request to the store about it, and before and after each request to the
+// processor.
 type otherTool struct {
 	store.Store
 	processor.Charger
@@ -151,8 +152,9 @@ func (m *otherTool) Lookup(ctx context.Context, ref string) (processor.Intent, e
 	return m.Charger.Lookup(ctx, ref)
 }
 
-// TestOtherHands_DuringCharges: what another tool writes at any point of a charge stays. A date moved before
-// the last look before CONFIRM is not charged, and parks; after it the period is settled and named.
+// TestOtherHands_DuringCharges: what another tool writes at any point of a charge stays. A date
+// moved before the last look before CONFIRM is not charged, and parks; after it the period is
+// settled and named.
 func TestOtherHands_DuringCharges(t *testing.T) {
 	now := time.Date(2024, 1, 31, 9, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }

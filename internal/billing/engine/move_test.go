@@ -32,8 +32,9 @@ func (w *world) item(t *testing.T, n billing.Name) store.Item {
 	return it
 }
 
-// TestMark: a marked subscription is refused to whoever reads it (and unreadable, as no copy has fenced this store), and
-// a conflict for who read it before; without its mark it is as it was, but for its version.
+// TestMark: a marked subscription is refused to whoever reads it (and unreadable, as no copy has
+// fenced this store), and a conflict for who read it before; without its mark it is as it was, but
+// for its version.
 func TestMark(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31"))

@@ -10,8 +10,9 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// TestRun_MarksTheNew: each result that a run has made is marked as new, and a wait from before it is not. Only
-// the first kind, and what a person can act on, needs a person. A recorded run tells the same.
+// TestRun_MarksTheNew: each result that a run has made is marked as new, and a wait from before it
+// is not. Only the first kind, and what a person can act on, needs a person. A recorded run tells
+// the same.
 func TestRun_MarksTheNew(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	for id, token := range map[string]string{"1": "pm_card_visa", "2": "pm_card_visa_chargeDeclined",
@@ -54,8 +55,8 @@ func TestRun_MarksTheNew(t *testing.T) {
 	run(true, "2 failed new", "4 failed new", "5 parked")
 }
 
-// TestRun_MarksTheNewOfAKilledRun: no run has told of a wait that a killed run has made, whatever its point of
-// death; the next one marks it as new, and those after that do not.
+// TestRun_MarksTheNewOfAKilledRun: no run has told of a wait that a killed run has made, whatever
+// its point of death; the next one marks it as new, and those after that do not.
 func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
 	for point := 1; ; point++ {
 		w := newWorld("2024-01-30T09:00", planted{})
@@ -88,8 +89,8 @@ func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
 	}
 }
 
-// TestRun_Ahead: a run by a date ahead that leaves nothing has completed, and decides nothing for later runs. The
-// wait that it has told of is new in no run before that day.
+// TestRun_Ahead: a run by a date ahead that leaves nothing has completed, and decides nothing for
+// later runs. The wait that it has told of is new in no run before that day.
 func TestRun_Ahead(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.create(one("2024-02-05", func(n *billing.NewSubscription) { n.ID = "1" }))
@@ -118,7 +119,8 @@ func TestRun_Ahead(t *testing.T) {
 	}
 }
 
-// TestRun_MarksTheNewOnce: a clock that is a little behind the last run makes nothing new that the run has told of.
+// TestRun_MarksTheNewOnce: a clock that is a little behind the last run makes nothing new that the
+// run has told of.
 func TestRun_MarksTheNewOnce(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.create(one("2023-09-28"))

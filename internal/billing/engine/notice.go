@@ -23,8 +23,8 @@ func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPer
 	return e.mail(s, e.effect(kind, s, o, rec))
 }
 
-// mail returns the outbox row of the effect, or none for an account without an address, and of what the store
-// that this one has replaced has told the customer.
+// mail returns the outbox row of the effect, or none for an account without an address, and of what
+// the store that this one has replaced has told the customer.
 func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []write {
 	if s.Email == "" || f.In(s.Mailed) {
 		return nil

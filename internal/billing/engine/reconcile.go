@@ -74,8 +74,9 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside strin
 	return count[outbox.Hold], e.Records.Restored(ctx, made, from, aside)
 }
 
-// Mailed notes what the lost store has sent about the subscription, so that it is not sent again: the topics
-// of mail, when its customer was last asked again to act, and the month of the card whose end was told of.
+// Mailed notes what the lost store has sent about the subscription, so that it is not sent again:
+// the topics of mail, when its customer was last asked again to act, and the month of the card
+// whose end was told of.
 func (e *Engine) Mailed(ctx context.Context, n billing.Name, topics []string, told civil.Date, card string) error {
 	return e.reload(ctx, n, func(s *billing.Subscription) error {
 		was := len(s.Mailed)

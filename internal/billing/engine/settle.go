@@ -37,8 +37,9 @@ func (e *Engine) settle(ctx context.Context, s *billing.Subscription, in process
 	return step{result: r, again: goesOn(s, today)}, e.put(ctx, s, others...)
 }
 
-// doubt keeps the date to which another tool has moved the row while the period was open, in memory; zero: the tool
-// has removed it. That tool may have taken the payment as well: the result and the returned write name it.
+// doubt keeps the date to which another tool has moved the row while the period was open, in
+// memory; zero: the tool has removed it. That tool may have taken the payment as well: the result
+// and the returned write name it.
 func (e *Engine) doubt(s *billing.Subscription, moved civil.Date, r *Result, today civil.Date) write {
 	if !s.NextPayment.IsZero() { // it goes on
 		s.KeepAltered(moved, e.agendaDay(s, today))
@@ -191,8 +192,8 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	return step{result: r, again: s.Unfinished()}, e.put(ctx, s, others...)
 }
 
-// stop has nothing more charged after a failed period, in memory: the subscription is past_due, or it ends at
-// once if it was to end with its period.
+// stop has nothing more charged after a failed period, in memory: the subscription is past_due, or
+// it ends at once if it was to end with its period.
 func (e *Engine) stop(s *billing.Subscription) {
 	if s.CancelAtEnd {
 		s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()

@@ -205,13 +205,13 @@ func (h *hand) charges(bend func(processor.Intent) []processor.Intent) {
 	}, nil)
 }
 
-// TestVerify_NoticesEachSpoiling: every way of spoiling a store, its indexes or a ledger is a problem
-// with its name. Nobody could notice these: another amount, payment method, reminder time or address of
-// a subscription, which a person may have chosen; a time zone of an account and all its subscriptions; another method or customer of an account; a row of
-// the outbox that is gone, since a delivered one is; the record of a run that is gone; a row left in an
-// index on a date that no subscription has and no run looks at, which nobody reads; an open period that
-// is gone, whose intent the rollback check of the next run finds; and a receipt changed together with its
-// charge.
+// TestVerify_NoticesEachSpoiling: every way of spoiling a store, its indexes or a ledger is a
+// problem with its name. Nobody could notice these: another amount, payment method, reminder time
+// or address of a subscription, which a person may have chosen; a time zone of an account and all
+// its subscriptions; another method or customer of an account; a row of the outbox that is gone,
+// since a delivered one is; the record of a run that is gone; a row left in an index on a date that
+// no subscription has and no run looks at, which nobody reads; an open period that is gone, whose
+// intent the rollback check of the next run finds; and a receipt changed together with its charge.
 func TestVerify_NoticesEachSpoiling(t *testing.T) {
 	spoilings := slices.Concat(spoiltSubscriptions(), spoiltPeriods(), spoiltIndexes(), spoiltRecords(), spoiltLedgers())
 	if len(spoilings) < 35 {
@@ -560,8 +560,9 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	}
 }
 
-// TestVerify_BothKeysOfOneSubscription: of a subscription that other tools have written under both forms of its key, one
-// item is charged, the other is named by every run, by due, by adoption and, as the one problem, by verify.
+// TestVerify_BothKeysOfOneSubscription: of a subscription that other tools have written under both
+// forms of its key, one item is charged, the other is named by every run, by due, by adoption and,
+// as the one problem, by verify.
 func TestVerify_BothKeysOfOneSubscription(t *testing.T) {
 	for _, x := range []struct {
 		name, sku string

@@ -121,8 +121,8 @@ func TestSums(t *testing.T) {
 		"2024-02-01 collected": "12.99 USD", "2024-02-01 recovered": "12.99 USD", "2024-02-03 refunded": "2.99 USD"})
 }
 
-// TestSums_AFailedPeriod: one that fails again has failed once, on its first day, and one that is paid later
-// has failed, and is recovered when it is paid.
+// TestSums_AFailedPeriod: one that fails again has failed once, on its first day, and one that is
+// paid later has failed, and is recovered when it is paid.
 func TestSums_AFailedPeriod(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31", method("pm_card_visa_chargeDeclinedLostCard")))

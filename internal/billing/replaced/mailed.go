@@ -12,9 +12,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Mailed notes what the kept store has sent about a subscription: the topics of mail, when the customer was
-// last asked again to act, and the month of the card whose end was told of. A subscription that is not in the
-// restored store is store.ErrNotFound.
+// A Mailed notes what the kept store has sent about a subscription: the topics of mail, when the
+// customer was last asked again to act, and the month of the card whose end was told of. A
+// subscription that is not in the restored store is store.ErrNotFound.
 type Mailed func(ctx context.Context, n billing.Name, topics []string, told civil.Date, card string) error
 
 // note notes the topics but those of mail that waits in the kept store, unsent.
@@ -29,8 +29,8 @@ func (c *Comparison) note(ctx context.Context, n billing.Name, told civil.Date, 
 // about names a topic of a subscription. Neither id has a slash.
 func about(account, id, topic string) string { return account + "/" + id + "/" + topic }
 
-// ofSubscription notes the mail about the period that the kept store was at, and the one that it has open, and
-// what that store has noted of the one before it.
+// ofSubscription notes the mail about the period that the kept store was at, and the one that it
+// has open, and what that store has noted of the one before it.
 func (c *Comparison) ofSubscription(ctx context.Context, old *billing.Subscription) error {
 	topics := slices.Clone(old.Mailed)
 	due, err := old.Due()
@@ -61,8 +61,8 @@ func (c *Comparison) ofSubscription(ctx context.Context, old *billing.Subscripti
 	return c.note(ctx, old.Name, told, old.CardTold, topics...)
 }
 
-// ofPeriod notes the mail about a period that ended in the kept store alone. Who was told that it has failed is
-// told of no decline any more.
+// ofPeriod notes the mail about a period that ended in the kept store alone. Who was told that it
+// has failed is told of no decline any more.
 func (c *Comparison) ofPeriod(ctx context.Context, p *billing.EndedPeriod) error {
 	var topics []string
 	switch {

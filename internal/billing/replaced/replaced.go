@@ -382,8 +382,8 @@ func (c *Comparison) receipt(ctx context.Context, it store.Item, each func(Chang
 	return err
 }
 
-// period tells of a period that a person skipped, and notes the mail about one that ended: the restored store
-// may charge them.
+// period tells of a period that a person skipped, and notes the mail about one that ended: the
+// restored store may charge them.
 func (c *Comparison) period(ctx context.Context, it store.Item, each func(Change)) error {
 	p, err := billing.DecodePeriod(it)
 	if err != nil {

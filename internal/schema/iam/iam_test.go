@@ -103,8 +103,8 @@ func grants(t *testing.T, name string, o iam.Options) (list []grant) {
 	return list
 }
 
-// TestRuntimeIsLeastPrivilege: six actions on items of Duesday's own tables, three looks at each table, and nothing
-// else; on an index, queries alone; no index and no table is forgotten.
+// TestRuntimeIsLeastPrivilege: six actions on items of Duesday's own tables, three looks at each
+// table, and nothing else; on an index, queries alone; no index and no table is forgotten.
 func TestRuntimeIsLeastPrivilege(t *testing.T) {
 	o := iam.Options{Account: "123456789012", Region: "eu-west-1", Prefix: "live-", RecurringTable: "OldPayments"}
 	runtime := grants(t, iam.Runtime, o)

@@ -104,7 +104,8 @@ func (a action) judgeCode(code, message string) (v verdict, err error, known boo
 	return final, nil, false
 }
 
-// unsigned tells why DynamoDB takes no signature, and the next step. AWS takes times of five minutes around its own.
+// unsigned tells why DynamoDB takes no signature, and the next step. AWS takes times of five
+// minutes around its own.
 func unsigned(code, message string) string {
 	m := strings.ToLower(message)
 	switch {

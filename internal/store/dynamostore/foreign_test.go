@@ -118,7 +118,8 @@ func TestForeign_Null(t *testing.T) {
 	})
 }
 
-// TestForeign_Sets: a set, and a null in a map or list, is read, compared, copied and kept like any other value.
+// TestForeign_Sets: a set, and a null in a map or list, is read, compared, copied and kept like any
+// other value.
 func TestForeign_Sets(t *testing.T) {
 	onLegacy(t, func(l legacy) {
 		owned := attribute("owner", store.S("o"))

@@ -168,10 +168,11 @@ const (
 
 const recoveryUnknown = "UNKNOWN"
 
-// Lacks returns what the tables lack, each in a sentence. A missing or unusable index hides payments that are due, other
-// keys break every request, and without the TTL expired items stay and are paid for: these are wrong. Point-in-time
-// recovery and deletion protection are the operator's choice, which no request needs: without them the data is weak.
-// What the caller may not ask is unknown.
+// Lacks returns what the tables lack, each in a sentence. A missing or unusable index hides
+// payments that are due, other keys break every request, and without the TTL expired items stay and
+// are paid for: these are wrong. Point-in-time recovery and deletion protection are the operator's
+// choice, which no request needs: without them the data is weak. What the caller may not ask is
+// unknown.
 func Lacks(found []Description) (wrong, weak, unknown []string) {
 	usable := []string{string(types.TableStatusActive), string(types.TableStatusUpdating)} // of an index, too
 	unprotected, unrecoverable := 0, 0

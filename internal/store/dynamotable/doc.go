@@ -1,6 +1,6 @@
-// Package dynamotable creates, describes, compares and drops DynamoDB tables, with their keys, indexes, TTL,
-// billing mode, deletion protection and point-in-time recovery. Package cloudformation configures
-// autoscaling.
+// Package dynamotable creates, describes, compares and drops DynamoDB tables, with their keys,
+// indexes, TTL, billing mode, deletion protection and point-in-time recovery. Package
+// cloudformation configures autoscaling.
 //
 // It is for operators' commands. All of its requests are control-plane requests, and an interrupted
 // operation can be repeated. It does not read or write items, and knows nothing of their content.

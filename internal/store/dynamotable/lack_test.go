@@ -9,7 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 )
 
-// TestFake_Lacks reads answers of AWS's own form, which DynamoDB Local cannot give, and names what the table lacks.
+// TestFake_Lacks reads answers of AWS's own form, which DynamoDB Local cannot give, and names what
+// the table lacks.
 func TestFake_Lacks(t *testing.T) {
 	const (
 		protected = onDemand + `,"DeletionProtectionEnabled":true`

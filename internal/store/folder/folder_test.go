@@ -540,8 +540,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// TestEverybodys: a folder that everybody may write is refused before a file is made in it, to the process that
-// would hold it and to a client of the holder.
+// TestEverybodys: a folder that everybody may write is refused before a file is made in it, to the
+// process that would hold it and to a client of the holder.
 func TestEverybodys(t *testing.T) {
 	dir, held := t.TempDir(), t.TempDir()
 	holder := open(t, held, options(tables, nil))

@@ -7,9 +7,9 @@ import (
 	"github.com/duesday/duesday/internal/store/folder"
 )
 
-// TestPuts: the holder is signalled for what any process of the folder puts, and a client for its own puts. A
-// commit that was refused, a deletion and an update signal nothing. A new holder is signalled at once, because
-// the others' earlier commits reached another process.
+// TestPuts: the holder is signalled for what any process of the folder puts, and a client for its
+// own puts. A commit that was refused, a deletion and an update signal nothing. A new holder is
+// signalled at once, because the others' earlier commits reached another process.
 func TestPuts(t *testing.T) {
 	dir := t.TempDir()
 	holder, client, other := open(t, dir, options(tables, nil)), open(t, dir, options(tables, nil)), open(t, dir, options(tables, nil))

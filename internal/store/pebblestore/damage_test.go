@@ -280,7 +280,8 @@ func TestDamageInBackground(t *testing.T) {
 	}
 }
 
-// TestDamageInCommit: damage that a commit meets, wherever it is in a table, ends the process as damage, if at all.
+// TestDamageInCommit: damage that a commit meets, wherever it is in a table, ends the process as
+// damage, if at all.
 func TestDamageInCommit(t *testing.T) {
 	whole := t.TempDir()
 	item := func(i int) store.Item {

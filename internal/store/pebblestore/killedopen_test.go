@@ -260,8 +260,9 @@ func TestPlantedLogsFirstIsCaught(t *testing.T) {
 	}
 }
 
-// TestOlderKilledOpen: a store of which an older program removed the logs as it was opening it, and was killed
-// before it made the next, opens and has everything. One of which somebody has deleted the logs does not.
+// TestOlderKilledOpen: a store of which an older program removed the logs as it was opening it, and
+// was killed before it made the next, opens and has everything. One of which somebody has deleted
+// the logs does not.
 func TestOlderKilledOpen(t *testing.T) {
 	f := &filming{T: t, rng: rand.New(rand.NewPCG(1, 26)), planted: true}
 	last := killedStore{disk: pebbletest.NewCrashDisk(), log: true}

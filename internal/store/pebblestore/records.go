@@ -14,7 +14,8 @@ import (
 // errNoLog: somebody has deleted the logs, unless wasKilled.
 var errNoLog = errors.New("all log files are missing")
 
-// checkRecords returns an error if the manifest or the last log was damaged, and errNoLog if every log is gone.
+// checkRecords returns an error if the manifest or the last log was damaged, and errNoLog if every
+// log is gone.
 //
 // Pebble takes the rest of both, from the first chunk that it cannot read, for what a power cut has
 // torn, and deletes it. Only in later blocks of a log does it look for chunks that were written

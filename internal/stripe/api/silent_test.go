@@ -31,8 +31,8 @@ func (f *flaky) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(page))}, nil
 }
 
-// TestClient_Silent: Stripe is silent since the first request that hung, or that it answered with an error of its
-// own, or that something else answered; a refusal is an answer.
+// TestClient_Silent: Stripe is silent since the first request that hung, or that it answered with
+// an error of its own, or that something else answered; a refusal is an answer.
 func TestClient_Silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(flaky)

@@ -83,7 +83,8 @@ func readRefunds(r *jsonReader) (list []tracking.Refund) {
 	return list
 }
 
-// readItems takes a subscription's list of items: the first one's price, or plan of old versions, and its quantity.
+// readItems takes a subscription's list of items: the first one's price, or plan of old versions,
+// and its quantity.
 func readItems(r *jsonReader, t *tracking.Terms) {
 	for range r.member("data") {
 		first := true

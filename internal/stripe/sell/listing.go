@@ -147,8 +147,8 @@ func rawEvent(at string, raw json.RawMessage) (poller.RawEvent, error) {
 // beforeIntent is the most by which an invoice payment is older than its payment intent.
 const beforeIntent = time.Hour
 
-// ListObjects implements poller.Lister: subscriptions first, then schedules, payment intents, and the disputes
-// made up to a year before since, because a verdict and an appeal come months later.
+// ListObjects implements poller.Lister: subscriptions first, then schedules, payment intents, and
+// the disputes made up to a year before since, because a verdict and an appeal come months later.
 // since counts in whole seconds, rounded down. The list of invoice payments links payments and
 // invoices, for which Finder.Object would ask one by one.
 func (t Tracker) ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error {

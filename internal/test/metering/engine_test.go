@@ -73,9 +73,10 @@ func TestTheEngineSendsWhatIsCounted(t *testing.T) {
 	write("delete", store.Delete(l.table.Name, key(1)))
 }
 
-// TestMailIsClaimedForWhatIsCounted drains mail from DynamoDB Local and from a Meter, with the claims that every
-// process on DynamoDB makes: a mail costs its claim and its deletion, and one that says what it adds to sums is
-// claimed by the transaction that adds it, of which Local counts no update and twice what is documented for the rest.
+// TestMailIsClaimedForWhatIsCounted drains mail from DynamoDB Local and from a Meter, with the
+// claims that every process on DynamoDB makes: a mail costs its claim and its deletion, and one
+// that says what it adds to sums is claimed by the transaction that adds it, of which Local counts
+// no update and twice what is documented for the rest.
 func TestMailIsClaimedForWhatIsCounted(t *testing.T) {
 	l := newLocal(t, schema.New("").Outbox)
 	engine, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: []store.Table{l.table},

@@ -34,7 +34,8 @@ func TestMockDiesWithItsProcess(t *testing.T) {
 	if late, ok := err.(net.Error); err == nil || ok && late.Timeout() {
 		t.Fatalf("%s lives on: %v", theirs, err)
 	}
-	// A process that ends closes what it has one by one: whoever it has accepted meanwhile is let go of, too.
+	// A process that ends closes what it has one by one: whoever it has accepted meanwhile is let
+	// go of, too.
 	for tries := 0; ; tries++ {
 		again, err := net.Dial("tcp", strings.TrimPrefix(theirs, "http://"))
 		if err != nil {

@@ -270,8 +270,9 @@ func (c *catchUp) save(ctx context.Context) error {
 	return nil
 }
 
-// next returns the state after a round. Each round without events, or that the account refuses, doubles the wait for
-// the next. The first refusal waits for the shortest time: access may come back in a moment.
+// next returns the state after a round. Each round without events, or that the account refuses,
+// doubles the wait for the next. The first refusal waits for the shortest time: access may come
+// back in a moment.
 func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
 	err error) tracking.PollState {
 	wait, refused := p.o.Interval, errors.Is(err, tracking.ErrDisconnected)

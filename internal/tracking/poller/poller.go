@@ -30,9 +30,10 @@ type Lister interface {
 	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
 	// ListThin is ListEvents of the thin events. It returns ErrNoThin if Stripe has no such list.
 	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
-	// ListObjects calls each for every subscription of the account, in any state, every schedule and payment
-	// intent made since then, and every dispute that may have changed since then, as they are now: all Fetched.
-	// A payment made by an invoice has the invoice's links, as tracking.Finder has them.
+	// ListObjects calls each for every subscription of the account, in any state, every schedule
+	// and payment intent made since then, and every dispute that may have changed since then, as
+	// they are now: all Fetched. A payment made by an invoice has the invoice's links, as
+	// tracking.Finder has them.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
 }
 
