@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 // slowly has a gate before each sync of the ledger, counts them, and keeps what was on disk after each.
 type slowly struct {
 	gate   chan struct{}
+	turn   atomic.Int32 // calls of which the file has a line before the latest sync
 	syncs  atomic.Int32
 	synced atomic.Pointer[string]
 	fail   atomic.Pointer[error]
@@ -57,6 +58,7 @@ func slow(t *testing.T) (*Sandbox, *slowly) {
 	s.mu.Lock()
 	s.out.sync = func() error {
 		text := readFile(t, file)
+		w.turn.Store(int32(strings.Count(text, `"key":"`)))
 		<-w.gate
 		w.syncs.Add(1)
 		if err := w.fail.Load(); err != nil {
@@ -88,19 +90,15 @@ func TestJournal_SharesSyncs(t *testing.T) {
 			}
 		})
 	}
-	for first := true; ; first = false { // until all others wait for the sync of the first turn
+	for waiting := 0; int(w.turn.Load())+waiting < calls || w.turn.Load() == 0; runtime.Gosched() { // for the first sync
 		s.out.mu.Lock()
-		waiting := len(s.out.queue)
+		waiting = len(s.out.queue)
 		s.out.mu.Unlock()
-		if waiting > 0 && !first {
-			break
-		}
-		runtime.Gosched()
 	}
 	close(w.gate)
 	wg.Wait()
-	if n := w.syncs.Load(); n > calls/2 {
-		t.Errorf("%d syncs for %d answers", n, calls)
+	if n := w.syncs.Load(); n != 2 {
+		t.Errorf("%d syncs for %d answers, want 2: the first turn's, and one for all who waited", n, calls)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
