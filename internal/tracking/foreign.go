@@ -77,7 +77,9 @@ func (e *Event) believes(mark string) bool {
 	return e.Object.Kind != KindInvoicePayment && (mark == markedPaid || !succeeded)
 }
 
-// decideOnce is decide with Stripe's answer, one for all events of a foreign payment: they take turns.
+// decideOnce is decide with one answer from Stripe for all events of a foreign payment: they take
+// turns. The caller must end the turn when the decision is filed, because only then do the next
+// events find the payment's mark.
 func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision, error) {
 	payment := e.payment()
 	if payment == "" {
@@ -86,7 +88,7 @@ func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision
 	turn := s.asking[maphash.String(s.seed, payment)%uint64(len(s.asking))]
 	select {
 	case turn <- struct{}{}:
-		defer func() { <-turn }()
+		e.turn = turn
 	case <-ctx.Done():
 		return decision{}, ctx.Err()
 	}
@@ -112,6 +114,14 @@ func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision
 		d.writes = append(d.writes, store.Put(s.events, mark))
 	}
 	return d, err
+}
+
+// endTurn ends the event's turn among the events of its payment, if it has one.
+func (e *Event) endTurn() {
+	if e.turn != nil {
+		<-e.turn
+		e.turn = nil
+	}
 }
 
 // The reasons by which a payment is foreign.

@@ -134,6 +134,7 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{}, fmt.Errorf("%w: the event has the other mode (test or live)", outbox.ErrPermanent)
 	}
 	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
+	defer e.endTurn()
 	d, err := s.decideOnce(ctx, e, by)
 	if err != nil {
 		return Verdict{}, err
