@@ -13,7 +13,7 @@ import (
 func tree() *cobra.Command {
 	root := &cobra.Command{Use: "tool", Short: "Do things"}
 	leaf := &cobra.Command{Use: "pay FILE", Short: "Pay", Example: "  tool pay a.csv\n  tool pay 'b|c'",
-		Long: ".hidden begins with a dot.\n'quoted' begins with a quote.\n\nA back\\slash stays, as does --flag.", Run: func(*cobra.Command, []string) {}}
+		Long: ".hidden begins with a dot.\n'quoted' begins with a quote.\n\nA back\\slash stays, as does --flag, and … too.", Run: func(*cobra.Command, []string) {}}
 	leaf.Flags().String("to", "", "`A|B` of <somebody>\nin *two* lines")
 	leaf.Flags().Int("days", 7, "`DAYS` to wait")
 	root.AddCommand(leaf, &cobra.Command{Use: "secret", Hidden: true, Run: func(*cobra.Command, []string) {}})
@@ -39,7 +39,7 @@ func TestPages(t *testing.T) {
 		t.Fatalf("%d pages", len(pages))
 	}
 	page := pages["tool-pay.1"]
-	for _, want := range []string{`.TH "TOOL\-PAY" 1 "" "tool 1.2.3"`, "\n\\&.hidden begins", "\n\\&'quoted'", `back\eslash`, `\-\-flag`,
+	for _, want := range []string{`.TH "TOOL\-PAY" 1 "" "tool 1.2.3"`, "\n\\&.hidden begins", "\n\\&'quoted'", `back\eslash`, `and \[u2026] too`, `\-\-flag`,
 		"\\fB\\-\\-days\\fR \\fIDAYS\\fR\nDAYS to wait (default 7)", "\\fBtool\\fR(1)"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page)
