@@ -101,7 +101,7 @@ func TestPages(t *testing.T) {
 		t.Run(test.page, func(t *testing.T) {
 			t.Parallel()
 			text := readPage(t, test.page)
-			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(text, "curl ") {
+			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(text, "curl ") && os.Getenv("CI") != "true" {
 				t.Skip("not tested: the page's commands need curl")
 			}
 			p := newPlayer(t)

@@ -50,7 +50,7 @@ func TestPages(t *testing.T) {
 // The system's own formatter accepts the pages without a warning, where there is one.
 func TestPagesFormat(t *testing.T) {
 	groff, err := exec.LookPath("groff")
-	if err != nil {
+	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip("groff is not installed: the man pages are not formatted")
 	}
 	dir := t.TempDir()

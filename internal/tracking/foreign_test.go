@@ -223,3 +223,25 @@ func TestPayment_OfAPart(t *testing.T) {
 		t.Error("the invoice is paid, and nothing is fulfilled")
 	}
 }
+
+// TestForeign_Together: workers that meet the events of one payment at the same moment ask Stripe once,
+// because the next event waits until the answer is stored.
+func TestForeign_Together(t *testing.T) {
+	d := newDesk(t)
+	const payments = 200
+	for n := range payments {
+		id := fmt.Sprint("pi_", n)
+		d.stub.objects[id] = seenPayment(id, "")
+		for k, typ := range []string{"created", "processing", "canceled"} {
+			d.takes(message(fmt.Sprintf("evt_%d_%d", n, k), "payment_intent."+typ, shopAt, object(tracking.KindPayment, id,
+				"canceled", "", "", thing{"customer": "cus_1"})), tracking.Received)
+		}
+	}
+	d.drain()
+	asked := strings.Join(d.stub.asked, "\n") + "\n"
+	for n := range payments {
+		if got := strings.Count(asked, fmt.Sprintf("payment %s/pi_%d\n", shopAt, n)); got != 1 {
+			t.Errorf("pi_%d: asked %d times", n, got)
+		}
+	}
+}
