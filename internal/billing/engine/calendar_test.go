@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
@@ -271,6 +272,48 @@ func TestChargeParkedCrash(t *testing.T) {
 			t.Errorf("point %d: %s at %d", point, s.Status, s.Period)
 		}
 		w.report(t)
+	}
+}
+
+// TestRecordRemoved: another tool removed the record of a parked period. What a person asks for happens
+// as if the record were there.
+func TestRecordRemoved(t *testing.T) {
+	for name, ask := range map[string]func(*engine.Engine, billing.Name) error{
+		"charge": func(e *engine.Engine, n billing.Name) error { _, _, err := e.ChargeParked(t.Context(), n); return err },
+		"skip":   func(e *engine.Engine, n billing.Name) error { _, err := e.SkipParked(t.Context(), n); return err },
+		"cancel": func(e *engine.Engine, n billing.Name) error { _, err := e.Cancel(t.Context(), n, false); return err },
+		"receipt": func(e *engine.Engine, n billing.Name) error {
+			_, err := e.CreateReceipt(t.Context(), n, engine.ManualPayment{Note: "cash"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var after [2]string
+			for i, removed := range []bool{false, true} {
+				w := newWorld("2024-01-20T09:00", planted{})
+				n := w.create(one("2024-01-31"))
+				w.start().run(civil.Date{})
+				w.set("2024-05-15T09:00") // four are due
+				w.start().run(civil.Date{})
+				s := w.sub(n)
+				if s.Status != billing.ParkedState {
+					t.Fatal(w.describe(n))
+				}
+				if removed {
+					mustNot(t, w.spy.mem.Commit(t.Context(),
+						store.Delete(w.tables.RecurringPayments.Name, billing.PeriodKey(n, s.Period))))
+				}
+				if err := ask(w.start().Engine, n); err != nil {
+					t.Errorf("removed %t: %v", removed, err)
+				}
+				w.tomorrow()
+				w.start().run(civil.Date{})
+				after[i] = fmt.Sprint(w.describe(n), w.paidOn(n))
+			}
+			if after[0] != after[1] {
+				t.Errorf("with the record:\n%s\nwithout it:\n%s", after[0], after[1])
+			}
+		})
 	}
 }
 

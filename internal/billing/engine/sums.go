@@ -26,7 +26,27 @@ type write struct {
 
 // put is billing.Records.Put. The commit also says what it adds to the sums.
 func (e *Engine) put(ctx context.Context, s *billing.Subscription, others ...write) error {
+	others, err := e.withoutGone(ctx, others)
+	if err != nil {
+		return err
+	}
 	return e.Put(ctx, s, e.writes(s, others)...)
+}
+
+// withoutGone returns the writes without deletions of records that another tool has removed: the store
+// would refuse such a commit at every try. s.Version guards against a settlement meanwhile.
+func (e *Engine) withoutGone(ctx context.Context, others []write) (there []write, err error) {
+	for _, w := range others {
+		if w.Op == store.OpDelete && w.Table == e.Table {
+			if _, err = e.Store.Get(ctx, w.Table, w.Key); errors.Is(err, store.ErrNotFound) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		there = append(there, w)
+	}
+	return there, nil
 }
 
 // writes returns the store's writes, with their sums.
@@ -76,16 +96,13 @@ func (e *Engine) dropRecord(s *billing.Subscription, period int) write {
 }
 
 // collected returns the record of the past period that is open, or nil if none is, or if its record is
-// illegible. ErrConflict: someone has settled the period meanwhile.
+// illegible or gone. If someone has settled the period meanwhile, s.Version has the commit refused.
 func (e *Engine) collected(ctx context.Context, s *billing.Subscription) (*billing.EndedPeriod, error) {
 	if !s.Collecting() {
 		return nil, nil
 	}
 	p, err := e.RecordOf(ctx, s.Name, s.Open.Period)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil, store.ErrConflict
-	case errors.As(err, new(*billing.IllegibleError)):
+	if errors.Is(err, store.ErrNotFound) || errors.As(err, new(*billing.IllegibleError)) {
 		return nil, nil
 	}
 	return p, err
