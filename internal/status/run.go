@@ -97,7 +97,7 @@ func (v *view) days(ctx context.Context, c *Check) error {
 			return err
 		}
 		if r.Started.IsZero() {
-			never = fmt.Sprintf("no run of %s has completed yet: ", kind)
+			never = fmt.Sprintf("no daily run of %s has completed yet: ", kind)
 		}
 		if r.Started.Before(finished) {
 			finished = r.Started
@@ -165,7 +165,7 @@ func (v *view) due(ctx context.Context, c *Check) error {
 		c.say("no payment is overdue; %s due today", many(left.onDay))
 	}
 	if left.before > 0 {
-		last := "no run has completed yet"
+		last := "no daily run has completed yet"
 		if !run.Started.IsZero() {
 			last = "the last completed run began " + at(run.Started)
 		}

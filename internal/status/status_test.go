@@ -142,19 +142,19 @@ func TestLook(t *testing.T) {
 			status.Wrong, "no index; recovery?; off"},
 		{"tables", "not described", func(w *world) { w.tell(nil, nil, nil, errGone) }, status.Unknown, "cannot be read: the disk is gone"},
 		{"due", "yesterday, and nothing ever ran", func(w *world) { w.owed("02"); w.owed("03") }, status.Wrong,
-			"1 due before today; no run has completed yet"},
+			"1 due before today; no daily run has completed yet"},
 		{"due", "today", func(w *world) { w.owed("03") }, status.OK, "no payment is overdue; 1 due today"},
 		{"due", "after yesterday's run", func(w *world) { w.owed("02"); w.day(clockTime("02 06:10")) }, status.OK, "no payment is overdue"},
 		{"due", "after an older run", func(w *world) { w.owed("02"); w.day(clockTime("01 06:10")) }, status.Wrong,
 			"1 due before today; the last completed run began 2026-03-01 06:10 UTC"},
 		{"due", "since the last look", func(w *world) { w.check("due"); w.owed("02"); w.now = w.now.Add(time.Hour) }, status.Wrong,
-			"1 due before today; no run has completed yet"},
+			"1 due before today; no daily run has completed yet"},
 		{"days", "times set a minute ago", func(w *world) { w.retime(time.Minute) }, status.OK,
-			"no run of payments has completed yet: 0 not finished yet"},
+			"no daily run of payments has completed yet: 0 not finished yet"},
 		{"days", "times set an hour ago", func(w *world) { w.retime(61 * time.Minute) }, status.Wrong,
-			"no run of payments has completed yet: 0 not finished, 0 late"},
+			"no daily run of payments has completed yet: 0 not finished, 0 late"},
 		{"days", "never, of a new store", func(w *world) { w.now = clockTime("01 00:59") }, status.OK,
-			"no run of payments has completed yet"},
+			"no daily run of payments has completed yet"},
 		{"payments", "refused", func(w *world) {
 			w.day(clockTime("03 06:10"))
 			w.refuse(errors.New("the clock is wrong"))
@@ -229,7 +229,7 @@ func TestLook(t *testing.T) {
 			w.run(billing.Payments, clockTime("03 18:10"), clockTime("03 18:11"), true, nil)
 		}, status.Wrong, "1 not finished, 1 late"},
 		{"days", "never", func(*world) {}, status.Wrong,
-			"no run of payments has completed yet: 2 not finished, 2 late"},
+			"no daily run of payments has completed yet: 2 not finished, 2 late"},
 		{"days", "without an alarm", func(w *world) { w.set("alarm-at", ""); w.day(clockTime("01 18:10")) }, status.Wrong,
 			"1 not finished, 1 late"},
 		{"payments", "never", func(*world) {}, status.OK, "has never run"},
