@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/processor"
@@ -22,7 +23,7 @@ func (p *program) accountCreate() *cobra.Command {
 	var n billing.Account
 	c := p.storeLeaf("create ACCOUNT --email ADDRESS", need{create: true},
 		func(ctx context.Context, s *session, args []string) error {
-			a, err := s.engine.CreateAccount(ctx, args[0], n)
+			a, err := account.Create(ctx, s.engine.Records, args[0], n)
 			if err != nil {
 				return err
 			}
@@ -144,13 +145,13 @@ func (p *program) accountList() *cobra.Command {
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale, name string
-	var change billing.AccountChange
+	var change account.Change
 	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
 		old, err := s.account(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		a, err := s.engine.UpdateAccount(ctx, args[0], change)
+		a, err := account.Update(ctx, s.engine.Records, args[0], change)
 		if err != nil {
 			return err
 		}
@@ -162,9 +163,9 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
 	localeFlag(c, &locale)
 	return checked(c, func([]string) error {
-		change = billing.AccountChange{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
+		change = account.Change{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
 			Locale: screen.Given(f, "locale", locale), Name: screen.Given(f, "name", name)}
-		if change == (billing.AccountChange{}) {
+		if change == (account.Change{}) {
 			return screen.Usagef("%s: nothing to change; set at least one flag", p.command)
 		}
 		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale), billing.CheckName(name))

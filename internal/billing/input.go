@@ -77,19 +77,19 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	none := map[bool]string{true: " (none)"}[firstReminder == 0]
 	for _, err := range [...]error{
 		CheckID("account", n.Account), CheckID("subscription", n.ID), CheckID("sku", n.SKU),
-		given(n.Email, CheckEmail),
+		CheckGiven(n.Email, CheckEmail),
 		checkAmount(n.Amount),
 		checkRange("payment_day", n.PaymentDay, firstDay, lastDay, ""),
-		given(n.Method, CheckMethod),
-		given(string(n.Collection), func(text string) error { return CheckCollection(Collection(text)) }),
+		CheckGiven(n.Method, CheckMethod),
+		CheckGiven(string(n.Collection), func(text string) error { return CheckCollection(Collection(text)) }),
 		CheckText("address", n.Address, MaxText),
-		given(n.TimeZone, checkZone),
+		CheckGiven(n.TimeZone, CheckZone),
 		checkRange("reminder_days", n.ReminderDays, firstReminder, 366, none),
 		checkTrial(n),
 		checkYear("start_date", n.Start), checkYear("next_payment_date", n.NextPayment),
 		checkRange("installments", n.Installments, 0, 9999, " (no end)"),
-		given(n.Customer, func(id string) error { return CheckID("customer", id) }),
-		CheckName(n.Name), given(n.Locale, CheckLocale), checkFallback(n), CheckText("product", n.Product, MaxName),
+		CheckGiven(n.Customer, func(id string) error { return CheckID("customer", id) }),
+		CheckName(n.Name), CheckGiven(n.Locale, CheckLocale), checkFallback(n), CheckText("product", n.Product, MaxName),
 	} {
 		if e, ok := errors.AsType[*FieldError](err); ok {
 			all = append(all, e)
@@ -98,8 +98,8 @@ func (n *NewSubscription) Problems() (all []*FieldError) {
 	return all
 }
 
-// given checks a text that may be missing.
-func given(text string, check func(string) error) error {
+// CheckGiven checks a text that may be missing.
+func CheckGiven(text string, check func(string) error) error {
 	if text == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func checkTrial(n *NewSubscription) error {
 }
 
 func checkFallback(n *NewSubscription) error {
-	switch err := given(n.Fallback, func(token string) error { return checkToken("fallback", token) }); {
+	switch err := CheckGiven(n.Fallback, func(token string) error { return checkToken("fallback", token) }); {
 	case err != nil:
 		return err
 	case n.Fallback != "" && n.Fallback == n.Method:
@@ -141,7 +141,8 @@ func checkFallback(n *NewSubscription) error {
 // CheckName returns a FieldError unless the text can be a customer's name.
 func CheckName(name string) error { return CheckText("name", name, MaxName) }
 
-func checkZone(name string) error {
+// CheckZone returns a FieldError unless the text is an IANA time zone.
+func CheckZone(name string) error {
 	if _, err := civil.Zone(name); err != nil {
 		return Invalid("time_zone", "must be an IANA name such as Europe/Berlin (got "+strconv.Quote(secret.MaskCards(name))+")")
 	}

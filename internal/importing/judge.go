@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -19,14 +20,14 @@ type verdict struct {
 	ended   bool // it exists, and is cancelled or completed
 	due     bool // it does not exist, and is due at once
 	differs []billing.Difference
-	terms   billing.Change        // to make with Update
-	account billing.AccountChange // to make with Update
-	overdue int                   // periods, of a new one with more than one
+	terms   billing.Change // to make with Update
+	account account.Change // to make with Update
+	overdue int            // periods, of a new one with more than one
 	warning string
 }
 
 func (v *verdict) changes() bool {
-	return v.terms != (billing.Change{}) || v.account != (billing.AccountChange{})
+	return v.terms != (billing.Change{}) || v.account != (account.Change{})
 }
 
 // judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an

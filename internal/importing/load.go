@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/processor"
@@ -107,7 +108,7 @@ func (l *loader) take(ctx context.Context, rec book.Record) error {
 	switch {
 	case rec.Account != nil:
 		a := rec.Account
-		_, err := l.e.CreateAccount(ctx, a.ID, *a)
+		_, err := account.Create(ctx, l.e.Records, a.ID, *a)
 		if errors.Is(err, billing.ErrExists) {
 			return nil
 		}
@@ -185,8 +186,8 @@ func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 	for _, u := range all {
 		var err error
 		name := billing.Name{Account: u.row.Account, ID: u.row.ID}
-		if u.account != (billing.AccountChange{}) {
-			_, err = l.e.UpdateAccount(ctx, u.row.Account, u.account)
+		if u.account != (account.Change{}) {
+			_, err = account.Update(ctx, l.e.Records, u.row.Account, u.account)
 		}
 		if err == nil && u.terms != (billing.Change{}) {
 			_, err = l.e.UpdateSubscription(ctx, name, u.terms)

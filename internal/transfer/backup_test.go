@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -31,7 +32,7 @@ func newFolder(t *testing.T) *folder {
 		Folders: transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(),
 			Now: func() time.Time { return now }, Holder: "test"}}
 	f.open("store", true, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "a1", billing.Account{Email: "a@example.com"}); err != nil {
+		if _, err := account.Create(t.Context(), e.Records, "a1", billing.Account{Email: "a@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -192,7 +193,7 @@ func TestRestore_Replace(t *testing.T) {
 	f := newFolder(t)
 	f.backup("backup")
 	f.open("store", false, func(e *engine.Engine) {
-		if _, err := e.CreateAccount(t.Context(), "late", billing.Account{Email: "l@example.com"}); err != nil {
+		if _, err := account.Create(t.Context(), e.Records, "late", billing.Account{Email: "l@example.com"}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -144,7 +145,7 @@ func (e *Engine) Holder(ctx context.Context, f outbox.Effect) (locale, name stri
 // NoteBounce marks the effect's address at its account: no mail is sent to it any more. The mark goes
 // with the next change of the account's address.
 func (e *Engine) NoteBounce(ctx context.Context, f outbox.Effect, code string) error {
-	_, err := e.ChangeAccount(ctx, f.Data[outbox.DataAccount], func(a *billing.Account) error {
+	_, err := account.Edit(ctx, e.Records, f.Data[outbox.DataAccount], func(a *billing.Account) error {
 		email := f.Data[outbox.DataEmail]
 		if a.Bounced.Email == email || a.Email != email && !a.Mixed { // it has another one by now
 			return billing.ErrUnchanged

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -123,7 +124,7 @@ func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, e
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
 	}
-	a, err := e.ChangeAccount(ctx, g.Account, func(now *billing.Account) error {
+	a, err := account.Edit(ctx, e.Records, g.Account, func(now *billing.Account) error {
 		if !now.Payer.Same(processor.Payer{At: g.At, Customer: g.Customer}) || !g.Card.Made.After(now.Given) {
 			return billing.ErrUnchanged
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -34,7 +35,7 @@ func TestVerify_LegalCauses(t *testing.T) {
 	charge := func(t *testing.T, p *process, n billing.Name, period int) {
 		good := "pm_card_visa"
 		mustNot(t, p.SetCharging(t.Context(), true, ""))
-		_, err := p.ChangeAccount(t.Context(), n.Account, func(*billing.Account) error { return billing.ErrUnchanged })
+		_, err := account.Edit(t.Context(), p.Records, n.Account, func(*billing.Account) error { return billing.ErrUnchanged })
 		mustNot(t, err)
 		h := &hand{t, p.w}
 		details := store.NewItem(store.Attribute{Name: schema.PaymentMethod, Value: store.S(good)})
@@ -80,7 +81,7 @@ func TestVerify_LegalCauses(t *testing.T) {
 		}, billing.Paused},
 		"another time zone": {func(*billing.NewSubscription) {}, 1, func(t *testing.T, p *process, n billing.Name) {
 			zone := "Pacific/Kiritimati"
-			_, err := p.UpdateAccount(t.Context(), n.Account, billing.AccountChange{TimeZone: &zone})
+			_, err := account.Update(t.Context(), p.Records, n.Account, account.Change{TimeZone: &zone})
 			mustNot(t, err)
 		}, billing.Active},
 	} {
@@ -94,7 +95,7 @@ func TestVerify_LegalCauses(t *testing.T) {
 			}
 			wantCause(t, w, n, x.want)
 			email := "other@example.com" // writes the item once more
-			_, err := w.start().UpdateAccount(t.Context(), n.Account, billing.AccountChange{Email: &email})
+			_, err := account.Update(t.Context(), w.start().Records, n.Account, account.Change{Email: &email})
 			mustNot(t, err)
 			wantCause(t, w, n, x.want)
 		})
@@ -171,9 +172,9 @@ func TestVerify_LegacyStatus(t *testing.T) {
 		foreign("3", "3", "NextPaymentDate", none, "NextReminderDate", none),
 		foreign("4", "4", "Status", "completed", "NextPaymentDate", none, "NextReminderDate", none))
 	w.adopt(t, nil)
-	for _, account := range []string{"1", "2", "3", "4"} {
+	for _, id := range []string{"1", "2", "3", "4"} {
 		email := "new@example.com"
-		_, err := w.start().UpdateAccount(t.Context(), account, billing.AccountChange{Email: &email})
+		_, err := account.Update(t.Context(), w.start().Records, id, account.Change{Email: &email})
 		mustNot(t, err)
 	}
 	r, err := w.start().Verify(t.Context())

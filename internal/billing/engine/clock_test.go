@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -103,11 +104,11 @@ func TestClock_CommandsRefuse(t *testing.T) {
 	other.Account = "a2"
 	for what, do := range map[string]func() error{
 		"account create": func() error {
-			_, err := e.CreateAccount(ctx, "a3", billing.Account{Email: "a@example.com"})
+			_, err := account.Create(ctx, e.Records, "a3", billing.Account{Email: "a@example.com"})
 			return err
 		},
 		"account update": func() error {
-			_, err := e.UpdateAccount(ctx, "a1", billing.AccountChange{Email: new("b@example.com")})
+			_, err := account.Update(ctx, e.Records, "a1", account.Change{Email: new("b@example.com")})
 			return err
 		},
 		"account attach": func() error {

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/store"
 )
 
 // SetEmail changes only the address.
 func (e *Engine) SetEmail(ctx context.Context, id, email string) (*billing.Account, error) {
-	return e.UpdateAccount(ctx, id, billing.AccountChange{Email: &email})
+	return account.Update(ctx, e.Records, id, account.Change{Email: &email})
 }
 
 // WithRaw is the item that would be written of a subscription that was read with the attribute.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -61,7 +62,7 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 	if err != nil {
 		return nil, err
 	}
-	return c.ChangeAccount(ctx, id, func(now *billing.Account) error {
+	return account.Edit(ctx, c.Records, id, func(now *billing.Account) error {
 		switch {
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given) && now.Fallback == fallback:
 			return billing.ErrUnchanged // as before, or landed with a lost answer
@@ -141,7 +142,7 @@ func (c *Cards) Customer(ctx context.Context, w processor.Wallet, a *billing.Acc
 	if err := billing.CheckID("customer", made); err != nil {
 		return nil, err
 	}
-	return c.ChangeAccount(ctx, a.ID, func(now *billing.Account) error {
+	return account.Edit(ctx, c.Records, a.ID, func(now *billing.Account) error {
 		switch {
 		case now.Payer.At != r.At:
 			return fmt.Errorf("account %s was attached elsewhere in the meantime: %w; repeat the command", a.ID, billing.ErrState)

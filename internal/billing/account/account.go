@@ -1,0 +1,157 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Create stores a new account, or returns billing.ErrExists. It uses the Email, Name, Locale and
+// TimeZone of a. Only Email is required.
+func Create(ctx context.Context, r *billing.Records, id string, a billing.Account) (*billing.Account, error) {
+	if err := cmp.Or(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
+		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale)); err != nil {
+		return nil, err
+	}
+	if err := r.MayChange(ctx); err != nil {
+		return nil, err
+	}
+	made := &billing.Account{ID: id, Email: a.Email, Name: a.Name, TimeZone: a.TimeZone, Locale: a.Locale, Created: r.Now(), Version: 1}
+	err := r.Store.Commit(ctx, store.Put(r.Table, made.Item(), store.Absent()))
+	if errors.Is(err, store.ErrConflict) {
+		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
+	}
+	return made, err
+}
+
+// A Change has an account's new values. Nil fields stay as they are.
+type Change struct {
+	Email    *string
+	Locale   *string // of its mail; "" for English
+	Name     *string // of the customer; "": not known
+	TimeZone *string // its subscriptions are charged by the days of this zone from now on
+}
+
+func (c Change) check() error {
+	changed := func(text *string, check func(string) error) error {
+		if text == nil {
+			return nil
+		}
+		return check(*text)
+	}
+	return cmp.Or(changed(c.Email, billing.CheckEmail), changed(c.TimeZone, billing.CheckZone),
+		changed(c.Name, billing.CheckName), changed(c.Locale, func(locale string) error { return billing.CheckGiven(locale, billing.CheckLocale) }))
+}
+
+// Update changes the account and its copies: the address on subscriptions and receipts, the
+// zone on subscriptions. Any given address removes the mark of a bounce. The account is marked
+// as copying until all copies follow. The same call finishes an interrupted change.
+func Update(ctx context.Context, r *billing.Records, id string, c Change) (*billing.Account, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := r.MayChange(ctx); err != nil {
+		return nil, err
+	}
+	a, err := Edit(ctx, r, id, func(a *billing.Account) error {
+		if c.Email != nil {
+			a.Email, a.Bounced = *c.Email, billing.Bounce{}
+		}
+		if c.TimeZone != nil {
+			a.TimeZone = *c.TimeZone
+		}
+		if c.Locale != nil {
+			a.Locale = *c.Locale
+		}
+		if c.Name != nil {
+			a.Name = *c.Name
+		}
+		a.Copying, a.Mixed = true, false
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, prefix := range []string{billing.SubPrefix, billing.RecPrefix} {
+		q := store.Query{Table: r.Table, Partition: billing.AccountPK(id), Prefix: prefix}
+		for it, err := range r.Store.Query(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			if err := copyInto(ctx, r, it, a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return Edit(ctx, r, id, func(now *billing.Account) error {
+		now.Copying = now.Copying && (now.Email != a.Email || now.TimeZone != a.TimeZone)
+		return nil
+	})
+}
+
+// Edit commits change and the other writes if the account is still as it was read,
+// and returns the account. It calls change once for each try, also after a try with an unknown
+// outcome. If change returns billing.ErrUnchanged, nothing is written and the error is nil.
+func Edit(ctx context.Context, r *billing.Records, id string, change func(*billing.Account) error,
+	others ...store.Write) (a *billing.Account, err error) {
+	err = store.Retry(ctx, "account "+id, func() error {
+		if err := r.Live(ctx); err != nil {
+			return err
+		}
+		if a, err = r.Account(ctx, id); err != nil {
+			return err
+		}
+		if err = change(a); err != nil {
+			return err
+		}
+		w := a.BumpVersion(r.Table)
+		if err = r.Store.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
+			a.Raw = w.Item
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, billing.ErrUnchanged) {
+		return nil, err
+	}
+	return a, nil
+}
+
+// copyInto writes the account's values into one subscription or receipt with other values. The
+// commit requires the account to have these values still: an overtaken change must not replace
+// newer copies. A receipt expired meanwhile needs no copy.
+func copyInto(ctx context.Context, r *billing.Records, it store.Item, a *billing.Account) error {
+	n, isSubscription := billing.NameOf(billing.KeyOf(it))
+	if !isSubscription && it.Str(schema.Email) == a.Email {
+		return nil
+	}
+	return store.Retry(ctx, it.Str(schema.PK)+" "+it.Str(schema.SK), func() error {
+		now, err := r.Account(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		if now.Email != a.Email || now.TimeZone != a.TimeZone {
+			return fmt.Errorf("account %s changed again in the meantime: %w", a.ID, billing.ErrState)
+		}
+		if !isSubscription {
+			if _, err = r.Store.Get(ctx, r.Table, billing.KeyOf(it)); errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			set := store.NewItem(store.Attribute{Name: schema.Email, Value: store.S(a.Email)})
+			return r.Store.Commit(ctx, store.Update(r.Table, billing.KeyOf(it), set, nil), now.UnchangedCheck(r.Table))
+		}
+		s, err := r.Load(ctx, n)
+		if err != nil {
+			return err
+		}
+		if s.Email == a.Email && (s.TimeZone == a.TimeZone || (s.TimeZone == "" && a.TimeZone == "UTC")) {
+			return nil
+		}
+		s.Email, s.TimeZone = a.Email, a.TimeZone
+		return r.Put(ctx, s, now.UnchangedCheck(r.Table))
+	})
+}
