@@ -13,7 +13,6 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
@@ -40,11 +39,6 @@ func (p *program) accountCreate() *cobra.Command {
 	})
 }
 
-func (s *session) account(ctx context.Context, id string) (*billing.Account, error) {
-	a, err := s.engine.Account(ctx, id)
-	return a, notFound(err, "account "+id)
-}
-
 func checkZone(zone string, given bool) error {
 	if !given {
 		return nil
@@ -53,18 +47,6 @@ func checkZone(zone string, given bool) error {
 		return screen.Usagef("--time-zone: %w", err)
 	}
 	return nil
-}
-
-func localeFlag(c *cobra.Command, locale *string) {
-	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
-		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
-}
-
-func checkLocale(locale string) error {
-	if locale == "" {
-		return nil
-	}
-	return billing.CheckLocale(locale)
 }
 
 func (p *program) accountShow() *cobra.Command {
@@ -125,7 +107,7 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 func (p *program) showAccount(old, a *billing.Account, what string, own ...billing.Name) error {
 	p.Say("account %s %s", a.ID, what)
 	if old != nil {
-		p.sayDifferences(differences(viewAccount(old), viewAccount(a)))
+		p.SayDifferences(screen.Differences(viewAccount(old), viewAccount(a)))
 	}
 	p.sayKeepOwn(own)
 	return p.JSON(append(viewAccount(a), "keep_own_method?", nameTexts(own)))

@@ -11,6 +11,16 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/screen"
+)
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = screen.ExitFailed
+	exitUsage  = screen.ExitUsage
+	exitPerson = screen.ExitPerson
+	exitDamage = screen.ExitDamage
 )
 
 // today is the day that the tests' clock shows, unless they move it.

@@ -35,16 +35,13 @@ func (p *program) connectAdd() *cobra.Command {
 
 func (p *program) connectList() *cobra.Command {
 	return p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
-		return screen.ListAll(p.Screen, screen.ListOrder{}, "Stripe account", t.ConnectedAccounts(ctx), as[*tracking.ConnectedAccount],
+		return screen.ListAll(p.Screen, screen.ListOrder{}, "Stripe account", t.ConnectedAccounts(ctx), screen.Itself[*tracking.ConnectedAccount],
 			[]string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"},
 			func(a *tracking.ConnectedAccount) []any {
 				return []any{a.StripeAccount, a.Merchant, a.Status, a.Polled.Through, a.Polled.Checked, a.Polled.Error}
 			})
 	})
 }
-
-// as shows a value as it is: a noun of package tracking.
-func as[T any](v T) T { return v }
 
 func (p *program) connectShow() *cobra.Command {
 	return p.trackingLeaf("show ACCT",

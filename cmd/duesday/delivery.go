@@ -193,3 +193,23 @@ func (s *session) served(ctx context.Context) bool {
 	_, running := errors.AsType[*store.ClaimedError](err)
 	return running
 }
+
+// forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
+func (s *session) forget(ctx context.Context) {
+	before, err := s.engine.ForgetRuns(ctx)
+	if err == nil && !before.IsZero() {
+		for _, q := range []outbox.Queue{outbox.Mail, outbox.Actions, outbox.Inbox} {
+			err = errors.Join(err, outbox.New(s.store, s.tables.Outbox, s.now, nil, nil).On(q).Forget(ctx, before))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("old records were not deleted", "error", err)
+	}
+}
+
+func (p *program) sayHeld(held int) {
+	if held > 0 {
+		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
+			screen.Plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
+	}
+}

@@ -66,7 +66,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	p.now = func() time.Time { return *clock.Load() }
 	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
 		bar := p.Progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
-		o.Engine, o.Deliver, o.EachDay = s.engine, s.deliverDemo, func() { bar.Done.Add(1) }
+		o.Engine, o.Deliver, o.EachDay = s.engine, func(ctx context.Context) (int, error) { return deliverDemo(ctx, s) }, func() { bar.Done.Add(1) }
 		report, err := demo.Run(ctx, o)
 		bar.End()
 		if err != nil {
@@ -77,14 +77,14 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 			return err
 		}
 		if !audit.OK {
-			p.Code = exitFailed
+			p.Code = screen.ExitFailed
 		}
 		return p.showDemo(o, months, report, audit, time.Since(begun))
 	})
 }
 
 // deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
-func (s *session) deliverDemo(ctx context.Context) (delivered int, err error) {
+func deliverDemo(ctx context.Context, s *session) (delivered int, err error) {
 	mail, err := s.drain(ctx, new(screen.Progress))
 	waiting := int(s.linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
@@ -185,7 +185,7 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audit *audit.Report,
 	elapsed time.Duration) error {
 	p.Say("Created %d sample accounts with %d subscriptions, and ran both jobs on every day of %d months, in %s.\n",
-		o.Accounts, report.Subscriptions, months, short(elapsed))
+		o.Accounts, report.Subscriptions, months, screen.Elapsed(elapsed))
 	t := p.Table("MONTH", "REMINDED", "CHARGED", "DECLINED", "FAILED", "PENDING", "PARKED", "MANUAL", "AMOUNTS CHARGED")
 	for _, m := range report.Months {
 		n := m.Counts

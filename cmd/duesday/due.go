@@ -70,7 +70,7 @@ func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, erro
 	}
 	err := screen.ListAll(p.Screen, screen.ListOrder{}, noun, rows, view, columns, cells)
 	if err == nil && bad > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 		p.Warn("%s written by another tool cannot be read", screen.Plural(bad, "row"))
 	}
 	return err

@@ -83,14 +83,14 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 				continue
 			}
 			if err == nil && !v.Status.Final() {
-				p.Code = exitPerson
+				p.Code = screen.ExitPerson
 			}
 			if !yield(v, err) || err != nil {
 				return
 			}
 		}
 	}
-	_, err := screen.List(p.Screen, verdicts, as[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
+	_, err := screen.List(p.Screen, verdicts, screen.Itself[tracking.Verdict], []string{"EVENT", "STATUS", "REASON"},
 		func(v tracking.Verdict) []any { return []any{v.Event, v.Status, v.Reason} })
 	return cmp.Or(err, errors.Join(missing...))
 }
@@ -108,13 +108,13 @@ func (p *program) rebuildCommand() *cobra.Command {
 		}
 		columns := []string{"STRIPE ACCOUNT", "EVENTS", "THIN", "UNREAD", "COMPARED", "NOT COMPARED", "AHEAD",
 			"DIFFERENT", "WAITING"}
-		_, err = screen.List(p.Screen, screen.Each(all), as[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
+		_, err = screen.List(p.Screen, screen.Each(all), screen.Itself[*tracking.Rebuilt], columns, func(r *tracking.Rebuilt) []any {
 			return []any{r.StripeAccount, r.Events, r.Thin, r.Unread, r.Compared, r.Partial, r.Ahead,
 				len(r.Differences), strings.Join(r.Waiting, " ")}
 		})
 		for _, r := range all {
 			if err == nil && r.Thin > 0 && r.Compared+r.Partial == 0 {
-				p.Code = exitPerson
+				p.Code = screen.ExitPerson
 				p.Say("%s: nothing could be compared, because its %d thin events were stored before Duesday kept the fetched objects.\n",
 					r.StripeAccount, r.Thin)
 			}
@@ -122,7 +122,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		if err != nil || len(differences) == 0 {
 			return err
 		}
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 		screen.Section(p.Screen, "\nDifferences:", []string{"  OBJECT", "STORED", "FROM EVENTS"}, differences,
 			func(x tracking.Difference) []any { return []any{"  " + x.ID, x.Stored, x.Folded} })
 		return nil
@@ -131,7 +131,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		"only the events of this `ACCOUNT`: a Stripe account, acct_…, or a merchant's UUID (default: every registered "+
 			"Stripe account)")
 	return checked(c, func([]string) error {
-		p.cache = min(auditCache, p.cfg.CacheBytes) // everything is read once
+		p.readOnce()
 		return checkAccountFlag(account, true)
 	})
 }
@@ -223,7 +223,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), as[tracking.EventRow],
+	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), screen.Itself[tracking.EventRow],
 		[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
 		func(e tracking.EventRow) []any { return []any{e.ID, e.Type, e.StripeAccount, e.Subscription, e.At} })
 	switch {

@@ -75,7 +75,7 @@ func TestExportRows(t *testing.T) {
 				}
 			}
 		}
-		err := exportRows(&b, x.asJSON, new(screen.Progress), []string{"account", "address"}, all, as[screen.Object])
+		err := exportRows(&b, x.asJSON, new(screen.Progress), []string{"account", "address"}, all, screen.Itself[screen.Object])
 		if err != nil || b.String() != x.want {
 			t.Errorf("JSON %v: got %q, %v, want %q", x.asJSON, b.String(), err, x.want)
 		}
@@ -83,7 +83,7 @@ func TestExportRows(t *testing.T) {
 	failing := errors.New("the disk is full")
 	for _, asJSON := range []bool{false, true} {
 		rows := func(yield func(screen.Object, error) bool) { _ = yield(rows[0], nil) && yield(nil, failing) }
-		if err := exportRows(io.Discard, asJSON, new(screen.Progress), []string{"account"}, rows, as[screen.Object]); !errors.Is(err,
+		if err := exportRows(io.Discard, asJSON, new(screen.Progress), []string{"account"}, rows, screen.Itself[screen.Object]); !errors.Is(err,
 			failing) {
 			t.Errorf("JSON %v: a failed read gives %v", asJSON, err)
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"iter"
 	"strings"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/screen"
 )
 
@@ -53,64 +52,14 @@ func (s *session) on(d *businessDay) (*engine.Engine, error) {
 	return s.engine.On(d.Value), nil
 }
 
-func accountFlag(c *cobra.Command, account *string) {
-	c.Args = cobra.MaximumNArgs(1)
-	c.Flags().StringVar(account, "account", "", "`ACCOUNT`, as an alternative to the argument")
+func localeFlag(c *cobra.Command, locale *string) {
+	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
+		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
-// accountArgument takes the account from the argument, unless --account has it.
-func accountArgument(account *string, args []string) error {
-	if len(args) == 1 {
-		if *account != "" && *account != args[0] {
-			return screen.Usagef("the argument and --account name two accounts: %q and %q", args[0], *account)
-		}
-		*account = args[0]
-	}
-	if *account == "" {
+func checkLocale(locale string) error {
+	if locale == "" {
 		return nil
 	}
-	return billing.CheckID("account", *account)
-}
-
-// ordered adds --limit and --sort to a list, which can be sorted by these columns.
-func ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
-	o.Flags(c, by...)
-	return checked(c, func([]string) error { return o.Check() })
-}
-
-// A listFilter has the flags that narrow a list of subscriptions or accounts.
-type listFilter struct {
-	email, sku string
-	status     screen.Flag[billing.Status]
-}
-
-func (f *listFilter) flags(c *cobra.Command, noun string) {
-	f.status = screen.ChoiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
-		billing.Completed)
-	c.Flags().StringVar(&f.email, "email", "", "only those with this email `ADDRESS`, ignoring case")
-	c.Flags().StringVar(&f.sku, "sku", "", "only "+noun+" this `SKU`")
-	c.Flags().Var(&f.status, "status", "only "+noun+" this status")
-}
-
-func (f *listFilter) hasEmail(email string) bool {
-	return f.email == "" || strings.EqualFold(email, f.email)
-}
-
-func (f *listFilter) subscription(s *billing.Subscription) bool {
-	return (f.sku == "" || s.SKU == f.sku) && (f.status.Value == "" || s.Status == f.status.Value)
-}
-
-// accounts yields the accounts with the address and, for a SKU or status, with a subscription of it.
-func (f *listFilter) accounts(ctx context.Context, p *program, s *session) iter.Seq2[*billing.Account, error] {
-	return func(yield func(*billing.Account, error) bool) {
-		for a, err := range s.engine.Accounts(ctx) {
-			keep := err != nil || f.hasEmail(a.Email)
-			if keep && err == nil && f.sku+f.status.Text != "" {
-				keep, err = billing.AnyItem(screen.Filtered(screen.Readable(p.Screen, s.engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
-			}
-			if (keep || err != nil) && !yield(a, err) {
-				return
-			}
-		}
-	}
+	return billing.CheckLocale(locale)
 }

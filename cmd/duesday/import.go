@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/importing"
 	"github.com/duesday/duesday/internal/money"
@@ -66,7 +67,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	err := m.do(ctx)
 	elapsed, s := time.Since(begun), &m.Sum
 	if s.Bad > 0 || m.Update && s.Differing > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	if p.AsJSON {
 		return errors.Join(err, m.list.End(screen.Object{"file", name, "rows", s.Rows, "imported", s.Created,
@@ -82,7 +83,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	if s.Bad > 0 || len(m.notes) > 0 {
 		p.Say("")
 	}
-	done, differing, rejected := " in "+short(elapsed), "not changed; --update changes them", "written to "+s.Rejected
+	done, differing, rejected := " in "+screen.Elapsed(elapsed), "not changed; --update changes them", "written to "+s.Rejected
 	if m.DryRun {
 		done, rejected = " in a dry run; nothing was written", "left out; an import with --skip-bad writes them to a file"
 	}
@@ -138,7 +139,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 	if m.DryRun {
 		return nil
 	}
-	if err := m.p.nameProducts(ctx, s, m.Products); err != nil {
+	if err := settings.NameProducts(ctx, s.engine.Records, m.Products); err != nil {
 		return err
 	}
 	return m.Load(ctx, s.engine)

@@ -15,15 +15,10 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// keys returns the keys of the session's store.
-func (p *program) keys(s *session, now func() time.Time) *key.Ring {
-	return key.New(key.Options{Store: s.store, Table: s.tables.RecurringPayments.Name, Now: now, Log: s.log})
-}
-
 // keyLeaf is a leaf that works on the keys of the open store.
 func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
 	return p.storeLeaf(use, need{read: true}, func(ctx context.Context, s *session, args []string) error {
-		return do(ctx, p.keys(s, p.machine()), args)
+		return do(ctx, s.keys(p.machine()), args)
 	})
 }
 

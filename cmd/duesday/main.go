@@ -14,7 +14,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -65,38 +64,9 @@ func calledAs() string {
 	return "duesday"
 }
 
-// A version describes the binary.
-type version struct {
-	number, revision, time string
-	modified               bool
-}
-
 func (p *program) showVersion(context.Context, []string) error {
 	v := buildVersion()
 	p.Say("duesday %s", v.text())
 	return p.JSON(screen.Object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
 		"go", runtime.Version(), "platform", platform})
-}
-
-const platform = runtime.GOOS + "/" + runtime.GOARCH
-
-func (v version) text() string {
-	revision := v.revision
-	if v.modified {
-		revision += " (modified)"
-	}
-	return v.number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
-}
-
-func buildVersion() version {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version{number: "(devel)"}
-	}
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	return version{cmp.Or(info.Main.Version, "(devel)"), settings["vcs.revision"], settings["vcs.time"],
-		settings["vcs.modified"] == "true"}
 }

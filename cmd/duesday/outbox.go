@@ -141,7 +141,7 @@ func (p *program) send(ctx context.Context, s *session) error {
 		return err
 	}
 	if r.stays() > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	p.Say("%s", s.post.done(r.Delivered))
 	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
@@ -150,15 +150,18 @@ func (p *program) send(ctx context.Context, s *session) error {
 	return p.JSON(screen.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
-// forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
-func (p *program) forget(ctx context.Context, s *session) {
-	before, err := s.engine.ForgetRuns(ctx)
-	if err == nil && !before.IsZero() {
-		for _, q := range queues() {
-			err = errors.Join(err, outbox.New(s.store, s.tables.Outbox, s.now, nil, nil).On(q.in).Forget(ctx, before))
+// decideHeld releases or drops all held mail.
+func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, []string) error {
+	return func(ctx context.Context, s *session, _ []string) error {
+		count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil && ctx.Err() == nil {
-		s.log.Warn("old records were not deleted", "error", err)
+		if fate == outbox.Drop {
+			p.Say("%s deleted unsent", screen.Plural(count[fate], "held mail"))
+			return p.JSON(screen.Object{"dropped", count[fate]})
+		}
+		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.hint("outbox send"))
+		return p.JSON(screen.Object{"released", count[fate]})
 	}
 }

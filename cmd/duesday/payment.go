@@ -29,7 +29,7 @@ func (p *program) paymentList() *cobra.Command {
 	var order screen.ListOrder
 	return p.merchantList(&order, []string{"payment", "status", "created", "purchase"},
 		func(ctx context.Context, t *tracking.Service, account string) error {
-			return screen.ListAll(p.Screen, order, "payment", t.Payments(ctx, account, tracking.Mark{}), as[*tracking.Payment],
+			return screen.ListAll(p.Screen, order, "payment", t.Payments(ctx, account, tracking.Mark{}), screen.Itself[*tracking.Payment],
 				[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 				func(x *tracking.Payment) []any {
 					return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),

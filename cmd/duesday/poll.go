@@ -148,7 +148,7 @@ func pollOnce(ctx context.Context, t poller.Ledger, finder *poller.Poller,
 
 func (p *program) sayPoll(v *pollView) {
 	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	if p.AsJSON { // the report has what is warned of below
 		return
@@ -173,4 +173,18 @@ func (p *program) sayPoll(v *pollView) {
 	}
 	screen.Section(p.Screen, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
+}
+
+// The bounds of --poll-every: Stripe lists an event for 30 days.
+const (
+	pollEvery      = 10 * time.Minute
+	leastPollEvery = time.Second
+	mostPollEvery  = 24 * time.Hour
+)
+
+func checkPollEvery(every time.Duration) error {
+	if every < leastPollEvery || every > mostPollEvery {
+		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
+	}
+	return nil
 }

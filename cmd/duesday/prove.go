@@ -22,7 +22,7 @@ func (p *program) proveCommand() *cobra.Command {
 				return notFound(err, "subscription "+n.String())
 			}
 			if x.Alarm {
-				p.Code = exitPerson
+				p.Code = screen.ExitPerson
 			}
 			p.sayProof(s, x)
 			return p.JSON(viewProof(s, x))

@@ -53,7 +53,7 @@ func (f *purchaseFlags) fill() error {
 		}
 		return byFlag(o.Check())
 	}
-	amount, err := parseAmount(f.amount, f.currency)
+	amount, err := screen.ParseAmount(f.amount, f.currency)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	}
 	sale := &created.Sale
 	if sale.Declined != "" || sale.Action {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	what := "made"
 	if created.Repeated {
@@ -93,7 +93,7 @@ func (p *program) purchaseList() *cobra.Command {
 	var order screen.ListOrder
 	return p.merchantList(&order, []string{"purchase", "key", "kind", "created"},
 		func(ctx context.Context, t *tracking.Service, account string) error {
-			return screen.ListAll(p.Screen, order, "purchase", t.Purchases(ctx, account, tracking.Mark{}), as[*tracking.Purchase],
+			return screen.ListAll(p.Screen, order, "purchase", t.Purchases(ctx, account, tracking.Mark{}), screen.Itself[*tracking.Purchase],
 				[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 				func(x *tracking.Purchase) []any {
 					return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}

@@ -72,7 +72,7 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 		return err
 	}
 	if amount != "" {
-		if m.Amount, err = parseMoney(amount, sub.Amount.Currency()); err != nil {
+		if m.Amount, err = screen.ParseMoney(amount, sub.Amount.Currency()); err != nil {
 			return err
 		}
 	}
@@ -87,13 +87,13 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 	r := done.Receipt
 	switch {
 	case done.Requested:
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 		p.Say("period %d of %s: requested, but its payment intent is not canceled yet; the next payment run tries again",
 			done.Period, sub.Name)
 	case r == nil:
 		p.Say("period %d of %s: its receipt has expired", done.Period, sub.Name)
 	case r.Kind == billing.Overpayment:
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 		p.Say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
 			r.Name, r.Amount.Format(), p.hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
 	default:
@@ -132,7 +132,7 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 		return err
 	}
 	if amount != "" {
-		if o.Amount, err = parseMoney(amount, sub.Amount.Currency()); err != nil {
+		if o.Amount, err = screen.ParseMoney(amount, sub.Amount.Currency()); err != nil {
 			return err
 		}
 		if !o.Amount.IsPositive() { // zero would be the whole rest

@@ -59,7 +59,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 	screen.Section(p.Screen, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
 		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
 	if len(changes) > 0 || held > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	if failed != nil { // some of the changes may be what it lacks
 		return failed
@@ -117,27 +117,4 @@ func (p *program) compareOld(ctx context.Context, s *session, url string) (all [
 func heldMail(ctx context.Context, s *session) (int, error) {
 	b, err := s.outbox(nil).On(outbox.Held).Backlog(ctx, 0)
 	return b.Due + b.Later, err
-}
-
-func (p *program) sayHeld(held int) {
-	if held > 0 {
-		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
-			screen.Plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
-	}
-}
-
-// decideHeld releases or drops all held mail.
-func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, []string) error {
-	return func(ctx context.Context, s *session, _ []string) error {
-		count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
-		if err != nil {
-			return err
-		}
-		if fate == outbox.Drop {
-			p.Say("%s deleted unsent", screen.Plural(count[fate], "held mail"))
-			return p.JSON(screen.Object{"dropped", count[fate]})
-		}
-		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.hint("outbox send"))
-		return p.JSON(screen.Object{"released", count[fate]})
-	}
 }

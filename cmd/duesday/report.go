@@ -51,7 +51,7 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 		return err
 	}
 	if r.Unreadable > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 		p.Warn("the expected charges do not include %s that another tool wrote and that cannot be read",
 			screen.Plural(r.Unreadable, "subscription"))
 	}
@@ -60,7 +60,7 @@ func (p *program) report(ctx context.Context, s *session, f *reportFlags) error 
 		for _, a := range r.Before {
 			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
 		}
-		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), as[screen.Object])
+		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), screen.Itself[screen.Object])
 	}
 	p.showReport(r, months, f.days)
 	return p.JSON(screen.Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),

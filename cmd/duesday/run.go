@@ -111,7 +111,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		mail = p.deliver(ctx, s)
 	}
 	if err == nil && kind == billing.Payments {
-		p.forget(ctx, s)
+		s.forget(ctx)
 	}
 	if report == nil {
 		return err
@@ -152,7 +152,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 		p.Warn("%v; the next run will do it", missed)
 	}
 	if err == nil && (report.NeedsPerson() || mail.stays() > 0) {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	return cmp.Or(err, shown)
 }
@@ -191,7 +191,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		return err
 	}
 	if report.Counts[engine.OutcomeUnreadable] > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	if p.AsJSON {
 		report.DryRun, report.Amounts = true, totals

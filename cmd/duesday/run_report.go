@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +37,7 @@ func viewReport(r *engine.Report) screen.Object {
 }
 
 func (p *program) sayReport(r *engine.Report) {
-	p.Say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), short(r.Elapsed))
+	p.Say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), screen.Elapsed(r.Elapsed))
 	t := p.Table()
 	if r.Kind == billing.Reminders {
 		t.Row("  written", r.Counts[engine.OutcomeSent], "to the outbox")
@@ -103,14 +102,6 @@ func formatTotals(t *money.Totals) string {
 		parts = append(parts, sum.Format())
 	}
 	return strings.Join(parts, "  ")
-}
-
-func short(d interface{ Milliseconds() int64 }) string {
-	ms := d.Milliseconds()
-	if ms < 10_000 {
-		return fmt.Sprintf("%d ms", ms)
-	}
-	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }
 
 // unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on

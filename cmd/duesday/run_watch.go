@@ -33,7 +33,7 @@ func (p *program) runList() *cobra.Command {
 		t := p.Table("RUN", "KIND", "STATE", "ROWS", "DUE", "DONE", "WAITING", "TOOK")
 		for _, r := range runs {
 			t.Row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
-				r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], short(r.Elapsed))
+				r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], screen.Elapsed(r.Elapsed))
 		}
 		return errors.Join(t.Flush(), p.JSON(screen.Views(runs, viewRun)))
 	})
@@ -104,7 +104,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	case r.Err() != nil && !r.Off:
 		return r.Err()
 	case r.NeedsPerson():
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	return err
 }

@@ -44,13 +44,6 @@ const (
 	sharedQueues = time.Hour        // the watch, at a queue or tables without an alarm; a drain logs what goes wrong
 )
 
-// The bounds of --poll-every: Stripe lists an event for 30 days.
-const (
-	pollEvery      = 10 * time.Minute
-	leastPollEvery = time.Second
-	mostPollEvery  = 24 * time.Hour
-)
-
 type serveFlags struct {
 	clock, heartbeat    string
 	beat                func(context.Context) error // of heartbeat; nil: none
@@ -135,13 +128,6 @@ func (o *serveFlags) addresses() []address {
 		func(a address) bool { return a.address == "" })
 }
 
-func checkPollEvery(every time.Duration) error {
-	if every < leastPollEvery || every > mostPollEvery {
-		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
-	}
-	return nil
-}
-
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	t, err := config.NewTracking(p.cfg, p.setting)
 	if err != nil {
@@ -207,16 +193,16 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 			return run.Run(ctx, told.Subject, told.Text, told.Checks)
 		}
 	}
-	keys := p.keys(s, machine)
+	keys := s.keys(machine)
 	defer keys.Wait()
 	var err error
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
-		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: s.drainMail,
+		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
 		Day: p.day(s, o, clock, watch.In), Watch: watch,
-		HTTP: httpapi.Options{Ready: s.ready, Keys: keys, Proxies: o.limits.trusted,
+		HTTP: httpapi.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
 	if tells, ok := s.store.(store.Noticer); ok {
 		options.Puts = tells.Puts(s.tables.Outbox.Name)
@@ -256,7 +242,7 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 }
 
 // ready returns what the session lacks to work.
-func (s *session) ready(ctx context.Context) error {
+func ready(ctx context.Context, s *session) error {
 	if _, err := s.engine.Meta(ctx); err != nil {
 		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
 	}
@@ -296,7 +282,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	if f.service != nil {
 		view = append(view, p.announceTracking(running, f, o)...)
 	}
-	if err := p.sayServed(view); err != nil {
+	if err := p.Served(view); err != nil {
 		return err
 	}
 	return running.Run(ctx)

@@ -120,7 +120,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		return err
 	}
 	if err == nil && kind == billing.Payments {
-		d.p.forget(ctx, d.s)
+		d.s.forget(ctx)
 	}
 	for _, missed := range r.Missed {
 		d.s.log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)
@@ -165,7 +165,7 @@ func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
 }
 
 // drainMail delivers the mail that is due.
-func (s *session) drainMail(ctx context.Context) (outbox.Report, error) {
+func drainMail(ctx context.Context, s *session) (outbox.Report, error) {
 	m, err := s.drain(ctx, new(screen.Progress))
 	if m.Reason != "" && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -60,7 +59,7 @@ func (p *program) settingsSet() *cobra.Command {
 				return err
 			}
 			p.Say("the settings are at version %d", now.Version)
-			var changed []difference
+			var changed []screen.Difference
 			names := now.Names()
 			for _, name := range old.Names() {
 				if !slices.Contains(names, name) { // a product that lost its name
@@ -69,27 +68,13 @@ func (p *program) settingsSet() *cobra.Command {
 			}
 			for _, name := range names {
 				if before, after := old.Text(name), now.Text(name); before != after {
-					changed = append(changed, difference{name, before, after})
+					changed = append(changed, screen.Difference{Name: name, Before: before, After: after})
 				}
 			}
-			p.sayDifferences(changed)
+			p.SayDifferences(changed)
 			return p.JSON(viewSettings(&now))
 		})
 	return checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
-}
-
-// nameProducts stores the products' names for customers, by SKU.
-func (p *program) nameProducts(ctx context.Context, s *session, names map[string]string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := settings.Change(ctx, s.engine.Records, func(now *settings.Settings) (err error) {
-		for sku, name := range names {
-			err = cmp.Or(err, now.NameProduct(sku, name))
-		}
-		return err
-	})
-	return err
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.
@@ -109,16 +94,4 @@ func setSettings(s *settings.Settings, args []string) error {
 		}
 	}
 	return nil
-}
-
-// takeSettings gives a store of an older Duesday the default settings.
-func (p *program) takeSettings(ctx context.Context, s *session) error {
-	now, err := settings.Read(ctx, s.engine.Records)
-	if err != nil || now.Version > 0 {
-		return err
-	}
-	if _, err = settings.Change(ctx, s.engine.Records, func(*settings.Settings) error { return nil }); err == nil {
-		p.Warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
-	}
-	return err
 }

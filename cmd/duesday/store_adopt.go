@@ -78,7 +78,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 		return err
 	}
 	if r.NeedsPerson() {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	p.sayAdoption(tables.RecurringPayments.Name, r)
 	return p.JSON(viewAdoption(tables.RecurringPayments.Name, r))

@@ -121,7 +121,7 @@ func (p *program) checkStore(ctx context.Context, _ []string) error {
 		return err
 	}
 	if len(found) > 0 {
-		p.Code = exitDamage
+		p.Code = screen.ExitDamage
 		p.Say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.cfg.Store,
 			p.hint("store restore --replace --from FOLDER"))
 	} else {

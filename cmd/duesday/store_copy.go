@@ -167,7 +167,7 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 		return p.stillCopying(ctx, c, err)
 	}
 	if !r.Live {
-		p.Code = exitFailed
+		p.Code = screen.ExitFailed
 	}
 	differences := []string{} // the first of them
 	for _, d := range r.Differences {

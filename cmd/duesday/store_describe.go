@@ -51,7 +51,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	harmful := func(d dynamotable.Difference) bool { return !d.Harmless }
 	ok := meta != nil && !slices.ContainsFunc(differences, harmful) // everything is there, as Duesday needs it
 	if !ok {
-		p.Code = exitFailed
+		p.Code = screen.ExitFailed
 	}
 	if folder != nil {
 		p.Fields("folder", place.Folder, "files", folder.Text("files"), "bytes", folder.Text("bytes"))

@@ -140,7 +140,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
 		p.Say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
-		return p.sayServed(screen.Object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
+		return p.Served(screen.Object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
 			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
 			"control", base + "/_fake/", // of clock, faults, ledger and so on
 			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
@@ -195,22 +195,6 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 	return list, nil
 }
 
-func listenHost(flag, address, usual string) (string, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", screen.Usagef("%s must be HOST:PORT, such as %s (got %q)", flag, usual, address)
-	}
-	return host, nil
-}
-
-func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
-	}
-	return l, nil
-}
-
 // listenOpen listens for a server without a password, and tells the address, and the URL at which
 // this machine reaches it. It warns if other machines reach it too, with their power.
 func (p *program) listenOpen(ctx context.Context, address, power string,
@@ -231,16 +215,4 @@ func (p *program) listenOpen(ctx context.Context, address, power string,
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// sayServed prints the view as a line of JSON, by which a program finds the server, if JSON is
-// wanted, and flushes the output: the starter of the server waits for it.
-func (p *program) sayServed(view any) error {
-	if p.AsJSON {
-		if err := screen.WriteValue(p.Out, view); err != nil {
-			return err
-		}
-		p.Out.WriteString("\n")
-	}
-	return p.Out.Flush()
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
@@ -32,11 +31,6 @@ func (p *program) subscriptionLeaf(verb string, n need,
 		name, err = parseName(args[0])
 		return err
 	})
-}
-
-func (s *session) subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	sub, err := s.engine.Subscription(ctx, n)
-	return sub, notFound(err, "subscription "+n.String())
 }
 
 func (p *program) subscriptionCreate() *cobra.Command {
@@ -87,7 +81,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		if !f.Changed("payment-day") && n.TrialDays == 0 {
 			return screen.Usagef("--payment-day is missing; only a subscription with --trial-days can do without it")
 		}
-		if n.Amount, err = parseAmount(amount, currency); err != nil {
+		if n.Amount, err = screen.ParseAmount(amount, currency); err != nil {
 			return err
 		}
 		if n.Interval, err = civil.ParseInterval(interval); err != nil {
@@ -96,22 +90,6 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		n.Account, n.ID, n.Start, n.NextPayment = name.Account, name.ID, start.Value, next.Value
 		return n.Check()
 	})
-}
-
-func parseAmount(amount, currency string) (money.Amount, error) {
-	c, err := money.ParseCurrency(currency)
-	if err != nil {
-		return money.Amount{}, screen.Usagef("--currency: %w", err)
-	}
-	return parseMoney(amount, c)
-}
-
-func parseMoney(amount string, c money.Currency) (money.Amount, error) {
-	a, err := money.Parse(amount, c)
-	if err != nil {
-		return a, screen.Usagef("--amount: %w", err)
-	}
-	return a, nil
 }
 
 func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {

@@ -127,7 +127,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			old, err := s.subscription(ctx, n)
 			if err == nil && u.set.Changed("amount") {
 				change.Amount = new(money.Amount)
-				*change.Amount, err = parseMoney(u.amount, old.Amount.Currency())
+				*change.Amount, err = screen.ParseMoney(u.amount, old.Amount.Currency())
 			}
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
@@ -46,7 +47,7 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 	case c.SKU == nil && !f.Changed("amount"):
 		return nil, screen.Usagef("--where needs a new --amount, a new --sku, or both")
 	case f.Changed("amount"):
-		c.Amount = func(cur money.Currency) (money.Amount, error) { return parseMoney(amount, cur) }
+		c.Amount = func(cur money.Currency) (money.Amount, error) { return screen.ParseMoney(amount, cur) }
 	}
 	return &planChanges{list: []*engine.PlanChange{c}, of: "with SKU " + c.Of, source: "--where sku=" + c.Of,
 		hint: "--where currency=CODE"}, nil
@@ -74,7 +75,7 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 		}
 		x := rec.Price
 		all.list = append(all.list, &engine.PlanChange{Of: x.SKU, Currency: x.Currency, From: change.From, Notify: change.Notify,
-			Amount: func(c money.Currency) (money.Amount, error) { return parseMoney(x.Amount, c) }})
+			Amount: func(c money.Currency) (money.Amount, error) { return screen.ParseMoney(x.Amount, c) }})
 		if x.Name != "" {
 			all.names[x.SKU] = x.Name
 		}
@@ -94,7 +95,7 @@ func (p *program) changePlans(ctx context.Context, s *session, all *planChanges,
 		return screen.Usagef("%s: %w; add %s", all.source, err, all.hint)
 	}
 	if err == nil && yes {
-		err = p.nameProducts(ctx, s, all.names)
+		err = settings.NameProducts(ctx, s.engine.Records, all.names)
 	}
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func (p *program) changePlans(ctx context.Context, s *session, all *planChanges,
 		p.Warn("not changed: %s", why)
 	}
 	if len(left) > 0 {
-		p.Code = exitPerson
+		p.Code = screen.ExitPerson
 	}
 	shown := len(plan.Names)
 	if yes {
@@ -195,7 +196,7 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 	for _, r := range a.Results {
 		switch {
 		case r.Outcome != engine.OutcomePaid:
-			p.Code = exitPerson
+			p.Code = screen.ExitPerson
 		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
 			p.Warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.hint("subscription resume "+
 				n.String()))

@@ -147,14 +147,6 @@ func (p *program) explainTracking(err error) error {
 	return err
 }
 
-// byFlag names the flag of an invalid field.
-func byFlag(err error) error {
-	if e, ok := errors.AsType[*tracking.FieldError](err); ok {
-		return screen.Usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
-	}
-	return err
-}
-
 // withoutOther removes the text of tracking.ErrOther from the end of the error.
 func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())

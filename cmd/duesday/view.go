@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -179,16 +177,16 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 	if old != nil {
 		all := changesOf(old, s)
 		for i, d := range all {
-			switch d.name {
+			switch d.Name {
 			case "amount":
-				all[i].before, all[i].after = old.Amount, s.Amount
+				all[i].Before, all[i].After = old.Amount, s.Amount
 			case "pending":
-				all[i].before, all[i].after = pendingText(old), pendingText(s)
+				all[i].Before, all[i].After = pendingText(old), pendingText(s)
 			case "collection":
-				all[i].before, all[i].after = cmp.Or(old.Collection, billing.Automatic), cmp.Or(s.Collection, billing.Automatic)
+				all[i].Before, all[i].After = cmp.Or(old.Collection, billing.Automatic), cmp.Or(s.Collection, billing.Automatic)
 			}
 		}
-		p.sayDifferences(all)
+		p.SayDifferences(all)
 		p.sayReplaced(s.Replaced(old.Pending), "")
 	}
 	for i, d := range s.Upcoming(shownDues) {
@@ -200,7 +198,7 @@ func viewChanged(old, s *billing.Subscription) screen.Object {
 	changed := screen.Object{}
 	if old != nil {
 		for _, d := range changesOf(old, s) {
-			changed = append(changed, d.name, screen.Object{"before", d.before, "after", d.after})
+			changed = append(changed, d.Name, screen.Object{"before", d.Before, "after", d.After})
 		}
 	}
 	v := append(viewSubscription(s), "changed", changed, "next_due", screen.Views(s.Upcoming(shownDues), func(u billing.Upcoming) screen.Object {
@@ -220,36 +218,8 @@ func (p *program) sayReplaced(was *billing.Plan, of string) {
 	}
 }
 
-// A difference is a member of an object that a command has changed.
-type difference struct {
-	name          string
-	before, after any
-}
-
 // changesOf leaves out the open period, which is no value of the subscription's own.
-func changesOf(old, s *billing.Subscription) []difference {
-	return slices.DeleteFunc(differences(viewSubscription(old), viewSubscription(s)),
-		func(d difference) bool { return d.name == "open" })
-}
-
-// differences compares two views of a noun: they have the same members.
-func differences(was, now screen.Object) (all []difference) {
-	for i := 0; i < len(now); i += 2 {
-		if before, after := was.Shown(i+1), now.Shown(i+1); !reflect.DeepEqual(before, after) {
-			all = append(all, difference{strings.TrimSuffix(now[i].(string), "?"), before, after})
-		}
-	}
-	return all
-}
-
-// sayDifferences prints each difference on a line, as in "amount  €10.00 -> €12.00".
-func (p *program) sayDifferences(all []difference) {
-	var pairs []any
-	for _, d := range all {
-		pairs = append(pairs, "  "+strings.ReplaceAll(d.name, "_", " "), screen.Printable(screen.Cell(d.before))+" -> "+screen.Printable(screen.Cell(d.after)))
-	}
-	p.Fields(pairs...)
-	if len(all) == 0 {
-		p.Say("  nothing changed")
-	}
+func changesOf(old, s *billing.Subscription) []screen.Difference {
+	return slices.DeleteFunc(screen.Differences(viewSubscription(old), viewSubscription(s)),
+		func(d screen.Difference) bool { return d.Name == "open" })
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 )
 
 // A Flag is a pflag.Value with a form of its own; zero when it is not given.
@@ -138,4 +139,22 @@ func (d *DaySpan) Flags(c *cobra.Command, happened string) {
 func (d *DaySpan) Has(at time.Time) bool {
 	day := civil.Of(at)
 	return !day.Before(d.from.Value) && (d.to.Value.IsZero() || !day.After(d.to.Value))
+}
+
+// ParseAmount returns the amount of the flags --amount and --currency, or a UsageError.
+func ParseAmount(amount, currency string) (money.Amount, error) {
+	c, err := money.ParseCurrency(currency)
+	if err != nil {
+		return money.Amount{}, Usagef("--currency: %w", err)
+	}
+	return ParseMoney(amount, c)
+}
+
+// ParseMoney returns the amount of the flag --amount in the currency, or a UsageError.
+func ParseMoney(amount string, c money.Currency) (money.Amount, error) {
+	a, err := money.Parse(amount, c)
+	if err != nil {
+		return a, Usagef("--amount: %w", err)
+	}
+	return a, nil
 }

@@ -35,6 +35,18 @@ func (s *Screen) PrintJSON(v any) error {
 	return err
 }
 
+// Served prints the view as a line of JSON, by which a program finds the server, if JSON is
+// wanted, and flushes the output: the starter of the server waits for it.
+func (s *Screen) Served(view any) error {
+	if s.AsJSON {
+		if err := WriteValue(s.Out, view); err != nil {
+			return err
+		}
+		s.Out.WriteString("\n")
+	}
+	return s.Out.Flush()
+}
+
 // An Object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
 // Out if its value is empty. Ids are bare, dates are 2026-01-31, timestamps are UTC with
 // milliseconds, and amounts are decimal strings at the currency's exponent.

@@ -19,8 +19,13 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// ExitPerson is the exit code of a command that is done, when something needs a person.
-const ExitPerson = 3
+// The exit codes of a command that is not simply done.
+const (
+	ExitFailed = 1
+	ExitUsage  = 2
+	ExitPerson = 3 // it is done, but something needs a person
+	ExitDamage = 4 // store.ErrDamaged
+)
 
 // A Screen prints what a command has found, for people or as JSON for programs, and its warnings.
 type Screen struct {

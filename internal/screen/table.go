@@ -150,3 +150,11 @@ func Prefixed(prefix, text string) string {
 	}
 	return prefix + text
 }
+
+// Elapsed returns how long something took.
+func Elapsed(d time.Duration) string {
+	if ms := d.Milliseconds(); ms < 10_000 {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

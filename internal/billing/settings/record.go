@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -186,4 +187,18 @@ func writes(e *billing.Records, was, now *Settings, id string) []store.Write {
 // changeKey is the key of a change's row, whose id tells it from another one of the version.
 func changeKey(version int64, id string) store.Key {
 	return store.Key{PK: settingsPK, SK: fmt.Sprintf("%s%09d#%s", changePrefix, version, id)}
+}
+
+// NameProducts stores the products' names for customers, by SKU.
+func NameProducts(ctx context.Context, e *billing.Records, names map[string]string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := Change(ctx, e, func(now *Settings) (err error) {
+		for sku, name := range names {
+			err = cmp.Or(err, now.NameProduct(sku, name))
+		}
+		return err
+	})
+	return err
 }

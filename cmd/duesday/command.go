@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// group is a command with subcommands and no action.
+func group(name string, commands ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: name, Args: cobra.ArbitraryArgs}
+	g.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		if len(args) == 0 {
+			return screen.Usagef("%s needs a subcommand: %s", cmd.CommandPath(), strings.Join(names, ", "))
+		}
+		return screen.Usagef("unknown command %q for %q; available commands: %s", args[0], cmd.CommandPath(), strings.Join(names, ", "))
+	}
+	g.AddCommand(commands...)
+	return g
+}
+
+// leaf is a command with an action. It takes the arguments that its usage names outside of flags.
+func leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	var names []string
+	words := strings.Fields(use)[1:]
+	for i := 0; i < len(words); i++ {
+		switch {
+		case strings.HasPrefix(words[i], "--"):
+			i++ // and its value
+		case words[i] != "|":
+			names = append(names, words[i])
+		}
+	}
+	return &cobra.Command{Use: use, Args: want(names...),
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
+}
+
+// storeLeaf is a leaf that works on the open store.
+func (p *program) storeLeaf(use string, n need,
+	do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	return leaf(use, func(ctx context.Context, args []string) error {
+		return p.with(ctx, n, func(s *session) error { return do(ctx, s, args) })
+	})
+}
+
+// checked has the command refuse invalid usage before it opens anything.
+func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
+	do := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(args); err != nil {
+			return err
+		}
+		return do(cmd, args)
+	}
+	return c
+}
+
+func required(c *cobra.Command, flags ...string) *cobra.Command {
+	for _, name := range flags {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // unreachable: the command has the flag
+		}
+	}
+	return c
+}
+
+// want requires exactly the named arguments, and allows more of a last one such as "EVENT...".
+func want(names ...string) cobra.PositionalArgs {
+	all := strings.Join(names, " ")
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == len(names), len(args) > len(names) && strings.HasSuffix(all, "..."):
+			return nil
+		case len(args) < len(names):
+			missing := strings.TrimSuffix(strings.Join(names[len(args):], " "), "...")
+			return screen.Usagef("%s: %s is missing", cmd.CommandPath(), missing)
+		case len(names) == 0:
+			return screen.Usagef("%s takes no arguments (got %q)", cmd.CommandPath(), args[0])
+		}
+		return screen.Usagef("%s: too many arguments (got %q)", cmd.CommandPath(), args[len(names)])
+	}
+}
+
+// notFound gives store.ErrNotFound the name of the missing item.
+func notFound(err error, what string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no %s", what)
+	}
+	return err
+}
+
+// ordered adds --limit and --sort to a list, which can be sorted by these columns.
+func ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
+	o.Flags(c, by...)
+	return checked(c, func([]string) error { return o.Check() })
+}
+
+// byFlag names the flag of an invalid field.
+func byFlag(err error) error {
+	if e, ok := errors.AsType[*field.Error](err); ok {
+		return screen.Usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/screen"
+)
+
+func accountFlag(c *cobra.Command, account *string) {
+	c.Args = cobra.MaximumNArgs(1)
+	c.Flags().StringVar(account, "account", "", "`ACCOUNT`, as an alternative to the argument")
+}
+
+// accountArgument takes the account from the argument, unless --account has it.
+func accountArgument(account *string, args []string) error {
+	if len(args) == 1 {
+		if *account != "" && *account != args[0] {
+			return screen.Usagef("the argument and --account name two accounts: %q and %q", args[0], *account)
+		}
+		*account = args[0]
+	}
+	if *account == "" {
+		return nil
+	}
+	return billing.CheckID("account", *account)
+}
+
+// A listFilter has the flags that narrow a list of subscriptions or accounts.
+type listFilter struct {
+	email, sku string
+	status     screen.Flag[billing.Status]
+}
+
+func (f *listFilter) flags(c *cobra.Command, noun string) {
+	f.status = screen.ChoiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
+		billing.Completed)
+	c.Flags().StringVar(&f.email, "email", "", "only those with this email `ADDRESS`, ignoring case")
+	c.Flags().StringVar(&f.sku, "sku", "", "only "+noun+" this `SKU`")
+	c.Flags().Var(&f.status, "status", "only "+noun+" this status")
+}
+
+func (f *listFilter) hasEmail(email string) bool {
+	return f.email == "" || strings.EqualFold(email, f.email)
+}
+
+func (f *listFilter) subscription(s *billing.Subscription) bool {
+	return (f.sku == "" || s.SKU == f.sku) && (f.status.Value == "" || s.Status == f.status.Value)
+}
+
+// accounts yields the accounts with the address and, for a SKU or status, with a subscription of it.
+func (f *listFilter) accounts(ctx context.Context, p *program, s *session) iter.Seq2[*billing.Account, error] {
+	return func(yield func(*billing.Account, error) bool) {
+		for a, err := range s.engine.Accounts(ctx) {
+			keep := err != nil || f.hasEmail(a.Email)
+			if keep && err == nil && f.sku+f.status.Text != "" {
+				keep, err = billing.AnyItem(screen.Filtered(screen.Readable(p.Screen, s.engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
+			}
+			if (keep || err != nil) && !yield(a, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/transfer"
+)
+
+// missingStore adds a way out to store.ErrMissing.
+type missingStore struct {
+	url string
+	// A restore to the place was interrupted: its folder, and the command that repeats it.
+	half, again string
+}
+
+func (p *program) missing() error {
+	return &missingStore{p.cfg.Store, transfer.Interrupted(p.folder()), p.hint("store restore") + " --from FOLDER"}
+}
+
+func (e *missingStore) Error() string {
+	if e.half != "" {
+		return fmt.Sprintf("there is no store at %s, because a restore to it is running or was interrupted; run it again: %s, or "+
+			"delete %s if you do not need it", e.url, e.again, e.half)
+	}
+	ways := "create one with duesday store create"
+	if strings.HasPrefix(e.url, "dynamodb:") {
+		ways += ", or with duesday store adopt from a table that other tools filled"
+	}
+	return fmt.Sprintf("there is no store at %s yet; %s, or set another with --store or %s. If a store was lost, restore its "+
+		"backup, because a new store would charge its customers again", e.url, ways, config.EnvStore)
+}
+
+func (e *missingStore) Unwrap() error { return store.ErrMissing }
+
+// hint returns a command line on the same data, with this command's flags unless they are the default or
+// in the environment. Readers of a server's hints have another environment.
+func (p *program) hint(command string) string {
+	words := []string{p.name, command}
+	add := func(name, value, usual string) {
+		f := config.Flag{Name: name}
+		if given := p.env(f.Variable()); given != "" && !p.lasting {
+			usual = given
+		}
+		if value != "" && value != usual {
+			words = append(words, "--"+name, quoted(value))
+		}
+	}
+	add("store", p.cfg.Store, config.DefaultStore)
+	begins := func(families ...string) bool {
+		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(command+" ", f+" ") })
+	}
+	charges := begins("run", "verify", "reconcile", "account attach", "account card-link", "receipt refund")
+	// A subscription's page for the customer is asked for at Stripe.
+	if charges || begins("subscription") && p.cfg.UsesStripe() {
+		add("processor", p.cfg.Processor, config.DefaultProcessor)
+	}
+	if begins("run", "outbox") {
+		add("mail", p.cfg.Mail, config.DefaultMail)
+		if server, err := url.Parse(p.cfg.SMTP.Server); err == nil { // a password in it is refused where mail is sent
+			add("smtp", server.Redacted(), "")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func quoted(text string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

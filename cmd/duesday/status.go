@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/store/dynamostore"
+	"github.com/duesday/duesday/internal/store/dynamotable"
+)
+
+func (p *program) chargingCommand() *cobra.Command {
+	var reason, other string
+	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
+	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and users see")
+	on := leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
+	on.Flags().StringVar(&other, "accept-other-installation", "",
+		"`ID` of another installation whose charges for this store's subscriptions are correct")
+	return group("charging", off, on)
+}
+
+func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
+	if err := billing.CheckText("reason", reason, 1024); err != nil {
+		return err
+	}
+	return p.with(ctx, need{create: true}, func(s *session) error {
+		if other != "" {
+			if err := s.engine.AcceptInstallation(ctx, other); err != nil {
+				return err
+			}
+		}
+		if err := s.engine.SetCharging(ctx, on, reason); err != nil {
+			return err
+		}
+		if on {
+			p.Say("charging is on")
+		} else {
+			p.Say("charging is off; no run opens or confirms a payment")
+		}
+		return p.JSON(screen.Object{"charging", on, "reason?", reason, "accepted_installation?", other})
+	})
+}
+
+// installation is what is known of the session's store.
+func (p *program) installation(s *session) *status.Installation {
+	in := &status.Installation{Engine: s.engine, Version: buildVersion().number, Hint: p.hint, Disk: status.Disk}
+	if p.clock != nil {
+		in.Fresh = p.clock.Shown(25 * leastLook)
+	}
+	if place, err := p.place(); err == nil { // it was opened
+		in.Folder = place.Folder
+	}
+	if d, ok := s.store.(*dynamostore.Store); ok {
+		in.Tables = func(ctx context.Context) (wrong, weak, unknown []string, err error) {
+			found, err := dynamotable.Describe(ctx, d.Client(), s.tables.All())
+			if dynamotable.Denied(err) {
+				return nil, nil, []string{"this process is not allowed to describe them"}, nil
+			}
+			wrong, weak, unknown = dynamotable.Lacks(found)
+			return wrong, weak, unknown, err
+		}
+	}
+	return in
+}
+
+// leastLook is the shortest wait from one look to the next: a test clock may be fast.
+const leastLook = 100 * time.Millisecond
+
+// watch looks at the session's store while this process serves.
+func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
+	in := p.installation(s)
+	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.post.String()
+	if s.post.server == nil {
+		in.Post, in.Unsent = "mail is not sent: it is written to "+s.post.folder, !s.post.named
+	}
+	every := time.Minute
+	if s.shared {
+		every, in.Keep = sharedWatch, sharedQueues
+	}
+	return &status.Watch{In: in, By: worker.ThisProcess(), Log: s.log, Tell: in.Mail,
+		After: func() <-chan time.Time { return time.After(max(leastLook, c.Real(every))) }}
+}
+
+func (p *program) statusCommand() *cobra.Command {
+	var all bool
+	c := p.storeLeaf("status", need{read: true},
+		func(ctx context.Context, s *session, _ []string) error { return p.showStatus(ctx, s, all) })
+	c.Flags().BoolVar(&all, "all", false, "list every check, including those that are ok")
+	return c
+}
+
+func (p *program) showStatus(ctx context.Context, s *session, all bool) error {
+	checks := p.installation(s).Look(ctx)
+	shown := slices.DeleteFunc(slices.Clone(checks), func(c status.Check) bool { return c.State == status.OK })
+	title, alarms := "All is well.", len(status.Alarms(checks))
+	switch {
+	case alarms > 0:
+		p.Code = screen.ExitPerson
+		title = screen.Plural(alarms, "check") + " wrong or unknown:"
+	case len(shown) > 0:
+		title = "Nothing is wrong, with " + screen.Plural(len(shown), "warning") + ":"
+	}
+	p.Say("%s", title)
+	listed := shown
+	if all {
+		listed = checks
+	}
+	if len(listed) > 0 {
+		t := p.Table("CHECK", "STATE", "FOUND")
+		for _, c := range listed {
+			state := string(c.State)
+			if c.State == status.Wrong {
+				state = "WRONG"
+			}
+			t.Row(c.Name, state, c.Text)
+		}
+		t.Flush()
+	}
+	if len(shown) > 0 {
+		p.Say("\nWhat to do:")
+	}
+	for _, c := range shown {
+		p.Say("  %s: %s", c.Name, c.Next)
+	}
+	if ok := len(checks) - len(listed); ok > 0 {
+		p.Say("\n%s ok; to list them, run: %s", screen.Plural(ok, "check"), p.hint("status --all"))
+	}
+	return p.JSON(screen.Object{"ok", alarms == 0, "checks", screen.Views(checks, viewCheck)})
+}
+
+func viewCheck(c status.Check) screen.Object {
+	return screen.Object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
+		"next?", c.Next, "values?", screen.Views(c.Values, func(v status.Value) screen.Object {
+			return screen.Object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
+		})}
+}
