@@ -1,20 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/mail/smtp"
-	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/screen"
 )
 
 func TestAccountAttach(t *testing.T) {
@@ -64,24 +54,6 @@ func TestAccountAttach(t *testing.T) {
 	}
 }
 
-func TestPercent(t *testing.T) {
-	for text, want := range map[string]int{"2.5%": 250, "2.5": 250, "0": 0, "0.01%": 1, "100": 10000, " 7 %": 700,
-		"1.20%": 120, "00.5": 50} {
-		if got, err := parsePercent(text); got != want || err != nil {
-			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "%", "100.01", "-1", "+1", "1.", ".5", "1.234", "1e1", "101%", "2,5", "2.5%%",
-		"99999999999999999999"} {
-		if got, err := parsePercent(text); err == nil {
-			t.Errorf("%q is taken as %d", text, got)
-		}
-	}
-	if got := percent(250) + percent(5); got != "2.50%0.05%" {
-		t.Error(got)
-	}
-}
-
 // TestImport_WithoutMethod: the column may be left out.
 func TestImport_WithoutMethod(t *testing.T) {
 	c := newCLI(t)
@@ -89,66 +61,6 @@ func TestImport_WithoutMethod(t *testing.T) {
 		"account,email,subscription,sku,amount,currency,payment_day\n1,a@example.com,1,gym,12.99,USD,15\n"))
 	c.must("account", "attach", "1", "--payment-method", "pm_card_visa")
 	contains(t, c.must("run", "payments"), "$12.99")
-}
-
-// A postbox keeps what was delivered.
-type postbox struct{ got []outbox.Effect }
-
-func (n *postbox) Deliver(_ context.Context, e outbox.Effect) error {
-	n.got = append(n.got, e)
-	return nil
-}
-
-type refusing struct{}
-
-func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bounce{Code: "550 5.1.1"} }
-
-// A clerk knows one locale and one link, and notes one bounce.
-type clerk struct {
-	locale  string
-	link    processor.CardLink
-	fails   error
-	bounced string
-}
-
-func (c *clerk) Holder(context.Context, outbox.Effect) (locale, name string, err error) {
-	return c.locale, "", nil
-}
-func (c *clerk) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
-
-func (c *clerk) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
-	return c.link, c.fails
-}
-
-func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) error {
-	c.bounced = e.Data[outbox.DataEmail] + " " + code
-	return c.fails
-}
-
-func TestLinkedDelivery(t *testing.T) {
-	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
-	to, knows := new(postbox), new(clerk)
-	d := &delivery{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(screen.Progress)}
-	send := func() error { return d.Deliver(t.Context(), e) }
-	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
-		t.Errorf("without a link: %v, %+v", err, to.got)
-	}
-	knows.link, knows.locale = processor.CardLink{URL: "https://pay.example/secret", Expires: time.Date(2026, 3, 16, 10, 30, 0, 0, time.UTC)}, "pt-BR"
-	if err := send(); err != nil || len(to.got) != 2 || to.got[1].Data[outbox.DataLink] != knows.link.URL ||
-		to.got[1].Data[outbox.DataLinkExpires] != "2026-03-16T10:30:00.000Z" || to.got[1].Data[outbox.DataLocale] != "pt-BR" {
-		t.Errorf("with one: %v, %+v", err, to.got)
-	}
-	if len(e.Data) != 1 {
-		t.Errorf("the effect itself has it now: %v", e.Data)
-	}
-	d.Deliverer = refusing{}
-	if err := send(); !errors.Is(err, outbox.ErrPermanent) || knows.bounced != "a@example.com 550 5.1.1" {
-		t.Errorf("refused: %v, noted %q", err, knows.bounced)
-	}
-	d.Deliverer, knows.fails = to, processor.ErrUnknown
-	if err := send(); !errors.Is(err, processor.ErrUnknown) || len(to.got) != 2 {
-		t.Errorf("not for the moment: %v, %d delivered", err, len(to.got))
-	}
 }
 
 func TestSubscriptionShow_RequiresAction(t *testing.T) {
@@ -176,33 +88,3 @@ func TestSubscriptionShow_RequiresAction(t *testing.T) {
 	}
 	contains(t, r.out, "requires_action", "no link for the customer: ")
 }
-
-// TestLookForLink is what is shown of what the processor answers.
-func TestLookForLink(t *testing.T) {
-	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: processor.RequiresAction}}
-	p := newProgram(func(string) string { return "" }, nil, nil, nil, time.Now)
-	for _, tt := range []struct {
-		in           processor.Intent
-		err          error
-		link, noLink string
-	}{
-		{in: processor.Intent{State: processor.RequiresAction, Link: "https://pay.example/1"}, link: "https://pay.example/1"},
-		{in: processor.Intent{State: processor.RequiresAction}, noLink: "no page"},
-		{in: processor.Intent{State: processor.Succeeded}, noLink: "succeeded at the processor"},
-		{err: processor.ErrUnknown, noLink: "answer was lost"},
-	} {
-		link, noLink := p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub)
-		if link != tt.link || !strings.Contains(noLink, tt.noLink) || (tt.noLink == "" && noLink != "") {
-			t.Errorf("%+v: %q, %q", tt, link, noLink)
-		}
-	}
-}
-
-// answering is a processor that only looks up.
-type answering struct {
-	processor.Charger
-	in  processor.Intent
-	err error
-}
-
-func (a answering) Lookup(context.Context, string) (processor.Intent, error) { return a.in, a.err }

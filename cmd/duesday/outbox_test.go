@@ -1,17 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/screen"
 )
 
 func TestOutbox(t *testing.T) {
@@ -70,40 +62,4 @@ func TestOutbox_DropsWhatIsNotWanted(t *testing.T) {
 	c.run("subscription", "cancel", "1/1", "--mail", "no-folder")
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "send", members(c.object(exitDone, "outbox", "send"), "delivered", "dropped"), []any{1, 1})
-}
-
-// A slowMail takes its time for a message, and is without accounts.
-type slowMail struct{ takes time.Duration }
-
-func (s slowMail) Deliver(ctx context.Context, _ outbox.Effect) error {
-	select {
-	case <-time.After(s.takes):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (slowMail) Holder(context.Context, outbox.Effect) (locale, name string, err error) {
-	return "", "", nil
-}
-func (slowMail) Arrears(context.Context, outbox.Effect) (map[string]string, error) { return nil, nil }
-func (slowMail) NoteBounce(context.Context, outbox.Effect, string) error           { return nil }
-func (slowMail) Link(context.Context, outbox.Effect) (processor.CardLink, error) {
-	return processor.CardLink{}, nil
-}
-
-// TestDelivery_Stop: mail under way when the program is to stop still leaves, within the grace.
-func TestDelivery_Stop(t *testing.T) {
-	for takes, want := range map[time.Duration]error{mailGrace: nil, mailGrace + 2*time.Second: context.Canceled} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, stop := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, stop)
-			begun := time.Now()
-			d := &delivery{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(screen.Progress)}
-			if err := d.Deliver(ctx, outbox.Effect{}); !errors.Is(err, want) || time.Since(begun) > mailGrace+time.Second {
-				t.Errorf("%s: %v after %s, want %v", takes, err, time.Since(begun), want)
-			}
-		})
-	}
 }

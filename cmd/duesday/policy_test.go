@@ -2,23 +2,13 @@ package main
 
 import (
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing/engine"
-	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/test/dynamotest"
 	"github.com/duesday/duesday/stripefake"
 )
-
-func TestPolicy_DefaultIsBillings(t *testing.T) {
-	if got, want := policy(&config.Config{}),
-		engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
 
 func TestPolicy_RetryDays(t *testing.T) {
 	c := newCLI(t)
@@ -48,22 +38,6 @@ func TestPolicy_CatchUpAndReceiptMonths(t *testing.T) {
 	c.must("subscription", "charge", "1/1")
 	receipt = c.list("receipt", "list", "1")[1].(map[string]any)
 	equal(t, "expires", receipt["expires_at"], "2026-04-15T10:30:00.000Z")
-}
-
-func TestHint(t *testing.T) {
-	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
-	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m"}
-	equal(t, "run", p.hint("run payments"), "duesday run payments --mail m")
-	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
-	equal(t, "other", p.hint("charging on"), "duesday charging on")
-	p.cfg.Store = "pebble:b"
-	equal(t, "flag", p.hint("verify"), "duesday verify --store pebble:b")
-	p.env = func(name string) string {
-		return map[string]string{config.EnvStore: "pebble:b", "DUESDAY_MAIL": "n"}[name]
-	}
-	equal(t, "environment", p.hint("run payments"), "duesday run payments --mail m")
-	p.lasting = true
-	equal(t, "in a letter", p.hint("verify"), "duesday verify --store pebble:b")
 }
 
 // TestPolicies_AllowWhatServeDoes: what serve asks of DynamoDB, and what the commands about

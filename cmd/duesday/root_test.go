@@ -151,12 +151,3 @@ func TestRoot_Interrupted(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errors.String())
 	}
 }
-
-func TestQuoted(t *testing.T) {
-	for text, want := range map[string]string{"pebble:./a-b_c": "pebble:./a-b_c", "a b": "'a b'", "": "''",
-		"it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		if got := quoted(text); got != want {
-			t.Errorf("quoted(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
