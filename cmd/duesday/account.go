@@ -229,7 +229,7 @@ func (p *program) accountCardLink() *cobra.Command {
 	c := p.storeLeaf("card-link ACCOUNT[/SUBSCRIPTION]",
 		need{processor: true}, func(ctx context.Context, s *session, args []string) error {
 			account, subscription, _ := strings.Cut(args[0], "/")
-			l, err := s.engine.CardLink(ctx, account, subscription)
+			l, err := s.engine.Cards().CardLink(ctx, account, subscription)
 			if errors.Is(err, store.ErrNotFound) {
 				if _, err := s.engine.Account(ctx, account); err != nil {
 					return notFound(err, "account "+account)

@@ -26,7 +26,7 @@ const (
 
 // outbox returns the session's outbox. Without a deliverer it can only be looked at.
 func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.StillWanted).Counting(report.Tally(s.engine.Records))
+	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.Recipients().StillWanted).Counting(report.Tally(s.engine.Records))
 	if s.shared { // every serve drains it
 		o = o.Claiming(mailClaim)
 	}
@@ -121,7 +121,7 @@ func (s *session) drain(ctx context.Context, bar *screen.Progress) (m posted, er
 		return m, err
 	}
 	defer done()
-	to := &delivery{Deliverer: d, accounts: s.engine, linkless: &s.linkless, bar: bar}
+	to := &delivery{Deliverer: d, accounts: s.engine.Recipients(), linkless: &s.linkless, bar: bar}
 	m.Report, err = s.outbox(to).Drain(ctx, s.post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())

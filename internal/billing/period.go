@@ -137,6 +137,9 @@ const (
 	EndParked  Ending = "parked"
 )
 
+// CancelledVoid is the reason of a period void by a cancellation.
+const CancelledVoid = "the subscription was cancelled"
+
 // An EndedPeriod is the record PER#… of a period not ended paid, in the commit that ended it.
 type EndedPeriod struct {
 	Name            // of the subscription; its SKU is that of the key

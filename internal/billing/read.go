@@ -133,6 +133,23 @@ func (e *Records) EndedPeriods(ctx context.Context) iter.Seq2[*EndedPeriod, erro
 	return scanned(e, ctx, func(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), PerPrefix) }, DecodePeriod)
 }
 
+// WrittenOff returns the periods that the subscription's cancellation has written off, and their sum.
+func (e *Records) WrittenOff(ctx context.Context, n Name) (list []*EndedPeriod, sum money.Amount, err error) {
+	for p, err := range e.GetEndedPeriods(ctx, n) {
+		if errors.As(err, new(*IllegibleError)) || err == nil && (p.Ending != EndVoid || p.Reason != CancelledVoid) {
+			continue
+		}
+		if err == nil {
+			list = append(list, p)
+			sum, err = cmp.Or(sum, money.New(0, p.Amount.Currency())).Add(p.Amount)
+		}
+		if err != nil {
+			return nil, sum, err
+		}
+	}
+	return list, sum, nil
+}
+
 // ReceiptsOf returns the receipts of a period of the subscription that have not expired.
 func (e *Records) ReceiptsOf(ctx context.Context, n Name, period int) (found []*Receipt, err error) {
 	for r, err := range e.GetReceiptsByAccount(ctx, n.Account) {

@@ -249,6 +249,21 @@ func (e *Records) Places(ctx context.Context) ([]string, error) {
 	return places, nil
 }
 
+// OfPlaces asks at each of Places, and returns all answers, and the places' errors except for connected
+// accounts' refusals.
+func OfPlaces[T any](ctx context.Context, e *Records, ask func(at string) (T, error)) (all []T, err error) {
+	places, err := e.Places(ctx)
+	failed := []error{err}
+	for i, a := range processor.AskEach(places, ask) {
+		if places[i] != "" && errors.Is(a.Err, processor.ErrAccountRefused) {
+			e.Log.WarnContext(ctx, "a connected account refuses requests", "connected", places[i])
+			a.Err = nil
+		}
+		all, failed = append(all, a.Value), append(failed, a.Err)
+	}
+	return all, errors.Join(failed...)
+}
+
 // RegisterPlace returns the writes to add the payer's connected account to Places; none for our own
 // account. They must be in the commit which gives an account the payer.
 func (e *Records) RegisterPlace(p processor.Payer) []store.Write {

@@ -1,15 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
-	"github.com/duesday/duesday/internal/outbox"
 )
 
 // Arrears are the periods that a cancellation writes off: they were due by the request, and nobody
@@ -65,40 +60,6 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 // endTried closes the open period void, after the one attempt of CancelCollecting.
 func (e *Engine) endTried(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, e.failure(s.Open))
-	p := e.ended(s, billing.EndVoid, cancelledVoid, s.Open)
+	p := e.ended(s, billing.EndVoid, billing.CancelledVoid, s.Open)
 	return step{result: r}, e.put(ctx, s, append(e.pass(s, today, false, e.Now()), e.putRecord(p))...)
-}
-
-// WrittenOff returns the periods that the subscription's cancellation has written off, and their sum.
-func (e *Engine) WrittenOff(ctx context.Context, n billing.Name) (list []*billing.EndedPeriod, sum money.Amount, err error) {
-	for p, err := range e.GetEndedPeriods(ctx, n) {
-		if errors.As(err, new(*billing.IllegibleError)) || err == nil && (p.Ending != billing.EndVoid || p.Reason != cancelledVoid) {
-			continue
-		}
-		if err == nil {
-			list = append(list, p)
-			sum, err = cmp.Or(sum, money.New(0, p.Amount.Currency())).Add(p.Amount)
-		}
-		if err != nil {
-			return nil, sum, err
-		}
-	}
-	return list, sum, nil
-}
-
-// Arrears returns what the effect's mail tells of the periods that a cancellation has written off. They
-// may be more than one commit has, so they are read when the mail is delivered.
-func (e *Engine) Arrears(ctx context.Context, f outbox.Effect) (map[string]string, error) {
-	if f.Kind != outbox.KindCancelled {
-		return nil, nil
-	}
-	list, sum, err := e.WrittenOff(ctx, nameIn(f))
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	var text []string
-	for _, p := range list {
-		text = append(text, p.Due.String(), p.Amount.Decimal())
-	}
-	return map[string]string{outbox.DataArrears: strings.Join(text, " "), outbox.DataArrearsSum: sum.Decimal()}, nil
 }

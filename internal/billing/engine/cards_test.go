@@ -46,7 +46,7 @@ func (w *world) attach(t *testing.T, a billing.Attachment) *billing.Account {
 // link makes a link for the account, or for its subscription.
 func (w *world) link(t *testing.T, subscription string) processor.CardLink {
 	t.Helper()
-	l, err := w.start().CardLink(t.Context(), "a1", subscription)
+	l, err := w.start().Cards().CardLink(t.Context(), "a1", subscription)
 	mustNot(t, err)
 	return l
 }
@@ -125,7 +125,7 @@ func TestAttach_WithoutWallet(t *testing.T) {
 		_, err := e.Attach(t.Context(), "a1", bad)
 		wantErr(t, err, processor.ErrNoWallet)
 	}
-	_, err := e.CardLink(t.Context(), "a1", "")
+	_, err := e.Cards().CardLink(t.Context(), "a1", "")
 	wantErr(t, err, processor.ErrNoWallet)
 	if taken, err := e.CollectCards(t.Context(), time.Time{}); len(taken) != 0 || err != nil {
 		t.Errorf("%v, %v", taken, err)
@@ -230,13 +230,13 @@ func TestCardLink(t *testing.T) {
 		strings.Contains(w.contents(t), "secret_") {
 		t.Errorf("customers %v, store\n%s", p.customers, w.contents(t))
 	}
-	_, err := w.start().CardLink(t.Context(), "nobody", "")
+	_, err := w.start().Cards().CardLink(t.Context(), "nobody", "")
 	wantErr(t, err, store.ErrNotFound)
-	_, err = w.start().CardLink(t.Context(), "a1", "s9")
+	_, err = w.start().Cards().CardLink(t.Context(), "a1", "s9")
 	wantErr(t, err, store.ErrNotFound)
 	_, err = w.start().Cancel(t.Context(), billing.Name{Account: "a1", ID: "s2"}, false)
 	mustNot(t, err)
-	_, err = w.start().CardLink(t.Context(), "a1", "s2")
+	_, err = w.start().Cards().CardLink(t.Context(), "a1", "s2")
 	wantErr(t, err, billing.ErrState)
 }
 
@@ -251,7 +251,7 @@ func TestCardLink_Concurrent(t *testing.T) {
 	for range 8 {
 		e := w.start()
 		all.Go(func() {
-			if _, err := e.CardLink(t.Context(), "a1", ""); err != nil {
+			if _, err := e.Cards().CardLink(t.Context(), "a1", ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -392,7 +392,7 @@ func TestCards_EveryCrashPoint(t *testing.T) {
 						return err
 					},
 					func(e *process) error {
-						_, err := e.CardLink(t.Context(), "a1", "")
+						_, err := e.Cards().CardLink(t.Context(), "a1", "")
 						if err == nil {
 							p.use("pm_linked", "pm_card_visa")
 						}
@@ -451,7 +451,7 @@ func TestCards_LastWordWins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w, p := newPurse("2024-01-31T09:00")
 		n := w.create(one("2024-01-31", bare))
-		if _, err := w.start().CardLink(context.Background(), "a1", ""); err != nil {
+		if _, err := w.start().Cards().CardLink(context.Background(), "a1", ""); err != nil {
 			rt.Fatal(err)
 		}
 		want := map[string]string{}
@@ -460,7 +460,7 @@ func TestCards_LastWordWins(t *testing.T) {
 		give := func(target string) string {
 			made++
 			token := fmt.Sprint("pm_", made)
-			if _, err := w.start().CardLink(context.Background(), "a1", target); err != nil {
+			if _, err := w.start().Cards().CardLink(context.Background(), "a1", target); err != nil {
 				rt.Fatal(err)
 			}
 			acts := rapid.SampledFrom([]string{"pm_card_visa", "pm_card_visa_chargeDeclined",
@@ -540,7 +540,7 @@ func TestReminderTellsOfTheCard(t *testing.T) {
 			got[0].Data[outbox.DataCardExpired] != expired || p.asked != 1 {
 			t.Fatalf("due %s: %+v, asked %d", due, got, p.asked)
 		}
-		link, err := w.start().Link(t.Context(), got[0])
+		link, err := w.start().Recipients().Link(t.Context(), got[0])
 		if err != nil || (link.URL != "") != (expired != "") {
 			t.Errorf("due %s: link %+v, %v", due, link, err)
 		}
@@ -571,35 +571,35 @@ func TestLinks(t *testing.T) {
 		f    outbox.Effect
 		want string
 	}{{declined[0], ""}, {failed[0], own.ID}} {
-		l, err := w.start().Link(t.Context(), tt.f)
+		l, err := w.start().Recipients().Link(t.Context(), tt.f)
 		if err != nil || l.URL == "" || p.links[len(p.links)-1].Subscription != tt.want {
 			t.Errorf("%s: %+v, %v", tt.f.Kind, l, err)
 		}
 	}
 	for _, passing := range []error{processor.ErrUnknown, processor.ErrNotExecuted, errors.New("no route")} {
 		p.fails = []error{passing}
-		if l, err := w.start().Link(t.Context(), declined[0]); !errors.Is(err, passing) || l.URL != "" {
+		if l, err := w.start().Recipients().Link(t.Context(), declined[0]); !errors.Is(err, passing) || l.URL != "" {
 			t.Errorf("%v: %+v, %v", passing, l, err)
 		}
 	}
 	for _, definite := range []error{processor.ErrInvalid, processor.ErrAccountRefused} {
 		p.fails = []error{definite}
-		if l, err := w.start().Link(t.Context(), declined[0]); err != nil || l.URL != "" {
+		if l, err := w.start().Recipients().Link(t.Context(), declined[0]); err != nil || l.URL != "" {
 			t.Errorf("%v: %+v, %v", definite, l, err)
 		}
 	}
 	_, err := w.start().Cancel(t.Context(), n, false)
 	mustNot(t, err)
-	if l, err := w.start().Link(t.Context(), declined[0]); err != nil || l.URL != "" {
+	if l, err := w.start().Recipients().Link(t.Context(), declined[0]); err != nil || l.URL != "" {
 		t.Errorf("cancelled: %+v, %v", l, err)
 	}
 
 	w.cfg.CardURL = "https://shop.example/card?a={account}&s={subscription}"
-	if l, err := w.start().Link(t.Context(), failed[0]); err != nil || l.URL != "https://shop.example/card?a=a1&s=s2" ||
+	if l, err := w.start().Recipients().Link(t.Context(), failed[0]); err != nil || l.URL != "https://shop.example/card?a=a1&s=s2" ||
 		!l.Expires.IsZero() {
 		t.Errorf("the merchant's own page: %+v, %v", l, err)
 	}
-	if l, err := w.start().Link(t.Context(), outbox.Effect{Kind: outbox.KindReceipt}); err != nil || l.URL != "" {
+	if l, err := w.start().Recipients().Link(t.Context(), outbox.Effect{Kind: outbox.KindReceipt}); err != nil || l.URL != "" {
 		t.Errorf("a receipt: %+v, %v", l, err)
 	}
 }
@@ -615,15 +615,15 @@ func TestActionIsAskedForWhileItIsWanted(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	e := w.start()
-	if wanted, err := e.StillWanted(t.Context(), got[0]); !wanted || err != nil {
+	if wanted, err := e.Recipients().StillWanted(t.Context(), got[0]); !wanted || err != nil {
 		t.Errorf("%v, %v", wanted, err)
 	}
-	if l, err := e.Link(t.Context(), got[0]); err != nil || l.URL != "" { // the sandbox has no page
+	if l, err := e.Recipients().Link(t.Context(), got[0]); err != nil || l.URL != "" { // the sandbox has no page
 		t.Errorf("%+v, %v", l, err)
 	}
 	mustNot(t, w.box.Authenticate(w.sub(n).Open.Ref))
 	e.run(civil.Date{})
-	if wanted, err := e.StillWanted(t.Context(), got[0]); wanted || err != nil {
+	if wanted, err := e.Recipients().StillWanted(t.Context(), got[0]); wanted || err != nil {
 		t.Errorf("paid: %v, %v", wanted, err)
 	}
 }

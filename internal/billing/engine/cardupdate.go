@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -21,6 +21,11 @@ import (
 func (e *Engine) Cards() *wallet.Cards {
 	return &wallet.Cards{Records: e.Records, Processor: e.proc,
 		Check: func(ctx context.Context, account string) error { return e.checkRollbackOf(ctx, account, false) }}
+}
+
+// Recipients returns the customers to whom the store's mail goes.
+func (e *Engine) Recipients() *recipient.Directory {
+	return &recipient.Directory{Cards: e.Cards(), CardURL: e.cfg.CardURL, NoLinks: e.cfg.NoLinks}
 }
 
 // Attach is wallet.Cards.Attach. A new method takes effect for the subscriptions without one of their
@@ -50,25 +55,21 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []pro
 	if !ok {
 		return nil, nil
 	}
-	newest, err := e.newestCards(ctx, w, since)
+	newest, err := e.Cards().Entered(ctx, w, since)
 	if errors.Is(err, processor.ErrRefused) || ctx.Err() != nil {
 		return nil, err
 	}
 	failed := []error{err}
-	accountFirst := func(a, b recipient) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.subscription, b.subscription),
-			cmp.Compare(a.customer, b.customer), cmp.Compare(a.at, b.at))
-	}
-	for _, r := range slices.SortedFunc(maps.Keys(newest), accountFirst) {
-		isNew, err := e.takeOver(ctx, newest[r])
+	for _, g := range newest {
+		isNew, err := e.takeOver(ctx, g)
 		if isNew {
-			taken = append(taken, newest[r])
+			taken = append(taken, g)
 		}
 		if errors.Is(err, processor.ErrRefused) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 			return taken, err
 		}
 		if err != nil && len(failed) <= maxFailed {
-			failed = append(failed, fmt.Errorf("card entered for %s: %w", r, err))
+			failed = append(failed, fmt.Errorf("card entered for %s: %w", wallet.Target(g), err))
 		}
 	}
 	return taken, errors.Join(failed...)
@@ -76,48 +77,6 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []pro
 
 // maxFailed is the number of errors that CollectCards returns.
 const maxFailed = 5
-
-// A recipient is the account or subscription for which a card was given.
-type recipient struct{ account, subscription, at, customer string }
-
-func (r recipient) String() string {
-	if r.subscription == "" {
-		return "account " + r.account
-	}
-	return "subscription " + r.account + "/" + r.subscription
-}
-
-// newestCards returns, by recipient, the card given last, also beside the errors of some places.
-func (e *Engine) newestCards(ctx context.Context, w processor.Wallet,
-	since time.Time) (map[recipient]processor.Setup, error) {
-	lists, err := ofPlaces(ctx, e, func(at string) ([]processor.Setup, error) {
-		return e.setups(ctx, w, processor.ListRequest{At: at, Since: since})
-	})
-	newest := map[recipient]processor.Setup{}
-	for _, s := range slices.Concat(lists...) {
-		r := recipient{s.Account, s.Subscription, s.At, s.Customer}
-		if was, ok := newest[r]; !ok || cmp.Or(s.Card.Made.Compare(was.Card.Made), cmp.Compare(s.ID, was.ID)) > 0 {
-			newest[r] = s
-		}
-	}
-	return newest, err
-}
-
-// setups lists one place. An interrupted listing is begun again.
-func (e *Engine) setups(ctx context.Context, w processor.Wallet, r processor.ListRequest) ([]processor.Setup, error) {
-	return processor.Ask(ctx, func() (found []processor.Setup, err error) {
-		for s, err := range w.Setups(ctx, r) {
-			if err != nil {
-				return nil, fmt.Errorf("listing the cards that customers entered: %w", err)
-			}
-			if s.Installation == e.Opened.Installation && billing.CheckMethod(s.Card.Method) == nil && !s.Card.Made.IsZero() {
-				s.At, s.Card.Made = r.At, s.Card.Made.UTC().Truncate(time.Millisecond) // the precision of the store
-				found = append(found, s)
-			}
-		}
-		return found, nil
-	})
-}
 
 // takeOver sets a card of the account's customer at its recipient, and reports whether it was new.
 func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, err error) {

@@ -14,6 +14,6 @@
 //   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
 //   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
-//   - cardlink.go, cardupdate.go: payment methods, and how they change
+//   - cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging
 package engine

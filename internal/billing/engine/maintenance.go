@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -81,27 +82,13 @@ func (j *job) missed(ctx context.Context, task string, err error) error {
 func (e *Engine) cancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
 	const week = 7 * 24 * time.Hour
 	since, until := previous.Add(-orphanAge-week), e.Now().Add(-orphanAge)
-	counts, err := ofPlaces(ctx, e, func(at string) (int, error) {
+	counts, err := billing.OfPlaces(ctx, e.Records, func(at string) (int, error) {
 		return e.cancelOrphansAt(ctx, processor.ListRequest{At: at, Since: since, Until: until})
 	})
 	for _, n := range counts {
 		canceled += n
 	}
 	return canceled, err
-}
-
-// ofPlaces returns all answers, and the places' errors but for connected accounts' refusals.
-func ofPlaces[T any](ctx context.Context, e *Engine, ask func(at string) (T, error)) (all []T, err error) {
-	places, err := e.Places(ctx)
-	failed := []error{err}
-	for i, a := range processor.AskEach(places, ask) {
-		if places[i] != "" && errors.Is(a.Err, processor.ErrAccountRefused) {
-			e.Log.WarnContext(ctx, "a connected account refuses requests", "connected", places[i])
-			a.Err = nil
-		}
-		all, failed = append(all, a.Value), append(failed, a.Err)
-	}
-	return all, errors.Join(failed...)
 }
 
 func (e *Engine) cancelOrphansAt(ctx context.Context, r processor.ListRequest) (canceled int, err error) {

@@ -47,14 +47,6 @@ func samePlan(a, b *billing.Subscription) bool {
 	return a.Pending == nil || *a.Pending == *b.Pending
 }
 
-// stillSays reports whether the subscription has the plan that the notice tells of.
-func stillSays(s *billing.Subscription, f outbox.Effect) bool {
-	day, err := civil.Parse(f.Data[outbox.DataDueDate])
-	sku, amount := s.PlanOn(day)
-	return err == nil && !s.Over() && !s.CancelAtEnd && sku == f.Data[outbox.DataSKU] &&
-		amount.Decimal() == f.Data[outbox.DataAmount]
-}
-
 // ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
 var ErrCurrencies = errors.New("the subscriptions are in several currencies, but an amount is in one")
 

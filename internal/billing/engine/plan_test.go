@@ -72,7 +72,7 @@ func TestPlan_AfterTheOpenPeriod(t *testing.T) {
 		if of := told[i].Data; of["sku"] != "platinum" || of["key_sku"] != "gold" || of["amount"] != "29.99" {
 			t.Errorf("%s: %v", kind, of)
 		}
-		if ok, err := w.start().StillWanted(ctx, told[i]); err != nil || ok != (kind == "receipt") {
+		if ok, err := w.start().Recipients().StillWanted(ctx, told[i]); err != nil || ok != (kind == "receipt") {
 			t.Errorf("%s: wanted %v, %v", kind, ok, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestPlanChange_Resumable(t *testing.T) {
 				if f.Data["amount"] != "15.00" || f.Data["before"] != "12.99" || f.Data["due_date"] != "2024-03-31" {
 					t.Errorf("told %v", f.Data)
 				}
-				if ok, err := w.start().StillWanted(ctx, f); err != nil || !ok {
+				if ok, err := w.start().Recipients().StillWanted(ctx, f); err != nil || !ok {
 					t.Errorf("not wanted any more: %v", err)
 				}
 			}
@@ -337,7 +337,7 @@ func TestPlanChange_Concerns(t *testing.T) {
 			told := w.wantTold(t, outbox.KindPriceChange, one[x.told])
 			if x.told {
 				mustNot(t, change(billing.Change{SKU: new("gold"), Amount: new(usd(1299))})(w.start(), n))
-				if ok, err := w.start().StillWanted(ctx, told[0]); err != nil || ok {
+				if ok, err := w.start().Recipients().StillWanted(ctx, told[0]); err != nil || ok {
 					t.Errorf("wanted after the change was taken back: %v, %v", ok, err)
 				}
 			}

@@ -190,7 +190,7 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 		if s.Status != billing.ParkedState {
 			return e.cancel(s, today), nil
 		}
-		void := e.ended(s, billing.EndVoid, cancelledVoid, nil)
+		void := e.ended(s, billing.EndVoid, billing.CancelledVoid, nil)
 		return append(e.pass(s, today, false, e.Now()), e.putRecord(void)), nil
 	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
@@ -308,9 +308,6 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]write,
 	return writes, nil
 }
 
-// cancelledVoid is the reason of a period void by a cancellation.
-const cancelledVoid = "the subscription was cancelled"
-
 // cancel carries out the requested cancellation, in memory, with no period open: the periods due by
 // today, or by the day of a request for the period's end, are void, and the subscription is cancelled.
 // If one commit does not take all of them, the next step goes on. It returns the other writes.
@@ -327,7 +324,7 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []write {
 		case s.Status == billing.Paused && !due.Before(s.PausedOn):
 			return "due while paused"
 		}
-		return cancelledVoid
+		return billing.CancelledVoid
 	})
 	if err != nil || s.PaidOff() || due.After(last) {
 		return append(writes, e.cancelled(s)...)

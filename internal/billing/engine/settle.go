@@ -153,7 +153,7 @@ func (e *Engine) end(ctx context.Context, s *billing.Subscription, today civil.D
 	ending, reason, outcome := billing.EndFailed, "", OutcomeFailed
 	switch s.Requested {
 	case billing.RequestCancel:
-		ending, reason, outcome = billing.EndVoid, cancelledVoid, OutcomeSkipped
+		ending, reason, outcome = billing.EndVoid, billing.CancelledVoid, OutcomeSkipped
 	case billing.RequestPause:
 		ending, reason, outcome = billing.EndVoid, "the subscription was paused", OutcomeSkipped
 	case billing.RequestSkip:

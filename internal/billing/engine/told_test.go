@@ -113,10 +113,10 @@ func TestToldOnceThatACardExpires(t *testing.T) {
 				e.Data[outbox.DataPeriod] != "1" {
 				t.Errorf("%+v", e.Data)
 			}
-			if l, err := w.start().Link(t.Context(), e); err != nil || l.URL == "" {
+			if l, err := w.start().Recipients().Link(t.Context(), e); err != nil || l.URL == "" {
 				t.Errorf("link %+v, %v", l, err)
 			}
-			if wanted, err := w.start().StillWanted(t.Context(), e); err != nil || !wanted {
+			if wanted, err := w.start().Recipients().StillWanted(t.Context(), e); err != nil || !wanted {
 				t.Errorf("wanted %t, %v", wanted, err)
 			}
 			w.pass(time.Hour) // resumed, it is reminded of again
@@ -130,7 +130,7 @@ func TestToldOnceThatACardExpires(t *testing.T) {
 			w.wantTold(t, outbox.KindCardExpires, 1)
 			_, err = w.start().Cancel(t.Context(), n, false)
 			mustNot(t, err)
-			if wanted, err := w.start().StillWanted(t.Context(), e); err != nil || wanted {
+			if wanted, err := w.start().Recipients().StillWanted(t.Context(), e); err != nil || wanted {
 				t.Errorf("after the end: wanted %t, %v", wanted, err)
 			}
 		}

@@ -426,7 +426,7 @@ func TestWire_Guard(t *testing.T) {
 		t.Helper()
 		for _, f := range w.wantTold(t, outbox.KindPaymentRequest, 1) {
 			var err error
-			yes, err = w.start().StillWanted(t.Context(), f)
+			yes, err = w.start().Recipients().StillWanted(t.Context(), f)
 			mustNot(t, err)
 			if f.Data[outbox.DataPayBy] != "2024-02-14" || f.Data[outbox.DataAmount] != "12.99" {
 				t.Errorf("%v", f.Data)

@@ -85,7 +85,7 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.StillWanted).
+	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.Recipients().StillWanted).
 		Counting(report.Tally(w.engine.Records)).Claiming(time.Hour)
 	return w, nil
 }

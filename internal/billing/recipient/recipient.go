@@ -1,0 +1,131 @@
+package recipient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/billing/wallet"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/processor"
+)
+
+// A Directory has the customers to whom a store's mail goes.
+type Directory struct {
+	*wallet.Cards
+
+	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
+	// in it; "" for the processor's.
+	CardURL string
+	// NoLinks: the processor has no pages for customers, and mail goes out without links.
+	NoLinks bool
+}
+
+// Holder returns the locale and the customer's name of the effect's account, as they are right
+// before the delivery; "" if it has none. It returns outbox.ErrPermanent if a mail server has
+// refused the effect's address for good.
+func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name string, err error) {
+	a, err := d.Account(ctx, f.Data[outbox.DataAccount])
+	if _, wrong := errors.AsType[*billing.FieldError](err); wrong {
+		return "", "", nil // no account has such an id
+	}
+	if err != nil {
+		return "", "", billing.IgnoreNotFound(err)
+	}
+	if b := a.Bounced; b.Email != "" && b.Email == f.Data[outbox.DataEmail] {
+		return "", "", fmt.Errorf("%w: the mail server permanently refused the address of account %s on %s (%s); "+
+			"to set another, use account update --email", outbox.ErrPermanent, a.ID, b.At.UTC().Format(time.DateOnly), b.Code)
+	}
+	return a.Locale, a.Name, nil
+}
+
+// NoteBounce marks the effect's address at its account: no mail is sent to it any more. The mark goes
+// with the next change of the account's address.
+func (d *Directory) NoteBounce(ctx context.Context, f outbox.Effect, code string) error {
+	_, err := account.Edit(ctx, d.Records, f.Data[outbox.DataAccount], func(a *billing.Account) error {
+		email := f.Data[outbox.DataEmail]
+		if a.Bounced.Email == email || a.Email != email && !a.Mixed { // it has another one by now
+			return billing.ErrUnchanged
+		}
+		a.Bounced = billing.Bounce{Email: email, Code: code, At: d.Now()}
+		return nil
+	})
+	return billing.IgnoreNotFound(err)
+}
+
+// StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
+// reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
+// request to authenticate if the payment no longer waits for the customer. It drops the notice of a
+// card's end if nothing is to be charged any more, and that of a new price that was taken back.
+func (d *Directory) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
+	asks := f.Kind == outbox.KindActionRequired && f.Data[outbox.DataRef] != ""
+	switch f.Kind {
+	case outbox.KindReminder, outbox.KindCardExpires, outbox.KindPriceChange, outbox.KindPaymentRequest:
+	default:
+		if !asks {
+			return true, nil
+		}
+	}
+	s, err := d.Load(ctx, nameIn(f))
+	if err != nil {
+		return false, billing.IgnoreNotFound(err)
+	}
+	switch f.Kind {
+	case outbox.KindCardExpires:
+		return !s.Over() && !s.CancelAtEnd && s.Requested != billing.RequestCancel, nil
+	case outbox.KindPriceChange:
+		return stillSays(s, f), nil
+	case outbox.KindActionRequired:
+		return s.Open != nil && s.Open.Ref == f.Data[outbox.DataRef] && s.Open.State == processor.RequiresAction, nil
+	}
+	due, err := s.Due()
+	waits := s.Status == billing.Active && s.NextOpen() == nil && !s.CancelAtEnd
+	switch {
+	case f.Kind == outbox.KindPaymentRequest:
+		waits = s.Open.ByWire() && s.Requested == billing.RequestNone
+	case s.Status == billing.ParkedState:
+		waits = s.Parked == billing.NoMethod && f.Data[outbox.DataNoMethod] != ""
+	}
+	if err != nil || !waits {
+		return false, err
+	}
+	return strconv.Itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil
+}
+
+// stillSays reports whether the subscription has the plan that the notice tells of.
+func stillSays(s *billing.Subscription, f outbox.Effect) bool {
+	day, err := civil.Parse(f.Data[outbox.DataDueDate])
+	sku, amount := s.PlanOn(day)
+	return err == nil && !s.Over() && !s.CancelAtEnd && sku == f.Data[outbox.DataSKU] &&
+		amount.Decimal() == f.Data[outbox.DataAmount]
+}
+
+// Arrears returns what the effect's mail tells of the periods that a cancellation has written off. They
+// may be more than one commit has, so they are read when the mail is delivered.
+func (d *Directory) Arrears(ctx context.Context, f outbox.Effect) (map[string]string, error) {
+	if f.Kind != outbox.KindCancelled {
+		return nil, nil
+	}
+	list, sum, err := d.WrittenOff(ctx, nameIn(f))
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	var text []string
+	for _, p := range list {
+		text = append(text, p.Due.String(), p.Amount.Decimal())
+	}
+	return map[string]string{outbox.DataArrears: strings.Join(text, " "), outbox.DataArrearsSum: sum.Decimal()}, nil
+}
+
+// nameIn returns the subscription of the effect.
+func nameIn(f outbox.Effect) billing.Name {
+	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription],
+		SKU: cmp.Or(f.Data[outbox.DataKeySKU], f.Data[outbox.DataSKU])}
+}
