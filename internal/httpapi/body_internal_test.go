@@ -22,7 +22,7 @@ func (takesAll) Ingest(context.Context, []byte, tracking.Origin) (tracking.Verdi
 // TestBodies_Budget: large bodies wait for their ends within the budget, more of them are refused, and
 // small ones are taken all the same.
 func TestBodies_Budget(t *testing.T) {
-	s := New(Options{Inbox: takesAll{}, Log: slog.New(slog.DiscardHandler), Hooks: []Hook{{Path: "/hook"}},
+	s := New(Options{Inbox: takesAll{}, Log: slog.New(slog.DiscardHandler), Hooks: []Hook{{Path: "/hook", Secrets: []secret.Text{secret.New("one")}}},
 		Verify: func(string, []secret.Text, time.Time) (func([]byte) (int, error), error) {
 			return func([]byte) (int, error) { return 0, nil }, nil
 		}}).(*server)

@@ -67,7 +67,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				send(a, http.StatusInternalServerError, fault{Text: "the server failed", Code: "internal"})
 			}
 		}
-		if s.o.Answered != nil && r.RemoteAddr != "" { // else it is the poller of this process
+		if s.o.Answered != nil {
 			s.o.Answered(routeOf(r), cmp.Or(a.status, http.StatusOK))
 		}
 		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
@@ -17,16 +16,10 @@ type Hook struct {
 	Secrets []secret.Text // Stripe's valid signing secrets, any number of them
 }
 
-// A hook has all secrets: those of Stripe, then that of the own poller, then the given one.
+// A hook has all secrets: those of Stripe, then the given one of pollers.
 type hook struct {
 	Hook
-	all    []secret.Text
-	closed bool // to everybody outside
-}
-
-func newHook(h Hook, p *Poll) *hook {
-	return &hook{h, slices.Concat(h.Secrets, []secret.Text{p.Own, p.Given}), len(h.Secrets) == 0 && !p.Own.IsZero() &&
-		p.Given.IsZero()}
+	all []secret.Text
 }
 
 // serveHook takes an event. The answer 200 says that it is durable; else Stripe sends it again.
@@ -36,21 +29,18 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	}
 	buffer := s.buffer()
 	which, err := s.signed(buffer, w, r, h.all, maxEvent)
-	by := which - len(h.Secrets) // less than 0: Stripe
+	polled := which == len(h.Secrets)
 	if err != nil {
 		s.recycle(buffer)
-		if h.closed {
-			return errNoRoute
-		}
 		if f, ok := errors.AsType[*refusal](err); ok && f.code == codeSignature && f != errUnsigned {
 			s.tellSigned(h, false)
 		}
 		return s.refuse(r, err)
 	}
-	if by < 0 {
+	if !polled {
 		s.tellSigned(h, true)
 	}
-	verdict, err := s.ingest(r.Context(), h, by, buffer.Bytes())
+	verdict, err := s.ingest(r.Context(), h, polled, buffer.Bytes())
 	switch {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
@@ -59,15 +49,20 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 		return errUnavailable
 	}
 	s.recycle(buffer)
-	if s.o.Taken != nil {
-		s.o.Taken(h.Hook, by >= byOwnPoller, verdict)
-	}
-	if verdict.Status == tracking.Quarantined || verdict.Status == tracking.Refused {
-		s.o.Log.WarnContext(r.Context(), "httpapi: an event was stored but not applied", "route", routeOf(r), "event", shown(verdict.Event),
-			"status", string(verdict.Status), "reason", shown(verdict.Reason))
-	}
+	s.o.Tell(r.Context(), h.Hook, polled, verdict)
 	send(w, http.StatusOK, verdict)
 	return nil
+}
+
+// Tell passes an event that the inbox has taken to Taken, and logs one that was not applied.
+func (o *Options) Tell(ctx context.Context, h Hook, polled bool, v tracking.Verdict) {
+	if o.Taken != nil {
+		o.Taken(h, polled, v)
+	}
+	if v.Status == tracking.Quarantined || v.Status == tracking.Refused {
+		o.Log.WarnContext(ctx, "httpapi: an event was stored but not applied", "route", h.Path, "event", shown(v.Event), "status",
+			string(v.Status), "reason", shown(v.Reason))
+	}
 }
 
 // tellSigned tells of a signature that was to be Stripe's.
@@ -77,18 +72,11 @@ func (s *server) tellSigned(h *hook, good bool) {
 	}
 }
 
-const (
-	byOwnPoller   = 0
-	byGivenPoller = 1
-)
-
-// ingest takes the event by the secret's place behind those of Stripe.
-func (s *server) ingest(ctx context.Context, h *hook, by int, body []byte) (v tracking.Verdict, err error) {
+// ingest takes the event; polled: by a poller elsewhere.
+func (s *server) ingest(ctx context.Context, h *hook, polled bool, body []byte) (v tracking.Verdict, err error) {
 	from := tracking.Origin{Connect: h.Connect, Source: tracking.FromWebhook}
-	if by >= byOwnPoller {
+	if polled {
 		from.Source = tracking.FromPoll
-	}
-	if by == byGivenPoller {
 		if body, err = s.o.Poll.Event(ctx, body, h.Connect); err != nil {
 			return v, err
 		}

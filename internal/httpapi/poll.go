@@ -14,10 +14,9 @@ import (
 // PollPath takes the marks of pollers elsewhere.
 const PollPath = "/hooks/poll"
 
-// Poll is what pollers may do, by the secret that signs; they may post events to every hook.
+// Poll is what pollers elsewhere may do, by the secret that signs: they may post events to every hook.
 type Poll struct {
-	Own   secret.Text // of the poller in this process, which has its events from Stripe
-	Given secret.Text // of pollers elsewhere, which may also post their marks to PollPath
+	Given secret.Text // they may also post their marks to PollPath
 
 	// Event returns the event that the body names as Stripe has it: a poller elsewhere tells of nothing
 	// by itself. Mark takes how far a poller is with a Stripe account. Both are needed with Given.

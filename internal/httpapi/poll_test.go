@@ -16,14 +16,11 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-var (
-	ownPoll   = secret.New("a random secret in memory alone")
-	givenPoll = secret.New("0123456789abcdef0123456789abcdef")
-)
+var givenPoll = secret.New("0123456789abcdef0123456789abcdef")
 
 // polled is the world with pollers: marks are noted, and an event is Stripe's if it is evt_1.
 func polled(w *world, o *httpapi.Options) {
-	o.Poll = httpapi.Poll{Own: ownPoll, Given: givenPoll,
+	o.Poll = httpapi.Poll{Given: givenPoll,
 		Event: func(_ context.Context, body []byte, connect bool) ([]byte, error) {
 			w.note("asked, connect %v", connect)
 			if string(body) == "down" {
@@ -42,8 +39,8 @@ func polled(w *world, o *httpapi.Options) {
 		}}
 }
 
-// TestHook_Pollers: events of the own poller are taken as they are, those of another one as Stripe has
-// them; neither counts as a signature of Stripe's.
+// TestHook_Pollers: events of a poller elsewhere are taken as Stripe has them, and do not count as a
+// signature of Stripe's.
 func TestHook_Pollers(t *testing.T) {
 	w := newWorld()
 	var bodies, told []string
@@ -62,8 +59,6 @@ func TestHook_Pollers(t *testing.T) {
 		taken      string
 	}{
 		{platformPath, eventBody, newSecret, 200, "webhook " + eventBody + " false"},
-		{platformPath, eventBody, ownPoll, 200, "poll " + eventBody + " false"},
-		{connectPath, eventBody, ownPoll, 200, "poll " + eventBody + " true"},
 		{connectPath, eventBody, givenPoll, 200, "poll as Stripe has it true"},
 		{platformPath, `{"id":"evt_forged"}`, givenPoll, 400, ""},
 		{platformPath, "down", givenPoll, 503, ""},
@@ -77,25 +72,6 @@ func TestHook_Pollers(t *testing.T) {
 	}
 	if want := platformPath + "true " + platformPath + "false"; strings.Join(told, " ") != want {
 		t.Errorf("told of %q, want %s", told, want)
-	}
-}
-
-// TestHook_ClosedToOthers: an endpoint for the own poller alone is not there for others.
-func TestHook_ClosedToOthers(t *testing.T) {
-	w := newWorld()
-	o := w.options()
-	polled(w, &o)
-	o.Poll.Given, o.Hooks[0].Secrets = secret.Text{}, nil
-	url := newServer(t, httpapi.New(o))
-	for key, want := range map[secret.Text]int{ownPoll: 200, newSecret: 404, givenPoll: 404, secret.New(apiKey): 404} {
-		if a := do(t, request(t, "POST", url+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody,
-			key))); a.status != want {
-			t.Errorf("got %d %s, want %d", a.status, a.text, want)
-		}
-	}
-	mark := `{"stripe_account":"acct_1"}`
-	if a := do(t, request(t, "POST", url+httpapi.PollPath, mark, "Stripe-Signature", signed(w, mark, ownPoll))); a.status != 404 {
-		t.Errorf("a mark without a given secret: got %d", a.status)
 	}
 }
 
@@ -117,7 +93,6 @@ func TestPoll_Marks(t *testing.T) {
 		{"POST", `{"stripe_account":"acct_1","quiet":-1}`, givenPoll, 422, "field", "quiet"},
 		{"POST", `{"stripe_account":"acct_1","swept":"2026-11-21T11:00:00Z"}`, givenPoll, 400, "json", ""},
 		{"POST", ok + ok, givenPoll, 400, "json", ""},
-		{"POST", ok, ownPoll, 400, "signature", ""},
 		{"POST", ok, newSecret, 400, "signature", ""},
 		{"POST", ok, secret.New(apiKey), 400, "signature", ""},
 		{"POST", ok, secret.Text{}, 400, "signature", ""},
@@ -137,6 +112,11 @@ func TestPoll_Marks(t *testing.T) {
 		`mark acct_1 2026-11-22T11:00:00Z 3 "a\\u000aline" true`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	o.Poll.Given = secret.Text{}
+	url = newServer(t, httpapi.New(o))
+	if a := do(t, request(t, "POST", url+httpapi.PollPath, ok, "Stripe-Signature", signed(w, ok, newSecret))); a.status != 404 {
+		t.Errorf("a mark without a given secret: got %d", a.status)
+	}
 }
 
 // TestInternal_IsGone: nothing answers below /internal, with any key, signature and method. It reported
@@ -150,7 +130,7 @@ func TestInternal_IsGone(t *testing.T) {
 	for _, path := range []string{"/internal", "/internal/", "/internal/objects", "/internal/events", "/internal/poll",
 		"/internal/accounts", "/internal/purchases", "/v1/../internal/objects", "//internal/objects", "/hooks/../internal/objects"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT"} {
-			for _, key := range []string{"", apiKey, newSecret.Reveal(), ownPoll.Reveal(), givenPoll.Reveal()} {
+			for _, key := range []string{"", apiKey, newSecret.Reveal(), givenPoll.Reveal()} {
 				r := request(t, method, url, body, "Authorization", "Bearer "+key, "Content-Type", "application/json",
 					"Stripe-Signature", signed(w, body, secret.New(key)))
 				r.URL.Opaque = "//" + r.URL.Host + path // as it is

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,7 +97,7 @@ func New(o Options) http.Handler {
 		refused: refusals{seen: map[string]int{}}}
 	s.left.Store(allBodies)
 	for _, h := range o.Hooks {
-		s.hooks[h.Path] = newHook(h, &o.Poll)
+		s.hooks[h.Path] = &hook{h, append(slices.Clone(h.Secrets), o.Poll.Given)}
 	}
 	if o.Shop != nil {
 		block, _ := aes.NewCipher(o.CursorKey[:]) // a valid length

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
-	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
@@ -65,43 +62,29 @@ func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.Poll
 	return s.o.Service.SavePoll(ctx, stripeAccount, told)
 }
 
-// An ownLedger is the Service for the poller of this process. Its events come by the endpoint for
-// webhooks as all others do, signed with a secret that nobody else has.
+// An ownLedger is the Service for the poller of this process. What is told of events by an endpoint
+// for webhooks is told of the poller's, too.
 type ownLedger struct {
 	*tracking.Service
-	hooks *Remote
+	tell func(ctx context.Context, connect bool, v tracking.Verdict)
 }
 
 func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
-	return l.hooks.Ingest(ctx, body, from)
+	v, err := l.Service.Ingest(ctx, body, from)
+	if err == nil {
+		l.tell(ctx, from.Connect, v)
+	}
+	return v, err
 }
 
 // addPoller makes the poller. With a given secret, others poll, and it compares objects alone.
-func (s *Server) addPoller(own secret.Text) {
+func (s *Server) addPoller(hooks *httpapi.Options) {
 	if s.o.PollEvery == 0 && s.o.PollSecret.IsZero() {
 		return
 	}
-	hooks := NewRemote("http://this.process", secret.Text{}, own, s.o.Now)
-	hooks.client.Transport = inMemory{s.hooks}
-	s.poller = poller.New(poller.Options{Ledger: ownLedger{s.o.Service, hooks}, Lister: s.o.Lister, Now: s.o.Now,
-		Log: s.o.Log, Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
+	own := ownLedger{s.o.Service, func(ctx context.Context, connect bool, v tracking.Verdict) {
+		hooks.Tell(ctx, s.hook(connect), true, v)
+	}}
+	s.poller = poller.New(poller.Options{Ledger: own, Lister: s.o.Lister, Now: s.o.Now, Log: s.o.Log,
+		Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
 }
-
-// inMemory carries requests to a handler of this process.
-type inMemory struct{ http.Handler }
-
-func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
-	a := &answer{header: http.Header{}, status: http.StatusOK}
-	m.ServeHTTP(a, r)
-	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(a), Request: r}, r.Context().Err()
-}
-
-// An answer is a http.ResponseWriter.
-type answer struct {
-	bytes.Buffer
-	header http.Header
-	status int
-}
-
-func (a *answer) Header() http.Header    { return a.header }
-func (a *answer) WriteHeader(status int) { a.status = status }

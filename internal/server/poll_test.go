@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -19,6 +21,15 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/stripefake"
 )
+
+// inMemory carries requests to a handler of this process.
+type inMemory struct{ http.Handler }
+
+func (m inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	m.ServeHTTP(answer, r)
+	return answer.Result(), r.Context().Err()
+}
 
 // TestPoller_DayBoundaries: all webhooks are lost around several midnights. The poller of serve finds
 // every event by its own timer within the longest wait of a quiet account, wherever the machine's clock
@@ -57,7 +68,14 @@ func TestPoller_DayBoundaries(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				served, err := New(Options{Service: service, Lister: stripe, Hooks: l, PollEvery: 10 * time.Minute, Now: machine})
+				var told atomic.Int64
+				taken := func(h httpapi.Hook, polled bool, _ tracking.Verdict) {
+					if told.Add(1); h.Path != ConnectPath || !polled {
+						t.Errorf("told of an event of %s, polled %v", h.Path, polled)
+					}
+				}
+				served, err := New(Options{Service: service, Lister: stripe, Hooks: l, PollEvery: 10 * time.Minute, Now: machine,
+					HTTP: httpapi.Options{Taken: taken}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -87,8 +105,8 @@ func TestPoller_DayBoundaries(t *testing.T) {
 					}
 					slices.Sort(got)
 					slices.Sort(want)
-					if !slices.Equal(got, want) || len(want) < 3*(i+1) {
-						t.Errorf("%s: stored %q\nof %q", midnight, got, want)
+					if !slices.Equal(got, want) || len(want) < 3*(i+1) || int(told.Load()) < len(got) {
+						t.Errorf("%s: stored %q\nof %q, told of %d", midnight, got, want, told.Load())
 					}
 				}
 			})

@@ -7,7 +7,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -65,7 +64,7 @@ type Server struct {
 	o      Options
 	base   string         // of Hooks; "": none
 	open   []httpapi.Hook // of Hooks
-	hooks  http.Handler   // of Hooks, and of the own poller
+	hooks  http.Handler   // of Hooks
 	api    http.Handler
 	poller *poller.Poller // nil: it does not poll
 }
@@ -87,7 +86,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.hooks, s.api = httpapi.New(hooks), httpapi.New(api)
 	if o.Service != nil {
-		s.addPoller(hooks.Poll.Own)
+		s.addPoller(&hooks)
 	}
 	return s, nil
 }
@@ -99,9 +98,9 @@ func (s *Server) addHooks(hooks, api *httpapi.Options) {
 		o.Inbox, o.Verify = s.o.Service, event.Verify
 	}
 	api.Shop, api.Record, api.CursorKey = s.o.Service, s.o.Service, s.o.Service.CursorKey()
-	for _, h := range []httpapi.Hook{{Path: HookPath, Secrets: s.o.WebhookSecrets},
-		{Path: ConnectPath, Connect: true, Secrets: s.o.ConnectSecrets}} {
-		if len(h.Secrets) > 0 || s.o.PollEvery > 0 {
+	for _, connect := range []bool{false, true} {
+		h := s.hook(connect)
+		if len(h.Secrets) > 0 {
 			s.open = append(s.open, h)
 		}
 		if !s.o.PollSecret.IsZero() {
@@ -109,19 +108,24 @@ func (s *Server) addHooks(hooks, api *httpapi.Options) {
 		}
 	}
 	hooks.Hooks = s.open
-	if s.o.PollEvery > 0 {
-		hooks.Poll.Own = secret.New(rand.Text() + rand.Text())
-	}
 	if !s.o.PollSecret.IsZero() {
 		api.Poll = httpapi.Poll{Given: s.o.PollSecret, Event: s.ask, Mark: s.mark}
 	}
+}
+
+// hook returns the endpoint for events of the key's own account, or of connected ones.
+func (s *Server) hook(connect bool) httpapi.Hook {
+	if connect {
+		return httpapi.Hook{Path: ConnectPath, Connect: true, Secrets: s.o.ConnectSecrets}
+	}
+	return httpapi.Hook{Path: HookPath, Secrets: s.o.WebhookSecrets}
 }
 
 // Webhooks returns the addresses to which Stripe may send events.
 func (s *Server) Webhooks() []string {
 	list := []string{}
 	for _, h := range s.open {
-		if len(h.Secrets) > 0 && s.base != "" {
+		if s.base != "" {
 			list = append(list, s.base+h.Path)
 		}
 	}
