@@ -37,7 +37,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
-	"github.com/duesday/duesday/internal/election"
 	"github.com/duesday/duesday/internal/socket"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/link"
@@ -60,7 +59,7 @@ type Store struct {
 	o             Options
 	schema        store.Schema
 	clock         atomic.Pointer[clock.Clock]
-	election      *election.Election[shared]
+	election      *election
 	begun         bool // the clock is chosen; only an election looks at it or changes it
 
 	held   atomic.Pointer[pebblestore.Store] // of this process, last
@@ -76,8 +75,6 @@ type shared interface {
 
 var _ shared = (*Store)(nil)
 
-type session = election.Session[shared]
-
 // Open opens the store in the folder. Its errors are pebblestore.Open's; ErrLocked: a mute holder.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	schema, err := store.NewSchema(o.Tables...)
@@ -85,9 +82,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: dir, o: o, schema: schema}
-	s.election = election.New(election.Options[shared]{Hold: s.take, Connect: s.connect, Locked: store.ErrLocked,
-		Refusals: []error{link.ErrVersion, link.ErrClock}, HandsOver: link.ErrHandOver,
-		Lost: []error{link.ErrLost, store.ErrClosed}, Closed: store.ErrClosed})
+	s.election = newElection(s.take, s.connect)
 	if s.o.Now == nil {
 		s.o.Now = time.Now
 	}
@@ -95,7 +90,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := s.setClock(o.Clock); err != nil {
 		return nil, err
 	}
-	if _, err = s.election.Session(ctx); err != nil {
+	if _, err = s.election.session(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -118,7 +113,7 @@ func (s *Store) setClock(text string) error {
 func (s *Store) Clock() *clock.Clock { return s.clock.Load() }
 
 // Holds reports whether this process is the holder.
-func (s *Store) Holds() bool { return s.election.Holds() }
+func (s *Store) Holds() bool { return s.election.holds() }
 
 // take is hold. A process that only reads opens a folder that nobody can write, without serving it.
 func (s *Store) take() (*session, error) {
@@ -133,7 +128,7 @@ func (s *Store) take() (*session, error) {
 		return nil, errors.Join(rerr, err)
 	}
 	s.o.Logger.Warn("the store's folder is not writable, so the store is opened only for reading", "error", err)
-	return &session{Shared: &holding{Store: held, notices: &s.Notices, dir: s.dir}, End: held.Close}, nil
+	return &session{shared: &holding{Store: held, notices: &s.Notices, dir: s.dir}, end: held.Close}, nil
 }
 
 func (s *Store) hold() (*session, error) {
@@ -156,13 +151,13 @@ func (s *Store) hold() (*session, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	own := holding{Store: held, notices: &s.Notices, dir: s.dir, ended: make(chan struct{})}
-	x := &session{Shared: &own}
+	x := &session{shared: &own}
 	stop := serve(l, &own, s.linkOptions(), func() {
-		if err := s.election.End(x); err != nil {
+		if err := s.election.finish(x); err != nil {
 			s.o.Logger.Warn("handing the store over", "error", err)
 		}
 	})
-	x.End = func() error {
+	x.end = func() error {
 		own.copies.Lock() // a copy may take longer than others wait for a holder without a socket
 		defer own.copies.Unlock()
 		close(own.ended)
@@ -215,7 +210,7 @@ func (h *holding) Checkpoint(ctx context.Context, to string) error {
 func (s *Store) connect(ctx context.Context) (*session, error) {
 	who, at := pebblestore.HolderOf(s.dir)
 	if at == "" {
-		return nil, election.ErrUnserved
+		return nil, errUnserved
 	}
 	conn, err := socket.Dial(ctx, at)
 	if err != nil {
@@ -235,7 +230,7 @@ func (s *Store) connect(ctx context.Context) (*session, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	s.begun, s.o.Create = true, false
-	return &session{Shared: c, Holder: who, End: c.Close}, nil
+	return &session{shared: c, holder: who, end: c.Close}, nil
 }
 
 func (s *Store) linkOptions() link.Options {
@@ -252,15 +247,9 @@ func (s *Store) ExpireWhile(may func(context.Context, store.Store) bool) {
 	}
 }
 
-// do does the work in the present session, and in the next one if it ends with nothing written.
-func (s *Store) do(ctx context.Context, work func(shared) error) error {
-	_, err := s.election.Do(ctx, store.ErrUnknown, work)
-	return err
-}
-
 // Claim implements store.Claimer. The holder keeps the claims of all: a new holder knows none.
 func (s *Store) Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
-	err = s.do(ctx, func(now shared) error {
+	err = s.election.do(ctx, func(now shared) error {
 		lost, release, err = now.Claim(ctx, name, by)
 		return err
 	})
@@ -275,12 +264,12 @@ func (s *Store) Checkpoint(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(now shared) error { return now.Checkpoint(ctx, to) })
+	return s.election.do(ctx, func(now shared) error { return now.Checkpoint(ctx, to) })
 }
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, table string, key store.Key) (it store.Item, err error) {
-	err = s.do(ctx, func(now shared) error {
+	err = s.election.do(ctx, func(now shared) error {
 		it, err = now.Get(ctx, table, key)
 		return err
 	})
@@ -289,7 +278,7 @@ func (s *Store) Get(ctx context.Context, table string, key store.Key) (it store.
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
-	return s.do(ctx, func(now shared) error {
+	return s.election.do(ctx, func(now shared) error {
 		err := now.Commit(ctx, writes...)
 		if _, holds := now.(*holding); !holds {
 			s.Note(err, writes...)
@@ -302,7 +291,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) error {
 func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		q, limited := q, q.Limit > 0
-		s.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Query(ctx, q) },
+		s.election.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Query(ctx, q) },
 			func(it store.Item) (more bool) {
 				q.After = s.schema[q.Table].CursorAt(q.Index, it)
 				if limited {
@@ -317,7 +306,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) iter.Seq2[store.Item, 
 func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {
 		c := c
-		s.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Scan(ctx, c) },
+		s.election.iterate(ctx, yield, func(now shared) iter.Seq2[store.Item, error] { return now.Scan(ctx, c) },
 			func(it store.Item) (more bool) {
 				c.After = s.schema[c.Table].CursorAt("", it)
 				return true
@@ -325,12 +314,5 @@ func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, er
 	}
 }
 
-// iterate yields the items, at the next holder from where the last one has ended. after moves the
-// cursor behind an item, and returns false if no more are wanted.
-func (s *Store) iterate(ctx context.Context, yield func(store.Item, error) bool,
-	items func(shared) iter.Seq2[store.Item, error], after func(store.Item) (more bool)) {
-	election.Iterate(func(work func(shared) error) error { return s.do(ctx, work) }, yield, items, after)
-}
-
 // Close implements store.Store. A holder answers its clients first, and then gives the folder back.
-func (s *Store) Close() error { return s.election.Close() }
+func (s *Store) Close() error { return s.election.close() }

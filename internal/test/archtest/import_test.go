@@ -40,7 +40,6 @@ var layers = map[string][]string{
 	"internal/config":           {"secret"},
 	"internal/day":              {"billing", "clock", "schedule"},
 	"internal/demo":             {"billing", "billing/engine", "civil", "money", "processor", "store"},
-	"internal/election":         {},
 	"internal/field":            {},
 	"internal/httpapi":          {"field", "key", "listen", "secret", "store", "tracking"},
 	"internal/importing":        {"billing", "billing/account", "billing/engine", "billing/settings", "book", "processor", "sandbox", "secret", "store"},
@@ -90,7 +89,7 @@ var layers = map[string][]string{
 	"internal/store/dynamostore":     {"clock", "store"},
 	"internal/store/dynamotable":     {"store"},
 	"internal/test/dynamotest":       {},
-	"internal/store/folder":          {"clock", "election", "socket", "store", "store/link", "store/pebblestore"},
+	"internal/store/folder":          {"clock", "socket", "store", "store/link", "store/pebblestore"},
 	// pebblestore: items cross the connection in the form in which the folder keeps them
 	"internal/store/link":        {"store", "store/pebblestore"},
 	"internal/store/memstore":    {"store"},
