@@ -53,12 +53,7 @@ func (d *fates) draw() fate {
 }
 
 // begin is the way of a call to the processor. The call is executed only if begin returns no error.
-func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
-	if s.o.Hook != nil {
-		if err := s.o.Hook(op, Before); err != nil {
-			return normal, err
-		}
-	}
+func (s *Sandbox) begin(ctx context.Context, key string) (fate, error) {
 	if err := s.delay(ctx); err != nil {
 		return normal, fmt.Errorf("%w: %w", processor.ErrUnknown, err)
 	}
@@ -75,14 +70,9 @@ func (s *Sandbox) begin(ctx context.Context, op, key string) (fate, error) {
 }
 
 // end is the way of the answer back. It returns err, or the error of a lost answer.
-func (s *Sandbox) end(op string, f fate, err error) error {
+func (f fate) end(err error) error {
 	if f == unknown {
-		err = processor.ErrUnknown
-	}
-	if s.o.Hook != nil {
-		if crash := s.o.Hook(op, After); crash != nil {
-			return crash
-		}
+		return processor.ErrUnknown
 	}
 	return err
 }

@@ -25,34 +25,7 @@ type Options struct {
 	BusyRate    float64 // not done, ErrNotExecuted
 	CachedRate  float64 // not done, ErrUnknown, and the key answers ErrUnknown for KeyLife
 	Seed        uint64  // the same seed and order of calls give the same fates
-
-	// Hook, when set, is called for every Processor call: Before it does anything and
-	// After it has executed. An error from it is the call's answer, as it is; from
-	// Before, the call is not executed. No lock is held: a Hook may panic or exit.
-	Hook func(op string, phase Phase) error
 }
-
-// A Phase is a side of a call.
-type Phase int
-
-// The phases of a call in Options.Hook.
-const (
-	Before Phase = iota
-	After
-)
-
-// The operations in Options.Hook.
-const (
-	OpOpen    = "open"
-	OpConfirm = "confirm"
-	OpLookup  = "lookup"
-	OpCancel  = "cancel"
-	OpList    = "list"
-
-	OpRefund      = "refund"
-	OpReversalsOf = "returns_of"
-	OpReversals   = "returns"
-)
 
 const scheme = "sandbox:"
 

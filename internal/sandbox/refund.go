@@ -15,11 +15,11 @@ var _ processor.Refunder = (*Sandbox)(nil)
 // Refund implements processor.Refunder. Within KeyLife the key answers as it did first. A refund of a
 // charge on pm_card_pendingRefund is pending until MoveReversal changes it.
 func (s *Sandbox) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
-	return call(ctx, s, OpRefund, r.Key, func() (processor.Reversal, error) { return s.refund(r) })
+	return call(ctx, s, r.Key, func() (processor.Reversal, error) { return s.refund(r) })
 }
 
 func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]processor.Reversal, error) {
-	return call(ctx, s, OpReversalsOf, "", func() ([]processor.Reversal, error) {
+	return call(ctx, s, "", func() ([]processor.Reversal, error) {
 		return locked(s, func() (list []processor.Reversal, err error) {
 			for _, i := range s.ledger.reversals.of[ref] {
 				list = append(list, s.ledger.reversals.list[i].Reversal)
@@ -34,7 +34,7 @@ func (s *Sandbox) ReversalsOf(ctx context.Context, ref string) ([]processor.Reve
 // r.Since, oldest first, as they stood at the call. An error comes last. The error of a lost answer
 // may come after a part of the list.
 func (s *Sandbox) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
-	return listCall(ctx, s, OpReversals, r, func() (int, func(int) processor.Reversal) {
+	return listCall(ctx, s, r, func() (int, func(int) processor.Reversal) {
 		found := s.ledger.reversals.since(r.Since.Truncate(time.Millisecond))
 		return len(found), func(i int) processor.Reversal { return found[i] }
 	})
@@ -74,7 +74,7 @@ func (s *Sandbox) refund(r processor.RefundRequest) (processor.Reversal, error) 
 }
 
 // MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
-// r.Amount, r.State and r.Reason, and returns it whole. It has no faults, latency or hook.
+// r.Amount, r.State and r.Reason, and returns it whole. It has no faults and no latency.
 func (s *Sandbox) MakeReversal(r processor.Reversal) (processor.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
 		return processor.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))

@@ -99,22 +99,22 @@ func (s *Sandbox) Close() error {
 
 // Open implements processor.Charger. Within KeyLife the key answers as it did first.
 func (s *Sandbox) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
-	return call(ctx, s, OpOpen, r.Key, func() (processor.Intent, error) { return s.open(r) })
+	return call(ctx, s, r.Key, func() (processor.Intent, error) { return s.open(r) })
 }
 
 // Confirm implements processor.Charger. Within KeyLife the key answers as it did first, even if the
 // intent has moved since. A new key has no effect on an intent that is processing or final, and is
 // not remembered.
 func (s *Sandbox) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
-	return call(ctx, s, OpConfirm, r.Key, func() (processor.Intent, error) { return s.confirm(r) })
+	return call(ctx, s, r.Key, func() (processor.Intent, error) { return s.confirm(r) })
 }
 
 func (s *Sandbox) Cancel(ctx context.Context, ref string) (processor.Intent, error) {
-	return call(ctx, s, OpCancel, "", func() (processor.Intent, error) { return s.cancel(ref) })
+	return call(ctx, s, "", func() (processor.Intent, error) { return s.cancel(ref) })
 }
 
 func (s *Sandbox) Lookup(ctx context.Context, ref string) (processor.Intent, error) {
-	return call(ctx, s, OpLookup, "", func() (processor.Intent, error) {
+	return call(ctx, s, "", func() (processor.Intent, error) {
 		return s.answer(func(int64) (uint32, error) {
 			in, err := s.find(ref)
 			if err != nil {
@@ -130,7 +130,7 @@ func (s *Sandbox) Lookup(ctx context.Context, ref string) (processor.Intent, err
 // ledger does. r.Customer leaves nothing out, since there are no customers. An error comes last.
 // The error of a lost answer may come after a part of the list.
 func (s *Sandbox) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
-	return listCall(ctx, s, OpList, r, func() (int, func(int) processor.Intent) {
+	return listCall(ctx, s, r, func() (int, func(int) processor.Intent) {
 		v, numbers := s.ledger.view, slices.Clone(s.ledger.successes[s.ledger.from(r.Since):])
 		return len(numbers), func(i int) processor.Intent { return v.intent(numbers[i]) }
 	})
@@ -156,14 +156,14 @@ func (s *Sandbox) Entries() iter.Seq[Entry] {
 }
 
 // call is the frame of every call with one answer.
-func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, error)) (T, error) {
+func call[T any](ctx context.Context, s *Sandbox, key string, do func() (T, error)) (T, error) {
 	var none T
-	f, err := s.begin(ctx, op, key)
+	f, err := s.begin(ctx, key)
 	if err != nil {
 		return none, err
 	}
 	v, err := do()
-	if err = s.end(op, f, err); err != nil {
+	if err = f.end(err); err != nil {
 		return none, err
 	}
 	return v, nil
@@ -171,7 +171,7 @@ func call[T any](ctx context.Context, s *Sandbox, op, key string, do func() (T, 
 
 // listCall runs a call answered by a list. find is called with mu held, and returns the length and the
 // elements of the list.
-func listCall[T any](ctx context.Context, s *Sandbox, op string, r processor.ListRequest,
+func listCall[T any](ctx context.Context, s *Sandbox, r processor.ListRequest,
 	find func() (int, func(int) T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -179,7 +179,7 @@ func listCall[T any](ctx context.Context, s *Sandbox, op string, r processor.Lis
 			yield(none, err)
 			return
 		}
-		f, err := s.begin(ctx, op, "")
+		f, err := s.begin(ctx, "")
 		if err != nil {
 			yield(none, err)
 			return
@@ -201,7 +201,7 @@ func listCall[T any](ctx context.Context, s *Sandbox, op string, r processor.Lis
 				return
 			}
 		}
-		if err = s.end(op, f, err); err != nil {
+		if err = f.end(err); err != nil {
 			yield(none, err)
 		}
 	}

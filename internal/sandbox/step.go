@@ -190,7 +190,7 @@ func (s *Sandbox) Finish(ref string, ok bool) error {
 	return s.decide(ref, processing, generic)
 }
 
-// decide ends the attempt under way. It is no client's call: no faults, no latency, no hook.
+// decide ends the attempt under way. It is no client's call: no faults, no latency.
 func (s *Sandbox) decide(ref string, want state, o outcome) error {
 	_, err := s.answer(func(now int64) (uint32, error) {
 		in, err := s.find(ref)
