@@ -210,7 +210,7 @@ func TestOtherHands_BothKeys(t *testing.T) {
 				audit := c.object(exitFailed, "verify")
 				problems := audit["problems"].([]any)
 				equal(t, "problems", len(problems), 1)
-				contains(t, fmt.Sprint(problems[0]), "two subscriptions of one id", "SUB#7#SKU#gold is charged, and SUB#7#SKUgold is not")
+				contains(t, fmt.Sprint(problems[0]), "two subscriptions with one ID", "SUB#7#SKU#gold is charged, and SUB#7#SKUgold is not")
 				equal(t, "charges of two", audit["charges"], 2*float64(n+1))
 				c.clock.Set(c.clock.Now().AddDate(0, 1, 0))
 			}

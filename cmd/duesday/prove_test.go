@@ -59,7 +59,7 @@ func TestProve(t *testing.T) {
 	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent for the period is canceled")
 	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state"), []any{"cancelled", "canceled"})
 	c.proves("4/1", "0", "parked", "There was no charge: the period is parked until an operator decides")
-	c.proves("6/1", "0", "paid", "There was no charge: the period was paid outside; the processor shows no success")
+	c.proves("6/1", "0", "paid", "There was no charge: the period has a manual payment; the processor shows no success")
 	c.must("subscription", "skip", "4/1")
 	c.proves("4/1", "0", "skipped", "There was no charge: the period ended skipped; ")
 
@@ -106,7 +106,7 @@ func TestProve_ExpiredReceipt(t *testing.T) {
 	equal(t, "expired", members(o, "receipt_expired", "receipts"), []any{true, []any{}})
 	equal(t, "what it was for", o["sku"], nil)
 	contains(t, c.must("prove", "1/1", "--period", "0"), "Period 0 of 1/1, SKU not known: paid", "receipt   expired; receipts of this period are kept for 6 months", "listed")
-	c.proves("2/1", "0", "paid", "There was no charge: the processor shows no success. The receipt, which has expired after 6 months, was of a manual")
+	c.proves("2/1", "0", "paid", "There was no charge: the processor shows no success. The receipt, which has expired after 6 months, was for a manual")
 }
 
 // TestProve_Contradictions has a ledger that another program has written to.

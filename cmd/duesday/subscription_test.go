@@ -175,11 +175,11 @@ func TestSubscription_NewPrice(t *testing.T) {
 		"month_before": "25.98", "month": "30.00", "mail": 2}
 	eur := map[string]any{"currency": "EUR", "amount_before": "12.99", "amount": "15.00", "subscriptions": 1,
 		"month_before": "1.08", "month": "1.25", "mail": 1}
-	contains(t, c.refused(change...), "--where sku=news: the subscriptions are in several currencies, but an amount is in one: "+
+	contains(t, c.refused(change...), "--where sku=news: the subscriptions have different currencies, so one amount cannot fit all of them: "+
 		"1/1 is in USD, but 4/1 is in EUR; add --where currency=CODE")
 	euros := append(slices.Clone(change), "--where", "currency=eur")
 	change = append(change, "--where", "currency=usd")
-	left := []any{"subscription 3/1 has a change to silver from 2026-06-01: not possible now"}
+	left := []any{"subscription 3/1 already changes to silver on 2026-06-01: not possible now"}
 	equal(t, "preview", c.object(exitPerson, change...), map[string]any{"to_change": 2, "changed": 0, "left": left,
 		"plans": []any{usd}, "replaces": []any{}})
 	contains(t, c.run(change...).out, "$12.99  $15.00  2 ", "2 subscriptions to change; nothing is changed yet, so add --yes to change them")
@@ -411,7 +411,7 @@ func TestReceipt_Overpayment(t *testing.T) {
 		t.Errorf("exit %d, %s%s", r.code, r.out, r.errors)
 	}
 	contains(t, c.must("receipt", "list", "1"), "overpayment", "charge", "2 receipts")
-	contains(t, c.must("verify"), "NOTE", "overpaid", "1/1", "12.99 USD was paid outside on "+today)
+	contains(t, c.must("verify"), "NOTE", "overpaid", "1/1", "a manual payment of 12.99 USD was recorded on "+today)
 	equal(t, "audit", members(c.object(exitDone, "verify"), "ok", "external", "charges"), []any{true, 0, 1})
 	contains(t, c.must("receipt", "refund", "1/1", "--period", "0"), "refund of $12.99 succeeded")
 }

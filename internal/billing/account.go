@@ -100,7 +100,7 @@ func (a *Account) fanOut(c *codec) {
 	case !c.writing && (v.IsZero() || v.Kind() == store.KindBool || v.Str() == MixedAddresses):
 		a.Copying, a.Mixed = v.Bool(), v.Str() == MixedAddresses
 	case !c.writing:
-		c.fail(schema.FanOut, "is none that Duesday knows", nil)
+		c.fail(schema.FanOut, "is not a value that Duesday knows", nil)
 	case a.Copying:
 		c.item.Set(schema.FanOut, store.Bool(true))
 	case a.Mixed:

@@ -69,8 +69,8 @@ func (e *Records) CheckClock(ctx context.Context) (ended time.Time, err error) {
 		return ended, err
 	}
 	if now := e.Now(); now.Before(ended.Add(-clockSlack)) {
-		return ended, fmt.Errorf("%w: it is %s, but the last run ended at %s; correct the clock, or if it is right "+
-			"now, say duesday charging on", ErrClock, Stamp(now), Stamp(ended))
+		return ended, fmt.Errorf("%w: it is %s, but the last run ended at %s; correct the clock, or, if it is right "+
+			"now, run: duesday charging on", ErrClock, Stamp(now), Stamp(ended))
 	}
 	_, err = e.Compare(ctx)
 	return ended, err

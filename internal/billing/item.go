@@ -140,7 +140,7 @@ func (c *codec) parse(name, text string) (d civil.Date) {
 	if text != "" {
 		var err error
 		if d, err = civil.Parse(text); err != nil {
-			c.fail(name, "is no date", err)
+			c.fail(name, "is not a date", err)
 		}
 	}
 	return d
@@ -191,7 +191,7 @@ func (c *codec) amount(name, of string, p *money.Amount) {
 	}
 	var err error
 	if *p, err = decodeAmount(textOf(c.stored.Get(name)), currency.Str()); err != nil {
-		c.fail(name, "is no amount in the "+of+"'s currency", err)
+		c.fail(name, "is not an amount in the "+of+"'s currency", err)
 	}
 }
 

@@ -178,7 +178,7 @@ func DecodePeriod(it store.Item) (*EndedPeriod, error) {
 	p := &EndedPeriod{Name: Name{Account: AccountOf(it.Str(schema.PK))}}
 	c := codec{stored: it}
 	if p.attributes(&c, store.Key{}); p.Due.IsZero() {
-		c.fail(schema.DueDate, "is no date", nil)
+		c.fail(schema.DueDate, "is not a date", nil)
 	}
 	p.Name.SKU = cmp.Or(keySKU(it.Str(schema.SK)), p.SKU)
 	return p, c.err

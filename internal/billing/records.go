@@ -207,7 +207,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 		at   time.Time
 	}{{schema.CausesDate, m.Caused}, {schema.SumsDate, m.Summed}} {
 		if x.at.IsZero() && it.Has(x.name) { // noting them again would never succeed
-			c.fail(x.name, "is no time", nil)
+			c.fail(x.name, "is not a time", nil)
 		}
 	}
 	if m.Shards = max(1, m.Shards); c.err != nil { // for every row: nothing is charged

@@ -15,7 +15,7 @@ func TestMeta_UnreadableTimes(t *testing.T) {
 	for _, name := range []string{schema.SumsDate, schema.CausesDate} {
 		it := ItemAt(MetaKey, store.Attribute{Name: schema.Format, Value: store.Int(FormatVersion)},
 			store.Attribute{Name: schema.Charging, Value: store.Bool(true)}, store.Attribute{Name: name, Value: store.S("theirs")})
-		if _, err := DecodeMeta(it); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), name+" is no time") {
+		if _, err := DecodeMeta(it); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), name+" is not a time") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -109,7 +109,7 @@ func (c *codec) totals(v store.Value) (t money.Totals) {
 	for _, sum := range v.Map() {
 		a, err := decodeAmount(sum.Value.Str(), sum.Name)
 		if err = errors.Join(err, t.Add(a)); err != nil {
-			c.fail(schema.Amounts, "has a sum that is no amount", err)
+			c.fail(schema.Amounts, "has a sum that is not an amount", err)
 		}
 	}
 	return t

@@ -309,7 +309,7 @@ func (s *Subscription) details(c *codec, t *terms) {
 	if c.writing {
 		c.item.Set(schema.PaymentDetails, store.M(inner.written()))
 	} else if inner.err != nil {
-		c.fail(schema.PaymentDetails, "has a member of which "+UnreadableReason(inner.err), nil)
+		c.fail(schema.PaymentDetails, "is not usable: "+UnreadableReason(inner.err), nil)
 	}
 }
 
@@ -328,7 +328,7 @@ func (s *Subscription) readStates() error {
 		return &IllegibleError{schema.Status, fmt.Sprintf("must be absent, or %s, %s, %s or %s",
 			Active, Paused, CanceledSub, Completed), nil}
 	case !slices.Contains([]Request{RequestNone, RequestCancel, RequestPause, RequestSkip, RequestManual}, s.Requested):
-		return &IllegibleError{schema.Requested, "is none that Duesday knows", nil}
+		return &IllegibleError{schema.Requested, "is not a value that Duesday knows", nil}
 	case s.Open != nil && !slices.Contains([]processor.State{"", processor.Processing, processor.RequiresAction, Failing}, s.Open.State):
 		return &IllegibleError{schema.OpenPeriod, "has a " + schema.State + " that Duesday does not know", nil}
 	case s.Ours() && s.Period > 0 && !s.Over() && s.Raw.Str(schema.Anchor) == "": // its dates would begin anew

@@ -39,7 +39,7 @@ func DecodeWatermark(it store.Item) (*Watermark, error) {
 	f, c := &Watermark{raw: it}, codec{stored: it}
 	c.stamp(schema.LoweredDate, &f.lowered)
 	if c.date(schema.RunDate, &f.Date); f.Date.IsZero() {
-		c.fail(schema.RunDate, "is no date", nil)
+		c.fail(schema.RunDate, "is not a date", nil)
 		f.Date = OldestDate()
 	}
 	return f, c.err

@@ -49,23 +49,23 @@ func (a *auditor) checkState(s *billing.Subscription) {
 	o := s.Open
 	switch {
 	case s.Ours() && s.Status == billing.Paused && s.PausedOn.IsZero() && (s.Period > 0 || a.told(s)):
-		problem("paused by nobody", "it has no %s, so another tool may have changed its %s; pause or resume it", schema.PausedDate,
+		problem("paused without a record", "it has no %s, so another tool may have changed its %s; pause or resume it", schema.PausedDate,
 			schema.Status)
 	case s.Ours() && s.Status == billing.CanceledSub && s.RequestedAt.IsZero() && a.told(s):
-		problem("canceled by nobody", "it has no %s, so another tool may have changed its %s", schema.RequestedDate, schema.Status)
+		problem("canceled without a request", "it has no %s, so another tool may have changed its %s", schema.RequestedDate, schema.Status)
 	case s.Ours() && s.Status == billing.PastDue && s.Period == 0 && s.Requested != billing.RequestCancel && a.told(s):
-		problem("past due by nobody", "none of its periods has ended, so no run charges it; resume or cancel it")
+		problem("past due without a failure", "none of its periods has ended, so no run charges it; resume or cancel it")
 	case (s.Requested == billing.RequestManual) != (s.Manual != nil), s.Manual != nil && o == nil:
-		problem("manual payment out of step", "%q is requested, with its payment %v and an open period %v", s.Requested,
+		problem("inconsistent manual payment", "request %q, stored payment: %v, open period: %v", s.Requested,
 			s.Manual != nil, o != nil)
 	case o != nil && (o.Period > s.Period || o.Period < 0 || (o.Ref == "") != o.ByWire()):
-		problem("open period out of step", "period %d is open, with payment intent %q", o.Period, o.Ref)
+		problem("inconsistent open period", "period %d is open, with payment intent %q", o.Period, o.Ref)
 	case s.Collect < 0 || s.Collect > s.Period || s.Collect > 0 && (o != nil || s.Over() || s.Status == billing.ParkedState):
-		problem("mark out of step", "period %d is to be collected", s.Collect-1)
+		problem("inconsistent collection", "period %d is to be collected", s.Collect-1)
 	case s.Installments > 0 && s.Paid > s.Installments, s.Paid > s.Period:
-		problem("too many installments", "%d were paid in %d periods, of %d (0: no end)", s.Paid, s.Period, s.Installments)
+		problem("too many installments", "%d installments were paid in %d periods; the plan has %d (0: no end)", s.Paid, s.Period, s.Installments)
 	case s.Ours() && !s.Amount.IsPositive():
-		problem("amount that cannot be", "%s", s.Amount)
+		problem("invalid amount", "%s", s.Amount)
 	case s.Ours() && s.Status == billing.Active && o == nil && s.PaidOff():
 		problem("paid off and active", "%d of %d installments were paid, so no run charges it", s.Paid, s.Installments)
 	case s.Ours():
@@ -91,10 +91,10 @@ func (a *auditor) checkSchedule(s *billing.Subscription) {
 			s.Installments)
 	case s.Over():
 	case s.Redone != "":
-		a.problem("schedule does not hold", s.Name, s.Period, "%s", s.Redone)
+		a.problem("invalid schedule", s.Name, s.Period, "%s", s.Redone)
 	case err != nil, s.AnchorPeriod > next, !s.Raw.Has(schema.Anchor):
-		a.problem("schedule does not hold", s.Name, s.Period, "its anchor %q is of period %d, its payment day %d: %v",
-			s.Raw.Str(schema.Anchor), s.AnchorPeriod, s.PaymentDay, cmp.Or(err, errors.New("no due date follows from it")))
+		a.problem("invalid schedule", s.Name, s.Period, "its anchor %q is for period %d, and its payment day is %d: %v",
+			s.Raw.Str(schema.Anchor), s.AnchorPeriod, s.PaymentDay, cmp.Or(err, errors.New("they give no due date")))
 	}
 }
 

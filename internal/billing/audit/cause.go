@@ -39,7 +39,7 @@ func (a *auditor) checkPastDue(s *audited, n billing.Name) {
 	for period := int(s.next) - 1; period >= 0; period-- {
 		switch a.causeOf(s, period) {
 		case contrary:
-			a.problem("past due by nobody", n, int(s.next), "period %d was paid and has not failed, so no run charges it; resume "+
+			a.problem("past due without a failure", n, int(s.next), "period %d was paid and has not failed, so no run charges it; resume "+
 				"it, or cancel it", period)
 			return
 		case notKnown, failed:

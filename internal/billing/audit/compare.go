@@ -195,7 +195,7 @@ func (a *auditor) compareOpen(ctx context.Context, n billing.Name, open opening)
 	switch {
 	case errors.Is(err, processor.ErrNoIntent):
 		a.problem("unknown to the processor", n, next, "payment intent %s is open in the store; "+
-			"is this the ledger or account that charged the store?", open.ref)
+			"check that this is the ledger or account that charged for this store", open.ref)
 	case err == nil && in.Tag.Account != "" && (in.Tag.Account != n.Account || in.Tag.Subscription != n.ID ||
 		in.Tag.Period != next):
 		a.problem("open intent differs", n, next, "payment intent %s is open in the store, but belongs to %s/%s period %d",
@@ -268,9 +268,9 @@ func (a *auditor) comparePeriod(s *audited, n billing.Name, period int, marks []
 	}
 	switch ended := count[recordOfEnd] > 0; {
 	case period >= next && receipts > 0:
-		a.problem("receipt of a period to come", n, period, "the next period is %d", next)
+		a.problem("receipt for a future period", n, period, "the next period is %d", next)
 	case period < 0 || period >= next && ended || period > next && count[recordOfParking] > 0:
-		a.problem("record of a period to come", n, period, "the next period is %d", next)
+		a.problem("record for a future period", n, period, "the next period is %d", next)
 	case period == next && count[recordOfParking] > 0 && status != billing.ParkedState:
 		a.problem("parked period", n, period, "it waits for an operator, but the subscription is %s", status)
 	case period < next && count[recordOfParking] > 0:

@@ -102,14 +102,14 @@ func (a *auditor) zone(name string) uint16 { return uint16(a.hash(cmp.Or(name, "
 func (a *auditor) addSubscription(s *billing.Subscription) {
 	k := a.sub(s.Name)
 	if same := a.find(s.Name); same != nil && a.texts[same.sku] == s.Name.SKU {
-		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools wrote it under two keys: %s is charged, and "+
+		a.problem("two subscriptions with one ID", s.Name, s.Period, "other tools wrote it under two keys: %s is charged, and "+
 			"%s is not; delete one of them", s.Name.Key().SK, s.Name.TextKey().SK)
 		if s.Key() != s.Name.Key() {
 			return
 		}
 		k, same.rows = same, [indexes]uint32{} // an SKU such as !9 sorts before #, so the twin came first
 	} else if a.result.Subscriptions++; k.next >= 0 {
-		a.problem("two subscriptions of one id", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
+		a.problem("two subscriptions with one ID", s.Name, s.Period, "other tools may write it under two SKUs, here %s and %s; "+
 			"commands only find one of them", a.texts[k.sku], s.Name.SKU)
 		twin := &audited{name: k.name}
 		a.twins[twin], a.twins[k] = a.twins[k], twin
@@ -137,7 +137,7 @@ func (a *auditor) addSubscription(s *billing.Subscription) {
 		a.problem("changed by another tool", s.Name, s.Period, "%s; the run of that day parks it", moved)
 	}
 	if s.Redone != "" {
-		a.problem("schedule does not hold", s.Name, s.Period, "%s", s.Redone)
+		a.problem("invalid schedule", s.Name, s.Period, "%s", s.Redone)
 	}
 	if s.Open != nil {
 		a.result.Open++
@@ -162,7 +162,7 @@ func (a *auditor) addReceipt(r *billing.Receipt) {
 		return
 	case billing.Overpayment:
 		a.result.Notes = append(a.result.Notes, Problem{Kind: "overpaid", Account: r.Account, Subscription: r.ID,
-			Period: r.Period, Detail: fmt.Sprintf("%s was paid outside on %s, and the period was also charged; "+
+			Period: r.Period, Detail: fmt.Sprintf("a manual payment of %s was recorded on %s, and the period was also charged; "+
 				"return one of the payments", r.Amount, r.Processed.Format(time.DateOnly))})
 		return
 	case billing.External:
@@ -188,7 +188,7 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 		m.kind = recordOfParking
 	case billing.EndFailed, billing.EndVoid, billing.EndSkipped:
 	default:
-		a.problem("unknown end of a period", p.Name, p.Period, "must be %s, %s, %s or %s (got %q)", billing.EndFailed,
+		a.problem("unknown period ending", p.Name, p.Period, "must be %s, %s, %s or %s (got %q)", billing.EndFailed,
 			billing.EndVoid, billing.EndSkipped, billing.EndParked, p.Ending)
 	}
 	s := a.sub(p.Name)
@@ -198,7 +198,7 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 // addKeyed checks a request with a key. It may outlive its receipts, and decides nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
 	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
-		a.problem("unknown kind of a request", k.Name, k.Period, "must be %s or %s (got %q)", billing.KeyedReceipt,
+		a.problem("unknown request kind", k.Name, k.Period, "must be %s or %s (got %q)", billing.KeyedReceipt,
 			billing.KeyedCharge, k.Kind)
 	}
 }

@@ -28,7 +28,7 @@ func (a *auditor) addReversal(r *billing.ReversalRecord) {
 	a.sums.add(report.OfReversal(r, nil)...)
 	all := &a.reversals
 	if all.byID[r.ReversalID] != nil || r.Ref != "" && all.byRef[r.Ref] != nil {
-		a.problem("two records of one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)
+		a.problem("two records for one refund", r.Name, r.Period, "%s, %s", r.ReversalID, r.Ref)
 	}
 	all.records = append(all.records, r)
 	all.byID[r.ReversalID] = r

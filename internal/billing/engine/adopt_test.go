@@ -232,7 +232,7 @@ func TestAdoptReports(t *testing.T) {
 			"ACC#5 SUB#old#SKU#999: NextPaymentDate is before 1970-01-01|ACC#5 SUB#shift#SKU#999: NextPaymentDate is not on " +
 			"the PaymentDay|" +
 			"ACC#5 SUB#status#SKU#999: Status must be absent|ACC#5 SUB#text-999: SK is not|ACC#6 " +
-			"REC#2023-05-29#SKU#7: ProcessedAmount is no amount"},
+			"REC#2023-05-29#SKU#7: ProcessedAmount is not an amount"},
 		"without": {r.WithoutMethod,
 			"ACC#2 SUB#arrears#SKU#999: |ACC#3 SUB#lost#SKU#999: |ACC#4 SUB#twice#SKU#1000: |ACC#4 SUB#twice#SKU#999: "},
 		"in none":    {r.NotIndexed, "ACC#3 SUB#lost#SKU#999: never charged"},

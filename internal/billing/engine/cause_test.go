@@ -180,7 +180,7 @@ func TestVerify_LegacyStatus(t *testing.T) {
 	r, err := w.start().Verify(t.Context())
 	mustNot(t, err)
 	for _, p := range r.Problems {
-		if p.Kind != "schedule does not hold" { // a paused one without any date has none
+		if p.Kind != "invalid schedule" { // a paused one without any date has none
 			t.Errorf("%+v", p)
 		}
 	}

@@ -151,7 +151,7 @@ func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civ
 	o := s.Open
 	p, err := e.RecordOf(ctx, s.Name, o.Period)
 	if err != nil {
-		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is collected: %w", s.Name, o.Period, err)
+		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is being collected: %w", s.Name, o.Period, err)
 	}
 	was, outcome, reason := p.Ending, OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
 	var others []write

@@ -103,7 +103,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if e.cfg.CatchUp == 0 {
 		e.cfg.CatchUp = DefaultConfig().CatchUp
 	}
-	err := store.Retry(ctx, "making the store", func() (err error) {
+	err := store.Retry(ctx, "creating the store", func() (err error) {
 		if e.Opened, err = e.Meta(ctx); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}

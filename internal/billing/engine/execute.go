@@ -114,7 +114,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			return nil
 		}
 	}
-	return fmt.Errorf("subscription %s: other processes overtook %d decisions in a row, so the next run continues",
+	return fmt.Errorf("subscription %s: other processes changed it %d times in a row; the next run continues",
 		n, store.MaxTries)
 }
 

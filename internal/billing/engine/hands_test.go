@@ -138,7 +138,7 @@ func TestOtherHands_PaymentDay(t *testing.T) {
 	if s := w.sub(n); !strings.Contains(s.Redone, "from 31 to 15") {
 		t.Errorf("redone %q", s.Redone)
 	}
-	w.wantProblem(t, "schedule does not hold")
+	w.wantProblem(t, "invalid schedule")
 	var charged []string
 	for w.today().Before(date("2024-04-20")) {
 		w.start().run(civil.Date{})

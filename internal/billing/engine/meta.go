@@ -60,7 +60,7 @@ func (e *Engine) pin(ctx context.Context, readOnly bool) error {
 			return fmt.Errorf("asking the processor for its account: %w", err)
 		}
 	}
-	return store.Retry(ctx, "noting the processor in the store", func() error {
+	return store.Retry(ctx, "recording the processor in the store", func() error {
 		switch {
 		case e.Opened.Processor == identity, e.Opened.Processor == "" && readOnly:
 			return nil

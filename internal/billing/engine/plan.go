@@ -48,7 +48,7 @@ func samePlan(a, b *billing.Subscription) bool {
 }
 
 // ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
-var ErrCurrencies = errors.New("the subscriptions are in several currencies, but an amount is in one")
+var ErrCurrencies = errors.New("the subscriptions have different currencies, so one amount cannot fit all of them")
 
 // A PlanChange changes the plan of every subscription of an SKU; again, of those that are left.
 type PlanChange struct {
@@ -91,7 +91,7 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 	case samePlan(&was, s):
 		err = billing.ErrUnchanged
 	case own:
-		err = refusal(s, " has a change to %s from %s", was.Pending.SKU, was.Pending.From)
+		err = refusal(s, " already changes to %s on %s", was.Pending.SKU, was.Pending.From)
 	}
 	return writes, err
 }

@@ -181,7 +181,7 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 		_, err = e.settle(ctx, s, in, today)
 		return false, err
 	}
-	return false, fmt.Errorf("payment intent %s, of period %d, is bound to the subscription instead and is %s: %w", s.Open.Ref,
+	return false, fmt.Errorf("the subscription already has payment intent %s for period %d, which is %s: %w", s.Open.Ref,
 		s.Open.Period, in.State, billing.ErrState)
 }
 

@@ -91,8 +91,8 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	case errors.Is(err, processor.ErrRefused):
 		return step{}, &StopError{err}
 	case errors.Is(err, processor.ErrNoIntent) && !connected:
-		return step{}, &StopError{fmt.Errorf("subscription %s: %w: is this the processor account "+
-			"that charged this store", s.Name, err)}
+		return step{}, &StopError{fmt.Errorf("subscription %s: %w: check that the processor is the "+
+			"account that has charged for this store", s.Name, err)}
 	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) && s.Collecting():
 		return e.failPast(ctx, s, today, err)
 	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent):

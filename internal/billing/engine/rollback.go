@@ -57,7 +57,7 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (
 		refused, err = e.checkScope(ctx, []processor.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
 	if err == nil && refused[payer.At] {
-		err = fmt.Errorf("%w: %s could not be asked for charges that the store may not have", processor.ErrAccountRefused,
+		err = fmt.Errorf("%w: Duesday could not ask %s for charges that may be missing from the store", processor.ErrAccountRefused,
 			payer.At)
 	}
 	return err

@@ -269,22 +269,22 @@ func spoiltSubscriptions() []spoiling {
 		{"a status that is none", "unreadable subscription", func(h *hand) { h.set("a1", schema.Status, "activ") }},
 		{"paused behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "paused") }},
 		{"canceled behind everybody's back", "on the agenda", func(h *hand) { h.set("a1", schema.Status, "canceled") }},
-		{"past due, and its last period was paid", "past due by nobody", func(h *hand) {
+		{"past due, and its last period was paid", "past due without a failure", func(h *hand) {
 			h.set("a1", schema.Status, "past_due", next, nil, schema.NextReminderDate, nil)
 		}},
-		{"past due, and nothing was ever due", "past due by nobody", func(h *hand) {
+		{"past due, and nothing was ever due", "past due without a failure", func(h *hand) {
 			h.set("a8", schema.Status, "past_due", next, nil, schema.NextReminderDate, nil)
 		}},
-		{"paused without a date", "paused by nobody", func(h *hand) {
+		{"paused without a date", "paused without a record", func(h *hand) {
 			h.set("a1", schema.Status, "paused", next, nil, schema.NextReminderDate, nil)
 		}},
-		{"paused without a date before its first payment", "paused by nobody", func(h *hand) {
+		{"paused without a date before its first payment", "paused without a record", func(h *hand) {
 			h.set("a8", schema.Status, "paused", next, nil, schema.NextReminderDate, nil)
 		}},
-		{"canceled by nobody's request", "canceled by nobody", func(h *hand) {
+		{"canceled by nobody's request", "canceled without a request", func(h *hand) {
 			h.set("a1", schema.Status, "canceled", next, nil, schema.NextReminderDate, nil)
 		}},
-		{"canceled by nobody's request before its first payment", "canceled by nobody", func(h *hand) {
+		{"canceled by nobody's request before its first payment", "canceled without a request", func(h *hand) {
 			h.set("a8", schema.Status, "canceled", next, nil, schema.NextReminderDate, nil)
 		}},
 		{"another time zone", "time zone differs", func(h *hand) { h.set("a1", schema.TimeZone, "Pacific/Kiritimati") }},
@@ -303,8 +303,8 @@ func spoiltSubscriptions() []spoiling {
 		}},
 		{"canceled without its overdue period", "period dropped", func(h *hand) { h.set("a4", schema.CancelDate, "2024-02-29") }},
 		{"parked no longer", "parked period", func(h *hand) { h.set("a3", schema.Status, nil) }},
-		{"another payment day", "schedule does not hold", func(h *hand) { h.set("a1", schema.PaymentDay, "15") }},
-		{"an anchor on another day", "schedule does not hold", func(h *hand) { h.set("a1", schema.Anchor, "2024-01-15") }},
+		{"another payment day", "invalid schedule", func(h *hand) { h.set("a1", schema.PaymentDay, "15") }},
+		{"an anchor on another day", "invalid schedule", func(h *hand) { h.set("a1", schema.Anchor, "2024-01-15") }},
 		{"an anchor ten years later", "due dates differ", func(h *hand) { h.set("a1", schema.Anchor, "2034-01-31") }},
 		{"an anchor ten years later, not yet paid", "looked at too early", func(h *hand) {
 			h.set("a8", schema.Anchor, "2034-04-30")
@@ -312,15 +312,15 @@ func spoiltSubscriptions() []spoiling {
 		{"its anchor gone", "unreadable subscription", func(h *hand) { h.set("a1", schema.Anchor, nil) }},
 		{"an anchor of a later period", "unreadable subscription", func(h *hand) { h.set("a1", schema.AnchorPeriod, 7) }},
 		{"a period too many", "period skipped", func(h *hand) { h.set("a1", schema.Period, 3) }},
-		{"a period too few", "receipt of a period to come", func(h *hand) { h.set("a1", schema.Period, 1) }},
+		{"a period too few", "receipt for a future period", func(h *hand) { h.set("a1", schema.Period, 1) }},
 		{"all installments paid, and active", "paid off and active", func(h *hand) { h.set("a7", schema.Installments, 2) }},
 		{"too many installments paid", "too many installments", func(h *hand) { h.set("a7", schema.Paid, 4) }},
-		{"no amount", "amount that cannot be", func(h *hand) { h.set("a1", schema.PaymentAmount, "0.00") }},
+		{"no amount", "invalid amount", func(h *hand) { h.set("a1", schema.PaymentAmount, "0.00") }},
 		{"an amount that is none", "unreadable subscription", func(h *hand) { h.set("a1", schema.PaymentAmount, "many") }},
 		{"another address", "copy of the address differs", func(h *hand) { h.set("a1", schema.Email, "eve@example.com") }},
 		{"its version gone", "version missing", func(h *hand) { h.set("a1", schema.Version, nil) }},
 		{"itself gone", "receipt without a subscription", func(h *hand) { h.drop("a1", "SUB#") }},
-		{"a second one of its id", "two subscriptions of one id", func(h *hand) {
+		{"a second one of its id", "two subscriptions with one ID", func(h *hand) {
 			it := h.item(h.t, named("a8"))
 			it.Set(schema.SK, store.S("SUB#s1#SKU#tin"))
 			it.Set(schema.SKU, store.S("tin"))
@@ -336,7 +336,7 @@ func spoiltPeriods() []spoiling {
 		{"an intent of another subscription bound", "open intent differs", func(h *hand) {
 			h.open("a9", schema.Ref, h.chargeOf(h.t, "a7", 0))
 		}},
-		{"another period open", "open period out of step", func(h *hand) { h.open("a9", schema.Period, 3) }},
+		{"another period open", "inconsistent open period", func(h *hand) { h.open("a9", schema.Period, 3) }},
 		{"a state that is none", "unreadable subscription", func(h *hand) { h.open("a9", schema.State, "lost") }},
 		{"a receipt gone", "charge without a receipt", func(h *hand) { h.drop("a1", "REC#") }},
 		{"a receipt of less", "amounts differ", func(h *hand) { h.first("a1", "REC#", schema.ProcessedAmount, "1.00") }},
@@ -356,17 +356,17 @@ func spoiltPeriods() []spoiling {
 			h.drop("a6", "PER#")
 		}},
 		{"a period to be collected without a date", "never charged", func(h *hand) { h.set("a6", schema.Collect, 1) }},
-		{"a mark of a period to come", "mark out of step", func(h *hand) { h.set("a1", schema.Collect, 9) }},
+		{"a mark of a period to come", "inconsistent collection", func(h *hand) { h.set("a1", schema.Collect, 9) }},
 		{"the record of a failed period gone", "period skipped", func(h *hand) { h.drop("a6", "PER#") }},
-		{"a manual payment that is gone", "manual payment out of step", func(h *hand) {
+		{"a manual payment that is gone", "inconsistent manual payment", func(h *hand) {
 			h.set("a2", schema.Requested, "manual")
 		}},
-		{"a request with a key that is none", "unknown kind of a request", func(h *hand) {
+		{"a request with a key that is none", "unknown request kind", func(h *hand) {
 			k := billing.KeyedRequest{Name: named("a1"), Key: "wire", Kind: "gift", Amount: usd(1), Created: h.now()}
 			h.commit(k.Write(h.tables.RecurringPayments.Name)[0])
 		}},
-		{"an end that is none", "unknown end of a period", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
-		{"a record of a period to come", "record of a period to come", func(h *hand) {
+		{"an end that is none", "unknown period ending", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
+		{"a record of a period to come", "record for a future period", func(h *hand) {
 			h.first("a6", "PER#", schema.Period, 4, schema.SK, "PER#s1#SKU#gold#000004", schema.DueDate, "2024-05-31")
 		}},
 		{"a paid period ended", "paid and ended", func(h *hand) {
@@ -554,7 +554,7 @@ func TestVerify_TwoSKUsOfOneID(t *testing.T) {
 	}
 	a, err := w.start().Verify(t.Context())
 	mustNot(t, err)
-	if len(a.Problems) != 1 || a.Problems[0].Kind != "two subscriptions of one id" || a.Receipts != 4 || a.Charges != 4 ||
+	if len(a.Problems) != 1 || a.Problems[0].Kind != "two subscriptions with one ID" || a.Receipts != 4 || a.Charges != 4 ||
 		!strings.Contains(a.Problems[0].Detail, "888") || !strings.Contains(a.Problems[0].Detail, "999") {
 		t.Errorf("verify: %+v", a)
 	}
@@ -599,7 +599,7 @@ func TestVerify_BothKeysOfOneSubscription(t *testing.T) {
 			a, err := w.start().Verify(t.Context())
 			mustNot(t, err)
 			both := slices.DeleteFunc(a.Problems, func(p audit.Problem) bool { return strings.Contains(p.Detail, "two SKUs") })
-			if rows != 1 || len(both) != 1 || both[0].Kind != "two subscriptions of one id" ||
+			if rows != 1 || len(both) != 1 || both[0].Kind != "two subscriptions with one ID" ||
 				!strings.Contains(both[0].Detail, "SUB#1#SKU#"+x.sku+" is charged, and SUB#1#SKU"+x.sku+" is not") ||
 				a.Charges != 2+2*len(more) || a.Receipts != a.Charges || a.Subscriptions != 1+len(more) {
 				t.Errorf("%d rows, verify: %+v", rows, a)

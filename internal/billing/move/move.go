@@ -199,7 +199,7 @@ func stillCopying(id string) []store.Condition {
 // fence, and commits the other writes. A copy live already or cancelled is a conflict.
 func (s Side) Activate(ctx context.Context, source *State, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
-		return errors.New("the source is not switched off for good")
+		return errors.New("the source is not permanently switched off")
 	}
 	set, remove := source.before()
 	return s.Store.Commit(ctx, append(others, store.Update(s.table(), billing.MetaKey, set,

@@ -45,7 +45,7 @@ func (p *Proof) conclude(now time.Time) {
 		p.Why = "There was no charge yet: " + p.OpenPeriod.Ref + " alone can succeed." + alone
 	case p.Expired:
 		p.Why = fmt.Sprintf("There was no charge: the processor shows no success. The receipt, which has expired after %d "+
-			"months, was of a manual payment.", p.ReceiptMonths)
+			"months, was for a manual payment.", p.ReceiptMonths)
 	default:
 		p.Why = "There was no charge: " + p.unpaid() + "; the processor shows no success, and " + every
 	}
@@ -129,7 +129,7 @@ func (p *Proof) contradiction() string {
 func (p *Proof) unpaid() string {
 	switch {
 	case len(p.Receipts) > 0:
-		return "the period was paid outside"
+		return "the period has a manual payment"
 	case len(p.Imported) > 0:
 		return "an imported payment covers that time"
 	case p.State == State(billing.EndParked):

@@ -54,7 +54,7 @@ func (s *Service) Collect(ctx context.Context, since time.Time) (changed int, er
 	}
 	failed = append(failed, c.carryOnAll(ctx))
 	if c.others > 0 {
-		s.Log.Debug("refunds and disputes of no subscription in this store", "count", c.others)
+		s.Log.Debug("skipped refunds and disputes that belong to no subscription in this store", "count", c.others)
 	}
 	return c.changed, errors.Join(failed...)
 }

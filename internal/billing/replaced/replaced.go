@@ -307,7 +307,7 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 		tell("it was to be skipped until "+old.SkipUntil.String(), "skip "+name+" --until "+old.SkipUntil.String())
 	}
 	if m := old.Manual; m != nil && now.Manual == nil && m.Period >= now.Period {
-		each(Change{n, fmt.Sprintf("period %d was paid outside, %s", m.Period, m.Amount), redoReceipt(n, m.Period, m.Amount, m.Processed, m.Note)})
+		each(Change{n, fmt.Sprintf("period %d had a manual payment of %s", m.Period, m.Amount), redoReceipt(n, m.Period, m.Amount, m.Processed, m.Note)})
 	}
 	if old.Collect > 0 && now.Collect != old.Collect {
 		tell(fmt.Sprintf("period %d was to be collected", old.Collect-1), fmt.Sprintf("charge %s --period %d", name, old.Collect-1))
@@ -376,7 +376,7 @@ func (c *Comparison) receipt(ctx context.Context, it store.Item, each func(Chang
 	kept, err := c.now.ReceiptsOf(ctx, r.Name, r.Period)
 	if err == nil && len(kept) == 0 {
 		err = c.note(ctx, r.Name, civil.Date{}, "", outbox.Topic(outbox.KindReceipt, r.Period, r.Amount.Decimal()+" "+r.Charge))
-		each(Change{r.Name, fmt.Sprintf("period %d was paid outside, %s", r.Period, r.Amount),
+		each(Change{r.Name, fmt.Sprintf("period %d had a manual payment of %s", r.Period, r.Amount),
 			redoReceipt(r.Name, r.Period, r.Amount, r.Processed, r.Charge)})
 	}
 	return err

@@ -290,7 +290,7 @@ func add(ctx context.Context, e *billing.Records, all []Sum) (writes []store.Wri
 		}
 		v := it.Get(schema.Amounts)
 		if v.Kind() != store.KindMap && !v.IsZero() {
-			e.Log.WarnContext(ctx, missed, "error", schema.Amounts+" is no map")
+			e.Log.WarnContext(ctx, missed, "error", schema.Amounts+" is not a map")
 			continue
 		}
 		amounts := v.Map().Clone()

@@ -224,7 +224,8 @@ const MaxProducts = 500
 
 // product returns the setting of a product's name.
 func product(sku string) setting {
-	return setting{productPrefix + sku, fmt.Sprintf("at most %d bytes such as Daily news, and %d names", billing.MaxName, MaxProducts),
+	return setting{productPrefix + sku, fmt.Sprintf(
+		"a name such as Daily news, with at most %d bytes, and a store can have at most %d names", billing.MaxName, MaxProducts),
 		func(s *Settings) string { return s.Products[sku] }, func(s *Settings, text string) bool {
 			if _, known := s.Products[sku]; len(text) > billing.MaxName || text != "" && !known && len(s.Products) == MaxProducts {
 				return false

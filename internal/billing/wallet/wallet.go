@@ -183,7 +183,7 @@ func (c *Cards) CardOf(ctx context.Context, s *billing.Subscription) (processor.
 	}
 	card, err := w.Card(ctx, payer.At, method)
 	if err != nil {
-		c.Log.DebugContext(ctx, "no card to tell of", "subscription", s.Name.String(), "error", err)
+		c.Log.DebugContext(ctx, "the processor reports no card for this mail", "subscription", s.Name.String(), "error", err)
 		return processor.Card{}, false
 	}
 	return card, true
