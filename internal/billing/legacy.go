@@ -117,7 +117,7 @@ func (s *Subscription) readLegacy(t *terms) error {
 	}
 	if s.TimeZone != "" {
 		if _, err := civil.Zone(s.TimeZone); err != nil {
-			return &IllegibleError{schema.TimeZone, "is no IANA name", err}
+			return &IllegibleError{schema.TimeZone, "is not an IANA name", err}
 		}
 	}
 	if secret.HasCardInMethod(s.Method) {

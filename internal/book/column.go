@@ -102,7 +102,7 @@ func unknownColumn(name string) problem {
 			nearest, least = "the closest is "+known, d
 		}
 	}
-	return problem{name, "is an unknown column; " + cmp.Or(nearest, "a book can have "+strings.Join(columnNames[:], ", ")) +
+	return problem{name, "is an unknown column; " + cmp.Or(nearest, "the columns are "+strings.Join(columnNames[:], ", ")) +
 		"; leave columns out with --ignore-columns"}
 }
 

@@ -166,7 +166,7 @@ func TestCSV_Header(t *testing.T) {
 	}{
 		{"account,email,subscription,sku,amount,currency\n1\n", []string{"!1 payment_day: is missing"}},
 		{"account,email,subscription,sku,amount,currency,payment_day\n", nil},
-		{header + ",colour\n", []string{"!1 colour: is an unknown column; a book can have account, email"}},
+		{header + ",colour\n", []string{"!1 colour: is an unknown column; the columns are account, email"}},
 		{header + ",Adress\n", []string{"!1 Adress: is an unknown column; the closest is address; leave columns"}},
 		{header + ",Payment-Days\n", []string{"!1 Payment-Days: is an unknown column; the closest is payment_day;"}},
 		{header + ",e-mail\n", []string{"!1 e-mail: is an unknown column; the closest is email;"}},

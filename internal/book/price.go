@@ -48,7 +48,7 @@ func (s *session) price(line int, t *texts) *Price {
 	}
 	for _, key := range keys {
 		if first, known := s.prices[key]; known {
-			s.fault(sku, "has a price"+onLine(first)+"; a SKU must have one, or one a currency")
+			s.fault(sku, "already has a price"+onLine(first)+"; a SKU must have one price, or one for each currency")
 		}
 	}
 	s.prices[p.SKU], s.prices[p.SKU+"/"+p.Currency] = line, line

@@ -37,7 +37,7 @@ func (s *session) readModel(src *source) {
 		if _, err = m.dec.Token(); err == io.EOF {
 			err = nil
 		} else if err == nil {
-			err = errors.New("the file continues after the model")
+			err = errors.New("the file has more text after the model")
 		}
 	}
 	switch {

@@ -197,7 +197,7 @@ func TestWorkbench_BrokenModels(t *testing.T) {
 		`{"ModelName":"x"}`:                   "!1 : not a NoSQL Workbench model: it has no DataModel",
 		`[]`:                                  "!1 : not a NoSQL Workbench model: a JSON object",
 		modelOf(goodItem) + "x":               "!3 : not a NoSQL Workbench model: …",
-		modelOf(goodItem) + "{}":              "!3 : not a NoSQL Workbench model: the file continues",
+		modelOf(goodItem) + "{}":              "!3 : not a NoSQL Workbench model: the file has more text",
 		modelOf(goodItem + goodItem):          "!2 : not a NoSQL Workbench model: …",
 		`{"x":"` + strings.Repeat("x", 3<<20): "!1 : …a row is longer than 1 MiB",
 	} {

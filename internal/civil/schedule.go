@@ -91,7 +91,7 @@ func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 		return Date{}, err
 	}
 	if d.IsZero() {
-		return Date{}, errors.New("date is missing: there is no date to start from")
+		return Date{}, errors.New("the start date is missing")
 	}
 	var first Date
 	if i.Unit == Week {

@@ -180,7 +180,7 @@ func (d *Day) run(ctx context.Context, j *job) (err error) {
 	}
 	before := j.last
 	if j.last, err = d.o.Jobs.Last(ctx, j.kind); err == nil && !j.last.Started.After(before.Started) {
-		err = errors.New("it has no record of its end")
+		err = errors.New("its end was not recorded")
 	}
 	return err
 }

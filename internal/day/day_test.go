@@ -231,7 +231,7 @@ func TestDay_PanicsAndRunsWithoutRecord(t *testing.T) {
 		w.fail, w.forgets = nil, true
 		w.live(3 * time.Minute)
 		w.want("runs", "01-01 13:03 reminders", "01-01 13:05 payments")
-		if log := w.log.String(); !strings.Contains(log, "panic: payments") || !strings.Contains(log, "no record of its end") {
+		if log := w.log.String(); !strings.Contains(log, "panic: payments") || !strings.Contains(log, "its end was not recorded") {
 			t.Error(log)
 		}
 	})

@@ -71,7 +71,7 @@ func newView(e outbox.Effect, s *settings.Settings) (*view, error) {
 		NoMethod:  d[outbox.DataNoMethod] != "", CardExpired: d[outbox.DataCardExpired] != "",
 		Trial: d[outbox.DataTrial] != "", Fallback: d[outbox.DataFallback] != ""}
 	if v.Subscription == "" || v.Amount == "" {
-		return nil, fmt.Errorf("%w: a %s without %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
+		return nil, fmt.Errorf("%w: the %s lacks %s or %s", outbox.ErrPermanent, clean(e.Kind), outbox.DataSubscription,
 			outbox.DataAmountText)
 	}
 	if v.PayBy != "" {

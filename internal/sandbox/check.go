@@ -40,7 +40,7 @@ func checkList(r processor.ListRequest) error {
 func checkConfirm(r processor.ConfirmRequest) error {
 	switch {
 	case r.Method == "":
-		return invalid("a payment method is needed")
+		return invalid("the payment method is missing")
 	case !fits(r.Attempt):
 		return invalid("the attempt must be a whole number from 0 to 2147483647")
 	}

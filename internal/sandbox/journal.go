@@ -154,7 +154,7 @@ func (j *journal) catchUp(l *ledger) error {
 		return nil
 	}
 	if size < j.size {
-		return errors.New("which is shorter than before: someone replaced or cut it")
+		return errors.New("which is shorter than before; someone replaced or truncated it")
 	}
 	good, lines, whole, err := read(io.NewSectionReader(j.file, j.size, size-j.size), l)
 	j.size += good

@@ -103,7 +103,7 @@ func (o *Options) check() error {
 	}
 	switch {
 	case sum > 1+1e-9:
-		return fmt.Errorf("parameters unknown, lost, busy and cached500: together at most 1, not %v", sum)
+		return fmt.Errorf("parameters unknown, lost, busy and cached500 must add up to at most 1 (got %v)", sum)
 	case o.Latency < 0:
 		return errors.New("parameter latency: must not be negative")
 	case o.KeyLife < 0:

@@ -38,7 +38,7 @@ func TestParse_Wrong(t *testing.T) {
 		"sandbox:l?lost=NaN":             "parameter lost: must be a rate from 0 to 1",
 		"sandbox:l?busy=1.1":             "parameter busy: must be a rate from 0 to 1",
 		"sandbox:l?unknown=-1":           "parameter unknown",
-		"sandbox:l?unknown=0.6&lost=0.6": "together at most 1",
+		"sandbox:l?unknown=0.6&lost=0.6": "must add up to at most 1",
 		"sandbox:l?latency=200":          "parameter latency: must be a duration",
 		"sandbox:l?latency=-1s":          "parameter latency: must not be negative",
 		"sandbox:l?keylife=-1s":          "parameter keylife: must not be negative",

@@ -88,11 +88,11 @@ func (r *record) parse() (n line, tag processor.Tag, amount money.Amount, err er
 	case !known:
 		err = fmt.Errorf("outcome must be one of %s (got %q)", states, r.Outcome)
 	case r.Ref == "":
-		err = errors.New("ref is missing")
+		err = errors.New(`the field "ref" is missing`)
 	case !fits(r.Period) || !fits(r.Generation) || !fits(r.Attempt):
 		err = errors.New("period, generation and attempt must be whole numbers from 0 to 2147483647")
 	case len(r.Account) > math.MaxUint16:
-		err = errors.New("account: too long")
+		err = errors.New("account is too long")
 	case noTime != nil:
 		err = fmt.Errorf("at: %w", noTime)
 	case noAmount != nil:

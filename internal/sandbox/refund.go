@@ -77,7 +77,7 @@ func (s *Sandbox) refund(r processor.RefundRequest) (processor.Reversal, error) 
 // r.Amount, r.State and r.Reason, and returns it whole. It has no faults and no latency.
 func (s *Sandbox) MakeReversal(r processor.Reversal) (processor.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
-		return processor.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, r.State))
+		return processor.Reversal{}, invalid(fmt.Sprintf("a %s cannot have the state %s", r.Kind, r.State))
 	}
 	return change(s, func(now time.Time) (processor.Reversal, error) { return s.makeReversal(r, "", now) })
 }
@@ -91,7 +91,7 @@ func (s *Sandbox) MoveReversal(id string, state processor.ReversalState) error {
 		}
 		r := s.ledger.reversals.list[i].Reversal
 		if r.State = state; wordOf(r.Kind, state) == "" {
-			return processor.Reversal{}, invalid(fmt.Sprintf("there is no %s that is %s", r.Kind, state))
+			return processor.Reversal{}, invalid(fmt.Sprintf("a %s cannot have the state %s", r.Kind, state))
 		}
 		s.writeReversal(r, "", now)
 		return r, nil
@@ -107,12 +107,12 @@ func (s *Sandbox) makeReversal(r processor.Reversal, key string, now time.Time) 
 	}
 	last := s.ledger.lines.at(in.last)
 	if last.state != succeeded {
-		return processor.Reversal{}, invalid(fmt.Sprintf("the intent is %s: there is nothing to give back", states[last.state]))
+		return processor.Reversal{}, invalid(fmt.Sprintf("the intent is %s, so nothing can be refunded", states[last.state]))
 	}
 	t := s.ledger.terms.at(last.terms)
 	left := s.ledger.reversals.left(r.Ref, t.amount())
 	if r.Amount.Currency() != left.Currency() || !r.Amount.IsPositive() || r.Amount.Minor() > left.Minor() {
-		return processor.Reversal{}, invalid(fmt.Sprintf("%s is left to give back, and not %s", left, r.Amount))
+		return processor.Reversal{}, invalid(fmt.Sprintf("only %s can still be refunded (got %s)", left, r.Amount))
 	}
 	prefix := refundPrefix
 	if r.Kind == processor.Disputed {
@@ -147,7 +147,7 @@ func (s *Sandbox) savedReversal(key string, now time.Time) (r processor.Reversal
 	return r, true, nil
 }
 
-var errOtherUse = invalid("the idempotency key was used for something else")
+var errOtherUse = invalid("the idempotency key was used for another request")
 
 // reversalOf returns the place of the key's refund, if the key is remembered. mu is held.
 func (s *Sandbox) reversalOf(h keyHash, now int64) (i int, ok bool) {
@@ -163,7 +163,7 @@ func checkRefund(r processor.RefundRequest) error {
 		return invalid("the amount must be more than zero")
 	case r.Reason != "" && r.Reason != processor.Duplicate && r.Reason != processor.Fraudulent &&
 		r.Reason != processor.RequestedByCustomer:
-		return invalid("there is no such reason")
+		return invalid("the reason is unknown")
 	}
 	return checkTexts(r.Key, r.ID, r.Ref)
 }

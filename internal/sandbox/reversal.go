@@ -111,7 +111,7 @@ func (r *record) readReversal() (processor.Reversal, error) {
 	case !ok:
 		return processor.Reversal{}, fmt.Errorf("outcome must be that of a refund or dispute (got %q)", r.Outcome)
 	case r.Of == "":
-		return processor.Reversal{}, errors.New("of is missing")
+		return processor.Reversal{}, errors.New(`the field "of" is missing`)
 	}
 	plain := *r
 	plain.Outcome = string(processor.Succeeded)
@@ -129,7 +129,7 @@ func (l *ledger) restoreReversal(line *record) error {
 		return err
 	}
 	if _, known := l.refs[r.Ref]; !known {
-		return fmt.Errorf("of %.64q: there is no such ref before it", r.Ref)
+		return fmt.Errorf("no earlier line has the ref %.64q", r.Ref)
 	}
 	l.reversals.add(r, line.Key)
 	return nil

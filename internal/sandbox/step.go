@@ -69,7 +69,7 @@ func (s *Sandbox) saved(key string, now int64) (number uint32, ok bool, err erro
 	h := hashKey(key)
 	if at, spoilt := s.spoilt[h]; spoilt {
 		if s.alive(at, now) {
-			return 0, false, fmt.Errorf("%w: a saved failure, under this key", processor.ErrUnknown)
+			return 0, false, fmt.Errorf("%w: this key has a stored failure", processor.ErrUnknown)
 		}
 		delete(s.spoilt, h)
 	}

@@ -61,7 +61,7 @@ func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 
 // Apply implements poller.Ledger. Only Stripe tells of an object's state: the server compares them.
 func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
-	return false, errors.New("only the server itself compares objects")
+	return false, errors.New("only the server can compare objects")
 }
 
 func (r *Remote) ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error] {

@@ -202,7 +202,7 @@ func (v *view) webhooks(_ context.Context, c *Check) error {
 	if v.Endpoints == nil {
 		return nil
 	}
-	c.say("every endpoint receives its events, with good signatures")
+	c.say("every endpoint receives its events, with valid signatures")
 	v.Endpoints.mu.Lock()
 	defer v.Endpoints.mu.Unlock()
 	for path, p := range v.Endpoints.list {

@@ -169,7 +169,7 @@ func (w *Watch) keep(ctx context.Context, checks []Check) error {
 	if now.Sub(w.keptAt).Abs() < keepEvery && (w.seen == w.kept || w.seen != was) {
 		return nil
 	}
-	err := w.In.within(ctx, "the stored look", func(ctx context.Context) error {
+	err := w.In.within(ctx, "the stored status", func(ctx context.Context) error {
 		if w.keptAt.IsZero() {
 			if err := w.In.forgetLooks(ctx, goneLook); err != nil {
 				return err

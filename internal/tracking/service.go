@@ -62,7 +62,7 @@ var (
 	// ErrUnregistered: no such Stripe account is registered.
 	ErrUnregistered = errors.New("the Stripe account is not registered")
 	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
-	ErrOther = errors.New("already used for something else")
+	ErrOther = errors.New("already used for another order or merchant")
 	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
 	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
 )

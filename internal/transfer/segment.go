@@ -142,7 +142,7 @@ func (c *Copy) commit(ctx context.Context, p *place, next place, writes []store.
 			return ErrOvertaken
 		}
 	}
-	return fmt.Errorf("%w: the store did not answer any commit", store.ErrUnknown)
+	return fmt.Errorf("%w: the store confirmed no commit", store.ErrUnknown)
 }
 
 func (c *Copy) recurring(table int) bool {

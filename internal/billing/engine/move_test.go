@@ -115,7 +115,7 @@ func TestMark_OfAnotherTool(t *testing.T) {
 	}
 	var why string
 	r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) { why = r.Reason }})
-	if err != nil || r.Counts[engine.OutcomeUnreadable] != 1 || why != "TimeZone is no IANA name" || len(w.ledger()) > 0 {
+	if err != nil || r.Counts[engine.OutcomeUnreadable] != 1 || why != "TimeZone is not an IANA name" || len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, %v, %q, ledger %v", err, r, why, w.ledger())
 	}
 }

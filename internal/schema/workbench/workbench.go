@@ -177,7 +177,7 @@ func cell(v store.Value) (string, error) {
 		return text, nil
 	}
 	if kind == "" {
-		return "", fmt.Errorf("a value of kind %d has no form here", v.Kind())
+		return "", fmt.Errorf("a value of kind %d cannot be exported to NoSQL Workbench", v.Kind())
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -211,7 +211,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	for i, m := range o {
 		kind, inner := typed(m.Value)
 		if kind == "" {
-			return nil, fmt.Errorf("attribute %s: a value of kind %d has no form here", m.Name, m.Value.Kind())
+			return nil, fmt.Errorf("attribute %s: a value of kind %d cannot be exported to NoSQL Workbench", m.Name, m.Value.Kind())
 		}
 		if i > 0 {
 			b.WriteByte(',')

@@ -26,7 +26,7 @@ func (c *commit) settle(ctx context.Context, once func(ctx context.Context, unkn
 		switch {
 		case v == lost:
 			unknown = true
-			c.log.LogAttrs(ctx, slog.LevelDebug, "the answer to a write was lost; reading back whether it was done",
+			c.log.LogAttrs(ctx, slog.LevelDebug, "the reply to a write was lost; reading the item back to learn whether the write was done",
 				slog.String("tables", strings.Join(c.names(), ", ")), slog.Any("error", err))
 		case unknown && errors.Is(err, store.ErrConflict):
 			err = fmt.Errorf("%w: the reply was lost, and a condition no longer holds", store.ErrUnknown)

@@ -149,7 +149,7 @@ func (m *maker) ttl(ctx context.Context, t store.Table, d Description) error {
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &t.TTL, Enabled: aws.Bool(true)}}, patient)
 	if err != nil { // it is on already when the reply was lost or another one was faster
 		if now, lerr := lookAt(ctx, m.client, t.Name); lerr != nil || now.Table.TTL != t.TTL {
-			return fmt.Errorf("switching TTL on for table %s (it can be switched once an hour; it is %s): %w", t.Name,
+			return fmt.Errorf("enabling TTL for table %s (DynamoDB allows one change an hour; TTL is %s): %w", t.Name,
 				cmp.Or(d.TTLStatus, "unknown"), err)
 		}
 	}
@@ -165,7 +165,7 @@ func (m *maker) protect(ctx context.Context, t store.Table, d Description) error
 	if !d.DeletionProtection {
 		if err := m.update(ctx, &dynamodb.UpdateTableInput{TableName: &t.Name,
 			DeletionProtectionEnabled: aws.Bool(true)}); err != nil {
-			return fmt.Errorf("switching deletion protection on for table %s: %w", t.Name, err)
+			return fmt.Errorf("enabling deletion protection for table %s: %w", t.Name, err)
 		}
 	}
 	m.progress.say(t.Name, "deletion protection on")
@@ -226,7 +226,7 @@ func (m *maker) recovery(ctx context.Context, t store.Table, _ Description) erro
 		}, func(err error) bool {
 			return is[*types.ContinuousBackupsUnavailableException](err) || is[*types.TableNotFoundException](err)
 		}); err != nil {
-			return fmt.Errorf("switching point-in-time recovery on for table %s: %w", t.Name, err)
+			return fmt.Errorf("enabling point-in-time recovery for table %s: %w", t.Name, err)
 		}
 	}
 	m.progress.say(t.Name, "point-in-time recovery on")
@@ -239,7 +239,7 @@ func canRecover(ctx context.Context, client *dynamodb.Client, table string) erro
 	_, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table}, patient)
 	if code(err) == unknownOperation {
 		return fmt.Errorf(
-			"the endpoint %s does not support point-in-time recovery, which DynamoDB Local does not have",
+			"the endpoint %s does not support point-in-time recovery (DynamoDB Local has none)",
 			cmp.Or(aws.ToString(client.Options().BaseEndpoint), "DynamoDB"))
 	}
 	return nil

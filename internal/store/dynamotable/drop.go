@@ -99,7 +99,7 @@ func gone(ctx context.Context, client *dynamodb.Client, name string) error {
 			return err
 		}
 		if err := pause(ctx, n); err != nil {
-			return fmt.Errorf("waiting until table %s is deleted, which is %s now: %w", name, d.Status, err)
+			return fmt.Errorf("waiting for the deletion of table %s, which is now %s: %w", name, d.Status, err)
 		}
 	}
 }

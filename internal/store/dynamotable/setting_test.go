@@ -137,7 +137,7 @@ func TestFake_TTLWasFaster(t *testing.T) {
 		"UpdateTimeToLive": {"!ValidationException"},
 	})
 	if _, err := dynamotable.Create(t.Context(), client, one(), dynamotable.Settings{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "switching TTL on for table one") {
+		!strings.Contains(err.Error(), "enabling TTL for table one") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -81,7 +81,7 @@ func (h *holder) next() (frame, error) {
 }
 
 func (h *holder) serve(ctx context.Context, o Options) error {
-	timer := time.AfterFunc(greetTime, func() { h.fail(errors.New("the client has not greeted")) })
+	timer := time.AfterFunc(greetTime, func() { h.fail(errors.New("the client sent no greeting")) })
 	hello, err := h.next()
 	timer.Stop()
 	if err == nil && hello.kind != kindGreeting {

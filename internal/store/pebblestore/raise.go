@@ -34,7 +34,7 @@ func raise(db *pebble.DB, path string, disk *failStopFS, m *meta, from meta, sta
 		if err := checkpointAs(db, before, filepath.Join(path, olderCopy+"unfinished")); err != nil {
 			return fmt.Errorf("copying the store before its upgrade to format %d: %w", m.Format, err)
 		}
-		o.Logger.Warn("store", "event", "raised to a newer format; older programs refuse it now, and open its copy",
+		o.Logger.Warn("store", "event", "upgraded to a newer format; older versions of Duesday can only open the copy",
 			"format", m.Format, "copy", before)
 	}
 	disk.armed.Store(true) // a failed change of the log's file would leave Pebble in a panic

@@ -101,7 +101,7 @@ func checkChunks(files vfs.FS, path string, log bool, number uint32) error {
 			case !ok && broken < 0:
 				broken = block + int64(at)
 			case ok && broken >= 0 && (!log && kind < 2 || log && int64(binary.LittleEndian.Uint64(c[11:])) > broken):
-				return fmt.Errorf("%s is damaged at %d, before its end", files.PathBase(path), broken)
+				return fmt.Errorf("%s is damaged at byte %d, before its end", files.PathBase(path), broken)
 			}
 			if ok {
 				at += end
