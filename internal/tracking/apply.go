@@ -2,41 +2,64 @@ package tracking
 
 import (
 	"cmp"
-	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
-
-	"github.com/duesday/duesday/internal/outbox"
-	"github.com/duesday/duesday/internal/store"
+	"time"
 )
 
-// An application merges one object, told by an event or fetched, into the stored rows. It reads each
-// row once and changes it in memory. One commit writes all, if nobody has changed one.
+// An application merges objects into copies of the stored rows. It is pure: it reads no clock and no
+// store. If it lacks a row or an object, apply returns an unread or a need, and changes nothing that
+// counts: the caller gets the row or the object, and applies all objects again.
 type application struct {
-	s *Service
-	source
+	at           string // the Stripe account
+	merchant     string // its owner
+	event        string // evt_… of the object; "" if it was fetched
+	installation string
+	noted        time.Time // when it is applied
+	rule
+	known map[unread]any // the rows as they were read: *Purchase, *Payment or *Subscription, or nil if there is none
 
-	// The rows: nil if not read or not stored.
-	purchase     *Purchase
+	outcome
+}
+
+// An outcome is the result of an application: the decision, and the changed rows with their effects.
+type outcome struct {
+	decision
+	purchase     *Purchase // nil: not needed; so are the other two
 	payment      *Payment
 	subscription *Subscription
 	changed      struct{ purchase, payment, subscription bool }
 
 	fetched bool // the payment intent, a moment ago
 	asked   []Action
-	refresh string // what has to be fetched: sub_…, or the dispute pi_…/du_…
+	refetch string // what has to be fetched: sub_…, or the dispute pi_…/du_…
 }
 
-// A source says where an object comes from, and how far it may decide.
-type source struct {
-	at       string // the Stripe account
-	merchant string // its owner
-	event    string // evt_… of the object; "" if it was fetched
-	force    bool   // decide even if Stripe does not tell how a schedule ended
-	fresh    bool   // the object was fetched after the row had been read
+// A decision is the new status of an event, and the reason for people.
+type decision struct {
+	status EventStatus
+	reason string
+	// foreign: Stripe says that the payment is not ours. mark says how much Stripe could tell.
+	foreign bool
+	mark    string
 }
 
-// A need is the error of an object whose decision needs another one from Stripe.
+func (d *decision) set(status EventStatus, reason string) {
+	*d = decision{status: status, reason: reason}
+}
+
+// An unread is the error of an application that needs a row of this kind.
+type unread struct{ kind, id string }
+
+func (u unread) Error() string { return "the row of " + u.kind + " " + u.id + " has to be read" }
+
+// rowOfPurchase is the kind of a purchase's row. The others have the kind of their object.
+const rowOfPurchase = "purchase"
+
+// A need is the error of an application that needs another object from Stripe.
 type need struct {
 	kind string // such as KindPayment
 	id   string
@@ -50,79 +73,99 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// errPoison: the fault is in the event or in a stored row; the store works.
-var errPoison = errors.New("it cannot be applied")
+var (
+	// errPoison: the fault is in the event or in a stored row; the store works.
+	errPoison = errors.New("it cannot be applied")
+	// errUndecided: Stripe was asked, and does not tell enough, or not yet.
+	errUndecided = errors.New("what Stripe tells does not decide it yet")
+)
 
-// apply merges one object, and decides its event. After an error the application is of no more use.
-func (a *application) apply(ctx context.Context, o Object) (decision, error) {
-	d, err := a.merge(ctx, o)
-	if r, refused := errors.AsType[refusal](err); refused {
-		return decision{status: Refused, reason: string(r)}, nil
+// apply merges objects about one payment or subscription. The outcome is the last object's, or that of
+// a fetched one that is foreign.
+func (a *application) apply(objects []Object) error {
+	a.outcome = outcome{}
+	for i, o := range objects {
+		a.decision = decision{}
+		err := a.merge(o)
+		if r, refused := errors.AsType[refusal](err); refused {
+			a.set(Refused, string(r))
+			err = nil
+		}
+		last := i == len(objects)-1
+		if _, lacks := errors.AsType[need](err); lacks && !last { // the fetched object does not tell either
+			return fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
+		}
+		if err != nil || a.status != Applied {
+			return err
+		}
 	}
-	return d, err
+	return nil
 }
 
-func (a *application) merge(ctx context.Context, o Object) (decision, error) {
-	switch {
-	case o.Tag.Installation != "" && o.Tag.Installation != a.s.o.Installation:
-		return ignored(others), nil
-	case o.Tag.Charge:
-		return ignored("a payment that Duesday takes itself"), nil
-	}
-	switch o.Kind {
-	case KindSubscription, KindSchedule:
-		return a.applySubscription(ctx, o)
-	case KindPayment:
+func (a *application) merge(o Object) error {
+	if o.Kind == KindPayment {
 		o.Payment = o.ID
-	case KindInvoice, KindInvoicePayment, KindCharge, KindRefund, KindDispute:
-	default:
-		return ignored(cmp.Or(o.Kind, "its object") + " is not followed"), nil
 	}
 	switch {
+	case o.Tag.Installation != "" && o.Tag.Installation != a.installation:
+		a.decision = decision{status: Ignored, reason: "made by another installation", foreign: true, mark: markedLinked}
+	case o.Tag.Charge:
+		a.set(Ignored, "a payment that Duesday takes itself")
+	case o.Kind == KindSubscription || o.Kind == KindSchedule:
+		return a.applySubscription(o)
+	case !slices.Contains([]string{KindPayment, KindInvoice, KindInvoicePayment, KindCharge, KindRefund, KindDispute}, o.Kind):
+		a.set(Ignored, cmp.Or(o.Kind, "its object")+" is not followed")
 	case o.Thin:
-		return ignored("what it tells of a " + o.Kind + " is not followed"), nil
+		a.set(Ignored, "what it tells of a "+o.Kind+" is not followed")
 	case o.Payment != "":
-		return a.applyPayment(ctx, o)
+		return a.applyPayment(o)
 	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "":
-		return applied, a.paid(ctx, o.Tag.Purchase, o, o.ID) // nothing may have been due
+		a.set(Applied, "")
+		return a.paid(o.Tag.Purchase, o, o.ID) // nothing may have been due
+	default:
+		a.set(Ignored, "no payment intent")
 	}
-	return ignored("no payment intent"), nil
+	return nil
 }
 
-// paid asks for the effects of a purchase that was paid at once, by an invoice or a payment.
-func (a *application) paid(ctx context.Context, purchase string, o Object, by string) error {
-	err := a.loadPurchase(ctx, purchase, o)
-	if err == nil && !recurring(a.purchase.Kind) {
-		a.askEffects(true, "paid "+by)
+// row returns a copy of the stored row, or nil if there is none.
+func row[T any](a *application, kind, id string) (*T, error) {
+	stored, read := a.known[unread{kind, id}]
+	if !read {
+		return nil, unread{kind, id}
 	}
-	return err
+	there, _ := stored.(*T)
+	if there == nil {
+		return nil, nil
+	}
+	c := *there
+	return &c, nil
 }
 
-// loadPurchase reads the purchase, or makes it: its events may come before we know it, and after
+// needPurchase gets the purchase's row, or makes it: its events may come before we know it, and after
 // the store has lost it. A purchase of another Stripe account is refused: its owner can write any
 // purchase into the metadata.
-func (a *application) loadPurchase(ctx context.Context, id string, o Object) error {
+func (a *application) needPurchase(id string, o Object) error {
 	if a.purchase != nil && a.purchase.ID == id {
 		return nil
 	}
-	p, err := a.s.loadPurchase(ctx, id)
+	p, err := row[Purchase](a, rowOfPurchase, id)
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		a.purchase = &Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind,
-			Created: cmp.Or(o.Created, a.s.now())}
-		a.changed.purchase = true
-		a.note(&a.purchase.History, []string{"first heard of through Stripe"})
-		return nil
 	case err != nil:
 		return err
+	case p == nil:
+		p = &Purchase{ID: id, Merchant: a.merchant, StripeAccount: a.at, Kind: o.Tag.Kind, Created: cmp.Or(o.Created, a.noted)}
+		a.changed.purchase = true
+		a.note(&p.History, "first heard of through Stripe")
 	case p.StripeAccount != a.at:
 		return refusal("it names a purchase of another Stripe account")
 	}
+	p.Subscriptions = maps.Clone(p.Subscriptions)
 	a.purchase = p
 	return nil
 }
 
-func (a *application) note(history *[]Change, changes []string) {
+func (a *application) note(history *[]Change, changes ...string) {
 	if len(changes) == 0 {
 		return
 	}
@@ -130,7 +173,7 @@ func (a *application) note(history *[]Change, changes []string) {
 	if a.event == "" {
 		what = "seen at Stripe: " + what
 	}
-	*history = remember(*history, Change{At: a.s.now(), What: what, Event: a.event})
+	*history = remember(*history, Change{At: a.noted, What: what, Event: a.event})
 }
 
 func (a *application) trouble(text string) {
@@ -138,23 +181,32 @@ func (a *application) trouble(text string) {
 		return
 	}
 	a.purchase.Problem = text
-	a.note(&a.purchase.History, []string{text})
+	a.note(&a.purchase.History, text)
 	a.changed.purchase = true
+}
+
+// paid asks for the effects of a purchase that was paid at once, by an invoice or a payment.
+func (a *application) paid(purchase string, o Object, by string) error {
+	err := a.needPurchase(purchase, o)
+	if err == nil && !recurring(a.purchase.Kind) {
+		a.askEffects(true, "paid "+by)
+	}
+	return err
 }
 
 // askEffects asks for the purchase's due effects, and notes them in its history.
 func (a *application) askEffects(paid bool, reason string) {
 	p := a.purchase
 	before := p.Unsubscribe.State
-	asked := askEffects(p, paid, reason, a.s.now())
+	asked := askEffects(p, paid, reason, a.noted)
 	for _, action := range asked {
-		a.note(&p.History, []string{string(action) + " asked for: " + reason})
+		a.note(&p.History, string(action)+" asked for: "+reason)
 	}
 	switch after := p.Unsubscribe.State; {
 	case before == NotAsked && after == Waits:
-		a.note(&p.History, []string{"unsubscribe waits for the fulfilment: " + reason})
+		a.note(&p.History, "unsubscribe waits for the fulfilment: "+reason)
 	case before != NotAsked && after == NotAsked:
-		a.note(&p.History, []string{"unsubscribe is withdrawn: " + reason})
+		a.note(&p.History, "unsubscribe is withdrawn: "+reason)
 	}
 	if len(asked) > 0 && ofCreating(p.Problem) { // the problem is solved
 		p.Problem = ""
@@ -174,36 +226,4 @@ func (a *application) about(told string) string {
 		return a.payment.Subscription
 	}
 	return ""
-}
-
-// writes are the changed rows, with the effects asked for.
-func (a *application) writes() (list []store.Write) {
-	t, now := &a.s.o.Tables.Tracking, a.s.now()
-	if a.changed.purchase {
-		list = append(list, put(t.Purchases.Name, a.purchase.fields, now))
-	}
-	if a.changed.payment {
-		list = append(list, put(t.Payments.Name, a.payment.fields, now))
-	}
-	if a.changed.subscription {
-		list = append(list, put(t.Subscriptions.Name, a.subscription.fields, now))
-	}
-	for _, action := range a.asked {
-		list = append(list, a.s.ask(a.purchase, action))
-	}
-	if a.refresh != "" {
-		list = append(list, a.s.pending(pendingRefresh, a.at+"/"+a.refresh, 0))
-	}
-	return list
-}
-
-// ask writes the outbox's row for an action of the purchase.
-func (s *Service) ask(p *Purchase, action Action) store.Write {
-	asked := p.effect(action).Asked
-	due := asked
-	if action == ActionUnsubscribe {
-		due = due.Add(s.o.UnsubscribeAfter)
-	}
-	return outbox.Write(s.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
-		Kind: string(action), Created: asked, Due: due, Data: map[string]string{pendingID: p.ID}})
 }

@@ -40,8 +40,6 @@ type Event struct {
 	fetched string // of a thin event that was applied: the Object that was fetched for it, as JSON
 
 	was *store.Condition // holds while the stored item is as it was read; nil: there is none
-
-	turn chan struct{} // among the events of its payment, to be ended by endTurn; nil: none
 }
 
 // An EventStatus says how far the processing of an event is.

@@ -11,8 +11,8 @@ func TestEvent_NoStatus(t *testing.T) {
 	if it, err := e.item(); !errors.Is(err, errPoison) {
 		t.Errorf("got %v, %v", it, err)
 	}
-	var s Service
-	if _, err := s.file(t.Context(), &e, decision{}); !errors.Is(err, errPoison) {
+	undecided := turn{Service: new(Service), e: &e}
+	if _, err := undecided.file(t.Context()); !errors.Is(err, errPoison) {
 		t.Errorf("filed: %v", err)
 	}
 }

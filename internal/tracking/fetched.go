@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/store"
@@ -31,11 +30,11 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 					return ignoreNotFound(err)
 				}
 			}
-			a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant}, o)
-			if err != nil {
+			t := &turn{Service: s, by: askStripe}
+			if err := t.work(ctx, at, merchant, o); err != nil {
 				return err
 			}
-			is, err := a.commit(ctx)
+			is, err := t.fileRows(ctx)
 			changed = changed || is
 			return err
 		})
@@ -45,63 +44,6 @@ func (s *Service) applyFetched(ctx context.Context, at string, objects ...Object
 	}
 	return changed, nil
 }
-
-// commit stores the changed rows, with the effects asked for, and reports whether there are any.
-func (a *application) commit(ctx context.Context) (changed bool, err error) {
-	writes := a.writes()
-	if len(writes) == 0 {
-		return false, nil
-	}
-	if err := a.s.commit(ctx, writes...); err != nil {
-		return false, err
-	}
-	a.s.nudge()
-	return true, nil
-}
-
-// applyAsking merges the object. It fetches the objects needed for that, and merges them first.
-func (s *Service) applyAsking(ctx context.Context, from source, o Object) (*application, decision, error) {
-	objects := []Object{o}
-	for {
-		a := &application{s: s, source: from}
-		d, err := a.applyAll(ctx, objects)
-		n, undecided := errors.AsType[need](err)
-		if !undecided {
-			return a, d, err
-		}
-		if slices.ContainsFunc(objects[:len(objects)-1], func(o Object) bool { return o.Kind == n.kind && o.ID == n.id }) {
-			return nil, d, fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
-		}
-		more, err := s.fetch(ctx, from.at, n)
-		if errors.Is(err, ErrGone) && n.kind != KindPayment { // a lost part is not the whole
-			return nil, d, fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
-		}
-		if err != nil {
-			return nil, d, err
-		}
-		objects = slices.Insert(objects, len(objects)-1, more)
-	}
-}
-
-// applyAll merges objects of one row. The decision is the last's, or a fetched foreign one's.
-func (a *application) applyAll(ctx context.Context, objects []Object) (d decision, err error) {
-	for i, o := range objects {
-		d, err = a.apply(ctx, o)
-		if i == len(objects)-1 || err == nil && d.status != Applied {
-			break
-		}
-		if _, undecided := errors.AsType[need](err); undecided { // the fetched object does not tell either
-			err = fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
-		}
-		if err != nil {
-			break
-		}
-	}
-	return d, err
-}
-
-// errUndecided: Stripe was asked, and does not tell enough, or not yet.
-var errUndecided = errors.New("what Stripe tells does not decide it yet")
 
 func (s *Service) fetch(ctx context.Context, at string, n need) (Object, error) {
 	if at == s.o.Own {
@@ -116,7 +58,7 @@ func (s *Service) fetch(ctx context.Context, at string, n need) (Object, error) 
 
 // refresh fetches a subscription (sub_…), or a payment's dispute (pi_…/du_…), whose state its events cannot
 // tell. The answer counts only if no event about the row was applied meanwhile, because that may be newer.
-func (s *Service) refresh(ctx context.Context, at, id string, force bool) error {
+func (s *Service) refresh(ctx context.Context, at, id string, by effort) error {
 	merchant, err := s.merchantOf(ctx, at)
 	if err != nil {
 		return err
@@ -145,12 +87,12 @@ func (s *Service) refresh(ctx context.Context, at, id string, force bool) error 
 		if err != nil {
 			return err
 		}
-		a, _, err := s.applyAsking(ctx, source{at: at, merchant: merchant, force: force, fresh: true}, o)
-		if err != nil {
+		t := &turn{Service: s, by: by, application: application{rule: rule{fresh: true}}}
+		if err := t.work(ctx, at, merchant, o); err != nil {
 			return err
 		}
-		if a.subscription != nil && a.subscription.version == before || a.payment != nil && a.payment.version == before {
-			_, err = a.commit(ctx)
+		if t.subscription != nil && t.subscription.version == before || t.payment != nil && t.payment.version == before {
+			_, err = t.fileRows(ctx)
 			return err
 		}
 		return fmt.Errorf("%w: an event for it was applied in the meantime", store.ErrConflict)

@@ -27,23 +27,17 @@ func (e *Event) payment() string {
 }
 
 // isForeign reports whether the event's payment was seen to be foreign, and not to be ours since.
-func (s *Service) isForeign(ctx context.Context, e *Event) (bool, error) {
-	payment := e.payment()
+func (t *turn) isForeign(ctx context.Context) (bool, error) {
+	payment := t.e.payment()
 	if payment == "" {
 		return false, nil
 	}
-	mark, err := s.o.Store.Get(ctx, s.events, foreignKey(e.StripeAccount, payment))
-	if err == nil {
-		if !e.believes(mark.Str(schema.TrackedStatus)) {
-			return false, nil
-		}
-		if _, err = s.Payment(ctx, e.StripeAccount, payment); errors.Is(err, store.ErrNotFound) {
-			return true, nil
-		}
-	} else if errors.Is(err, store.ErrNotFound) {
-		err = nil
+	mark, err := t.o.Store.Get(ctx, t.events, foreignKey(t.e.StripeAccount, payment))
+	if err != nil || !t.e.believes(mark.Str(schema.TrackedStatus)) {
+		return false, ignoreNotFound(err)
 	}
-	return false, err
+	_, err = t.Payment(ctx, t.e.StripeAccount, payment)
+	return errors.Is(err, store.ErrNotFound), ignoreNotFound(err)
 }
 
 // The statuses of a mark: how much Stripe could tell when it was asked. A payment that had no
@@ -77,55 +71,48 @@ func (e *Event) believes(mark string) bool {
 	return e.Object.Kind != KindInvoicePayment && (mark == markedPaid || !succeeded)
 }
 
-// decideOnce is decide with one answer from Stripe for all events of a foreign payment: they take
-// turns. The caller must end the turn when the decision is filed, because only then do the next
-// events find the payment's mark.
-func (s *Service) decideOnce(ctx context.Context, e *Event, by effort) (decision, error) {
-	payment := e.payment()
-	if payment == "" {
-		return s.decide(ctx, e, by)
+// begin waits until no other event of the payment asks Stripe, and reports whether the payment is
+// known to be foreign by then. So one answer from Stripe does for all events of a foreign payment.
+func (t *turn) begin(ctx context.Context) (foreign bool, err error) {
+	payment := t.e.payment()
+	if t.by == fromStore || t.held != nil || payment == "" {
+		return false, nil
 	}
-	turn := s.asking[maphash.String(s.seed, payment)%uint64(len(s.asking))]
+	place := t.asking[maphash.String(t.seed, payment)%uint64(len(t.asking))]
 	select {
-	case turn <- struct{}{}:
-		e.turn = turn
+	case place <- struct{}{}:
+		t.held = place
 	case <-ctx.Done():
-		return decision{}, ctx.Err()
+		return false, ctx.Err()
 	}
-	if by == askStripe {
-		if is, err := s.isForeign(ctx, e); is || err != nil {
-			return ignored(notOurs), err
-		}
+	if t.by != askStripe {
+		return false, nil
 	}
-	d, err := s.decide(ctx, e, by)
-	if err == nil && d.status == Ignored && (d.reason == notOurs || d.reason == others) {
-		if d.reason == others {
-			d.mark = markedLinked
-		}
-		lasts := keep
-		if d.mark == "" {
-			lasts = linkWait
-		}
-		mark := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(e.StripeAccount, payment).PK)},
-			store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(s.now().Add(lasts).Unix())})
-		if d.mark != "" {
-			mark.Set(schema.TrackedStatus, store.S(d.mark))
-		}
-		d.writes = append(d.writes, store.Put(s.events, mark))
-	}
-	return d, err
+	return t.isForeign(ctx)
 }
 
-// endTurn ends the event's turn among the events of its payment, if it has one.
-func (e *Event) endTurn() {
-	if e.turn != nil {
-		<-e.turn
-		e.turn = nil
+// end lets the payment's next event ask. It comes after file, because only then the payment's mark is
+// found.
+func (t *turn) end() {
+	if t.held != nil {
+		<-t.held
+		t.held = nil
 	}
 }
 
-// The reasons by which a payment is foreign.
-const (
-	notOurs = "not ours"
-	others  = "made by another installation"
-)
+// foreignMark writes the mark of the event's payment, which Stripe has said to be foreign.
+func (t *turn) foreignMark() store.Write {
+	lasts := keep
+	if t.mark == "" {
+		lasts = linkWait
+	}
+	it := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(t.e.StripeAccount, t.e.payment()).PK)},
+		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(t.now().Add(lasts).Unix())})
+	if t.mark != "" {
+		it.Set(schema.TrackedStatus, store.S(t.mark))
+	}
+	return store.Put(t.events, it)
+}
+
+// notOurs is the reason of an event about a foreign payment.
+const notOurs = "not ours"

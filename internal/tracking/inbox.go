@@ -72,7 +72,7 @@ func (w *inboxWorker) Deliver(ctx context.Context, e outbox.Effect) error {
 		return err
 	case pendingRefresh:
 		at, of, _ := strings.Cut(id, "/")
-		err := s.refresh(ctx, at, of, by == forced)
+		err := s.refresh(ctx, at, of, by)
 		if errors.Is(err, ErrGone) || errors.Is(err, ErrUnregistered) {
 			return nil
 		}
@@ -134,12 +134,12 @@ func (s *Service) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{}, fmt.Errorf("%w: the event has the other mode (test or live)", outbox.ErrPermanent)
 	}
 	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
-	defer e.endTurn()
-	d, err := s.decideOnce(ctx, e, by)
-	if err != nil {
+	t := &turn{Service: s, e: e, by: by}
+	defer t.end()
+	if err := t.decide(ctx); err != nil {
 		return Verdict{}, err
 	}
-	return s.file(ctx, e, d)
+	return t.file(ctx)
 }
 
 // Replay applies a stored event at once, in any status: dead, waiting, or applied, in which

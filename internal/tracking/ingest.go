@@ -45,28 +45,33 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, s.now()
 	told := e.StripeAccount
 	e.StripeAccount = cmp.Or(told, s.o.Own)
+	t := &turn{Service: s, e: &e}
 	switch {
 	case strings.HasPrefix(e.Type, "v2."):
-		return s.fileNew(ctx, &e, ignored("events of version 2 of the API are not followed"))
+		t.set(Ignored, "events of version 2 of the API are not followed")
 	case e.Live != s.o.Live:
-		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of the other mode"})
+		t.set(Refused, "of the other mode")
 	case told != "" && !isID(told, "acct_"):
-		return s.fileNew(ctx, &e, decision{status: Refused, reason: "of no account that can be"})
+		t.set(Refused, "of no account that can be")
 	case from.Connect && told == "":
 		return Verdict{}, fmt.Errorf("%w: it names no connected account, but this endpoint accepts only events from connected accounts", ErrEndpoint)
 	case !from.Connect && told != "" && told != s.o.Own:
 		return Verdict{}, fmt.Errorf("%w: it comes from a connected account, but this endpoint accepts only the platform's own events", ErrEndpoint)
 	}
+	if t.status != "" {
+		return t.fileNew(ctx)
+	}
 	var v Verdict
 	err = store.Retry(ctx, "event "+e.ID, func() error {
-		d, err := s.decide(ctx, &e, fromStore)
+		t := &turn{Service: s, e: &e}
+		err := t.decide(ctx)
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
-			s.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
-				secret.Short(err.Error()))
-			d, err = s.later(&e, pendingEvent, secret.Short(err.Error()), 0), nil
+			why := secret.Short(err.Error())
+			s.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
+			err = t.later(pendingEvent, why, 0)
 		}
 		if err == nil {
-			v, err = s.fileNew(ctx, &e, d)
+			v, err = t.fileNew(ctx)
 		}
 		return err
 	})
@@ -82,60 +87,6 @@ func (s *Service) decode(body []byte) (e Event, err error) {
 		}
 	}()
 	return s.o.Decode(body)
-}
-
-const (
-	bodyTooLarge = "its body was too large to be stored"
-	largeBody    = 300 << 10 // bytes, compressed: a larger body may be too large for an item
-)
-
-// fileNew files an event that has just come. A stored event is a duplicate, even if its body
-// differs. If a thin event of the same change was applied before, the caller must decide again.
-func (s *Service) fileNew(ctx context.Context, e *Event, d decision) (Verdict, error) {
-	v, err := s.file(ctx, e, d)
-	if errors.Is(err, store.ErrTooLarge) {
-		return s.fileSmaller(ctx, e, d, err)
-	}
-	if !store.Retryable(err) {
-		return v, err
-	}
-	there, reading := s.eventOrMarker(ctx, e.ID)
-	switch {
-	case reading == nil && there.isMarker():
-		e.was, e.Twin = there.was, there.Twin
-		return Verdict{}, err
-	case reading == nil:
-		s.nudge() // it may be ours, if the answer to the commit was lost
-		return Verdict{Event: e.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
-	case errors.Is(reading, store.ErrNotFound):
-		return Verdict{}, err
-	}
-	return Verdict{}, reading
-}
-
-// fileSmaller files a too large event without its body, if that is not needed, or gives it up.
-func (s *Service) fileSmaller(ctx context.Context, e *Event, d decision, tooLarge error) (Verdict, error) {
-	packed, err := pack(nil, e.Body)
-	switch {
-	case err != nil:
-		return Verdict{}, err
-	case len(d.writes) > 0 && len(packed) < largeBody:
-		return s.bury(ctx, e, "what it changes is too large to be stored")
-	case e.Body == nil:
-		return Verdict{}, tooLarge
-	}
-	e.Body = nil
-	if !d.status.Final() { // the inbox could not read it
-		return s.bury(ctx, e, bodyTooLarge)
-	}
-	d.reason = cmp.Or(d.reason, bodyTooLarge)
-	return s.fileNew(ctx, e, d)
-}
-
-// bury files an event as dead. Its row in the inbox dies with it, for a person to see.
-func (s *Service) bury(ctx context.Context, e *Event, reason string) (Verdict, error) {
-	s.o.Log.Error("an event cannot be stored or applied; it is now a dead letter", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", reason)
-	return s.fileNew(ctx, e, decision{status: Dead, reason: reason, writes: []store.Write{s.pending(pendingEvent, e.ID, 0)}})
 }
 
 // Event returns the stored event, or store.ErrNotFound.

@@ -1,9 +1,7 @@
 package tracking
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -106,75 +104,4 @@ func (s *Service) Payments(ctx context.Context, merchant string, after Mark) ite
 	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
 		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
-}
-
-func (a *application) applyPayment(ctx context.Context, o Object) (decision, error) {
-	if err := a.loadPayment(ctx, o.Payment); err != nil {
-		return decision{}, err
-	}
-	if a.payment == nil {
-		if d, err := a.beginPayment(ctx, o); err != nil || d.status != "" {
-			return d, err
-		}
-	}
-	p, before := a.payment, a.payment.Status
-	a.fetched = a.fetched || o.Kind == KindPayment && o.Fetched
-	if o.Kind == KindInvoicePayment && o.Status == "paid" && p.Status != PaymentPaid && !a.fetched {
-		return decision{}, need{kind: KindPayment, id: p.ID} // its own events may have come before this link
-	}
-	if p.attached && o.Kind == KindPayment && o.Fetched && !o.Attached {
-		p.attached, a.changed.payment = false, true
-	}
-	changes, ask := mergePayment(p, o, a.fresh)
-	a.note(&p.History, changes)
-	if a.changed.payment = a.changed.payment || len(changes) > 0 || ask; ask {
-		a.refresh = p.ID + "/" + o.ID
-	}
-	settled := o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment
-	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.changed.payment)
-	// The payment of a subscription's invoice fulfils nothing: the subscription does. Nor does a part of an
-	// invoice, which tells when it is paid.
-	if p.Subscription != "" || !settled && (!paid || p.attached) {
-		return applied, nil
-	}
-	by := p.ID
-	if settled {
-		by = o.ID
-	}
-	return applied, a.paid(ctx, p.Purchase, Object{}, by)
-}
-
-// beginPayment makes the row of a purchase's payment. The decision has a status if it is not ours.
-func (a *application) beginPayment(ctx context.Context, o Object) (decision, error) {
-	switch {
-	case o.Tag.Purchase != "" && (o.InvoiceTold || o.Kind == KindInvoice || !recurring(o.Tag.Kind)):
-	case o.Kind == KindInvoice:
-		return ignored(notOurs), nil
-	case o.Kind == KindPayment && o.InvoiceTold && (o.Fetched || o.Invoice == "" && o.Customer == ""):
-		// An event's payment with a customer may have an invoice of a newer kind, which its version
-		// of the API does not tell: then Stripe is asked.
-		return decision{status: Ignored, reason: notOurs, mark: markOf(o)}, nil
-	default:
-		return decision{}, need{kind: KindPayment, id: o.Payment}
-	}
-	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
-		return decision{}, err
-	}
-	a.payment = &Payment{ID: o.Payment, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: PaymentNew, Created: cmp.Or(o.Created, a.s.now()), attached: o.Attached}
-	a.changed.payment = true
-	return decision{}, nil
-}
-
-func (a *application) loadPayment(ctx context.Context, id string) error {
-	if p := a.payment; p != nil && p.ID == id {
-		return nil
-	} else if a.changed.payment {
-		return fmt.Errorf("%w: one commit would write two payments, %s and %s", errPoison, p.ID, id)
-	}
-	var err error
-	if a.payment, err = a.s.Payment(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
 }

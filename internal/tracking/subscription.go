@@ -1,7 +1,6 @@
 package tracking
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,84 +101,6 @@ func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*
 
 func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
-// maxSubscriptions is the most subscriptions in one purchase's item.
-const maxSubscriptions = 100
-
-func (a *application) applySubscription(ctx context.Context, o Object) (decision, error) {
-	id := o.ID
-	if o.Kind == KindSchedule {
-		id = cmp.Or(o.Subscription, o.ID)
-	}
-	if err := a.loadSubscription(ctx, id); err != nil {
-		return decision{}, err
-	}
-	if a.subscription == nil {
-		if d, err := a.beginSubscription(ctx, id, o); err != nil || d.status != "" {
-			return d, err
-		}
-	}
-	sub, r := a.subscription, rule{a.s.o.EndedBy, a.force, a.fresh}
-	if !a.changed.subscription && sub.unchanged(o, r) {
-		return applied, nil
-	}
-	if err := a.loadPurchase(ctx, sub.Purchase, o); err != nil {
-		return decision{}, err
-	}
-	if a.lacksSchedule(o) {
-		return decision{}, need{kind: KindSubscription, id: id}
-	}
-	before := *sub
-	changes, undecided, ask := mergeSubscription(sub, o, r)
-	if undecided {
-		return decision{}, need{kind: KindSchedule, id: cmp.Or(sub.Schedule, o.Schedule), of: id}
-	}
-	if ask {
-		a.refresh = sub.ID
-	}
-	a.note(&sub.History, changes)
-	a.changed.subscription = a.changed.subscription || len(changes) > 0 || ask || sub.differs(&before)
-	a.changed.purchase = mergeSubscriptionState(a.purchase, sub) || a.changed.purchase
-	a.troubleOf(sub, before.Status, o)
-	a.askEffects(false, cmp.Or(string(sub.Ending), string(sub.Status))+" "+sub.ID)
-	return applied, nil
-}
-
-// lacksSchedule reports whether a split payment has ended by an event without its schedule.
-func (a *application) lacksSchedule(o Object) bool {
-	return a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
-		a.subscription.Schedule == "" && o.Schedule == "" && !a.force
-}
-
-// troubleOf notes a subscription that is active although its buyer has nothing any more.
-func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o Object) {
-	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
-		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
-			"after it had ended here because it was not paid: decide what the buyer gets")
-	}
-	unsubscribed := a.purchase.Unsubscribe.State == DoneWith || a.purchase.Unsubscribe.State == Begun
-	if sub.Status == SubscriptionActive && before != SubscriptionActive && unsubscribed {
-		a.trouble("subscription " + sub.ID + " is active, " +
-			"and the buyer was unsubscribed when the others had ended: decide what the buyer gets")
-	}
-}
-
-// beginSubscription makes the row of a subscription. The decision has a status if it is not ours.
-func (a *application) beginSubscription(ctx context.Context, id string, o Object) (decision, error) {
-	if o.Tag.Purchase == "" {
-		return ignored("not tracked"), nil
-	}
-	if err := a.loadPurchase(ctx, o.Tag.Purchase, o); err != nil {
-		return decision{}, err
-	}
-	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
-		return decision{}, refusal("the purchase has too many subscriptions")
-	}
-	a.subscription = &Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
-		Status: SubscriptionNew, Created: cmp.Or(o.Created, a.s.now())}
-	a.changed.subscription = true
-	return decision{}, nil
-}
-
 // TakeEndedBy has the inbox look at subscriptions that were past due, unpaid or paused before
 // Options.EndedBy was set as it is now. Repeating it does nothing until the setting changes.
 func (s *Service) TakeEndedBy(ctx context.Context) error {
@@ -225,27 +146,4 @@ func (s *Service) askEndedBy(ctx context.Context) error {
 	}
 	s.nudge()
 	return nil
-}
-
-// unchanged reports whether the object repeats the stored state, as most renewals do.
-func (s *Subscription) unchanged(o Object, r rule) bool {
-	if ended(o.Status) || s.Ending != "" {
-		return false
-	}
-	trial := *s
-	changes, undecided, ask := mergeSubscription(&trial, o, r)
-	return len(changes) == 0 && !undecided && !ask && !trial.differs(s)
-}
-
-func (a *application) loadSubscription(ctx context.Context, id string) error {
-	if s := a.subscription; s != nil && s.ID == id {
-		return nil
-	} else if a.changed.subscription {
-		return fmt.Errorf("%w: one commit would write two subscriptions, %s and %s", errPoison, s.ID, id)
-	}
-	var err error
-	if a.subscription, err = a.s.Subscription(ctx, a.at, id); errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
 }

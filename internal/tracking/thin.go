@@ -32,38 +32,35 @@ func (e *Event) names() bool {
 
 // decideThin fetches the object of a thin event, and decides the event as if it had told it. If the
 // snapshot event of the same change has come before, that one decides, and nothing is fetched.
-func (s *Service) decideThin(ctx context.Context, e *Event, by effort) (decision, error) {
-	twin, err := s.eventOrMarker(ctx, e.Twin)
-	isNew := errors.Is(err, store.ErrNotFound)
+func (t *turn) decideThin(ctx context.Context) error {
+	e := t.e
+	twin, err := t.eventOrMarker(ctx, e.Twin)
+	isNew, n := errors.Is(err, store.ErrNotFound), need{kind: e.Object.Kind, id: e.Object.ID}
 	switch {
 	case err != nil && !isNew:
-		return decision{}, err
+		return err
 	case !isNew && !twin.isMarker() && twin.StripeAccount == e.StripeAccount && twin.Status != Dead &&
 		twin.Status != Refused:
-		return ignored("the same as " + twin.ID + ", which is " + string(twin.Status)), nil
-	case by == fromStore:
-		return s.later(e, pendingEvent, need{kind: e.Object.Kind, id: e.Object.ID}.Error(), 0), nil
+		return t.ignore("the same as " + twin.ID + ", which is " + string(twin.Status))
+	case t.by == fromStore:
+		return t.later(pendingEvent, n.Error(), 0)
 	}
-	o, err := s.fetch(ctx, e.StripeAccount, need{kind: e.Object.Kind, id: e.Object.ID})
+	o, err := t.fetch(ctx, e.StripeAccount, n)
 	if errors.Is(err, ErrGone) {
-		return ignored(gone), nil
+		return t.ignore(gone)
 	} else if err != nil {
-		return decision{}, err
-	}
-	decide := s.decide
-	if e.payment() == "" { // of a refund, only its object tells the payment
-		decide = s.decideOnce
+		return err
 	}
 	e.Object, e.Subscription = o, cmp.Or(o.Subscription, e.Subscription)
-	d, err := decide(ctx, e, by)
-	if err == nil && d.status == Applied { // Rebuild folds it
-		text, fault := json.Marshal(o)
-		e.fetched, err = string(text), fault
+	if err = t.decide(ctx); err != nil || t.status != Applied {
+		return err
 	}
-	if err == nil && d.status == Applied && isNew && e.Twin != "" {
-		d.writes = append(d.writes, s.twinMarker(e))
+	told, err := json.Marshal(o)
+	e.fetched = string(told) // Rebuild folds it
+	if isNew && e.Twin != "" {
+		t.writes = append(t.writes, t.twinMarker(e))
 	}
-	return d, err
+	return err
 }
 
 // twinMarker writes an item in the place of the snapshot event that tells what the thin event has
