@@ -38,6 +38,9 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 	if m.row.warning == "" {
 		m.row.warning = m.unknownMethod("fallback", n.Fallback)
 	}
+	if m.Stripe && n.Customer != "" && !strings.HasPrefix(n.Customer, "cus_") {
+		m.row.warning = "customer " + n.Customer + " is not a Stripe customer ID such as cus_NffrFeUfNV2Hib, so every charge will fail"
+	}
 	if !m.looks {
 		if sub, err := n.Build(m.Now(), 1); err == nil { // else the book names it
 			return m.judgeOverdue(&n, sub)

@@ -55,8 +55,7 @@ type rowUpdate struct {
 // Load reads the file a second time, and writes what Check decided.
 func (m *Import) Load(ctx context.Context, e *engine.Engine) error {
 	if err := m.load(ctx, e); err != nil {
-		return fmt.Errorf("%w; %d subscriptions were imported before it, so import the file again; it does not change them", err,
-			m.Sum.Created)
+		return fmt.Errorf("%w; before it, %d subscriptions were imported: import the file again for the rest", err, m.Sum.Created)
 	}
 	return nil
 }
