@@ -43,7 +43,7 @@ func TestLoad_Failing(t *testing.T) {
 	o := must(check(dir, book1(good), e, nil))
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
-	if err := o.Load(stopped, e); err == nil || !strings.Contains(err.Error(), "(subscriptions stored before: 0); import the file again") {
+	if err := o.Load(stopped, e); err == nil || !strings.Contains(err.Error(), "before it, 0 subscriptions were imported: import the file again") {
 		t.Error(err)
 	}
 	if o, err := run(dir, book1(good), e, nil); err != nil || o.Sum.Created != 1 {
