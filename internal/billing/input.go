@@ -221,7 +221,7 @@ func checkPlain(field, text string, limit int) error {
 	case len(text) > limit:
 		return Invalid(field, "must be at most "+strconv.Itoa(limit)+" bytes")
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return Invalid(field, "must be UTF-8 text without control characters")
+		return Invalid(field, "must be UTF-8 text without line breaks or other control characters")
 	case secret.Redact(text) != text:
 		return Invalid(field, "looks like a secret key or token of the processor, which Duesday never stores")
 	}

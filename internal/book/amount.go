@@ -18,6 +18,7 @@ var (
 	grouped = regexp.MustCompile(`^([1-9][0-9]{0,2})((?:,[0-9]{3})+|(?:\.[0-9]{3})+|(?:'[0-9]{3})+|(?: [0-9]{3})+)(?:([.,])([0-9]+))?$`)
 	threes  = regexp.MustCompile(`^([1-9][0-9]{0,2}),([0-9]{3})$`)
 	comma   = regexp.MustCompile(`^[0-9]+,[0-9]+$`)
+	signed  = regexp.MustCompile(`^((\p{Sc}|[A-Za-z]{3}) ?[0-9][0-9.,' ]*|[0-9][0-9.,' ]*(\p{Sc}|[A-Za-z]{3}))$`)
 )
 
 // plainAmount returns an amount of a spreadsheet with a decimal point and without separators of
@@ -27,6 +28,9 @@ func plainAmount(text string, decimals int) (plain, problem string) {
 	if m := threes.FindStringSubmatch(text); m != nil && decimals > 0 {
 		return text, fmt.Sprintf("must be %s%s.%s or %s.%s, because the comma can separate thousands or decimals (got %q)", m[1], m[2],
 			strings.Repeat("0", decimals), m[1], m[2][:min(3, decimals)], text)
+	}
+	if signed.MatchString(text) {
+		return text, fmt.Sprintf("must not contain the currency, which has its own column (got %.40q)", text)
 	}
 	switch m := grouped.FindStringSubmatch(text); {
 	case m != nil && m[3] != m[2][:1] && !(m[2][:1] == "." && len(m[2]) == 4 && m[3] == "" && decimals > 0):

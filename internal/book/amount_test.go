@@ -19,8 +19,9 @@ func TestPlainAmount(t *testing.T) {
 		{"1 234,56", 2, "1234.56"}, {"1\u202f234,56", 2, "1234.56"}, {"1'234.50", 2, "1234.50"}, {"1’234", 2, "1234"},
 		{"1,234", 2, "!must be 1234.00 or 1.23,"}, {"1,234", 3, "!must be 1234.000 or 1.234,"}, {"1,234", 0, "1234"},
 		{"1.234", 3, "1.234"}, {"1.234", 2, "1.234"}, {"1.234", 0, "1234"}, {"1.234.567", 3, "1234567"}, {"12,345.678", 3, "12345.678"},
+		{"12,99 €", 2, "!must not contain the currency"}, {"€12.99", 2, "!must not"}, {"EUR 1.234,50", 2, "!must not"}, {"12 Fr.", 2, "12 Fr."},
 		// left to money.Parse, which refuses them
-		{"12,34,56", 2, "12,34,56"}, {"1,234,56", 2, "1,234,56"}, {"12.99 €", 2, "12.99 €"}, {",50", 2, ",50"}, {"12,", 2, "12,"},
+		{"12,34,56", 2, "12,34,56"}, {"1,234,56", 2, "1,234,56"}, {",50", 2, ",50"}, {"12,", 2, "12,"},
 		{"1.23.456", 2, "1.23.456"}, {"-1,50", 2, "-1,50"}, {"1 2.99", 2, "1 2.99"}, {"", 2, ""},
 	} {
 		plain, problem := plainAmount(tt.text, tt.decimals)
@@ -52,6 +53,10 @@ func TestCSV_Excel(t *testing.T) {
 	}
 	_, bad := readAll(t, CSV, "sep=^\n"+header+"\n")
 	rejects(t, bad, "!1 : the header is a single column")
+	_, bad = readAll(t, CSV, customerHeader+"\n"+
+		"1.002E+05,a@b.c,s1,news,\"39,5\",JPY,7,pm_1,30.02.2026,,,,,\n")
+	rejects(t, bad, `2 account: is a number that a spreadsheet shortened (got "1.002E+05")`, `2 amount: …(got "39,5")`,
+		`2 next_payment_date: there is no day 30 in February 2026, which has 28 days (got "30.02.2026")`)
 }
 
 // TestCSV_Customers: rows that contradict an earlier row, or have a wrong form.
@@ -66,5 +71,5 @@ func TestCSV_Customers(t *testing.T) {
 	rejects(t, bad, "4 customer: differs from the account's first row on line 2", "4 name: differs", "4 locale: differs",
 		"4 fallback: differs", `4 product: SKU news has the name "News" on line 2`,
 		"5 customer: must not contain spaces", "5 name: must be UTF-8", "5 locale: must be a language", "5 fallback: must differ from the payment method",
-		"6 name: looks like a card", "6 fallback: looks like a card", "7 next_payment_date: date must be", "7 name: is not UTF-8")
+		"6 name: looks like a card", "6 fallback: looks like a card", "7 next_payment_date: must be a date", "7 name: is not UTF-8")
 }

@@ -94,16 +94,18 @@ func (s *session) column(name string) (c column, ok bool) {
 	return columnNamed(name)
 }
 
+// allColumns is listed once for a header.
+var allColumns = " a book can have " + strings.Join(columnNames[:], ", ") + ";"
+
 // unknownColumn names the nearest column, if there is one that a typing error can explain.
 func unknownColumn(name string) problem {
 	nearest, least := "", 3
 	for _, known := range columnNames {
 		if d := distance(folded(name), known); d < least && d <= len(known)/3 {
-			nearest, least = "the closest is "+known, d
+			nearest, least = " the closest is "+known+";", d
 		}
 	}
-	return problem{name, "is an unknown column; " + cmp.Or(nearest, "the columns are "+strings.Join(columnNames[:], ", ")) +
-		"; leave columns out with --ignore-columns"}
+	return problem{name, "is an unknown column;" + cmp.Or(nearest, allColumns) + " leave columns out with --ignore-columns"}
 }
 
 // distance returns the length of what is between the beginning and the end that the names share.
@@ -143,7 +145,7 @@ func (c *checker) amount(text, code string) money.Amount {
 		if err == nil {
 			return a
 		}
-		c.fault(amount, err.Error())
+		c.fault(amount, strings.Replace(err.Error(), strconv.Quote(plain), strconv.Quote(text), 1))
 	}
 	return c.usual
 }
@@ -189,7 +191,11 @@ func (c *checker) date(col column, text string) civil.Date {
 	}
 	d, err := civil.Parse(form)
 	if err != nil {
-		c.fault(col, err.Error())
+		reason := "must be a date such as 2026-01-31 or 31.01.2026"
+		if _, why, ok := strings.Cut(err.Error(), ": date: "); ok {
+			reason = why
+		}
+		c.fault(col, fmt.Sprintf("%s (got %.40q)", reason, text))
 	}
 	return d
 }

@@ -80,7 +80,7 @@ func (t *table) readNames(names []string) (problems []problem) {
 	if t.prices != nil {
 		want = []string{columnNames[sku], columnNames[amount]}
 	}
-	seen := map[string]bool{}
+	seen, listed := map[string]bool{}, false
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		col, ok := t.session.column(name)
@@ -91,6 +91,10 @@ func (t *table) readNames(names []string) (problems []problem) {
 		found := nameProblem(i, name, seen[key] && (!book || ok && col != ignored))
 		if book && !ok && found == nil {
 			found = []problem{unknownColumn(name)}
+			if listed {
+				found[0].reason = strings.Replace(found[0].reason, allColumns, "", 1)
+			}
+			listed = listed || strings.Contains(found[0].reason, allColumns)
 		}
 		problems = append(problems, found...)
 		seen[key] = true
@@ -98,7 +102,7 @@ func (t *table) readNames(names []string) (problems []problem) {
 	}
 	if book && len(names) == 1 && len(problems) > 0 && problems[0].column == names[0] {
 		return []problem{{"", "the header is a single column: it contains no " + strconv.QuoteRune(t.csv.Comma) +
-			", and no ; tab or | between known names"}}
+			", and no ; tab or | between known names; the file's first line must have the column names"}}
 	}
 	for _, name := range want {
 		if !seen[name] {

@@ -3,6 +3,7 @@ package book
 import (
 	"fmt"
 	"hash/maphash"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,9 @@ func newChecker(more Check) checker {
 	return checker{ledger: l, more: more, usual: money.New(100, usd)}
 }
 
+// shortened is how a spreadsheet shows a long number.
+var shortened = regexp.MustCompile(`^[0-9]([.,][0-9]+)?E\+[0-9]+$`)
+
 // subscription returns the row as a subscription. The row is good if c.problems is then empty.
 func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 	c.reset()
@@ -54,6 +58,11 @@ func (c *checker) subscription(line int, t *texts) *billing.NewSubscription {
 		Customer: t[customer], Name: t[customerName], Locale: t[locale], Fallback: t[fallback], Product: t[product]}
 	if n.Email == "" {
 		c.fault(email, "is missing")
+	}
+	for _, col := range [...]column{account, subscription} {
+		if shortened.MatchString(t[col]) {
+			c.fault(col, fmt.Sprintf("is a number that a spreadsheet shortened (got %q); format the column as text, and save the file again", t[col]))
+		}
 	}
 	c.terms(n, t)
 	c.masked(t)
