@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/processor"
@@ -81,7 +81,7 @@ func (p *program) warnOfPages() {
 // explain adds a way out to errors of the processor at the opening of a store.
 func (p *program) explain(err error) error {
 	switch {
-	case errors.Is(err, engine.ErrOtherProcessor):
+	case errors.Is(err, charging.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and mode that charged this store's payments, or another store", err)
 	case p.cfg.UsesStripe() && (errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrNotExecuted) ||
 		errors.Is(err, processor.ErrUnknown)):

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
@@ -118,7 +119,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	}
 	if report.Off {
 		nothing := "nothing"
-		if errors.Is(err, engine.ErrChargingOff) { // it was switched off meanwhile
+		if errors.Is(err, charging.ErrOff) { // it was switched off meanwhile
 			nothing, err = "nothing more", nil
 		}
 		reason := ""

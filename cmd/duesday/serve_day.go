@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
@@ -126,7 +127,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		d.s.log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)
 	}
 	if err == nil && r.Off {
-		err = engine.ErrChargingOff
+		err = charging.ErrOff
 	}
 	parts := []string{}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {

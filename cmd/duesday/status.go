@@ -32,7 +32,7 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 	}
 	return p.with(ctx, need{create: true}, func(s *session) error {
 		if other != "" {
-			if err := s.engine.AcceptInstallation(ctx, other); err != nil {
+			if err := s.engine.Charging().Accept(ctx, other); err != nil {
 				return err
 			}
 		}

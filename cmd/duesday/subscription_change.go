@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -189,7 +190,7 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 			sub = after
 		}
 		p.deliver(ctx, s)
-		if err != nil && !errors.Is(err, engine.ErrChargingOff) {
+		if err != nil && !errors.Is(err, charging.ErrOff) {
 			return err
 		}
 		p.sayResults(results)

@@ -20,7 +20,9 @@ import (
 // Cards returns the accounts' payment methods at the processor.
 func (e *Engine) Cards() *wallet.Cards {
 	return &wallet.Cards{Records: e.Records, Processor: e.proc,
-		Check: func(ctx context.Context, account string) error { return e.checkRollbackOf(ctx, account, false) }}
+		Check: func(ctx context.Context, account string) error {
+			return e.Charging().CheckRollbackOf(ctx, account, false)
+		}}
 }
 
 // Recipients returns the customers to whom the store's mail goes.

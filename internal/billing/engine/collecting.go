@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -73,7 +74,7 @@ func (e *Engine) lastOf(ctx context.Context, p *billing.EndedPeriod) (processor.
 // the next period. A definite one ends the collecting.
 func (t *turn) notReopened(ctx context.Context, err error) (step, error) {
 	switch {
-	case ctx.Err() != nil, errors.As(err, new(*StopError)), errors.Is(err, processor.ErrRefused):
+	case ctx.Err() != nil, errors.As(err, new(*charging.StopError)), errors.Is(err, processor.ErrRefused):
 		return t.e.setback(ctx, t.s, t.today, err)
 	case errors.Is(err, processor.ErrAccountRefused) && !t.s.NextDue(t.today):
 	case processor.Definite(err):

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -174,7 +175,7 @@ func TestChargePeriod_Refused(t *testing.T) {
 	refuse(2, "due on 2024-03-31")
 	mustNot(t, w.start().SetCharging(ctx, false, "maintenance"))
 	_, err := w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
-	wantErr(t, err, engine.ErrChargingOff)
+	wantErr(t, err, charging.ErrOff)
 	mustNot(t, w.start().SetCharging(ctx, true, ""))
 	w.goTo(date("2024-02-29"))
 	w.start().run(civil.Date{})
@@ -336,7 +337,7 @@ func TestCollecting_LastIntentLives(t *testing.T) {
 			_, err := w.box.Confirm(ctx, processor.ConfirmRequest{Key: "c", Ref: live.Ref, Method: "pm_card_visa", Attempt: 1})
 			mustNot(t, err)
 			_, err = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
-			wantErr(t, err, engine.ErrWentBack)
+			wantErr(t, err, charging.ErrWentBack)
 			_, err = w.start().Reconcile(ctx)
 			mustNot(t, err)
 			mustNot(t, w.start().SetCharging(ctx, true, ""))
@@ -393,7 +394,7 @@ func TestCollecting_Restored(t *testing.T) {
 	w.spy = backup
 	ctx := context.Background()
 	_, err := w.start().ChargePeriod(ctx, n, engine.PeriodCharge{})
-	wantErr(t, err, engine.ErrWentBack)
+	wantErr(t, err, charging.ErrWentBack)
 	adopted, err := w.start().Reconcile(ctx)
 	mustNot(t, err)
 	mustNot(t, w.start().SetCharging(ctx, true, ""))
@@ -436,7 +437,7 @@ func TestCollecting_Reconciled(t *testing.T) {
 	_, err = w.box.Confirm(ctx, processor.ConfirmRequest{Key: "c", Ref: other.Ref, Method: "pm_card_visa", Attempt: 1})
 	mustNot(t, err)
 	_, err = w.start().RunPayments(ctx, engine.RunOptions{Workers: 1})
-	wantErr(t, err, engine.ErrWentBack)
+	wantErr(t, err, charging.ErrWentBack)
 	adopted, err := w.start().Reconcile(ctx)
 	mustNot(t, err)
 	mustNot(t, w.start().SetCharging(ctx, true, ""))

@@ -12,7 +12,6 @@
 //   - notice.go: reminders and the other notices; sums.go: the sums of money
 //   - forecast.go: the results to come, for dry runs and reports
 //   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
-//   - rollback.go, meta.go: the conditions of any charge, and charging on and off
 //   - reconcile.go: a store that went back in time
 //   - cardupdate.go: payment methods, and how they change
 //   - maintenance.go: the work of a payment run beside charging

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/settings"
@@ -86,7 +88,7 @@ func (e *Engine) On(day civil.Date) *Engine {
 }
 
 // Open returns an engine over the store. It makes the store's META item if there is none and
-// Options.Making allows it. It returns ErrOtherProcessor if the store was charged through
+// Options.Making allows it. It returns charging.ErrOtherProcessor if the store was charged through
 // another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.Shards < 0 || o.Shards > billing.MaxShards {
@@ -124,7 +126,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.readSettings(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
-	if err := e.pin(ctx, o.ReadOnly); err != nil {
+	if err := e.Charging().Pin(ctx, o.ReadOnly); err != nil {
 		return nil, err
 	}
 	if err := e.begin(ctx, o.ReadOnly); err != nil {
@@ -134,6 +136,30 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		s.ExpireWhile(e.mayExpire)
 	}
 	return e, nil
+}
+
+func (e *Engine) makeMeta(ctx context.Context, o *Options) error {
+	if err := billing.MayMake(ctx, e.Records, o.Making); err != nil {
+		return err
+	}
+	var first []store.Write
+	if o.KeepSettings {
+		first = settings.First(e.Records, o.Config.Settings)
+	}
+	meta := billing.ItemAt(billing.MetaKey,
+		store.Attribute{Name: schema.Installation, Value: store.S(rand.Text())},
+		store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
+		store.Attribute{Name: schema.Shards, Value: store.Int(int64(max(1, o.Shards)))},
+		store.Attribute{Name: schema.Charging, Value: store.Bool(true)},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S(billing.Stamp(e.Now()))})
+	if o.Making == billing.MakeNew {
+		meta.Set(schema.SumsDate, meta.Get(schema.CreatedDate))
+		meta.Set(schema.CausesDate, meta.Get(schema.CreatedDate))
+	}
+	if o.Program != "" {
+		meta.Set(schema.Program, store.S(o.Program))
+	}
+	return e.Store.Commit(ctx, append(first, store.Put(e.Table, meta, store.Absent()))...)
 }
 
 // An expirer is a store that deletes expired items itself.
@@ -147,6 +173,11 @@ func (e *Engine) mayExpire(ctx context.Context, s store.Store) bool {
 	r.Store = s
 	shown, _, err := r.ClockShown(ctx)
 	return err == nil && shown
+}
+
+// Charging returns the store's charging switch, and the checks before a charge.
+func (e *Engine) Charging() *charging.Control {
+	return &charging.Control{Records: e.Records, Processor: e.proc}
 }
 
 // Verify audits the whole store; see package audit.

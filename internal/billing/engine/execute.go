@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -39,8 +40,8 @@ type work struct {
 	day     civil.Date      // business day; zero: the clock's in the subscription's zone
 	refused map[string]bool // connected accounts at which nothing may be opened
 
-	charging *chargingSwitch // of the run
-	since    time.Time       // end of the last run that has ended; zero: it is no run's work
+	charging *charging.Switch // of the run
+	since    time.Time        // end of the last run that has ended; zero: it is no run's work
 
 	paid int  // charged periods, but for past ones
 	sent sent // the attempt confirmed last
@@ -184,7 +185,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 		a := next(x)
 		switch a {
 		case doOpen, doReopen, doRebind, doConfirm, doMakePage, doAskToPay, doEndUnpaid:
-			if err := w.charging.check(ctx); err != nil {
+			if err := w.charging.Check(ctx); err != nil {
 				return step{}, err
 			}
 		}
@@ -415,7 +416,7 @@ func (e *Engine) Heard(ctx context.Context, account, subscription, intent string
 	if _, err := e.CheckClock(ctx); err != nil {
 		return err
 	}
-	if err := e.mayCharge(ctx); isOff(err) { // runs look at open periods once charging is on again
+	if err := e.Charging().MayCharge(ctx); charging.IsOff(err) { // runs look at open periods once charging is on again
 		return nil
 	} else if err != nil {
 		return err

@@ -24,7 +24,7 @@ func WithRaw(s *billing.Subscription, name string, v store.Value) store.Item {
 
 // Sweep is the part of a payment run that cancels orphans.
 func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
-	return e.cancelOrphans(ctx, previous)
+	return e.Charging().CancelOrphans(ctx, previous)
 }
 
 // StandStill keeps real time out of the engine's runs: they do not look at the charging switch again,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
@@ -36,12 +37,12 @@ func TestInstallation_AStoreLostAndMadeAgain(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
-		wantErr(t, err, engine.ErrOtherInstallation)
+		wantErr(t, err, charging.ErrOtherInstallation)
 		if !strings.Contains(err.Error(), "--accept-other-installation "+lost.Opened.Installation) {
 			t.Errorf("%v; want what to say", err)
 		}
 		_, _, err = e.CollectNow(t.Context(), n)
-		wantErr(t, err, engine.ErrOtherInstallation)
+		wantErr(t, err, charging.ErrOtherInstallation)
 		if m, err := e.Meta(t.Context()); err != nil || m.Charging || !strings.Contains(m.Reason, "another installation") {
 			t.Errorf("charging %t, %q, %v", m.Charging, m.Reason, err)
 		}
@@ -57,11 +58,11 @@ func TestInstallation_AStoreLostAndMadeAgain(t *testing.T) {
 	if len(a.Problems) != 1 || a.Problems[0].Kind != "charged by another installation" || a.Others != 1 {
 		t.Errorf("verify: %+v", a)
 	}
-	wantAny(t, e.AcceptInstallation(t.Context(), e.Opened.Installation))
-	mustNot(t, e.AcceptInstallation(t.Context(), "ANOTHER"))
+	wantAny(t, e.Charging().Accept(t.Context(), e.Opened.Installation))
+	mustNot(t, e.Charging().Accept(t.Context(), "ANOTHER"))
 	mustNot(t, e.SetCharging(t.Context(), true, ""))
 	refused()
-	mustNot(t, e.AcceptInstallation(t.Context(), lost.Opened.Installation))
+	mustNot(t, e.Charging().Accept(t.Context(), lost.Opened.Installation))
 	mustNot(t, e.SetCharging(t.Context(), true, ""))
 	e = b.mustEngine(w)
 	if r := run(t, e); r.Counts[engine.OutcomePaid] != 1 {
@@ -85,7 +86,7 @@ func TestInstallation_Others(t *testing.T) {
 	audited(t, e)
 	w.create(one("2024-02-01")) // the rest of a lost book
 	w.tomorrow()
-	if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1}); !errors.Is(err, engine.ErrOtherInstallation) {
+	if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1}); !errors.Is(err, charging.ErrOtherInstallation) {
 		t.Errorf("after the first run: %v", err)
 	}
 	if a, err := e.Verify(t.Context()); err != nil || len(a.Problems) != 1 {
@@ -101,8 +102,8 @@ func TestInstallation_AcceptedAtOnce(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	e, other := w.start(), w.start()
 	for _, first := range []string{"ONE", "THREE"} {
-		e.Store = &overtaken{Store: e.Store, by: func() { mustNot(t, other.AcceptInstallation(t.Context(), first+"S")) }}
-		mustNot(t, e.AcceptInstallation(t.Context(), first))
+		e.Store = &overtaken{Store: e.Store, by: func() { mustNot(t, other.Charging().Accept(t.Context(), first+"S")) }}
+		mustNot(t, e.Charging().Accept(t.Context(), first))
 		if m, err := e.Meta(t.Context()); err != nil || !m.Accepts(first) || !m.Accepts(first+"S") {
 			t.Errorf("accepted: %q, %v", m.Accepted, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/processor"
 )
 
@@ -56,7 +57,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
 		Payer: o.Payer}
 	// It is asked again after a lost answer: the key makes this harmless for a day, an orphan later.
-	gated := processor.WithGate(ctx, t.w.charging.check)
+	gated := processor.WithGate(ctx, t.w.charging.Check)
 	in, err := processor.Ask(ctx, func() (processor.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
 		return t.unbound(ctx, err)
@@ -82,7 +83,7 @@ func (t *turn) unbound(ctx context.Context, err error) (step, error) {
 // ran. If it did not, confirm sends it again under the next resend number: a processor replays a
 // cached failure for a day. It returns an intent moved by the attempt, or an error. No attempt leaves
 // while the switch is off.
-func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging *chargingSwitch) (processor.Intent, error) {
+func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, switched *charging.Switch) (processor.Intent, error) {
 	o := s.Open
 	var err error
 	for resend := range processor.MaxSends {
@@ -90,7 +91,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging 
 		key := e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
 			strconv.Itoa(resend), o.Method) // of one sending of one attempt on the bound intent
 		r := processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
-		if in, err = e.proc.Confirm(processor.WithGate(ctx, charging.check), r); err == nil {
+		if in, err = e.proc.Confirm(processor.WithGate(ctx, switched.Check), r); err == nil {
 			return in, nil
 		}
 		if processor.Definite(err) || ctx.Err() != nil {
@@ -103,7 +104,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging 
 		if billing.AttemptRan(o, seen) && !(seen.NoPage && resend+1 < processor.MaxSends) {
 			return seen, nil
 		}
-		if _, stopped := errors.AsType[*StopError](err); stopped {
+		if _, stopped := errors.AsType[*charging.StopError](err); stopped {
 			break
 		}
 	}
@@ -116,7 +117,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, charging 
 func (t *turn) makePage(ctx context.Context) processor.Intent {
 	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open
-	ctx = processor.WithGate(ctx, t.w.charging.check)
+	ctx = processor.WithGate(ctx, t.w.charging.Check)
 	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest,
 		today.String(), o.Method)
 	now, err := e.proc.Confirm(ctx, processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})

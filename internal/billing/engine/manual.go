@@ -79,7 +79,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPaym
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
+	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	t := manualRequest{once: once{Engine: e}, ManualPayment: m, period: full.Period, at: at}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -30,7 +31,7 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lost, refused, err := e.lost(ctx, listEach(places))
+	lost, refused, err := e.Charging().Lost(ctx, charging.Each(places))
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +101,7 @@ func (e *Engine) Reconciled(ctx context.Context) error {
 	if err != nil || !meta.Unreconciled() {
 		return err
 	}
-	return e.SetCharging(ctx, false, "it was put back and is reconciled: duesday charging on")
+	return e.Charging().TurnOff(ctx, "it was put back and is reconciled: duesday charging on")
 }
 
 // finish cancels an unknown intent unless its money was taken.
@@ -125,7 +126,7 @@ func (e *Engine) adopt(ctx context.Context, in processor.Intent) error {
 	defer e.locks.Lock(n)()
 	for done := false; !done; {
 		err := e.reload(ctx, n, func(s *billing.Subscription) error {
-			known, err := e.knows(ctx, in)
+			known, err := e.Charging().Knows(ctx, in)
 			switch done = s.Period > in.Tag.Period && known; {
 			case err != nil || done:
 				return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
@@ -42,8 +43,8 @@ func (j *job) begin(ctx context.Context) (end func(), err error) {
 	}
 	stop := func() {}
 	if j.report.Kind == billing.Payments {
-		j.charging = &chargingSwitch{e: j.e}
-		stop = j.e.ticker.Every(switchAge, func() { j.charging.old.Store(true) })
+		j.charging = charging.NewSwitch(j.e.Charging())
+		stop = j.e.ticker.Every(charging.SwitchAge, j.charging.Expire)
 	}
 	return func() {
 		stop()
@@ -54,9 +55,9 @@ func (j *job) begin(ctx context.Context) (end func(), err error) {
 // mayGoOn returns a StopError if the run must not begin another row.
 func (j *job) mayGoOn(ctx context.Context) error {
 	if err := j.claim.Hold(ctx); err != nil {
-		return &StopError{err}
+		return &charging.StopError{Err: err}
 	}
-	return j.charging.check(ctx)
+	return j.charging.Check(ctx)
 }
 
 // wet reports whether the run changes anything: only then it is recorded.
@@ -89,7 +90,7 @@ func (j *job) record(ctx context.Context, failed error) error {
 	e, r := j.e, &j.report
 	r.Ended = e.Now()
 	r.Completed = failed == nil && !r.Date.After(civil.Of(r.Ended))
-	switch r.Off = errors.Is(failed, ErrChargingOff); {
+	switch r.Off = errors.Is(failed, charging.ErrOff); {
 	case errors.Is(failed, context.Canceled):
 		r.Reason = "interrupted"
 	case failed != nil:

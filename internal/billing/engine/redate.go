@@ -11,6 +11,18 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
+// SetCharging switches charging on or off for the whole store. While it is off, no job opens or
+// confirms an intent. On also accepts the clock, and redates the rows put off by a clock ahead.
+func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
+	if !on {
+		return e.Charging().TurnOff(ctx, reason)
+	}
+	if err := e.redate(ctx); err != nil {
+		return err
+	}
+	return e.Charging().TurnOn(ctx)
+}
+
 // redate puts the rows that wait on today's agenda, if runs by a clock ahead have put them on later
 // days: no run would look at them before. Cut off, it may be called again.
 func (e *Engine) redate(ctx context.Context) error {

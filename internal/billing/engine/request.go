@@ -86,7 +86,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		if err := billing.CheckMethod(*c.Method); err != nil {
 			return nil, err
 		}
-		if err := e.checkRollbackOf(ctx, n.Account, false); err != nil {
+		if err := e.Charging().CheckRollbackOf(ctx, n.Account, false); err != nil {
 			return nil, err
 		}
 		method, p, err := e.ownMethod(ctx, n, *c.Method)
@@ -122,7 +122,7 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 	if _, ok := e.proc.(processor.Wallet); !ok {
 		return method, processor.Payer{}, nil
 	}
-	payer, err := e.payer(ctx, n.Account)
+	payer, err := e.Charging().Payer(ctx, n.Account)
 	if err != nil || payer.Customer == "" {
 		return method, payer, err
 	}
@@ -251,7 +251,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 // Resume makes a paused or past_due subscription active again, and takes back a cancellation at
 // the period's end. Due dates that passed meanwhile are void and not charged.
 func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
+	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	for {
@@ -367,7 +367,7 @@ func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *bil
 // SkipParked ends the parked period without a charge. A live intent is cancelled first. If the
 // money was taken before, the receipt stands.
 func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	if err := e.checkRollbackOf(ctx, n.Account, true); err != nil {
+	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
 	}
 	return e.request(ctx, n, billing.RequestSkip, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
@@ -382,7 +382,7 @@ const skippedByPerson = "skipped by a person"
 // SkipUntil is SkipParked of every period that is due before the day, which is tomorrow at the latest.
 // The next run continues an interrupted request. With nothing due before the day it changes nothing.
 func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) (*billing.Subscription, error) {
-	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.checkRollbackOf(ctx, n.Account, true)); err != nil {
+	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.Charging().CheckRollbackOf(ctx, n.Account, true)); err != nil {
 		return nil, err
 	}
 	s, err := e.request(ctx, n, billing.RequestSkip, day, func(s *billing.Subscription, today civil.Date) ([]write, error) {
@@ -432,10 +432,10 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 
 // mayCollect returns an error unless a person may have the subscription charged now.
 func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error {
-	if err := e.checkRollbackOf(ctx, s.Account, true); err != nil {
+	if err := e.Charging().CheckRollbackOf(ctx, s.Account, true); err != nil {
 		return err
 	}
-	return e.mayCharge(ctx)
+	return e.Charging().MayCharge(ctx)
 }
 
 // collectOne is collect for a person. It returns the results, and the subscription as it is then.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -86,12 +87,12 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	switch {
 	case ctx.Err() != nil:
 		return step{}, context.Cause(ctx)
-	case errors.As(err, new(*StopError)): // of the gate
+	case errors.As(err, new(*charging.StopError)): // of the gate
 		return step{}, err
 	case errors.Is(err, processor.ErrRefused):
-		return step{}, &StopError{err}
+		return step{}, &charging.StopError{Err: err}
 	case errors.Is(err, processor.ErrNoIntent) && !connected:
-		return step{}, &StopError{fmt.Errorf("subscription %s: %w: check that the processor is the "+
+		return step{}, &charging.StopError{Err: fmt.Errorf("subscription %s: %w: check that the processor is the "+
 			"account that has charged for this store", s.Name, err)}
 	case errors.Is(err, processor.ErrInvalid) && !errors.Is(err, processor.ErrNoIntent) && s.Collecting():
 		return e.failPast(ctx, s, today, err)
@@ -102,9 +103,3 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 	st.known = false // each run meets its own error
 	return st, err
 }
-
-// A StopError ends the whole job: every other subscription would meet the same error.
-type StopError struct{ Err error }
-
-func (e *StopError) Error() string { return e.Err.Error() }
-func (e *StopError) Unwrap() error { return e.Err }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -37,7 +38,7 @@ func TestRestoredStore(t *testing.T) {
 		ctx := context.Background()
 		p := w.start()
 		_, err := p.RunPayments(ctx, engine.RunOptions{})
-		wantErr(t, err, engine.ErrWentBack)
+		wantErr(t, err, charging.ErrWentBack)
 		if m, err := p.Meta(ctx); err != nil || m.Charging || m.Reason == "" {
 			t.Errorf("charging is still on: %+v, %v", m, err)
 		}
@@ -110,7 +111,7 @@ func TestRestoredStoreParked(t *testing.T) {
 	w.spy = backup
 	w.pass(3 * 24 * time.Hour) // the key is forgotten
 	_, _, err = w.start().ChargeParked(ctx, n)
-	wantErr(t, err, engine.ErrWentBack)
+	wantErr(t, err, charging.ErrWentBack)
 	_, err = w.start().Reconcile(ctx)
 	mustNot(t, err)
 	w.report(t)
@@ -140,7 +141,7 @@ func TestRefusedCredentials(t *testing.T) {
 	before := w.sub(n).Version
 	w.script.left = []scripted{{"refused", "open", 1}}
 	_, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1})
-	if _, ok := errors.AsType[*engine.StopError](err); !ok || !errors.Is(err, processor.ErrRefused) {
+	if _, ok := errors.AsType[*charging.StopError](err); !ok || !errors.Is(err, processor.ErrRefused) {
 		t.Errorf("error %v", err)
 	}
 	if s := w.sub(n); s.Version != before || s.Open != nil {

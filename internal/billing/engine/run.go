@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -48,11 +49,11 @@ func (r *Report) NeedsPerson() bool {
 	return r.Off || len(r.Doubts)+r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
 }
 
-// Err returns the error with which a recorded run ended: ErrChargingOff if that was the reason.
+// Err returns the error with which a recorded run ended: charging.ErrOff if that was the reason.
 func (r *Report) Err() error {
 	switch {
 	case r.Off:
-		return ErrChargingOff
+		return charging.ErrOff
 	case r.Reason != "":
 		return fmt.Errorf("run %s ended: %s", r.ID, r.Reason)
 	}
@@ -69,7 +70,7 @@ type job struct {
 	index     string
 	options   RunOptions
 	claim     *worker.Claim      // nil: a dry run
-	charging  *chargingSwitch    // nil: reminders, or nothing is charged
+	charging  *charging.Switch   // nil: reminders, or nothing is charged
 	watermark *billing.Watermark // before the walk
 	told      time.Time          // end of the last payment run that has ended, as it was recorded
 	previous  time.Time          // end of the run before; set if maintenance needs it
@@ -87,7 +88,7 @@ type job struct {
 // RunPayments is the daily payment job: it charges every period due up to the day, and brings every
 // open period forward. It may run at any time, any number of times. It returns a BusyError beside
 // another run on a store whose processes can claim names. If charging is switched off meanwhile, it
-// begins no further request within a second, and returns ErrChargingOff with its report.
+// begins no further request within a second, and returns charging.ErrOff with its report.
 func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
 	j, err := e.newJob(ctx, billing.Payments, schema.PaymentIndex, o)
 	if err != nil {
@@ -107,7 +108,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		return nil, err
 	}
 	defer end()
-	if j.refused, err = e.checkRollback(ctx); err != nil {
+	if j.refused, err = e.Charging().CheckRollback(ctx); err != nil {
 		return nil, err
 	}
 	if err := j.before(ctx); err != nil {
@@ -129,7 +130,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 			}
 		}
 	}
-	if _, stopped := errors.AsType[*StopError](err); stopped || report == nil || report.Off || ctx.Err() != nil ||
+	if _, stopped := errors.AsType[*charging.StopError](err); stopped || report == nil || report.Off || ctx.Err() != nil ||
 		errors.Is(err, store.ErrClosed) {
 		return report, err
 	}
@@ -197,7 +198,7 @@ func (j *job) progress() {
 
 // fail notes a failed row. The others go on, unless the error concerns all of them.
 func (j *job) fail(err error, stop context.CancelCauseFunc) {
-	if _, ok := errors.AsType[*StopError](err); ok || errors.Is(err, store.ErrClosed) {
+	if _, ok := errors.AsType[*charging.StopError](err); ok || errors.Is(err, store.ErrClosed) {
 		stop(err)
 		return
 	}

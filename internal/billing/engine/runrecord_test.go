@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
@@ -160,7 +161,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			wg.Go(func() {
 				r, err := s.engine(st, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
 				ended = time.Now()
-				if !errors.Is(err, engine.ErrChargingOff) || r == nil || !r.Off || !r.NeedsPerson() {
+				if !errors.Is(err, charging.ErrOff) || r == nil || !r.Off || !r.NeedsPerson() {
 					t.Errorf("the run: %+v, %v", r, err)
 				}
 			})
@@ -184,7 +185,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			if err != nil || runs[0].State != engine.RunEnded || !runs[0].Off || runs[0].Counts["paid"] != paid || paid == 0 {
 				t.Errorf("%d were charged; the record: %+v, %v", paid, runs, err)
 			}
-			if err := runs[0].Err(); !errors.Is(err, engine.ErrChargingOff) || !runs[0].Off {
+			if err := runs[0].Err(); !errors.Is(err, charging.ErrOff) || !runs[0].Off {
 				t.Errorf("its report: %+v, %v", runs[0], err)
 			}
 			if err := other.SetCharging(t.Context(), true, ""); err != nil {
@@ -222,7 +223,7 @@ func TestChargingOff_WhileARequestWaits(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			r, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
-			if !errors.Is(err, engine.ErrChargingOff) || r == nil || !r.Off || r.Due() != 0 {
+			if !errors.Is(err, charging.ErrOff) || r == nil || !r.Off || r.Due() != 0 {
 				t.Errorf("the run: %+v, %v", r, err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
@@ -209,7 +210,7 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 		wg.Go(func() {
 			_, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
 				engine.RunOptions{Workers: 1})
-			if !errors.Is(err, engine.ErrChargingOff) {
+			if !errors.Is(err, charging.ErrOff) {
 				t.Errorf("the run: %v", err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
@@ -150,8 +151,8 @@ func TestGate_AnotherCustomerInTheLostTime(t *testing.T) {
 			w.spy = backup
 			w.pass(time.Hour)
 			e = b.mustEngine(w)
-			if err := op.do(e, n); !errors.Is(err, engine.ErrWentBack) {
-				t.Errorf("error %v, want %v", err, engine.ErrWentBack)
+			if err := op.do(e, n); !errors.Is(err, charging.ErrWentBack) {
+				t.Errorf("error %v, want %v", err, charging.ErrWentBack)
 			}
 			if meta, err := e.Meta(ctx); err != nil || meta.Charging {
 				t.Errorf("charging is on: %v", err)
@@ -385,7 +386,7 @@ func TestGate_AnUnreadableSubscription(t *testing.T) {
 			for i, day := range []string{"2024-01-31", "2024-02-01", "2024-02-20"} {
 				w.goTo(date(day))
 				r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
-				if r == nil || r.Counts[engine.OutcomePaid] != 1 || r.Off || errors.Is(err, engine.ErrWentBack) {
+				if r == nil || r.Counts[engine.OutcomePaid] != 1 || r.Off || errors.Is(err, charging.ErrWentBack) {
 					t.Fatalf("%s: %+v, %v", day, r, err)
 				}
 				if due := weekly && i == 2; err != nil || due != (r.Counts[engine.OutcomeUnreadable] == 1) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -246,7 +247,7 @@ func TestStripeIsPinned(t *testing.T) {
 	for _, other := range []processor.Charger{identified{b, "stripe acct_duesday live"},
 		identified{b, "stripe acct_other test"}, struct{ processor.Charger }{b}} {
 		_, err := engine.Open(t.Context(), engine.Options{Store: w.spy, Tables: w.tables, Processor: other, Now: w.now})
-		wantErr(t, err, engine.ErrOtherProcessor)
+		wantErr(t, err, charging.ErrOtherProcessor)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
@@ -205,8 +206,8 @@ func (w *walk) hand(ctx context.Context, partition string, l *worker.Lease) erro
 // lease takes the lease of a partition. It returns an error if the store has moved, or if charging
 // is off: somebody may be about to move the store.
 func (w *walk) lease(ctx context.Context, partition string) (*worker.Lease, error) {
-	err := w.j.e.mayCharge(ctx)
-	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, ErrChargingOff)) {
+	err := w.j.e.Charging().MayCharge(ctx)
+	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, charging.ErrOff)) {
 		return nil, err
 	}
 	leases := worker.Leases{Records: w.j.e.Records, Length: w.j.e.lease, Ticker: w.j.e.ticker}

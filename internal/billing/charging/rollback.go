@@ -1,4 +1,4 @@
-package engine
+package charging
 
 import (
 	"cmp"
@@ -16,24 +16,24 @@ import (
 // or is a copy.
 var ErrWentBack = errors.New("the store went back in time")
 
-// rollbackMargin is the time before the end of the last run from which the rollback check lists
+// RollbackMargin is the time before the end of the last run from which the rollback check lists
 // intents: a charge may have been opened long before it was settled.
-const rollbackMargin = 48 * time.Hour
+const RollbackMargin = 48 * time.Hour
 
-// checkRollback is the rollback check. It must pass before a subscription moves on to its next
+// CheckRollback is the rollback check. It must pass before a subscription moves on to its next
 // period. It returns ErrClock if the clock is wrong, and ErrWentBack if the store went back: the
 // lost charges would be made again, or hidden. ErrWentBack also switches charging off. refused has
 // the connected accounts not asked because they refuse us; the caller must open nothing there.
-func (e *Engine) checkRollback(ctx context.Context) (refused map[string]bool, err error) {
-	places, err := e.Places(ctx)
+func (c *Control) CheckRollback(ctx context.Context) (refused map[string]bool, err error) {
+	places, err := c.Places(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return e.checkScope(ctx, listEach(places))
+	return c.checkScope(ctx, Each(places))
 }
 
-// listEach returns a request for each place.
-func listEach(places []string) []processor.ListRequest {
+// Each returns a request for each place.
+func Each(places []string) []processor.ListRequest {
 	scope := make([]processor.ListRequest, len(places))
 	for i, at := range places {
 		scope[i].At = at
@@ -41,20 +41,20 @@ func listEach(places []string) []processor.ListRequest {
 	return scope
 }
 
-// checkRollbackOf is the rollback check of a command about one account; charges: it may charge the
+// CheckRollbackOf is the rollback check of a command about one account; charges: it may charge the
 // account or settle its periods. Otherwise, if the processor knows the account's customer, only the
 // customer's intents are listed. The check then misses charges made for a customer attached in the
 // lost time; the next command that moves money finds them.
-func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (err error) {
-	payer, err := e.payer(ctx, id)
+func (c *Control) CheckRollbackOf(ctx context.Context, id string, charges bool) (err error) {
+	payer, err := c.Payer(ctx, id)
 	if err != nil {
 		return err
 	}
 	var refused map[string]bool
 	if charges || payer.Customer == "" {
-		refused, err = e.checkRollback(ctx)
+		refused, err = c.CheckRollback(ctx)
 	} else {
-		refused, err = e.checkScope(ctx, []processor.ListRequest{{At: payer.At, Customer: payer.Customer}})
+		refused, err = c.checkScope(ctx, []processor.ListRequest{{At: payer.At, Customer: payer.Customer}})
 	}
 	if err == nil && refused[payer.At] {
 		err = fmt.Errorf("%w: Duesday could not ask %s for charges that may be missing from the store", processor.ErrAccountRefused,
@@ -63,31 +63,31 @@ func (e *Engine) checkRollbackOf(ctx context.Context, id string, charges bool) (
 	return err
 }
 
-// payer returns the account's payer; zero without an account.
-func (e *Engine) payer(ctx context.Context, id string) (processor.Payer, error) {
-	a, err := e.Account(ctx, id)
+// Payer returns the account's payer; zero without an account.
+func (c *Control) Payer(ctx context.Context, id string) (processor.Payer, error) {
+	a, err := c.Account(ctx, id)
 	if err != nil {
 		return processor.Payer{}, billing.IgnoreNotFound(err)
 	}
 	return a.Payer, nil
 }
 
-func (e *Engine) checkScope(ctx context.Context, scope []processor.ListRequest) (refused map[string]bool, err error) {
-	if err := e.complete(ctx); err != nil {
+func (c *Control) checkScope(ctx context.Context, scope []processor.ListRequest) (refused map[string]bool, err error) {
+	if err := c.complete(ctx); err != nil {
 		return nil, err
 	}
-	ended, err := e.CheckClock(ctx)
+	ended, err := c.CheckClock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.checkInstallations(ctx, scope, ended); err != nil {
+	if err := c.checkInstallations(ctx, scope, ended); err != nil {
 		return nil, err
 	}
-	ended = cmp.Or(ended, e.Opened.Created)
+	ended = cmp.Or(ended, c.Opened.Created)
 	for i := range scope {
-		scope[i].Since = ended.Add(-rollbackMargin)
+		scope[i].Since = ended.Add(-RollbackMargin)
 	}
-	lost, refused, err := e.lost(ctx, scope)
+	lost, refused, err := c.Lost(ctx, scope)
 	if err != nil || len(lost) == 0 {
 		return refused, err
 	}
@@ -96,7 +96,7 @@ func (e *Engine) checkScope(ctx context.Context, scope []processor.ListRequest) 
 		"not know, the first %s (%s) for %s/%s period %d"
 	tag := first.Tag
 	reason := fmt.Sprintf(unknown, len(lost), first.Ref, first.State, tag.Account, tag.Subscription, tag.Period)
-	if err := e.SetCharging(ctx, false, reason); err != nil {
+	if err := c.TurnOff(ctx, reason); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on",
@@ -104,8 +104,8 @@ func (e *Engine) checkScope(ctx context.Context, scope []processor.ListRequest) 
 }
 
 // complete returns an error if the outbox table is missing: a charge could not be settled.
-func (e *Engine) complete(ctx context.Context) error {
-	_, err := e.Store.Get(ctx, e.Tables.Outbox.Name, billing.MetaKey) // there is no such item
+func (c *Control) complete(ctx context.Context) error {
+	_, err := c.Store.Get(ctx, c.Tables.Outbox.Name, billing.MetaKey) // there is no such item
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("a part of the store is missing, so no one was charged: %w; to create what is missing, run duesday store "+
 			"create", err)
@@ -113,15 +113,15 @@ func (e *Engine) complete(ctx context.Context) error {
 	return billing.IgnoreNotFound(err)
 }
 
-// lost returns the scope's intents that the store does not know and whose money has moved or still
+// Lost returns the scope's intents that the store does not know and whose money has moved or still
 // may, those of our own account first. refused has the connected accounts refusing us.
-func (e *Engine) lost(ctx context.Context,
+func (c *Control) Lost(ctx context.Context,
 	scope []processor.ListRequest) (lost []processor.Intent, refused map[string]bool, err error) {
-	if e.proc == nil {
+	if c.Processor == nil {
 		return nil, nil, errors.New("this command needs the payment processor")
 	}
 	refused = map[string]bool{}
-	ask := func(r processor.ListRequest) ([]processor.Intent, error) { return e.lostAt(ctx, r) }
+	ask := func(r processor.ListRequest) ([]processor.Intent, error) { return c.lostAt(ctx, r) }
 	for i, a := range processor.AskEach(scope, ask) {
 		switch at := scope[i].At; {
 		case processor.Refuses(at, a.Err):
@@ -135,16 +135,16 @@ func (e *Engine) lost(ctx context.Context,
 }
 
 // lostAt is lost for one listing. An interrupted listing is begun again.
-func (e *Engine) lostAt(ctx context.Context, r processor.ListRequest) ([]processor.Intent, error) {
+func (c *Control) lostAt(ctx context.Context, r processor.ListRequest) ([]processor.Intent, error) {
 	return processor.Ask(ctx, func() (lost []processor.Intent, err error) {
-		for in, err := range e.proc.List(ctx, r) {
+		for in, err := range c.Processor.List(ctx, r) {
 			if err != nil {
 				return lost, fmt.Errorf("listing the processor's payment intents: %w", err)
 			}
-			if in.Tag.Installation != e.Opened.Installation || in.State == processor.Opened || in.State == processor.Canceled {
+			if in.Tag.Installation != c.Opened.Installation || in.State == processor.Opened || in.State == processor.Canceled {
 				continue
 			}
-			now, known, err := e.recognise(ctx, in)
+			now, known, err := c.recognise(ctx, in)
 			if err != nil {
 				return nil, err
 			}
@@ -160,29 +160,29 @@ func (e *Engine) lostAt(ctx context.Context, r processor.ListRequest) ([]process
 // intent listed as unfinished may have been settled before the store was read. Only a bound intent
 // is tried, and it stays bound until it is shown cancelled or is settled. An intent still
 // unfinished after the store was read without it is therefore unknown.
-func (e *Engine) recognise(ctx context.Context, in processor.Intent) (now processor.Intent, known bool, err error) {
-	known, err = e.knows(ctx, in)
+func (c *Control) recognise(ctx context.Context, in processor.Intent) (now processor.Intent, known bool, err error) {
+	known, err = c.Knows(ctx, in)
 	if err != nil || known || in.State == processor.Succeeded {
 		return in, known, err
 	}
-	if now, err = e.proc.Lookup(ctx, in.Ref); err != nil {
+	if now, err = c.Processor.Lookup(ctx, in.Ref); err != nil {
 		return in, false, fmt.Errorf("looking up payment intent %s: %w", in.Ref, err)
 	}
 	switch now.State {
 	case processor.Canceled, processor.Opened:
 		return now, true, nil
 	case processor.Succeeded:
-		known, err = e.knows(ctx, now)
+		known, err = c.Knows(ctx, now)
 	}
 	return now, known, err
 }
 
-// knows reports whether the store has settled the intent or will. The period is open with this
+// Knows reports whether the store has settled the intent or will. The period is open with this
 // intent, also a past one; or the intent succeeded, and its period is past and did not end otherwise.
 // An unreadable subscription may know it.
-func (e *Engine) knows(ctx context.Context, in processor.Intent) (bool, error) {
+func (c *Control) Knows(ctx context.Context, in processor.Intent) (bool, error) {
 	n := billing.TaggedName(in.Tag)
-	s, err := e.Load(ctx, n)
+	s, err := c.Load(ctx, n)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -200,9 +200,52 @@ func (e *Engine) knows(ctx context.Context, in processor.Intent) (bool, error) {
 	case s.LastCharge == in.Ref:
 		return true, nil
 	}
-	_, err = e.Store.Get(ctx, e.Table, billing.PeriodKey(n, in.Tag.Period))
+	_, err = c.Store.Get(ctx, c.Table, billing.PeriodKey(n, in.Tag.Period))
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil
 	}
 	return false, err
+}
+
+// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN and
+// BIND by then. Such a worker would only open another intent.
+const orphanAge = 48 * time.Hour
+
+// CancelOrphans cancels this installation's intents opened more than orphanAge ago, never tried and
+// not bound: a worker died between OPEN and BIND. They move no money, but people see them. It lists
+// the intents that reached this age since a week before the previous run, which checked older ones.
+func (c *Control) CancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
+	const week = 7 * 24 * time.Hour
+	since, until := previous.Add(-orphanAge-week), c.Now().Add(-orphanAge)
+	counts, err := billing.OfPlaces(ctx, c.Records, func(at string) (int, error) {
+		return c.cancelOrphansAt(ctx, processor.ListRequest{At: at, Since: since, Until: until})
+	})
+	for _, n := range counts {
+		canceled += n
+	}
+	return canceled, err
+}
+
+func (c *Control) cancelOrphansAt(ctx context.Context, r processor.ListRequest) (canceled int, err error) {
+	for in, err := range c.Processor.List(ctx, r) {
+		if err != nil {
+			return canceled, fmt.Errorf("listing the processor's payment intents: %w", err)
+		}
+		if in.Tag.Installation != c.Opened.Installation || in.State != processor.Opened || in.Opened.IsZero() ||
+			in.Opened.After(r.Until) {
+			continue
+		}
+		bound, err := c.Knows(ctx, in)
+		if err != nil {
+			return canceled, err
+		}
+		if bound {
+			continue
+		}
+		if _, err := c.Processor.Cancel(ctx, in.Ref); err != nil {
+			return canceled, fmt.Errorf("canceling payment intent %s: %w", in.Ref, err)
+		}
+		canceled++
+	}
+	return canceled, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package charging
 
 import (
 	"context"
@@ -26,22 +26,22 @@ const otherDays = 40
 // period, and if the processor shows charges of others at all, for otherDays after the making of
 // the store: a lost book may be imported in parts. At the built-in processor no money moves: it
 // warns. ended is the end of the last run.
-func (e *Engine) checkInstallations(ctx context.Context, scope []processor.ListRequest, ended time.Time) error {
-	young := e.Now().Before(e.Opened.Created.AddDate(0, 0, otherDays))
-	dealt, err := e.HasDealt(ctx)
-	if dealt = dealt && !ended.IsZero(); err != nil || e.proc == nil || dealt && !young {
+func (c *Control) checkInstallations(ctx context.Context, scope []processor.ListRequest, ended time.Time) error {
+	young := c.Now().Before(c.Opened.Created.AddDate(0, 0, otherDays))
+	dealt, err := c.HasDealt(ctx)
+	if dealt = dealt && !ended.IsZero(); err != nil || c.Processor == nil || dealt && !young {
 		return err
 	}
-	meta, err := e.Meta(ctx)
+	meta, err := c.Meta(ctx)
 	if err != nil || dealt && !meta.OthersSeen {
 		return err
 	}
-	_, real := e.proc.(processor.Identified)
+	_, real := c.Processor.(processor.Identified)
 	for _, r := range scope {
-		r.Since = e.Now().AddDate(0, 0, -otherDays)
+		r.Since = c.Now().AddDate(0, 0, -otherDays)
 		var seen bool
 		in, err := processor.Ask(ctx, func() (in *processor.Intent, err error) {
-			in, seen, err = e.otherAt(ctx, r, &meta)
+			in, seen, err = c.otherAt(ctx, r, &meta)
 			return in, err
 		})
 		refused := processor.Refuses(r.At, err)
@@ -51,29 +51,29 @@ func (e *Engine) checkInstallations(ctx context.Context, scope []processor.ListR
 		if real && (seen || refused) && !meta.OthersSeen {
 			meta.OthersSeen = true
 			note := store.NewItem(store.Attribute{Name: schema.OthersSeen, Value: store.Bool(true)})
-			if err := e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, note, nil)); err != nil {
+			if err := c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, note, nil)); err != nil {
 				return err
 			}
 		}
 		if in != nil {
-			return e.refuseOther(ctx, in, real)
+			return c.refuseOther(ctx, in, real)
 		}
 	}
 	return nil
 }
 
 // refuseOther switches charging off for another installation's charge, or warns: no money moves.
-func (e *Engine) refuseOther(ctx context.Context, in *processor.Intent, real bool) error {
+func (c *Control) refuseOther(ctx context.Context, in *processor.Intent, real bool) error {
 	id := in.Tag.Installation
 	err := fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
 		in.Tag.Subscription, billing.Stamp(in.Changed))
 	accept := "duesday charging on --accept-other-installation " + id
 	if !real {
-		e.Log.WarnContext(ctx, err.Error()+"; the built-in processor moves no money, so Duesday continues. "+
+		c.Log.WarnContext(ctx, err.Error()+"; the built-in processor moves no money, so Duesday continues. "+
 			"To start over, name another file with --processor; to keep both, run "+accept)
 		return nil
 	}
-	if err := e.SetCharging(ctx, false, err.Error()); err != nil {
+	if err := c.TurnOff(ctx, err.Error()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w; charging is now off. If this store was lost and created again, restore its backup; if no one "+
@@ -81,10 +81,10 @@ func (e *Engine) refuseOther(ctx context.Context, in *processor.Intent, real boo
 }
 
 // otherAt returns one such success at the place, or nil; seen: some installation is not accepted.
-func (e *Engine) otherAt(ctx context.Context, r processor.ListRequest,
+func (c *Control) otherAt(ctx context.Context, r processor.ListRequest,
 	meta *billing.Meta) (other *processor.Intent, seen bool, err error) {
 	absent := map[billing.Name]bool{}
-	for in, err := range e.proc.List(ctx, r) {
+	for in, err := range c.Processor.List(ctx, r) {
 		if err != nil {
 			return nil, seen, fmt.Errorf("listing the processor's payment intents: %w", err)
 		}
@@ -96,7 +96,7 @@ func (e *Engine) otherAt(ctx context.Context, r processor.ListRequest,
 		if absent[n] || billing.CheckID("account", n.Account) != nil || billing.CheckID("subscription", n.ID) != nil {
 			continue
 		}
-		there, err := billing.AnyItem(e.Store.Query(ctx, store.Query{Table: e.Table, Limit: 1,
+		there, err := billing.AnyItem(c.Store.Query(ctx, store.Query{Table: c.Table, Limit: 1,
 			Partition: billing.AccountPK(n.Account), Prefix: billing.SubPrefix + n.ID + "#"}))
 		if err != nil || there {
 			return &in, seen, err
@@ -106,13 +106,13 @@ func (e *Engine) otherAt(ctx context.Context, r processor.ListRequest,
 	return nil, seen, nil
 }
 
-// AcceptInstallation notes that charges of that other installation are no reason to doubt this store.
-func (e *Engine) AcceptInstallation(ctx context.Context, id string) error {
+// Accept notes that charges of that other installation are no reason to doubt this store.
+func (c *Control) Accept(ctx context.Context, id string) error {
 	if err := billing.CheckID("installation", id); err != nil {
 		return err
 	}
 	return store.Retry(ctx, "accepting an installation", func() error {
-		meta, err := e.Meta(ctx)
+		meta, err := c.Meta(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -127,6 +127,6 @@ func (e *Engine) AcceptInstallation(ctx context.Context, id string) error {
 		if meta.Accepted != "" {
 			still = store.AttributeEquals(schema.OtherInstallations, store.S(meta.Accepted))
 		}
-		return e.Store.Commit(ctx, store.Update(e.Table, billing.MetaKey, set, nil, still))
+		return c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, nil, still))
 	})
 }

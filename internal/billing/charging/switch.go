@@ -1,0 +1,170 @@
+// Package charging decides whether a store may charge: by the switch of charging on and off, by the processor
+// account that the store belongs to, by the rollback check, and by the charges of other installations. It also
+// compares the processor's payment intents with the store: lost ones, and orphans.
+//
+// It does not charge, and never decides about a single period.
+package charging
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A Control decides whether a store charges: by its switch, and by checks at the processor.
+type Control struct {
+	*billing.Records
+	Processor processor.Charger // nil: nothing can be charged
+}
+
+// TurnOn switches charging on for the whole store, and accepts the clock.
+func (c *Control) TurnOn(ctx context.Context) error {
+	set, remove, err := c.AcceptClock(ctx)
+	if err != nil {
+		return err
+	}
+	set.Set(schema.Charging, store.Bool(true))
+	return c.turn(ctx, set, append(remove, schema.Reason)...)
+}
+
+// TurnOff switches charging off for the whole store: no job opens or confirms an intent from then on.
+func (c *Control) TurnOff(ctx context.Context, reason string) error {
+	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(false)})
+	if reason == "" {
+		return c.turn(ctx, set, schema.Reason)
+	}
+	set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
+	return c.turn(ctx, set)
+}
+
+func (c *Control) turn(ctx context.Context, set store.Item, remove ...string) error {
+	err := c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
+	if errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("this store was %w", billing.ErrMoved)
+	}
+	return err
+}
+
+// ErrOff: charging is switched off for the whole store.
+var ErrOff = errors.New("charging is switched off: duesday charging on")
+
+// SwitchAge is the age of what a run knows about charging, at most, when it opens or confirms an
+// intent. It reads META when it needs to know, and not for every row.
+const SwitchAge = 300 * time.Millisecond
+
+// A Switch tells a run whether charging is on. A nil Switch always says yes: a person has looked.
+type Switch struct {
+	control *Control
+	old     atomic.Bool // set every SwitchAge: META is to be read again
+
+	mu  sync.Mutex
+	off error // guarded by mu
+}
+
+// NewSwitch returns the switch for a run. Its owner calls Expire every SwitchAge.
+func NewSwitch(c *Control) *Switch { return &Switch{control: c} }
+
+// Expire has the next Check read META again.
+func (s *Switch) Expire() { s.old.Store(true) }
+
+// Check returns a StopError if charging was switched off, the store moved, or the clock is wrong.
+func (s *Switch) Check(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off != nil || !s.old.Swap(false) {
+		return s.off
+	}
+	err := s.control.MayCharge(ctx)
+	switch {
+	case IsOff(err), errors.Is(err, billing.ErrClock):
+		s.off = &StopError{err}
+		return s.off
+	case err != nil:
+		s.old.Store(true)
+	}
+	return err
+}
+
+// MayCharge returns ErrOff if charging is off, ErrMoved if the store moved, or ErrClock.
+func (c *Control) MayCharge(ctx context.Context) error {
+	meta, err := c.Meta(ctx)
+	switch {
+	case err != nil:
+		return err
+	case meta.Moved != "":
+		return fmt.Errorf("%w: %s", billing.ErrMoved, meta.Moved)
+	case !meta.Charging:
+		return ErrOff
+	}
+	_, err = c.Compare(ctx)
+	return err
+}
+
+// IsOff reports whether the run must end: nobody charges, or a newer Duesday has raised the format.
+func IsOff(err error) bool {
+	return errors.Is(err, ErrOff) || errors.Is(err, billing.ErrMoved) || errors.Is(err, store.ErrFormat)
+}
+
+// A StopError ends the whole job: every other subscription would meet the same error.
+type StopError struct{ Err error }
+
+func (e *StopError) Error() string { return e.Err.Error() }
+func (e *StopError) Unwrap() error { return e.Err }
+
+// ErrOtherProcessor: the store was charged through another processor account, or in its other mode.
+var ErrOtherProcessor = errors.New("this store belongs to another processor")
+
+// Pin stores the identity of the first processor account, and refuses every other one from then
+// on: a test key would pay periods with nothing, a live key would charge a copy made for testing.
+// A processor without an identity is accepted until an identity is stored. After a run with such
+// a processor no identity is accepted.
+func (c *Control) Pin(ctx context.Context, readOnly bool) error {
+	if c.Processor == nil {
+		return nil
+	}
+	identity := ""
+	if p, ok := c.Processor.(processor.Identified); ok {
+		var err error
+		if identity, err = p.Identity(ctx); err != nil {
+			return fmt.Errorf("asking the processor for its account: %w", err)
+		}
+	}
+	return store.Retry(ctx, "recording the processor in the store", func() error {
+		switch {
+		case c.Opened.Processor == identity, c.Opened.Processor == "" && readOnly:
+			return nil
+		case c.Opened.Processor != "":
+			return fmt.Errorf("%w: it is charged through %s, but this is %s",
+				ErrOtherProcessor, c.Opened.Processor, cmp.Or(identity, "a sandbox"))
+		}
+		ran, err := billing.AnyItem(c.LatestRuns(ctx, billing.Payments, 1))
+		if err != nil {
+			return err
+		}
+		if ran {
+			return fmt.Errorf("%w: it has been charged through a sandbox, but this is %s", ErrOtherProcessor, identity)
+		}
+		set := store.NewItem(store.Attribute{Name: schema.Processor, Value: store.S(identity)})
+		err = c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, nil, store.AttributeAbsent(schema.Processor)))
+		if err != nil && !store.Retryable(err) {
+			return err
+		}
+		if c.Opened, err = c.Meta(ctx); err == nil && c.Opened.Processor != identity {
+			err = store.ErrConflict // another process was first, or nothing landed
+		}
+		return err
+	})
+}
