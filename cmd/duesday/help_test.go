@@ -14,7 +14,6 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/mail"
-	"github.com/duesday/duesday/internal/manual"
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/server"
 )
@@ -72,26 +71,6 @@ func TestHelp(t *testing.T) {
 	}
 	if leaves < 50 {
 		t.Errorf("only %d commands were looked at", leaves)
-	}
-}
-
-// TestHelpPage holds docs/cli.md to the help. go test ./cmd/duesday -run TestHelpPage -update writes it.
-func TestHelpPage(t *testing.T) {
-	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
-	page := manual.Markdown(p.root(), "This page has the help of every command, as `duesday help COMMAND` prints it, written by\n"+
-		"`go test ./cmd/duesday -run TestHelpPage -update`. `duesday man FOLDER` writes the same as man pages.")
-	const path = "../../docs/cli.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(old) != page {
-		t.Error("docs/cli.md is not what the help says; run go test ./cmd/duesday -run TestHelpPage -update")
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package manual generates a command-line reference from the commands' help, as one Markdown page or as man
-// pages. It does not read help texts itself: the caller fills in the commands.
+// Package manual generates man pages from the commands' help. It does not read help texts itself: the caller
+// fills in the commands.
 package manual
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commands yields the command and all commands below it that are not hidden, parents first.
-func commands(c *cobra.Command) iter.Seq[*cobra.Command] {
+// Commands yields the command and all commands below it that are not hidden, parents first.
+func Commands(c *cobra.Command) iter.Seq[*cobra.Command] {
 	return func(yield func(*cobra.Command) bool) {
 		var walk func(c *cobra.Command) bool
 		walk = func(c *cobra.Command) bool {
@@ -31,11 +31,11 @@ func commands(c *cobra.Command) iter.Seq[*cobra.Command] {
 	}
 }
 
-// A flag is what a page says of a flag of a command.
-type flag struct{ Name, Value, Usage string }
+// A Flag is what a page says of a flag of a command.
+type Flag struct{ Name, Value, Usage string }
 
-// flags returns the command's own flags in alphabetical order, without help.
-func flags(c *cobra.Command) (list []flag) {
+// Flags returns the command's own flags in alphabetical order, without help.
+func Flags(c *cobra.Command) (list []Flag) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "version" {
 			return
@@ -44,47 +44,13 @@ func flags(c *cobra.Command) (list []flag) {
 		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0s" {
 			usage += fmt.Sprintf(" (default %s)", f.DefValue)
 		}
-		list = append(list, flag{"--" + f.Name, value, usage})
+		list = append(list, Flag{"--" + f.Name, value, usage})
 	})
 	return list
 }
 
-// Markdown returns one page with a section for each command below root, after the introduction.
-func Markdown(root *cobra.Command, introduction string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Commands\n\n%s\n", introduction)
-	for c := range commands(root) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."))
-		if !c.HasSubCommands() {
-			fmt.Fprintf(&b, "\n```\n%s\n```\n", c.UseLine())
-		}
-		for paragraph := range strings.SplitSeq(c.Long, "\n\n") {
-			if strings.Contains("\n"+paragraph, "\n ") { // a list or a table
-				fmt.Fprintf(&b, "\n```text\n%s\n```\n", paragraph)
-			} else if paragraph != "" {
-				fmt.Fprintf(&b, "\n%s\n", plain.Replace(paragraph))
-			}
-		}
-		if c.Example != "" && strings.TrimSpace(c.Example) != c.CommandPath() {
-			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", unindent(c.Example))
-		}
-		if list := flags(c); len(list) > 0 {
-			b.WriteString("\n| Flag | Meaning |\n|---|---|\n")
-			for _, f := range list {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimSpace(f.Name+" "+f.Value), cell.Replace(f.Usage))
-			}
-		}
-	}
-	return b.String()
-}
-
-// plain escapes what Markdown would read as HTML or as emphasis, and cell also a table's border.
-var (
-	plain = strings.NewReplacer("<", `\<`, "*", `\*`)
-	cell  = strings.NewReplacer("<", `\<`, "*", `\*`, "|", `\|`, "\n", " ")
-)
-
-func unindent(text string) string {
+// Unindent returns the text without the spaces around its lines.
+func Unindent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(line)
@@ -96,7 +62,7 @@ func unindent(text string) string {
 // version stands in their footer.
 func Pages(root *cobra.Command, version string) map[string]string {
 	pages := map[string]string{}
-	for c := range commands(root) {
+	for c := range Commands(root) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 		var b strings.Builder
 		fmt.Fprintf(&b, ".TH %s 1 \"\" %s\n.SH NAME\n%s \\- %s\n", quote(strings.ToUpper(name)), quote(root.Name()+" "+version),
@@ -105,14 +71,14 @@ func Pages(root *cobra.Command, version string) map[string]string {
 		if c.Long != "" {
 			fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", paragraphs(c.Long))
 		}
-		if list := flags(c); len(list) > 0 {
+		if list := Flags(c); len(list) > 0 {
 			b.WriteString(".SH OPTIONS\n")
 			for _, f := range list {
 				fmt.Fprintf(&b, ".TP\n\\fB%s\\fR \\fI%s\\fR\n%s\n", escape(f.Name), escape(f.Value), escape(f.Usage))
 			}
 		}
 		if c.Example != "" {
-			fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", escape(unindent(c.Example)))
+			fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", escape(Unindent(c.Example)))
 		}
 		if related := related(c); len(related) > 0 {
 			fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", strings.Join(related, ",\n"))

@@ -20,19 +20,6 @@ func tree() *cobra.Command {
 	return root
 }
 
-func TestMarkdown(t *testing.T) {
-	page := Markdown(tree(), "All of them.")
-	for _, want := range []string{"# Commands\n\nAll of them.\n", "\n## tool pay\n\nPay.\n", "```\ntool pay FILE [flags]\n```",
-		"| `--days DAYS` | DAYS to wait (default 7) |", `| A\|B of \<somebody> in \*two\* lines |`, "```sh\ntool pay a.csv\n"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("no %q in\n%s", want, page)
-		}
-	}
-	if strings.Contains(page, "secret") {
-		t.Error("a hidden command is listed")
-	}
-}
-
 func TestPages(t *testing.T) {
 	pages := Pages(tree(), "1.2.3")
 	if len(pages) != 2 {
