@@ -47,17 +47,6 @@ type Receipt struct {
 // RecoveredDecline is Receipt.Recovered after a decline; else it is when the period ended failed.
 const RecoveredDecline = "declined"
 
-// DecodePayment reads of a receipt just written its kind, period, amount and time: each charge does.
-func DecodePayment(it store.Item) (*Receipt, error) {
-	r := &Receipt{Kind: Charged}
-	c := codec{stored: it}
-	text(&c, schema.Kind, &r.Kind)
-	c.number(schema.Period, &r.Period)
-	c.amount(schema.ProcessedAmount, "receipt", &r.Amount)
-	c.instant(schema.ProcessedDate, &r.Processed)
-	return r, c.err
-}
-
 // Item returns the item to be stored. An imported receipt keeps its key.
 func (r *Receipt) Item() store.Item {
 	c := writer(nil)

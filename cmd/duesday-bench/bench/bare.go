@@ -217,4 +217,16 @@ func (b *Bare) Scan(day uint16) (rows int, err error) {
 }
 
 // Settle waits until no compaction runs, two minutes at most.
-func (b *Bare) Settle() { pebblestore.WaitIdle(b.db, 2*time.Minute) }
+func (b *Bare) Settle() { settle(b.db.Metrics) }
+
+// settle waits until Pebble neither flushes nor compacts, two minutes at most: compactions of an import
+// distort the figures.
+func settle(metrics func() *pebble.Metrics) {
+	for end, quiet := time.Now().Add(2*time.Minute), 0; quiet < 5 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if m := metrics(); m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+	}
+}

@@ -103,4 +103,4 @@ func (o *Ours) Scan(ctx context.Context, day civil.Date) (rows int, err error) {
 func (o *Ours) Day(i int) civil.Date { return o.first.AddDays(i) }
 
 // Settle waits until no compaction runs, two minutes at most.
-func (o *Ours) Settle() { o.store.WaitIdle(2 * time.Minute) }
+func (o *Ours) Settle() { settle(o.store.Metrics) }

@@ -110,7 +110,7 @@ func (w *Webhooks) Close() error {
 }
 
 // Settle waits until no compaction runs, two minutes at most.
-func (w *Webhooks) Settle() { w.store.WaitIdle(2 * time.Minute) }
+func (w *Webhooks) Settle() { settle(w.store.Metrics) }
 
 // BodyBytes is the mean size of the events' bodies.
 func (w *Webhooks) BodyBytes() int {

@@ -130,17 +130,5 @@ func BareOptions(cacheBytes int64) *pebble.Options {
 	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil), ""})
 }
 
-// WaitIdle waits until Pebble neither flushes nor compacts, or the time is over. Only
-// benchmarks need it: compactions of an import distort their figures.
-func WaitIdle(db *pebble.DB, most time.Duration) {
-	for end, quiet := time.Now().Add(most), 0; quiet < 5 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if m := db.Metrics(); m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
-			quiet++
-		} else {
-			quiet = 0
-		}
-	}
-}
-
-// WaitIdle waits until the store neither flushes nor compacts, or the time is over.
-func (s *Store) WaitIdle(most time.Duration) { WaitIdle(s.db, most) }
+// Metrics returns those of the engine, for benchmarks.
+func (s *Store) Metrics() *pebble.Metrics { return s.db.Metrics() }

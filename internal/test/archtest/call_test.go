@@ -53,7 +53,6 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 			"internal/store/folder/folder.go Open":            "the default of Options.Now",
 			"internal/store/link/frame.go silence":            "the deadlines of a connection are on the real clock",
 			"internal/store/pebblestore/open.go withDefaults": "the default of Options.Now",
-			"internal/store/pebblestore/options.go WaitIdle":  "benchmarks wait by it",
 			"internal/store/storeurl/storeurl.go Open":        "the default of Options.Now",
 			"internal/tracking/poller/poller.go New":          "the default of Options.Now",
 			"internal/tracking/service.go Open":               "the default of Options.Now",
@@ -64,7 +63,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 
 func TestNobodySleeps(t *testing.T) {
 	check(t, forbid("wait for what has to happen, not for a while", true, "time.Sleep"),
-		reasons{"internal/store/pebblestore/options.go WaitIdle": "benchmarks wait by it for Pebble to become idle, " +
+		reasons{"cmd/duesday-bench/bench/bare.go settle": "benchmarks wait for Pebble to become idle, " +
 			"which it tells nobody"},
 		plant{"cmd/duesday/p.go", "package p\nimport \"time\"\nfunc f() { time.Sleep(1) }", "time.Sleep"})
 }
