@@ -40,7 +40,7 @@ func (c Control) Do(ctx context.Context, method, path string, in, out any) error
 		return nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("%s %s: the answer is not the fake's: %w", method, path, err)
+		return fmt.Errorf("%s %s: the reply is not from stripefake: %w", method, path, err)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 // not a stripefake.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
-		err = errors.New("another program answers, which is not a stripefake")
+		err = errors.New("the server at this address is not stripefake")
 	}
 	return id, err
 }
@@ -118,7 +118,7 @@ func (c Control) SetSpeed(ctx context.Context, speed int) error {
 
 func (c Control) clock(ctx context.Context, method string, in any) (out Clock, err error) {
 	if err = c.Do(ctx, method, "clock", in, &out); err == nil && out.Now.IsZero() {
-		err = errors.New("the server is not the fake: its reply has no time")
+		err = errors.New("the server is not stripefake: its reply has no time")
 	}
 	return out, err
 }

@@ -31,7 +31,7 @@ func TestOlderStores(t *testing.T) {
 
 			r := c.run("verify") // raises it
 			equal(t, "verify", r.code, exitDone)
-			contains(t, r.errors, "raised to a newer format", "before-")
+			contains(t, r.errors, "upgraded to a newer format", "before-")
 			contains(t, r.out, "subscriptions  60")
 			contains(t, c.must("outbox", "list"), " due, 0 later")
 			if t.Name() != "TestOlderStores/6cecea7" {

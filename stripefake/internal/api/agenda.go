@@ -117,7 +117,7 @@ func (c *Call) Run(clock object, until int64) {
 			last, times = d, 0
 		}
 		if times == maxAtOnce {
-			c.Fake.Options.Log.Error("stripefake: something is due again and again and is dropped", "id", d.id, "at", d.at)
+			c.Fake.Options.Log.Error("stripefake: an object stayed due after it was processed, and was dropped", "id", d.id, "at", d.at)
 			continue
 		}
 		c.Options.Timed[d.kind].Happens(c, o)

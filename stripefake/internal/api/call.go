@@ -42,7 +42,7 @@ func (c *Call) declared(name string, as func(param) bool) {
 		return
 	}
 	if p, known := c.route.param(name); !known || !as(p) {
-		c.misread = fmt.Errorf("%s does not declare the parameter as it reads it: %s", c.route.Endpoint(), name)
+		c.misread = fmt.Errorf("%s reads a parameter that it does not declare with this type: %s", c.route.Endpoint(), name)
 	}
 }
 

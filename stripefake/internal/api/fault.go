@@ -112,7 +112,7 @@ func tooMany() error {
 // broken returns the error of a request that fails by a fault.
 func broken() error {
 	return &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error",
-		Message: "Sorry! There was an error while talking to the servers of this fake. Its faults ask for this error."}
+		Message: "Sorry! There was an error while talking to stripefake. This is one of the faults that you configured."}
 }
 
 // A limit is one of the rate: of an endpoint of one account in one mode.

@@ -200,9 +200,9 @@ func (x *exchange) failure(err error) reply {
 func (x *exchange) failed(err error) reply {
 	e, ok := errors.AsType[*shape.Error](err)
 	if !ok {
-		x.f.Options.Log.Error("stripefake: a request failed by an error of the fake", "endpoint", x.name, "error", err)
+		x.f.Options.Log.Error("stripefake: a request failed because of a bug in stripefake", "endpoint", x.name, "error", err)
 		e = &shape.Error{Status: http.StatusInternalServerError, Kind: "api_error",
-			Message: "An error of the fake: " + err.Error()}
+			Message: "A bug in stripefake: " + err.Error()}
 	}
 	r := reply{status: e.Status, body: shape.Encode(x.call.errorObject(e))}
 	switch e.Status {

@@ -26,7 +26,7 @@ func clockRoutes() []api.Route {
 
 func (c call) createClock() (object, error) {
 	if c.Space.Live {
-		return nil, shape.Invalid("", "", "Test clocks can only be made in test mode.")
+		return nil, shape.Invalid("", "", "Test clocks can only be created in test mode.")
 	}
 	return c.Make(api.ClockKind, "clock", object{"name": c.Form.OrNil("name"), "frozen_time": c.Num("frozen_time"),
 		"deletes_after": c.Now + clockLife, "status": "ready", "status_details": object{}}), nil

@@ -55,7 +55,7 @@ func (c call) createCoupon() (object, error) {
 	case (o["percent_off"] == nil) == (o["amount_off"] == nil):
 		return nil, shape.Invalid("", "percent_off", "You must set exactly one of percent_off and amount_off.")
 	case o["amount_off"] != nil && (o.Num("amount_off") < 1 || len(o.Str("currency")) != 3):
-		return nil, shape.Invalid("", "currency", "amount_off must be at least 1, and needs a currency.")
+		return nil, shape.Invalid("", "currency", "amount_off must be at least 1, and must have a currency.")
 	case (o.Str("duration") == "repeating") != (o.Num("duration_in_months") > 0):
 		return nil, shape.Invalid("", "duration_in_months", "duration_in_months must be set for the duration repeating, "+
 			"and for no other.")

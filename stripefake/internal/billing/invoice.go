@@ -197,8 +197,8 @@ func (c call) draftOfPath() (object, error) { return c.draft(c.ID) }
 
 func (c call) deleteInvoice(invoice object) (object, error) {
 	if invoice["parent"] != nil {
-		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice is of "+
-			"a subscription: void it.")
+		return nil, shape.Invalid("invoice_not_editable", "", "You can only delete one-off invoices. This invoice belongs "+
+			"to a subscription: void it instead.")
 	}
 	for _, line := range linesOf(invoice) {
 		if item := c.Space.Get("invoiceitem", line.Str("_item")); item != nil {

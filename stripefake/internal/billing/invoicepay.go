@@ -62,8 +62,8 @@ func (c call) attachPayment(invoice object) (object, error) {
 		return nil, shape.Invalid("invoice_not_open", "", "You can only attach payments to open invoices.")
 	case pi.Str("_part") != "" || pi.Str("customer") != invoice.Str("customer") ||
 		pi.Str("currency") != invoice.Str("currency") || pi.Num("amount") > invoice.Num("amount_remaining"):
-		return nil, c.Form.Invalid("", "payment_intent", "The payment intent must be of no other invoice, of the customer "+
-			"and in the currency of this one, and not above its amount_remaining.")
+		return nil, c.Form.Invalid("", "payment_intent", "The payment intent must have the invoice's customer and "+
+			"currency, pay no other invoice, and be at most its amount_remaining.")
 	}
 	c.addPayment(invoice, pi, false)
 	pi["_attached"] = invoice.ID()
@@ -107,7 +107,7 @@ func (c call) retry(invoice object) {
 func (c call) collect(invoice object, method string, offSession, automatic bool) error {
 	pi := c.intentOf(invoice)
 	if pi == nil {
-		return shape.Invalid("invoice_not_open", "", "This invoice has no payment that is due.")
+		return shape.Invalid("invoice_not_open", "", "This invoice has no payment to collect.")
 	}
 	if m := c.Space.Get("payment_method", method); m != nil {
 		acts := payment.BehaviourOf(m)

@@ -112,8 +112,8 @@ func (c call) prorates(sub object) bool {
 func (c call) billChange(before, after object) (invoice object, err error) {
 	now := c.isInvoicedNow(before, after)
 	if now && c.Form.Str("payment_behavior") == "error_if_incomplete" {
-		return nil, shape.Invalid("", "payment_behavior", "stripefake cannot take an update back, so it refuses "+
-			"error_if_incomplete for a change that is invoiced at once.")
+		return nil, shape.Invalid("", "payment_behavior", "stripefake cannot roll back an update, so it rejects "+
+			"error_if_incomplete for a change that is invoiced immediately.")
 	}
 	if c.prorates(before) {
 		c.prorate(before, after)
@@ -148,7 +148,7 @@ func (c call) changeItems(sub object) error {
 		switch {
 		case w.id == "":
 			if w.price.Str("currency") != sub.Str("currency") || recurrenceOf(w.price) != recurs(itemsOf(sub)[0]) {
-				return shape.Invalid("", "items", "stripefake adds items of the subscription's currency and interval only.")
+				return shape.Invalid("", "items", "stripefake can only add items with the subscription's currency and interval.")
 			}
 			c.addItem(sub, w.price, w.count(), w.metadata)
 		case i < 0:
@@ -183,7 +183,7 @@ func (c call) changeItem(sub, item object, w wanted) error {
 		return nil
 	}
 	if len(itemsOf(sub)) > 1 {
-		return shape.Invalid("", "items", "stripefake changes the interval of subscriptions with one item only.")
+		return shape.Invalid("", "items", "stripefake can only change the interval of a subscription with one item.")
 	}
 	sub["billing_cycle_anchor"] = c.Now
 	item["current_period_start"], item["current_period_end"] = c.Now, recurs(item).next(c.Now, c.Now)

@@ -121,7 +121,7 @@ func (c call) scheduleFrom() (object, error) {
 func (c call) scheduleParams(o, customer object) error {
 	switch behavior := c.Form.Str("end_behavior"); {
 	case behavior == "none" || behavior == "renew":
-		return shape.Invalid("", "end_behavior", "stripefake supports only the end_behavior cancel and release.")
+		return shape.Invalid("", "end_behavior", "stripefake only supports end_behavior cancel and release.")
 	case behavior != "":
 		o["end_behavior"] = behavior
 	}
@@ -151,7 +151,7 @@ func (c call) updateSchedule(o object) (object, error) {
 		if current := o.Sub("current_phase"); current != nil {
 			phase := phaseAt(next, c.Now)
 			if phase == nil {
-				return nil, shape.Invalid("", "phases", "The phases must have the current one, which began at "+
+				return nil, shape.Invalid("", "phases", "The phases must include the current phase, which began at "+
 					time.Unix(current.Num("start_date"), 0).UTC().Format(time.RFC3339)+".")
 			}
 			next["current_phase"] = phase.Pick("start_date end_date")

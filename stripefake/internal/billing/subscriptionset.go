@@ -90,7 +90,7 @@ func (c call) updateSubscription(sub object) (object, error) {
 		return c.annotate(sub)
 	}
 	if c.Form.Str("payment_behavior") == "pending_if_incomplete" {
-		return nil, shape.Invalid("", "payment_behavior", "stripefake has no pending updates, although Stripe does.")
+		return nil, shape.Invalid("", "payment_behavior", "stripefake does not support pending updates, although Stripe does.")
 	}
 	next := sub.Clone()
 	for _, change := range []func(object) error{c.subscriptionParams, c.cancelAt, c.pauseCollection, c.changeItems,
@@ -164,7 +164,7 @@ func (c call) changeTrial(sub object) error {
 		return nil
 	}
 	if sub.Str("status") != "trialing" {
-		return shape.Invalid("", "trial_end", "stripefake changes trial_end only during a trial.")
+		return shape.Invalid("", "trial_end", "stripefake can only change trial_end during a trial.")
 	}
 	end := c.Now
 	if text != "now" {
@@ -186,7 +186,7 @@ func (c call) cancelSubscription(sub object) (object, error) {
 	}
 	for _, name := range []string{"invoice_now", "prorate"} {
 		if c.Flag(name) {
-			return nil, shape.Invalid("", name, "stripefake does not prorate a cancellation: leave "+name+" out.")
+			return nil, shape.Invalid("", name, "stripefake does not prorate a cancellation: omit "+name+".")
 		}
 	}
 	c.why(sub)

@@ -200,7 +200,7 @@ func (c Call) finishRefund(o object, ok bool) error {
 		c.unrefund(o, "failed")
 		o["failure_reason"] = "expired_or_canceled_card"
 	default:
-		return shape.Invalid("", "", "Only a pending or succeeded refund can be finished. "+o.ID()+
+		return shape.Invalid("", "", "Only a pending or succeeded refund can be completed. "+o.ID()+
 			" has a status of "+before+".")
 	}
 	c.Emit("refund.updated", o, object{"status": before})

@@ -232,7 +232,7 @@ func (c Call) Finish(o object, ok bool) error {
 		return c.finishRefund(o, ok)
 	}
 	if o.Str("status") != Processing {
-		return unexpected(o, "Only a processing payment intent can be finished. "+o.ID()+
+		return unexpected(o, "Only a processing payment intent can be completed. "+o.ID()+
 			" has a status of "+o.Str("status")+".")
 	}
 	charge := c.Space.Get("charge", o.Str("latest_charge"))

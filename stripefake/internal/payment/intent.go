@@ -178,8 +178,8 @@ func (c Call) describeWithTypes(o object) error {
 	types := c.Form.List("payment_method_types")
 	for _, typ := range types {
 		if typ != "card" && typ != "us_bank_account" {
-			return shape.Invalid("", "payment_method_types", fmt.Sprintf("stripefake has no payment methods of type %v, "+
-				"although Stripe has: card and us_bank_account are there.", typ))
+			return shape.Invalid("", "payment_method_types", fmt.Sprintf("stripefake only supports the payment method types card "+
+				"and us_bank_account (got %v).", typ))
 		}
 	}
 	if types != nil {

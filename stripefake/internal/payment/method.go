@@ -75,8 +75,8 @@ func (c Call) usable(id, customer string) (object, error) {
 
 func (c Call) createMethod() (object, error) {
 	if typ := c.Form.Str("type"); typ != "card" {
-		return nil, shape.Invalid("", "type", "stripefake creates only payment methods of type card, although Stripe "+
-			"makes others.")
+		return nil, shape.Invalid("", "type", "stripefake can only create payment methods of type card, although Stripe "+
+			"has others.")
 	}
 	card := c.Form.Sub("card")
 	if card.Has("number") || card.Has("cvc") {

@@ -194,7 +194,7 @@ func Encode(v any) []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
-		return []byte(`{"error":{"type":"api_error","message":"An error of the fake: the answer has no JSON form."}}`)
+		return []byte(`{"error":{"type":"api_error","message":"A bug in stripefake: the response cannot be encoded as JSON."}}`)
 	}
 	return b.Bytes()
 }

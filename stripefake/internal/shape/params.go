@@ -162,7 +162,7 @@ func (p Params) Metadata(o Object) error {
 		case !ok:
 			return Invalid("", name, "Invalid string: "+name+" must be a string")
 		case key == "" || strings.ContainsAny(key, "[]"):
-			return Invalid("parameter_invalid_empty", param, "Metadata keys must not be empty or have brackets.")
+			return Invalid("parameter_invalid_empty", param, "Metadata keys must not be empty or contain brackets.")
 		case utf8.RuneCountInString(key) > metadataKey:
 			return Invalid("parameter_invalid_string_blank", param,
 				fmt.Sprintf("Metadata keys can have at most %d characters.", metadataKey))
