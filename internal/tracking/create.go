@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +22,9 @@ type Created struct {
 	Repeated bool // the key was used before for the same order
 }
 
+// A shop makes purchases at Stripe.
+type shop struct{ *intake }
+
 // recoverAfter is when the inbox looks at Stripe for a purchase: the call for it has ended.
 const recoverAfter = 5 * time.Minute
 
@@ -35,7 +36,7 @@ const recoverAfter = 5 * time.Minute
 // It returns a FieldError, ErrUnregistered, ErrOther if the key was used for another order,
 // ErrOrder, ErrDisconnected and ErrStripeKey from Stripe, and ErrTooLate. After any other error the
 // outcome is unknown: the caller must call again with the same key. A decline is no error.
-func (s *Service) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
+func (s *shop) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Merchant)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ var ErrTooLate = errors.New("this purchase was started too long ago to be contin
 // sell has Stripe make the purchase's objects. It continues with the objects of an earlier call
 // while Stripe remembers the keys. Later it only finds them: a buyer whose customer has changed
 // meanwhile could not be found, and would pay again.
-func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, error) {
+func (s *shop) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, error) {
 	if age := s.now().Sub(p.Created); age < sellWithin && age > -time.Hour {
 		// A purchase new here may exist at Stripe: the store may have been put back. A legacy
 		// purchase takes no money by itself, and looking for one is expensive.
@@ -100,7 +101,7 @@ func (s *Service) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, e
 }
 
 // begin stores the incomplete purchase, with a row of the inbox; or it finds that of the key.
-func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool,
+func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool,
 	err error) {
 	stored, hash, err := o.encode()
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Service) begin(ctx context.Context, o Order, at string) (p *Purchase, r
 }
 
 // orderOf is the order as it was stored: requests to Stripe never differ between two tries.
-func (s *Service) orderOf(p *Purchase) Order {
+func (s *shop) orderOf(p *Purchase) Order {
 	o := p.Order
 	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
 	o.Customer = cmp.Or(o.Customer, p.Customer) // found or made the first time
@@ -145,7 +146,7 @@ func (s *Service) orderOf(p *Purchase) Order {
 }
 
 // tagged gives each object the order's Tag: a payment intent made by an invoice has none.
-func (s *Service) tagged(p *Purchase, objects []Object) []Object {
+func (s *shop) tagged(p *Purchase, objects []Object) []Object {
 	list := slices.Clone(objects)
 	for i := range list {
 		list[i].Tag = s.orderOf(p).Tag
@@ -154,7 +155,7 @@ func (s *Service) tagged(p *Purchase, objects []Object) []Object {
 }
 
 // record merges the purchase's objects at Stripe, and notes the buyer's customer.
-func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
+func (s *shop) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
 	if _, err := s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil {
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
 	}
@@ -171,20 +172,8 @@ func (s *Service) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase
 	return s.Purchase(ctx, p.ID)
 }
 
-// The beginnings of the problems of creating a purchase. Other problems are for a person, and stay.
-const (
-	declinedProblem = "declined: "
-	refusedProblem  = "not made: "
-	buyerProblem    = "waits for the buyer, who has to authenticate the payment"
-)
-
-func ofCreating(problem string) bool {
-	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) ||
-		strings.HasPrefix(problem, refusedProblem)
-}
-
 // remark notes on the purchase the problem of creating it, if any, and its customer.
-func (s *Service) remark(ctx context.Context, id, problem, customer string) error {
+func (s *shop) remark(ctx context.Context, id, problem, customer string) error {
 	p, err := s.loadPurchase(ctx, id)
 	if err != nil {
 		return err
@@ -208,7 +197,7 @@ func (s *Service) remark(ctx context.Context, id, problem, customer string) erro
 
 // recoverPurchase looks at Stripe for the objects of a purchase begun some minutes ago. It makes
 // nothing and pays nothing: the buyer may have been told that it failed.
-func (s *Service) recoverPurchase(ctx context.Context, id string) error {
+func (s *shop) recoverPurchase(ctx context.Context, id string) error {
 	p, err := s.Purchase(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -243,18 +232,4 @@ func purchaseID(parts ...string) string {
 	b := h.Sum(nil)[:16]
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// encode returns the order as it is stored, and its hash without the key.
-func (o Order) encode() (stored, hash string, err error) {
-	b, err := json.Marshal(o)
-	if err != nil {
-		return "", "", fmt.Errorf("order: %w", err)
-	}
-	stored, o.Key = string(b), ""
-	if b, err = json.Marshal(o); err != nil {
-		return "", "", fmt.Errorf("order: %w", err)
-	}
-	sum := sha256.Sum256(b)
-	return stored, hex.EncodeToString(sum[:16]), nil
 }

@@ -11,7 +11,7 @@ func TestEvent_NoStatus(t *testing.T) {
 	if it, err := e.item(); !errors.Is(err, errPoison) {
 		t.Errorf("got %v, %v", it, err)
 	}
-	undecided := turn{Service: new(Service), e: &e}
+	undecided := turn{intake: &intake{registry: &registry{}}, e: &e}
 	if _, err := undecided.file(t.Context()); !errors.Is(err, errPoison) {
 		t.Errorf("filed: %v", err)
 	}

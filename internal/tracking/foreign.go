@@ -10,21 +10,13 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
+// A foreign payment is the merchant's own: of a registered account, and of no purchase here. The first of
+// its events asks Stripe. A mark in the events' table, which has only an id and an expiration and is in no
+// index, decides its other events, also after a restart. A mark lasts as long as an event, so there are
+// never more of them than events.
+
 // foreignKey is the key of the payment's mark. No event has an id with a slash.
 func foreignKey(at, payment string) store.Key { return store.Key{PK: at + "/" + payment} }
-
-// payment returns the payment intent that Stripe may have to be asked for: "" if the object names a
-// purchase, or is an invoice, which is never asked about.
-func (e *Event) payment() string {
-	switch o := &e.Object; {
-	case o.Tag.Purchase != "", o.Kind == KindInvoice:
-		return ""
-	case o.Kind == KindPayment:
-		return o.ID
-	default:
-		return o.Payment
-	}
-}
 
 // isForeign reports whether the event's payment was seen to be foreign, and not to be ours since.
 func (t *turn) isForeign(ctx context.Context) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -37,25 +38,25 @@ type Verdict struct {
 // durable, and it has been applied or the inbox will apply it. It returns an ErrBody if the body is
 // not an event, and ErrEndpoint if the event belongs to the other endpoint; neither is stored.
 // After any other error the caller must ingest the event again.
-func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict, error) {
-	e, err := s.decode(body)
+func (in *intake) Ingest(ctx context.Context, body []byte, from Origin) (Verdict, error) {
+	e, err := in.decode(body)
 	if err != nil {
 		return Verdict{}, err
 	}
-	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, s.now()
+	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, in.now()
 	told := e.StripeAccount
-	e.StripeAccount = cmp.Or(told, s.o.Own)
-	t := &turn{Service: s, e: &e}
+	e.StripeAccount = cmp.Or(told, in.o.Own)
+	t := &turn{intake: in, e: &e}
 	switch {
 	case strings.HasPrefix(e.Type, "v2."):
 		t.set(Ignored, "events of version 2 of the API are not followed")
-	case e.Live != s.o.Live:
+	case e.Live != in.o.Live:
 		t.set(Refused, "of the other mode")
 	case told != "" && !isID(told, "acct_"):
 		t.set(Refused, "of no account that can be")
 	case from.Connect && told == "":
 		return Verdict{}, fmt.Errorf("%w: it names no connected account, but this endpoint accepts only events from connected accounts", ErrEndpoint)
-	case !from.Connect && told != "" && told != s.o.Own:
+	case !from.Connect && told != "" && told != in.o.Own:
 		return Verdict{}, fmt.Errorf("%w: it comes from a connected account, but this endpoint accepts only the platform's own events", ErrEndpoint)
 	}
 	if t.status != "" {
@@ -63,11 +64,11 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	}
 	var v Verdict
 	err = store.Retry(ctx, "event "+e.ID, func() error {
-		t := &turn{Service: s, e: &e}
+		t := &turn{intake: in, e: &e}
 		err := t.decide(ctx)
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
 			why := secret.Short(err.Error())
-			s.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
+			in.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
 			err = t.later(pendingEvent, why, 0)
 		}
 		if err == nil {
@@ -79,33 +80,48 @@ func (s *Service) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 }
 
 // decode reads a body. It returns an ErrBody if the body makes the reader panic.
-func (s *Service) decode(body []byte) (e Event, err error) {
+func (in *intake) decode(body []byte) (e Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.Error("a signed webhook body could not be decoded", "bytes", len(body), "panic", p)
+			in.o.Log.Error("a signed webhook body could not be decoded", "bytes", len(body), "panic", p)
 			err = fmt.Errorf("%w: decoding it panicked", ErrBody)
 		}
 	}()
-	return s.o.Decode(body)
+	return in.o.Decode(body)
 }
 
-// Event returns the stored event, or store.ErrNotFound.
-func (s *Service) Event(ctx context.Context, id string) (*Event, error) {
-	e, err := s.eventOrMarker(ctx, id)
-	if err == nil && e.isMarker() {
-		return nil, fmt.Errorf("event %s has not arrived, only its other form %s: %w", id, e.Twin, store.ErrNotFound)
-	}
-	return e, err
+// finish applies a stored event, unless it is final or has expired.
+func (in *intake) finish(ctx context.Context, id string, by effort) error {
+	return store.Retry(ctx, "event "+id, func() error {
+		e, err := in.Event(ctx, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return nil
+		case err != nil || e.Status.Final():
+			return err
+		}
+		_, err = in.redo(ctx, e, by)
+		return err
+	})
 }
 
-// eventOrMarker is Event, or the marker in its place.
-func (s *Service) eventOrMarker(ctx context.Context, id string) (*Event, error) {
-	if !isID(id, "evt_") {
-		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
+// redo decides a stored event anew, in any status but refused: that is not for this store.
+func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error) {
+	if e.Status == Refused {
+		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
 	}
-	it, err := s.o.Store.Get(ctx, s.events, store.Key{PK: id})
+	told, err := in.decode(e.Body)
 	if err != nil {
-		return nil, err
+		return Verdict{}, fmt.Errorf("%w: %w", outbox.ErrPermanent, err)
 	}
-	return eventOf(it)
+	if told.Live != in.o.Live {
+		return Verdict{}, fmt.Errorf("%w: the event has the other mode (test or live)", outbox.ErrPermanent)
+	}
+	e.Object, e.Type, e.ToldType, e.Twin = told.Object, told.Type, told.ToldType, cmp.Or(told.Twin, e.Twin)
+	t := &turn{intake: in, e: e, by: by}
+	defer t.end()
+	if err := t.decide(ctx); err != nil {
+		return Verdict{}, err
+	}
+	return t.file(ctx)
 }

@@ -1,8 +1,6 @@
 package tracking
 
 import (
-	"context"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -72,6 +70,15 @@ func (c *codec) flag(name string, v *bool) {
 	} else if *v {
 		c.it.Set(name, store.Bool(true))
 	}
+}
+
+func (c *codec) amount(minor *int64, status *string) {
+	if c.reads {
+		*minor, *status = c.it.Int(schema.TrackedAmount), c.it.Str(schema.TrackedStatus)
+		return
+	}
+	c.it.Set(schema.TrackedAmount, store.Int(*minor))
+	c.it.Set(schema.TrackedStatus, store.S(*status))
 }
 
 // part reads or writes a map attribute. An empty map is not written.
@@ -158,6 +165,13 @@ func (c *codec) version(v *int64) {
 	number(c, schema.TrackedVersion, v)
 }
 
+// A Change is an entry in the history of a purchase, payment or subscription.
+type Change struct {
+	At    time.Time `json:"at"` // when we noted it
+	What  string    `json:"what"`
+	Event string    `json:"event,omitempty"` // evt_…, its cause
+}
+
 func (c *codec) history(v *[]Change) {
 	list(c, schema.TrackedHistory, v, func(c *codec, h *Change) {
 		c.time(schema.EffectAt, &h.At)
@@ -191,28 +205,6 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	v := new(T)
 	fields(v, &codec{it: it, reads: true})
 	return v
-}
-
-// items yields the items of a table under a partition of an index, which has only their keys.
-func (s *Service) items(ctx context.Context, t *store.Table, index, partition string,
-	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
-	return func(yield func(store.Item, error) bool) {
-		if partition == "" {
-			return
-		}
-		for row, err := range s.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition,
-			After: after, Reverse: reverse}) {
-			if err == nil {
-				row, err = s.o.Store.Get(ctx, t.Name, t.KeyOf(row))
-			}
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if !yield(row, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // read converts what a list yields; an error comes last.

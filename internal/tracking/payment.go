@@ -1,9 +1,6 @@
 package tracking
 
 import (
-	"context"
-	"fmt"
-	"iter"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -67,41 +64,4 @@ func (p *Payment) fields(c *codec) {
 		c.time(schema.TrackedDue, &d.Due)
 	})
 	c.history(&p.History)
-}
-
-func (c *codec) amount(minor *int64, status *string) {
-	if c.reads {
-		*minor, *status = c.it.Int(schema.TrackedAmount), c.it.Str(schema.TrackedStatus)
-		return
-	}
-	c.it.Set(schema.TrackedAmount, store.Int(*minor))
-	c.it.Set(schema.TrackedStatus, store.S(*status))
-}
-
-func paymentOf(it store.Item) *Payment {
-	p := from(it, (*Payment).fields)
-	mergeRefunds(p, Object{}) // Refunded follows from the stored parts
-	return p
-}
-
-// Payment returns the payment, or store.ErrNotFound.
-func (s *Service) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "pi_") {
-		return nil, fmt.Errorf("payment %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Payments.Name, store.Key{PK: stripeAccount, SK: id})
-	if err != nil {
-		return nil, err
-	}
-	return paymentOf(it), nil
-}
-
-// Mark returns the payment's place in a list.
-func (p *Payment) Mark() Mark { return Mark{p.Created, p.StripeAccount, p.ID} }
-
-// Payments yields the payments to a merchant after the mark, the newest first, from an index.
-func (s *Service) Payments(ctx context.Context, merchant string, after Mark) iter.Seq2[*Payment, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
-		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
-		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }

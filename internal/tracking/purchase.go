@@ -1,10 +1,10 @@
 package tracking
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -47,40 +47,6 @@ type SubscriptionState struct {
 	Schedule string             `json:"schedule,omitempty"`
 }
 
-// An Effect is fulfilment or unsubscribe: a purchase asks for each at most once.
-type Effect struct {
-	State  EffectState `json:"state"`
-	Reason string      `json:"reason,omitempty"` // the cause: paid pi_…, active sub_…, canceled sub_…
-	Asked  time.Time   `json:"asked,omitzero"`
-	Done   time.Time   `json:"done,omitzero"`
-}
-
-// An EffectState says how far an effect is.
-type EffectState string
-
-// The states of an effect. A purchase's unsubscribe waits until its fulfilment is done.
-const (
-	NotAsked EffectState = ""
-	Waits    EffectState = "waits" // of unsubscribe: for the fulfilment, which comes first
-	Asked    EffectState = "asked" // in the outbox
-	Begun    EffectState = "begun" // of unsubscribe: it may have been done, and is not withdrawn any more
-	DoneWith EffectState = "done"  // delivered
-)
-
-// Done is an applied automation.
-type Done struct {
-	Automation string    `json:"automation"`
-	Action     Action    `json:"action"`
-	At         time.Time `json:"at"`
-}
-
-// A Change is an entry in the history of a purchase, payment or subscription.
-type Change struct {
-	At    time.Time `json:"at"` // when we noted it
-	What  string    `json:"what"`
-	Event string    `json:"event,omitempty"` // evt_…, its cause
-}
-
 func (p *Purchase) fields(c *codec) {
 	head(c, &p.ID, &p.StripeAccount, &p.Merchant, &p.Created, &p.Updated, &p.version)
 	if c.flag(schema.TrackedFulfilled, &p.Fulfilled); !c.reads && !p.Fulfilled {
@@ -106,24 +72,6 @@ func (p *Purchase) fields(c *codec) {
 	c.history(&p.History)
 }
 
-func (e *Effect) fields(c *codec, name string) {
-	c.part(name, func(c *codec) {
-		c.time(schema.EffectAsked, &e.Asked)
-		c.time(schema.EffectDone, &e.Done)
-		text(c, schema.TrackedReason, &e.Reason)
-		text(c, schema.EffectState, &e.State)
-	})
-}
-
-// Purchase returns the purchase, or store.ErrNotFound.
-func (s *Service) Purchase(ctx context.Context, id string) (*Purchase, error) {
-	p, err := s.loadPurchase(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return p.whole()
-}
-
 // whole decodes the order. Events do without it, and it costs more than the rest.
 func (p *Purchase) whole() (*Purchase, error) {
 	if p.order == "" {
@@ -135,49 +83,31 @@ func (p *Purchase) whole() (*Purchase, error) {
 	return p, nil
 }
 
-// loadPurchase is Purchase, without the order.
-func (s *Service) loadPurchase(ctx context.Context, id string) (*Purchase, error) {
-	id, err := checkUUID("purchase", id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
+func (p *Purchase) effect(a Action) *Effect {
+	if a == ActionUnsubscribe {
+		return &p.Unsubscribe
 	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Purchases.Name, store.Key{PK: id})
-	if err != nil {
-		return nil, err
-	}
-	return from(it, (*Purchase).fields), nil
+	return &p.Fulfilment
 }
 
-// Mark returns the purchase's place in a list.
-func (p *Purchase) Mark() Mark { return Mark{At: p.Created, ID: p.ID} }
-
-// Purchases yields a merchant's purchases after the mark, newest first. One just made may be missing.
-func (s *Service) Purchases(ctx context.Context, merchant string, after Mark) iter.Seq2[*Purchase, error] {
-	return read(s.items(ctx, &s.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
-		after.cursor(merchant, stamp(after.At), store.Key{PK: after.ID}), true),
-		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
+func (p *Purchase) job(a Action) Job {
+	e := p.effect(a)
+	return Job{ID: string(a) + "/" + p.ID, Action: a, Purchase: p.ID, Merchant: p.Merchant,
+		StripeAccount: p.StripeAccount, Kind: p.Kind, Key: p.Order.Key, Reason: e.Reason, At: e.Asked}
 }
 
-// changePurchase changes a purchase, and stores it with other writes, again while others are faster.
-func (s *Service) changePurchase(ctx context.Context, p *Purchase,
-	change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
-	id, stale := p.ID, false
-	err := store.Retry(ctx, "purchase "+id, func() (err error) {
-		if stale {
-			if p, err = s.Purchase(ctx, id); err != nil {
-				return err
-			}
-		}
-		stale = true
-		changed, with := change(p)
-		if !changed {
-			return nil
-		}
-		err = s.commit(ctx, append([]store.Write{put(s.o.Tables.Tracking.Purchases.Name, p.fields, s.now())}, with...)...)
-		if err == nil && len(with) > 0 {
-			s.nudge()
-		}
-		return err
-	})
-	return p, err
+func (p *Purchase) applied(automation string, a Action) bool {
+	return slices.ContainsFunc(p.Automations, func(d Done) bool { return d.Automation == automation && d.Action == a })
+}
+
+// The beginnings of the problems of creating a purchase. Other problems are for a person, and stay.
+const (
+	declinedProblem = "declined: "
+	refusedProblem  = "not made: "
+	buyerProblem    = "waits for the buyer, who has to authenticate the payment"
+)
+
+func ofCreating(problem string) bool {
+	return problem == "" || problem == buyerProblem || strings.HasPrefix(problem, declinedProblem) ||
+		strings.HasPrefix(problem, refusedProblem)
 }

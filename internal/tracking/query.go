@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -26,6 +24,26 @@ func (m Mark) cursor(partition, sort string, key store.Key) store.Cursor {
 		return store.Cursor{}
 	}
 	return store.Cursor{Key: key, Index: store.Key{PK: partition, SK: sort}}
+}
+
+// Mark returns the purchase's place in a list.
+func (p *Purchase) Mark() Mark { return Mark{At: p.Created, ID: p.ID} }
+
+// Mark returns the payment's place in a list.
+func (p *Payment) Mark() Mark { return Mark{p.Created, p.StripeAccount, p.ID} }
+
+// Purchases yields a merchant's purchases after the mark, newest first. One just made may be missing.
+func (r *rows) Purchases(ctx context.Context, merchant string, after Mark) iter.Seq2[*Purchase, error] {
+	return read(r.items(ctx, &r.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
+		after.cursor(merchant, stamp(after.At), store.Key{PK: after.ID}), true),
+		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
+}
+
+// Payments yields the payments to a merchant after the mark, the newest first, from an index.
+func (r *rows) Payments(ctx context.Context, merchant string, after Mark) iter.Seq2[*Payment, error] {
+	return read(r.items(ctx, &r.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
+		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
+		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }
 
 // An EventQuery selects events: of a Stripe account, of a subscription, or all.
@@ -49,19 +67,25 @@ type EventRow struct {
 // Mark returns the row's place in the list.
 func (r EventRow) Mark() Mark { return Mark{r.At, r.StripeAccount, r.ID} }
 
+func rowOf(it store.Item) EventRow {
+	at := cmp.Or(it.Str(schema.TrackedTimestamp), it.Str(schema.TrackedDate)+" "+it.Str(schema.TrackedTime))
+	return EventRow{ID: it.Str(schema.TrackedID), Type: it.Str(schema.TrackedType), At: parseStamp(at),
+		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription)}
+}
+
 // Events yields stored events, the oldest first, from an index: an event of a moment ago may be
 // missing. For all accounts it reads the time index day by day, which has only ids and times, from 400
 // days ago on.
-func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
+func (r *rows) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
 	if q.From.IsZero() {
-		q.From = s.now().Add(-keep)
+		q.From = r.now().Add(-keep)
 	}
 	return func(yield func(EventRow, error) bool) {
 		n := 0
-		for it, err := range s.eventItems(ctx, q) {
+		for it, err := range r.eventItems(ctx, q) {
 			row := rowOf(it)
 			if err == nil && q.Whole && row.Type == "" {
-				it, err = s.o.Store.Get(ctx, s.events, store.Key{PK: row.ID})
+				it, err = r.o.Store.Get(ctx, r.events, store.Key{PK: row.ID})
 				if errors.Is(err, store.ErrNotFound) {
 					continue // expired meanwhile
 				}
@@ -81,8 +105,8 @@ func (s *Service) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, 
 const walked = 400 * 24 * time.Hour
 
 // eventItems yields the rows of the events asked for, by the index that fits the query.
-func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
-	index, partition, now := schema.AccountIndex, q.StripeAccount, s.now()
+func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
+	index, partition, now := schema.AccountIndex, q.StripeAccount, r.now()
 	if q.Subscription != "" {
 		index, partition = schema.SubscriptionIndex, q.Subscription
 	}
@@ -105,13 +129,13 @@ func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.
 	}
 	key, after := store.Key{PK: q.After.ID}, stamp(q.After.At)
 	if partition != "" {
-		return s.o.Store.Query(ctx, store.Query{Table: s.events, Index: index, Partition: partition, From: stamp(q.From),
+		return r.o.Store.Query(ctx, store.Query{Table: r.events, Index: index, Partition: partition, From: stamp(q.From),
 			To: stamp(last), After: q.After.cursor(partition, after, key)})
 	}
 	return func(yield func(store.Item, error) bool) {
 		for day := q.From.UTC().Truncate(24 * time.Hour); !day.After(last); day = day.Add(24 * time.Hour) {
 			date := day.Format(time.DateOnly)
-			of := store.Query{Table: s.events, Index: schema.TimeIndex, Partition: date}
+			of := store.Query{Table: r.events, Index: schema.TimeIndex, Partition: date}
 			if from := stamp(q.From); from[:len(date)] == date {
 				of.From = from[len(date)+1:]
 			}
@@ -121,77 +145,11 @@ func (s *Service) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.
 			if after[:len(date)] == date {
 				of.After = q.After.cursor(date, after[len(date)+1:], key)
 			}
-			for it, err := range s.o.Store.Query(ctx, of) {
+			for it, err := range r.o.Store.Query(ctx, of) {
 				if !yield(it, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
-}
-
-// Waiting yields the unfinished events: received, dead, and quarantined, in this order.
-func (s *Service) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
-	return func(yield func(*Event, error) bool) {
-		seen := map[string]bool{}
-		show := func(id string) bool {
-			if seen[id] {
-				return true
-			}
-			seen[id] = true
-			e, err := s.Event(ctx, id)
-			if err != nil || e.Status.Final() { // applied meanwhile, or expired
-				return true
-			}
-			e.Body = nil
-			return yield(e, nil)
-		}
-		for e, err := range s.inbox().Waiting(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if (e.Kind == pendingEvent || e.Kind == pendingCharge) && !show(e.Data[pendingID]) {
-				return
-			}
-		}
-		for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.registry, Partition: quarantineRows}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if _, id, ok := strings.Cut(it.Str(schema.SK), "#"); ok && !show(id) {
-				return
-			}
-		}
-	}
-}
-
-// tell adds a step for every change, by time.
-func (s *Service) tell(ctx context.Context, t *Timeline) error {
-	types := map[string]string{} // by event; "" if it has expired
-	tell := func(id string, history []Change) error {
-		for _, c := range history {
-			if _, known := types[c.Event]; !known && c.Event != "" {
-				e, err := s.Event(ctx, c.Event)
-				if err != nil && !errors.Is(err, store.ErrNotFound) {
-					return err
-				}
-				if types[c.Event] = ""; err == nil {
-					types[c.Event] = e.Type
-				}
-			}
-			t.Steps = append(t.Steps, Step{At: c.At, About: id, What: c.What, Event: c.Event, Detail: types[c.Event]})
-		}
-		return nil
-	}
-	err := tell(t.Purchase.ID, t.Purchase.History)
-	for _, p := range t.Payments {
-		err = cmp.Or(err, tell(p.ID, p.History))
-	}
-	for _, sub := range t.Subscriptions {
-		err = cmp.Or(err, tell(sub.ID, sub.History))
-	}
-	slices.SortStableFunc(t.Steps, func(a, b Step) int { return a.At.Compare(b.At) })
-	return err
 }

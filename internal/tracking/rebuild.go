@@ -46,10 +46,10 @@ type RebuildSteps struct {
 // asks Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
 // Stripe never made or has not sent yet. It is counted, and no difference. Its memory does not grow
 // with the events, but with the differences: it sorts them by object in temporary files.
-func (s *Service) Rebuild(ctx context.Context, stripeAccounts []string, step RebuildSteps) (list []*Rebuilt, err error) {
+func (in *intake) Rebuild(ctx context.Context, stripeAccounts []string, step RebuildSteps) (list []*Rebuilt, err error) {
 	of := map[string]*Rebuilt{}
 	for _, at := range stripeAccounts {
-		if _, err := s.ConnectedAccount(ctx, at); err != nil {
+		if _, err := in.ConnectedAccount(ctx, at); err != nil {
 			return nil, err
 		}
 		of[at] = &Rebuilt{StripeAccount: at, Waiting: []string{}, Differences: []Difference{}}
@@ -57,8 +57,8 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccounts []string, step Reb
 	}
 	var sorted sorter
 	defer func() { err = errors.Join(err, sorted.close()) }()
-	if err = s.sortEvents(ctx, stripeAccounts, of, &sorted, step.Read); err == nil {
-		err = s.foldSorted(ctx, of, &sorted, step.Folded)
+	if err = in.sortEvents(ctx, stripeAccounts, of, &sorted, step.Read); err == nil {
+		err = in.foldSorted(ctx, of, &sorted, step.Folded)
 	}
 	for _, r := range list {
 		slices.SortFunc(r.Differences, func(a, b Difference) int { return strings.Compare(a.ID, b.ID) })
@@ -66,9 +66,9 @@ func (s *Service) Rebuild(ctx context.Context, stripeAccounts []string, step Reb
 	return list, err
 }
 
-func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of map[string]*Rebuilt, to *sorter,
+func (in *intake) sortEvents(ctx context.Context, stripeAccounts []string, of map[string]*Rebuilt, to *sorter,
 	read func()) error {
-	for e, err := range s.stored(ctx, stripeAccounts) {
+	for e, err := range in.stored(ctx, stripeAccounts) {
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 		if r == nil || !e.Status.Final() || e.Status == Refused {
 			continue
 		}
-		decoded, err := s.decode(e.Body)
+		decoded, err := in.decode(e.Body)
 		if err != nil { // its body was too large to be kept
 			r.Unread++
 			continue
@@ -104,7 +104,7 @@ func (s *Service) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 	return nil
 }
 
-func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *sorter,
+func (in *intake) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *sorter,
 	step func(done, all int)) error {
 	done := 0
 	for part := range sorterFiles {
@@ -122,7 +122,7 @@ func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 			step(done, from.n)
 		}
 		for key, f := range objects {
-			if err := s.compare(ctx, of[key[0]], key[1], f); err != nil {
+			if err := in.compare(ctx, of[key[0]], key[1], f); err != nil {
 				return err
 			}
 		}
@@ -133,25 +133,25 @@ func (s *Service) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 // stored yields the stored events of the Stripe accounts: all events of a store of this machine for
 // several accounts, else those of one account after the other by the index. On a shared store the
 // policy of the runtime allows no scan.
-func (s *Service) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
+func (in *intake) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		others := false
-		for a, err := range s.ConnectedAccounts(ctx) {
+		for a, err := range in.ConnectedAccounts(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			others = others || a.StripeAccount != stripeAccounts[0]
 		}
-		if !s.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
-			read(s.o.Store.Scan(ctx, store.Scan{Table: s.events}), eventOf)(yield)
+		if !in.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
+			read(in.o.Store.Scan(ctx, store.Scan{Table: in.events}), eventOf)(yield)
 			return
 		}
 		for _, at := range stripeAccounts {
-			for row, err := range s.Events(ctx, EventQuery{StripeAccount: at}) {
+			for row, err := range in.Events(ctx, EventQuery{StripeAccount: at}) {
 				var e *Event
 				if err == nil {
-					e, err = s.Event(ctx, row.ID)
+					e, err = in.Event(ctx, row.ID)
 				}
 				if errors.Is(err, store.ErrNotFound) {
 					continue // expired meanwhile
@@ -207,17 +207,17 @@ func (f *folded) add(t told) {
 	mergePayment(f.payment, o, false)
 }
 
-func (s *Service) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {
+func (in *intake) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {
 	var stored, now string
 	var ahead bool
 	if f.payment != nil {
 		var p *Payment
-		if p, err = s.Payment(ctx, r.StripeAccount, id); err == nil {
+		if p, err = in.Payment(ctx, r.StripeAccount, id); err == nil {
 			stored, now, ahead = p.summary(), f.payment.summary(), p.includes(f.payment)
 		}
 	} else {
 		var sub *Subscription
-		if sub, err = s.Subscription(ctx, r.StripeAccount, id); err == nil {
+		if sub, err = in.Subscription(ctx, r.StripeAccount, id); err == nil {
 			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}
 	}

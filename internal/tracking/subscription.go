@@ -1,15 +1,9 @@
 package tracking
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/store"
 )
 
 // A Subscription is a subscription of Stripe's under a purchase. One whose schedule has not
@@ -85,65 +79,4 @@ func (s *Subscription) fields(c *codec) {
 	number(c, schema.TrackedQuantity, &s.Terms.Quantity)
 	c.time(schema.TrackedCancelAt, &s.Terms.CancelAt)
 	c.history(&s.History)
-}
-
-// Subscription returns the subscription, or store.ErrNotFound.
-func (s *Service) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "sub_") {
-		return nil, fmt.Errorf("subscription %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := s.o.Store.Get(ctx, s.o.Tables.Tracking.Subscriptions.Name, store.Key{PK: stripeAccount, SK: id})
-	if err != nil {
-		return nil, err
-	}
-	return from(it, (*Subscription).fields), nil
-}
-
-func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
-
-// TakeEndedBy has the inbox look at subscriptions that were past due, unpaid or paused before
-// Options.EndedBy was set as it is now. Repeating it does nothing until the setting changes.
-func (s *Service) TakeEndedBy(ctx context.Context) error {
-	return store.Retry(ctx, "ended-by", func() error {
-		now := strings.Join(slices.Sorted(slices.Values(s.o.EndedBy)), ",")
-		it, err := s.o.Store.Get(ctx, s.registry, store.Key{PK: ownRow, SK: endedByRow})
-		if errors.Is(err, store.ErrNotFound) {
-			err = nil
-		}
-		if err != nil || it.Str(schema.TrackedStatus) == now {
-			return err
-		}
-		defer s.nudge()
-		return s.commit(ctx, store.Put(s.registry, registryRow(ownRow, endedByRow,
-			store.Attribute{Name: schema.TrackedStatus, Value: store.S(now)})), s.pending(pendingEndedBy, now, 0))
-	})
-}
-
-// askEndedBy asks for the state of each subscription that by its last known state has ended for its
-// buyer. It reads them by the merchants' index: the policy of the runtime allows no scan.
-func (s *Service) askEndedBy(ctx context.Context) error {
-	merchants := map[string]bool{}
-	for a, err := range s.ConnectedAccounts(ctx) {
-		if err != nil {
-			return err
-		}
-		merchants[a.Merchant] = true
-	}
-	for merchant := range merchants {
-		for it, err := range s.items(ctx, &s.o.Tables.Tracking.Subscriptions, schema.AccountIndex, merchant,
-			store.Cursor{}, false) {
-			if err != nil {
-				return err
-			}
-			sub := from(it, (*Subscription).fields)
-			if sub.Status != SubscriptionActive || !slices.Contains(s.o.EndedBy, sub.Detail) {
-				continue
-			}
-			if err := s.commit(ctx, s.pending(pendingRefresh, sub.StripeAccount+"/"+sub.ID, 0)); err != nil {
-				return err
-			}
-		}
-	}
-	s.nudge()
-	return nil
 }

@@ -1,0 +1,145 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// An actions delivers the effects of purchases.
+type actions struct{ *rows }
+
+// Deliver hands due jobs to the automations. A purchase is fulfilled when all have done the job.
+func (w *actions) Deliver(ctx context.Context) (outbox.Report, error) {
+	return w.queued().Drain(ctx, workers)
+}
+
+func (w *actions) queued() *outbox.Outbox { return w.queue(outbox.Actions, w.do) }
+
+// A WaitingJob is a job not done yet.
+type WaitingJob struct {
+	ID       string    `json:"id"`
+	Action   Action    `json:"action"`
+	Purchase string    `json:"purchase"`
+	Due      time.Time `json:"due,omitzero"`    // when it is tried next
+	Tries    int       `json:"tries,omitempty"` // failed ones
+	Error    string    `json:"error,omitempty"` // why the last one did
+	Dead     bool      `json:"dead,omitempty"`  // given up; a person can replay it
+}
+
+// Jobs yields the jobs not done yet; dead ones come last.
+func (w *actions) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
+	return read(w.queued().Waiting(ctx), func(e outbox.Effect) (WaitingJob, error) {
+		j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
+			Error: e.Error, Dead: e.Dead}
+		if j.Dead {
+			j.Due = time.Time{}
+		}
+		return j, nil
+	})
+}
+
+// ReplayJob makes a dead job due now, with all its tries, or returns store.ErrNotFound.
+func (w *actions) ReplayJob(ctx context.Context, id string) error {
+	err := w.queued().Replay(ctx, id)
+	if err == nil {
+		w.nudge()
+	}
+	return err
+}
+
+func (w *actions) do(ctx context.Context, e outbox.Effect) error {
+	action := Action(e.Kind)
+	if action != ActionFulfil && action != ActionUnsubscribe {
+		return fmt.Errorf("%w: there is no action named %q", outbox.ErrPermanent, e.Kind)
+	}
+	p, err := w.Purchase(ctx, e.Data[pendingID])
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: purchase %s does not exist", outbox.ErrPermanent, e.Data[pendingID])
+	}
+	if err != nil {
+		return err
+	}
+	ready := Asked
+	if action == ActionUnsubscribe {
+		if e.Created.Before(p.Unsubscribe.Asked) { // of one that was withdrawn; that asked for since has its own row
+			return nil
+		}
+		if p, err = w.beginUnsubscribe(ctx, p); err != nil {
+			return err
+		}
+		ready = Begun
+	}
+	if p.effect(action).State != ready { // done, or withdrawn
+		return nil
+	}
+	j := p.job(action)
+	automations := slices.DeleteFunc(slices.Clone(w.o.Automations), func(a Automation) bool { return !a.Takes(action) })
+	if len(automations) == 0 {
+		w.o.Log.Warn("no automation accepts this action, so it is only logged", "id", j.ID, "action", action, "purchase",
+			p.ID, "account", p.Merchant, "reason", j.Reason)
+		_, err = w.done(ctx, p, logAutomation, action, true)
+		return err
+	}
+	for i, a := range automations {
+		last := i == len(automations)-1
+		if !p.applied(a.Name(), action) {
+			if err := a.Do(ctx, j); err != nil {
+				w.o.Log.Warn("an automation could not complete a job", "job", j.ID, "automation", a.Name(), "tries", e.Tries+1, "why",
+					secret.Short(err.Error()))
+				return fmt.Errorf("%s for purchase %s with %s: %w", action, p.ID, a.Name(), err)
+			}
+		} else if !last {
+			continue
+		}
+		if p, err = w.done(ctx, p, a.Name(), action, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logAutomation is the name of the log, which takes an action if no automation does.
+const logAutomation = "log"
+
+// beginUnsubscribe records that the unsubscribe begins, unless it was withdrawn. From then on it is
+// not withdrawn: it may have been done, even if this process dies.
+func (w *actions) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase, error) {
+	return w.changePurchase(ctx, p, func(p *Purchase) (bool, []store.Write) {
+		begins := p.Unsubscribe.State == Asked
+		if begins {
+			p.Unsubscribe.State = Begun
+		}
+		return begins, nil
+	})
+}
+
+// done records an automation on the purchase. With the last one the action is done, and a waiting
+// unsubscribe is asked for in the same commit.
+func (w *actions) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
+	return w.changePurchase(ctx, p, func(p *Purchase) (changed bool, with []store.Write) {
+		e, now := p.effect(a), w.now()
+		if !p.applied(automation, a) {
+			p.Automations = append(p.Automations, Done{Automation: automation, Action: a, At: now})
+			p.History = remember(p.History, Change{At: now, What: string(a) + ": " + automation})
+			changed = true
+		}
+		if !last || e.State == DoneWith {
+			return changed, nil
+		}
+		e.State, e.Done = DoneWith, now
+		p.Fulfilled = p.Fulfilled || a == ActionFulfil
+		if a == ActionFulfil && p.Unsubscribe.State == Waits {
+			p.Unsubscribe.State, p.Unsubscribe.Asked = Asked, now
+			with = append(with, w.ask(p, ActionUnsubscribe))
+		}
+		return true, with
+	})
+}

@@ -1,0 +1,139 @@
+package tracking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/duesday/duesday/internal/store"
+)
+
+// A rows reads the stored rows.
+type rows struct{ *base }
+
+// Purchase returns the purchase, or store.ErrNotFound.
+func (r *rows) Purchase(ctx context.Context, id string) (*Purchase, error) {
+	p, err := r.loadPurchase(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.whole()
+}
+
+// loadPurchase is Purchase, without the order.
+func (r *rows) loadPurchase(ctx context.Context, id string) (*Purchase, error) {
+	id, err := checkUUID("purchase", id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrNotFound)
+	}
+	it, err := r.o.Store.Get(ctx, r.o.Tables.Tracking.Purchases.Name, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return from(it, (*Purchase).fields), nil
+}
+
+// changePurchase changes a purchase, and stores it with other writes, again while others are faster.
+func (r *rows) changePurchase(ctx context.Context, p *Purchase,
+	change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
+	id, stale := p.ID, false
+	err := store.Retry(ctx, "purchase "+id, func() (err error) {
+		if stale {
+			if p, err = r.Purchase(ctx, id); err != nil {
+				return err
+			}
+		}
+		stale = true
+		changed, with := change(p)
+		if !changed {
+			return nil
+		}
+		err = r.commit(ctx, append([]store.Write{put(r.o.Tables.Tracking.Purchases.Name, p.fields, r.now())}, with...)...)
+		if err == nil && len(with) > 0 {
+			r.nudge()
+		}
+		return err
+	})
+	return p, err
+}
+
+// Payment returns the payment, or store.ErrNotFound.
+func (r *rows) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
+	if !isID(stripeAccount, "acct_") || !isID(id, "pi_") {
+		return nil, fmt.Errorf("payment %s/%s: %w", stripeAccount, id, store.ErrNotFound)
+	}
+	it, err := r.o.Store.Get(ctx, r.o.Tables.Tracking.Payments.Name, store.Key{PK: stripeAccount, SK: id})
+	if err != nil {
+		return nil, err
+	}
+	return paymentOf(it), nil
+}
+
+func paymentOf(it store.Item) *Payment {
+	p := from(it, (*Payment).fields)
+	mergeRefunds(p, Object{}) // Refunded follows from the stored parts
+	return p
+}
+
+// Subscription returns the subscription, or store.ErrNotFound.
+func (r *rows) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
+	if !isID(stripeAccount, "acct_") || !isID(id, "sub_") {
+		return nil, fmt.Errorf("subscription %s/%s: %w", stripeAccount, id, store.ErrNotFound)
+	}
+	it, err := r.o.Store.Get(ctx, r.o.Tables.Tracking.Subscriptions.Name, store.Key{PK: stripeAccount, SK: id})
+	if err != nil {
+		return nil, err
+	}
+	return from(it, (*Subscription).fields), nil
+}
+
+// Event returns the stored event, or store.ErrNotFound.
+func (r *rows) Event(ctx context.Context, id string) (*Event, error) {
+	e, err := r.eventOrMarker(ctx, id)
+	if err == nil && e.isMarker() {
+		return nil, fmt.Errorf("event %s has not arrived, only its other form %s: %w", id, e.Twin, store.ErrNotFound)
+	}
+	return e, err
+}
+
+// eventOrMarker is Event, or the marker in its place.
+func (r *rows) eventOrMarker(ctx context.Context, id string) (*Event, error) {
+	if !isID(id, "evt_") {
+		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
+	}
+	it, err := r.o.Store.Get(ctx, r.events, store.Key{PK: id})
+	if err != nil {
+		return nil, err
+	}
+	return eventOf(it)
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// items yields the items of a table under a partition of an index, which has only their keys.
+func (r *rows) items(ctx context.Context, t *store.Table, index, partition string,
+	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
+	return func(yield func(store.Item, error) bool) {
+		if partition == "" {
+			return
+		}
+		for row, err := range r.o.Store.Query(ctx, store.Query{Table: t.Name, Index: index, Partition: partition,
+			After: after, Reverse: reverse}) {
+			if err == nil {
+				row, err = r.o.Store.Get(ctx, t.Name, t.KeyOf(row))
+			}
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
