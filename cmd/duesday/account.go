@@ -20,9 +20,9 @@ import (
 
 func (p *program) accountCreate() *cobra.Command {
 	var n billing.Account
-	c := p.storeLeaf("create ACCOUNT --email ADDRESS", need{create: true},
-		func(ctx context.Context, s *session, args []string) error {
-			a, err := account.Create(ctx, s.engine.Records, args[0], n)
+	c := p.StoreLeaf("create ACCOUNT --email ADDRESS", Need{Create: true},
+		func(ctx context.Context, s *Session, args []string) error {
+			a, err := account.Create(ctx, s.Engine.Records, args[0], n)
 			if err != nil {
 				return err
 			}
@@ -31,11 +31,11 @@ func (p *program) accountCreate() *cobra.Command {
 	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
 	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
 	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
-	localeFlag(c, &n.Locale)
-	required(c, "email")
-	return checked(c, func(args []string) error { // a store is not made for invalid values
+	LocaleFlag(c, &n.Locale)
+	Required(c, "email")
+	return Checked(c, func(args []string) error { // a store is not made for invalid values
 		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
-			checkLocale(n.Locale), billing.CheckName(n.Name))
+			CheckLocale(n.Locale), billing.CheckName(n.Name))
 	})
 }
 
@@ -51,15 +51,15 @@ func checkZone(zone string, given bool) error {
 
 func (p *program) accountShow() *cobra.Command {
 	card := false
-	c := leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
-		return p.with(ctx, need{read: true, processor: card}, func(s *session) error {
-			a, err := s.account(ctx, args[0])
+	c := Leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
+		return p.With(ctx, Need{Read: true, Processor: card}, func(s *Session) error {
+			a, err := s.Account(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			var shown *processor.Card // nil: not asked for, or there is none
 			if card {
-				found, err := s.engine.Cards().AccountCard(ctx, a.ID)
+				found, err := s.Engine.Cards().AccountCard(ctx, a.ID)
 				if billing.IgnoreNotFound(err) != nil {
 					return fmt.Errorf("account %s's card could not be read: %w", a.ID, err)
 				} else if err == nil {
@@ -68,23 +68,23 @@ func (p *program) accountShow() *cobra.Command {
 			}
 			var own []billing.Name // which the account's method does not serve
 			if a.Method != "" {
-				if own, err = s.engine.KeepOwn(ctx, a.ID); err != nil {
+				if own, err = s.Engine.KeepOwn(ctx, a.ID); err != nil {
 					return err
 				}
 			}
-			subscriptions := s.engine.GetSubscriptionsByAccount(ctx, a.ID)
+			subscriptions := s.Engine.GetSubscriptionsByAccount(ctx, a.ID)
 			if !p.AsJSON {
 				p.accountFields(a, shown)
 				p.Say("")
 				_, err := screen.List(p.Screen, subscriptions, viewSubscription, subscriptionColumns(), subscriptionCells)
-				p.sayKeepOwn(own)
+				p.SayKeepOwn(own)
 				return err
 			}
 			list, err := processor.Gather(screen.Readable(p.Screen, subscriptions))
 			if err != nil {
 				return err
 			}
-			return p.JSON(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", nameTexts(own), "subscriptions", screen.Views(list, viewSubscription)))
+			return p.JSON(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", NameTexts(own), "subscriptions", screen.Views(list, viewSubscription)))
 		})
 	})
 	c.Flags().BoolVar(&card, "card", false, "also ask the processor for the card")
@@ -109,31 +109,31 @@ func (p *program) showAccount(old, a *billing.Account, what string, own ...billi
 	if old != nil {
 		p.SayDifferences(screen.Differences(viewAccount(old), viewAccount(a)))
 	}
-	p.sayKeepOwn(own)
-	return p.JSON(append(viewAccount(a), "keep_own_method?", nameTexts(own)))
+	p.SayKeepOwn(own)
+	return p.JSON(append(viewAccount(a), "keep_own_method?", NameTexts(own)))
 }
 
 func (p *program) accountList() *cobra.Command {
 	f, order := &listFilter{}, screen.ListOrder{}
-	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
 		return screen.ListAll(p.Screen, order, "account", f.accounts(ctx, p, s), viewAccount,
 			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
 				return []any{a.ID, a.Email, viewAccount(a).Text("time_zone"), a.Method, a.Created}
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
-	return ordered(c, &order, "account", "email", "created")
+	return Ordered(c, &order, "account", "email", "created")
 }
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale, name string
 	var change account.Change
-	c := p.storeLeaf("update ACCOUNT", need{}, func(ctx context.Context, s *session, args []string) error {
-		old, err := s.account(ctx, args[0])
+	c := p.StoreLeaf("update ACCOUNT", Need{}, func(ctx context.Context, s *Session, args []string) error {
+		old, err := s.Account(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		a, err := account.Update(ctx, s.engine.Records, args[0], change)
+		a, err := account.Update(ctx, s.Engine.Records, args[0], change)
 		if err != nil {
 			return err
 		}
@@ -143,30 +143,30 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&email, "email", "", "new email `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "new IANA time zone `NAME`")
 	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
-	localeFlag(c, &locale)
-	return checked(c, func([]string) error {
+	LocaleFlag(c, &locale)
+	return Checked(c, func([]string) error {
 		change = account.Change{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
 			Locale: screen.Given(f, "locale", locale), Name: screen.Given(f, "name", name)}
 		if change == (account.Change{}) {
-			return screen.Usagef("%s: nothing to change; set at least one flag", p.command)
+			return screen.Usagef("%s: nothing to change; set at least one flag", p.Command)
 		}
-		return cmp.Or(checkZone(zone, change.TimeZone != nil), checkLocale(locale), billing.CheckName(name))
+		return cmp.Or(checkZone(zone, change.TimeZone != nil), CheckLocale(locale), billing.CheckName(name))
 	})
 }
 
 func (p *program) accountAttach() *cobra.Command {
 	var a billing.Attachment
 	var connected, fee, fallback string
-	c := p.storeLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", need{processor: true},
-		func(ctx context.Context, s *session, args []string) error {
-			old, err := s.account(ctx, args[0])
+	c := p.StoreLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", Need{Processor: true},
+		func(ctx context.Context, s *Session, args []string) error {
+			old, err := s.Account(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			account, err := s.engine.Attach(ctx, args[0], a)
+			account, err := s.Engine.Attach(ctx, args[0], a)
 			var own []billing.Name
 			if err == nil && account.Method != "" {
-				own, err = s.engine.KeepOwn(ctx, account.ID)
+				own, err = s.Engine.KeepOwn(ctx, account.ID)
 			}
 			if err != nil {
 				return withoutWallet(err)
@@ -180,7 +180,7 @@ func (p *program) accountAttach() *cobra.Command {
 	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was declined for good; none removes it")
 	f.StringVar(&connected, "connected", "", "connected account `ID` at the processor, acct_…; \"\" for the platform's own account")
 	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account pays to the platform, such as 2.5%")
-	return checked(c, func([]string) error {
+	return Checked(c, func([]string) error {
 		switch {
 		case f.Changed("customer") && a.Customer == "":
 			return screen.Usagef("--customer must not be empty")
@@ -226,13 +226,13 @@ func withoutWallet(err error) error {
 }
 
 func (p *program) accountCardLink() *cobra.Command {
-	c := p.storeLeaf("card-link ACCOUNT[/SUBSCRIPTION]",
-		need{processor: true}, func(ctx context.Context, s *session, args []string) error {
+	c := p.StoreLeaf("card-link ACCOUNT[/SUBSCRIPTION]",
+		Need{Processor: true}, func(ctx context.Context, s *Session, args []string) error {
 			account, subscription, _ := strings.Cut(args[0], "/")
-			l, err := s.engine.Cards().CardLink(ctx, account, subscription)
+			l, err := s.Engine.Cards().CardLink(ctx, account, subscription)
 			if errors.Is(err, store.ErrNotFound) {
-				if _, err := s.engine.Account(ctx, account); err != nil {
-					return notFound(err, "account "+account)
+				if _, err := s.Engine.Account(ctx, account); err != nil {
+					return NotFound(err, "account "+account)
 				}
 				return fmt.Errorf("there is no subscription %s", args[0])
 			}
@@ -240,18 +240,18 @@ func (p *program) accountCardLink() *cobra.Command {
 				return withoutWallet(err)
 			}
 			p.Say("%s", screen.Printable(l.URL))
-			p.Say("the link works until %s, and the next %s uses the new card", screen.Stamp(l.Expires), p.hint("run payments"))
+			p.Say("the link works until %s, and the next %s uses the new card", screen.Stamp(l.Expires), p.Hint("run payments"))
 			var own []billing.Name
 			if subscription == "" {
-				if own, err = s.engine.KeepOwn(ctx, account); err != nil {
+				if own, err = s.Engine.KeepOwn(ctx, account); err != nil {
 					return err
 				}
 			}
-			p.sayKeepOwn(own)
+			p.SayKeepOwn(own)
 			return p.JSON(screen.Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
-				"keep_own_method?", nameTexts(own)})
+				"keep_own_method?", NameTexts(own)})
 		})
-	return checked(c, func(args []string) error {
+	return Checked(c, func(args []string) error {
 		if strings.Contains(args[0], "/") {
 			_, err := parseName(args[0])
 			return err
@@ -260,15 +260,7 @@ func (p *program) accountCardLink() *cobra.Command {
 	})
 }
 
-// sayKeepOwn names the subscriptions that the account's card does not serve.
-func (p *program) sayKeepOwn(own []billing.Name) {
-	for _, n := range own {
-		p.Say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
-			p.hint("account card-link "+n.String()))
-	}
-}
-
-func nameTexts(list []billing.Name) (texts []string) {
+func NameTexts(list []billing.Name) (texts []string) {
 	for _, n := range list {
 		texts = append(texts, n.String())
 	}

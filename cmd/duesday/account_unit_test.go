@@ -42,7 +42,7 @@ func TestLookForLink(t *testing.T) {
 		{in: processor.Intent{State: processor.Succeeded}, noLink: "succeeded at the processor"},
 		{err: processor.ErrUnknown, noLink: "answer was lost"},
 	} {
-		link, noLink := p.lookForLink(t.Context(), &session{processor: answering{in: tt.in, err: tt.err}}, sub)
+		link, noLink := p.lookForLink(t.Context(), &Session{Processor: answering{in: tt.in, err: tt.err}}, sub)
 		if link != tt.link || !strings.Contains(noLink, tt.noLink) || (tt.noLink == "" && noLink != "") {
 			t.Errorf("%+v: %q, %q", tt, link, noLink)
 		}

@@ -79,7 +79,7 @@ func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var out, errors bytes.Buffer
 	p := newProgram(c.getenv(args), strings.NewReader(""), &out, &errors, c.clock.Now)
-	p.dir = c.dir
+	p.Dir = c.dir
 	code := p.run(c.t.Context(), append([]string{}, args...)) // cobra reads os.Args instead of nil
 	return result{code, c.seen(out.String()), c.seen(errors.String())}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// group is a command with subcommands and no action.
-func group(name string, commands ...*cobra.Command) *cobra.Command {
+// Group is a command with subcommands and no action.
+func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: name, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
 		var names []string
@@ -30,8 +30,8 @@ func group(name string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// leaf is a command with an action. It takes the arguments that its usage names outside of flags.
-func leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
+// Leaf is a command with an action. It takes the arguments that its usage names outside of flags.
+func Leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
 	var names []string
 	words := strings.Fields(use)[1:]
 	for i := 0; i < len(words); i++ {
@@ -42,20 +42,20 @@ func leaf(use string, do func(ctx context.Context, args []string) error) *cobra.
 			names = append(names, words[i])
 		}
 	}
-	return &cobra.Command{Use: use, Args: want(names...),
+	return &cobra.Command{Use: use, Args: Arguments(names...),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 }
 
-// storeLeaf is a leaf that works on the open store.
-func (p *program) storeLeaf(use string, n need,
-	do func(ctx context.Context, s *session, args []string) error) *cobra.Command {
-	return leaf(use, func(ctx context.Context, args []string) error {
-		return p.with(ctx, n, func(s *session) error { return do(ctx, s, args) })
+// StoreLeaf is a leaf that works on the open store.
+func (p *program) StoreLeaf(use string, n Need,
+	do func(ctx context.Context, s *Session, args []string) error) *cobra.Command {
+	return Leaf(use, func(ctx context.Context, args []string) error {
+		return p.With(ctx, n, func(s *Session) error { return do(ctx, s, args) })
 	})
 }
 
-// checked has the command refuse invalid usage before it opens anything.
-func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
+// Checked has the command refuse invalid usage before it opens anything.
+func Checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	do := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := check(args); err != nil {
@@ -66,7 +66,7 @@ func checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	return c
 }
 
-func required(c *cobra.Command, flags ...string) *cobra.Command {
+func Required(c *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // unreachable: the command has the flag
@@ -75,8 +75,8 @@ func required(c *cobra.Command, flags ...string) *cobra.Command {
 	return c
 }
 
-// want requires exactly the named arguments, and allows more of a last one such as "EVENT...".
-func want(names ...string) cobra.PositionalArgs {
+// Arguments requires exactly the named arguments, and allows more of a last one such as "EVENT...".
+func Arguments(names ...string) cobra.PositionalArgs {
 	all := strings.Join(names, " ")
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -92,22 +92,22 @@ func want(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// notFound gives store.ErrNotFound the name of the missing item.
-func notFound(err error, what string) error {
+// NotFound gives store.ErrNotFound the name of the missing item.
+func NotFound(err error, what string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no %s", what)
 	}
 	return err
 }
 
-// ordered adds --limit and --sort to a list, which can be sorted by these columns.
-func ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
+// Ordered adds --limit and --sort to a list, which can be sorted by these columns.
+func Ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
 	o.Flags(c, by...)
-	return checked(c, func([]string) error { return o.Check() })
+	return Checked(c, func([]string) error { return o.Check() })
 }
 
-// byFlag names the flag of an invalid field.
-func byFlag(err error) error {
+// ByFlag names the flag of an invalid field.
+func ByFlag(err error) error {
 	if e, ok := errors.AsType[*field.Error](err); ok {
 		return screen.Usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
 	}

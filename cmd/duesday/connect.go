@@ -24,13 +24,13 @@ func (p *program) connectAdd() *cobra.Command {
 				return screen.Usagef("ACCT %q: %s", args[0], e.Problem)
 			}
 			if err != nil {
-				return byFlag(err)
+				return ByFlag(err)
 			}
 			p.Say("Stripe account %s registered", a.StripeAccount)
 			return p.showConnected(a)
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that owns the Stripe account")
-	return required(c, "account")
+	return Required(c, "account")
 }
 
 func (p *program) connectList() *cobra.Command {
@@ -70,12 +70,12 @@ func (p *program) jobCommand() *cobra.Command {
 	replay := p.trackingLeaf("replay JOB",
 		trackingNeed{write: true}, func(ctx context.Context, t *tracking.Service, args []string) error {
 			if err := t.ReplayJob(ctx, args[0]); err != nil {
-				return notFound(err, "job "+args[0]+" that was given up")
+				return NotFound(err, "job "+args[0]+" that was given up")
 			}
 			p.Say("job %s is due; a running duesday serve runs it", args[0])
 			return p.JSON(screen.Object{"replayed", args[0]})
 		})
-	return group("job", list, replay)
+	return Group("job", list, replay)
 }
 
 func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {
@@ -96,7 +96,7 @@ func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string)
 	}
 	p.Say("\n%s, %d given up", screen.Plural(n, "job"), dead)
 	if dead > 0 {
-		p.Say("To retry a job that was given up, run: %s", p.hint("job replay JOB"))
+		p.Say("To retry a job that was given up, run: %s", p.Hint("job replay JOB"))
 	}
 	return nil
 }

@@ -24,10 +24,10 @@ const (
 	mailGrace = 5 * time.Second // for mail under way when the program is to stop
 )
 
-// outbox returns the session's outbox. Without a deliverer it can only be looked at.
-func (s *session) outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.store, s.tables.Outbox, s.now, d, s.engine.Recipients().StillWanted).Counting(report.Tally(s.engine.Records))
-	if s.shared { // every serve drains it
+// Outbox returns the session's outbox. Without a deliverer it can only be looked at.
+func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
+	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.Engine.Recipients().StillWanted).Counting(report.Tally(s.Engine.Records))
+	if s.Shared { // every serve drains it
 		o = o.Claiming(mailClaim)
 	}
 	return o
@@ -98,67 +98,67 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	return err
 }
 
-// A posted is the outcome of a delivery of the mail that was due.
-type posted struct {
+// A Posted is the outcome of a delivery of the mail that was due.
+type Posted struct {
 	outbox.Report
 	Left   int    // still due: it could not be tried
 	Reason string // why the first one of those has not left; "" also if it is not known
 }
 
-func (m *posted) stays() int { return m.Failed + m.Dead + m.Left }
+func (m *Posted) Stays() int { return m.Failed + m.Dead + m.Left }
 
-// drain delivers due mail by the settings that the store has now.
-func (s *session) drain(ctx context.Context, bar *screen.Progress) (m posted, err error) {
-	settings, err := settings.Read(ctx, s.engine.Records)
+// Drain delivers due mail by the settings that the store has now.
+func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, err error) {
+	settings, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
 		return m, err
 	}
-	if err := s.post.check(settings); err != nil {
+	if err := s.Post.Check(settings); err != nil {
 		return m, err
 	}
-	d, done, err := s.post.open(settings)
+	d, done, err := s.Post.Open(settings)
 	if err != nil {
 		return m, err
 	}
 	defer done()
-	to := &delivery{Deliverer: d, accounts: s.engine.Recipients(), linkless: &s.linkless, bar: bar}
-	m.Report, err = s.outbox(to).Drain(ctx, s.post.workers())
+	to := &delivery{Deliverer: d, accounts: s.Engine.Recipients(), linkless: &s.Linkless, bar: bar}
+	m.Report, err = s.Outbox(to).Drain(ctx, s.Post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())
 	}
 	return m, err
 }
 
-// drain delivers due mail with a bar, and warns of failures.
-func (p *program) drain(ctx context.Context, s *session) (posted, error) {
+// Drain delivers due mail with a bar, and warns of failures.
+func (p *program) Drain(ctx context.Context, s *Session) (Posted, error) {
 	bar := p.Progress("mails", 0, func(<-chan struct{}) int64 {
-		b, _ := s.outbox(nil).Backlog(ctx, 0) // a bar does without
+		b, _ := s.Outbox(nil).Backlog(ctx, 0) // a bar does without
 		return int64(b.Due)
 	})
-	m, err := s.drain(ctx, bar)
+	m, err := s.Drain(ctx, bar)
 	bar.End()
-	waiting, why := int(s.linkless.Swap(0)), screen.Prefixed("; first error: ", m.Reason)
+	waiting, why := int(s.Linkless.Swap(0)), screen.Prefixed("; first error: ", m.Reason)
 	if waiting > 0 {
 		p.Warn("%s put off, because the processor did not provide a link that the mail needs; later runs try again%s",
 			screen.Plural(waiting, "mail"), why)
 	}
 	if failed := m.Failed - waiting; failed > 0 {
-		p.Warn("%s to %s failed; later runs try again%s", screen.Plural(failed, "mail"), s.post, why)
+		p.Warn("%s to %s failed; later runs try again%s", screen.Plural(failed, "mail"), s.Post, why)
 	}
 	if m.Dead > 0 {
-		p.Warn("%s to %s can never be delivered; for details, run: %s%s", screen.Plural(m.Dead, "mail"), s.post, p.hint("outbox list"), why)
+		p.Warn("%s to %s can never be delivered; for details, run: %s%s", screen.Plural(m.Dead, "mail"), s.Post, p.Hint("outbox list"), why)
 	}
 	return m, err
 }
 
-// deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
+// Deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
 // the outbox, and the next run tries again.
-func (p *program) deliver(ctx context.Context, s *session) posted {
-	m, err := p.drain(ctx, s)
+func (p *program) Deliver(ctx context.Context, s *Session) Posted {
+	m, err := p.Drain(ctx, s)
 	if err == nil || ctx.Err() != nil {
 		return m
 	}
-	if b, err := s.outbox(nil).Backlog(ctx, 0); err == nil { // else the job itself meets the error
+	if b, err := s.Outbox(nil).Backlog(ctx, 0); err == nil { // else the job itself meets the error
 		m.Left = b.Due
 	}
 	m.Reason = secret.Clean(err.Error())
@@ -173,10 +173,10 @@ func (p *program) deliver(ctx context.Context, s *session) posted {
 	return m
 }
 
-// view has the members of a run's mail: a server has sent it, or it is written to the folder.
-func (m *posted) view(by *post) screen.Object {
+// View has the members of a run's mail: a server has sent it, or it is written to the folder.
+func (m *Posted) View(by *Post) screen.Object {
 	how := "written"
-	if by.server != nil {
+	if by.Server != nil {
 		how = "sent"
 	}
 	return screen.Object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
@@ -184,8 +184,8 @@ func (m *posted) view(by *post) screen.Object {
 }
 
 // served reports whether another process is known to serve the store.
-func (s *session) served(ctx context.Context) bool {
-	c, ok := s.store.(store.Claimer)
+func (s *Session) served(ctx context.Context) bool {
+	c, ok := s.Store.(store.Claimer)
 	if !ok {
 		return false
 	}
@@ -194,22 +194,22 @@ func (s *session) served(ctx context.Context) bool {
 	return running
 }
 
-// forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
-func (s *session) forget(ctx context.Context) {
-	before, err := s.engine.ForgetRuns(ctx)
+// Forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
+func (s *Session) Forget(ctx context.Context) {
+	before, err := s.Engine.ForgetRuns(ctx)
 	if err == nil && !before.IsZero() {
 		for _, q := range []outbox.Queue{outbox.Mail, outbox.Actions, outbox.Inbox} {
-			err = errors.Join(err, outbox.New(s.store, s.tables.Outbox, s.now, nil, nil).On(q).Forget(ctx, before))
+			err = errors.Join(err, outbox.New(s.Store, s.Tables.Outbox, s.Now, nil, nil).On(q).Forget(ctx, before))
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("old records were not deleted", "error", err)
+		s.Log.Warn("old records were not deleted", "error", err)
 	}
 }
 
-func (p *program) sayHeld(held int) {
+func (p *program) SayHeld(held int) {
 	if held > 0 {
 		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
-			screen.Plural(held, "mail"), p.hint("outbox list"), p.hint("outbox release"), p.hint("outbox drop"))
+			screen.Plural(held, "mail"), p.Hint("outbox list"), p.Hint("outbox release"), p.Hint("outbox drop"))
 	}
 }

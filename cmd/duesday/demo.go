@@ -28,7 +28,7 @@ import (
 func (p *program) demoCommand() *cobra.Command {
 	var o demo.Options
 	months := 0
-	c := leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
+	c := Leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` from which the sample data is generated")
@@ -50,7 +50,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	defer tidy()
 	begun := time.Now()
 	var clock atomic.Pointer[time.Time] // the engine reads it from many goroutines
-	o.Last = p.now().UTC().Truncate(time.Millisecond)
+	o.Last = p.Now().UTC().Truncate(time.Millisecond)
 	o.First = o.Last.AddDate(0, -months, 0)
 	o.Set = func(ctx context.Context, now time.Time) error {
 		clock.Store(&now)
@@ -63,16 +63,16 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	if err := o.Set(ctx, o.First); err != nil {
 		return err
 	}
-	p.now = func() time.Time { return *clock.Load() }
-	return p.with(ctx, need{create: true, processor: true}, func(s *session) error {
+	p.Now = func() time.Time { return *clock.Load() }
+	return p.With(ctx, Need{Create: true, Processor: true}, func(s *Session) error {
 		bar := p.Progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
-		o.Engine, o.Deliver, o.EachDay = s.engine, func(ctx context.Context) (int, error) { return deliverDemo(ctx, s) }, func() { bar.Done.Add(1) }
+		o.Engine, o.Deliver, o.EachDay = s.Engine, func(ctx context.Context) (int, error) { return deliverDemo(ctx, s) }, func() { bar.Done.Add(1) }
 		report, err := demo.Run(ctx, o)
 		bar.End()
 		if err != nil {
 			return err
 		}
-		audit, err := s.engine.Verify(ctx)
+		audit, err := s.Engine.Verify(ctx)
 		if err != nil {
 			return err
 		}
@@ -84,17 +84,17 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 }
 
 // deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
-func deliverDemo(ctx context.Context, s *session) (delivered int, err error) {
-	mail, err := s.drain(ctx, new(screen.Progress))
-	waiting := int(s.linkless.Swap(0))
+func deliverDemo(ctx context.Context, s *Session) (delivered int, err error) {
+	mail, err := s.Drain(ctx, new(screen.Progress))
+	waiting := int(s.Linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
-		err = fmt.Errorf("%d mails could not be written to %s", lost, s.post)
+		err = fmt.Errorf("%d mails could not be written to %s", lost, s.Post)
 	}
 	return mail.Delivered, err
 }
 
 const (
-	demoFolder = "./duesday-demo"
+	DemoFolder = "./duesday-demo"
 	demoMarker = "THIS-IS-A-DUESDAY-DEMO"
 )
 
@@ -103,59 +103,59 @@ const (
 // folder of a store in memory, whose ledger is there too.
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
-	prefix := demoFolder + "-"
-	switch dir := folderOf(p.cfg.Store); {
-	case !p.cfg.StoreGiven:
-		p.cfg.Store, prefix = "pebble:"+demoFolder+"/data", demoFolder+"/"
-		err = p.replaceDemo(ctx, demoFolder)
+	prefix := DemoFolder + "-"
+	switch dir := FolderOf(p.Config.Store); {
+	case !p.Config.StoreGiven:
+		p.Config.Store, prefix = "pebble:"+DemoFolder+"/data", DemoFolder+"/"
+		err = p.replaceDemo(ctx, DemoFolder)
 	case dir != "":
 		var entries []fs.DirEntry
-		if entries, err = os.ReadDir(p.path(dir)); errors.Is(err, fs.ErrNotExist) {
+		if entries, err = os.ReadDir(p.Path(dir)); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		if len(entries) > 0 {
-			err = fmt.Errorf("%s is not empty, but a demo needs a new store; set another folder, or leave --store out to use %s", dir, demoFolder)
+			err = fmt.Errorf("%s is not empty, but a demo needs a new store; set another folder, or leave --store out to use %s", dir, DemoFolder)
 		}
 		prefix = filepath.Clean(dir) + "-"
-	case strings.HasPrefix(p.cfg.Store, "dynamodb:"):
+	case strings.HasPrefix(p.Config.Store, "dynamodb:"):
 		err = p.demoUnused(ctx)
 	default:
 		if dir, err = os.MkdirTemp("", "duesday-demo-"); err == nil {
 			tidy = func() { os.RemoveAll(dir) }
 		}
-		if prefix = dir + "/"; !p.cfg.ProcessorGiven {
-			p.cfg.Processor, p.cfg.ProcessorGiven = "sandbox:", true
+		if prefix = dir + "/"; !p.Config.ProcessorGiven {
+			p.Config.Processor, p.Config.ProcessorGiven = "sandbox:", true
 		}
 	}
-	if !p.cfg.ProcessorGiven {
-		p.cfg.Processor = "sandbox:" + prefix + "sandbox.jsonl"
+	if !p.Config.ProcessorGiven {
+		p.Config.Processor = "sandbox:" + prefix + "sandbox.jsonl"
 	}
-	p.cfg.SMTP = config.SMTP{} // made-up customers get no real mail
-	if !p.cfg.MailGiven {
-		p.cfg.Mail, p.cfg.MailGiven = prefix+"mail", true
+	p.Config.SMTP = config.SMTP{} // made-up customers get no real mail
+	if !p.Config.MailGiven {
+		p.Config.Mail, p.Config.MailGiven = prefix+"mail", true
 	}
 	return tidy, err
 }
 
 func (p *program) demoUnused(ctx context.Context) error {
-	s, err := p.open(ctx, need{read: true})
+	s, err := p.Open(ctx, Need{Read: true})
 	if errors.Is(err, store.ErrMissing) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	used, err := billing.AnyItem(s.engine.Accounts(ctx))
+	used, err := billing.AnyItem(s.Engine.Accounts(ctx))
 	if used {
-		err = fmt.Errorf("%s already contains accounts, but a demo needs a new store; set another prefix", p.cfg.Store)
+		err = fmt.Errorf("%s already contains accounts, but a demo needs a new store; set another prefix", p.Config.Store)
 	}
-	return errors.Join(err, s.close())
+	return errors.Join(err, s.Close())
 }
 
 // replaceDemo makes the folder anew. It deletes only a folder with a demo's marker, and not while
 // another process has its store open.
 func (p *program) replaceDemo(ctx context.Context, dir string) error {
-	at := p.path(dir)
+	at := p.Path(dir)
 	marker := at + "/" + demoMarker
 	entries, err := os.ReadDir(at)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -165,9 +165,9 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 		if _, err := os.Stat(marker); err != nil {
 			return fmt.Errorf("%s exists and was not created by a demo; move it away, or set another store with --store", dir)
 		}
-		s, err := p.open(ctx, need{alone: true})
+		s, err := p.Open(ctx, Need{Alone: true})
 		if err == nil {
-			err = s.close()
+			err = s.Close()
 		}
 		if errors.Is(err, store.ErrLocked) { // with another error it is broken or half made, and goes anyway
 			return err
@@ -190,13 +190,13 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 	for _, m := range report.Months {
 		n := m.Counts
 		t.Row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
-			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, formatTotals(&m.Amounts))
+			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, FormatTotals(&m.Amounts))
 	}
 	t.Flush()
-	p.Say("\n%s", p.verdict(audit))
+	p.Say("\n%s", Verdict(p.Screen, audit))
 	p.Say("%s at the processor, %s, %s open, %s parked.", screen.Plural(audit.Charges, "charge"),
 		screen.Plural(audit.Receipts, "receipt"), screen.Plural(audit.Open, "period"), screen.Plural(audit.Parked, "subscription"))
-	for _, x := range audit.Problems[:min(len(audit.Problems), shownWaiting)] {
+	for _, x := range audit.Problems[:min(len(audit.Problems), ShownWaiting)] {
 		p.Say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
 	p.demoHints()
@@ -207,41 +207,41 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
 				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
 				"mails", m.Mails, "amounts", m.Amounts.Strings()}
-		}), "audit", viewAudit(audit), "store", p.cfg.Store,
-		"processor", p.cfg.Processor, "mail", p.cfg.Mail, "elapsed_ms", elapsed.Milliseconds()})
+		}), "audit", ViewAudit(audit), "store", p.Config.Store,
+		"processor", p.Config.Processor, "mail", p.Config.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }
 
 // demoHints names the commands to look further, as they have to be typed.
 func (p *program) demoHints() {
-	if strings.HasPrefix(p.cfg.Store, "mem:") {
+	if strings.HasPrefix(p.Config.Store, "mem:") {
 		return // it is gone with this process
 	}
 	p.Say("\nNext, try:")
 	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001",
 		"subscription show 1001/1", "receipt list 1001", "run payments --dry-run", "run payments"} {
-		p.Say("  %s", p.hint(command))
+		p.Say("  %s", p.Hint(command))
 	}
-	ledger, inFile := strings.CutPrefix(p.cfg.Processor, "sandbox:")
+	ledger, inFile := strings.CutPrefix(p.Config.Processor, "sandbox:")
 	if !inFile {
-		ledger = "at " + p.cfg.Stripe.APIBase + "/_fake/ledger"
+		ledger = "at " + p.Config.Stripe.APIBase + "/_fake/ledger"
 	}
-	p.Say("The processor's ledger is %s, and the mail is in %s.", ledger, p.cfg.Mail)
+	p.Say("The processor's ledger is %s, and the mail is in %s.", ledger, p.Config.Mail)
 }
 
 // demoStripe returns the control of the fake Stripe whose clock the demo moves; nil with another
 // processor. It refuses the real Stripe, which has no clock to move, and a fake with charges: its
 // clock would have to go back to the demo's first day.
 func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
-	if !p.cfg.UsesStripe() {
+	if !p.Config.UsesStripe() {
 		return nil, nil
 	}
 	const how = "start one with duesday stripe-fake, and set " + config.EnvStripeAPIBase + " to the URL that it prints"
-	if p.cfg.Stripe.APIBase == "" {
+	if p.Config.Stripe.APIBase == "" {
 		return nil, screen.Usagef("a demo with --processor stripe needs a fake Stripe; %s", how)
 	}
-	fake := &stripefake.Control{Base: p.cfg.Stripe.APIBase}
+	fake := &stripefake.Control{Base: p.Config.Stripe.APIBase}
 	if _, err := fake.Identity(ctx); err != nil {
-		return nil, fmt.Errorf("no fake Stripe answers at %s: %w; %s", p.cfg.Stripe.APIBase, err, how)
+		return nil, fmt.Errorf("no fake Stripe answers at %s: %w; %s", p.Config.Stripe.APIBase, err, how)
 	}
 	for _, err := range fake.Ledger(ctx) {
 		if err == nil {
@@ -249,19 +249,19 @@ func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 		}
 		return nil, err
 	}
-	p.demoSetting("return_url", p.cfg.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
-	p.demoSetting("rate", "1000")                               // it has no limit unless it was started with one
+	p.demoSetting("return_url", p.Config.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
+	p.demoSetting("rate", "1000")                                  // it has no limit unless it was started with one
 	return fake, nil
 }
 
 // demoSetting gives the processor a parameter, unless the command line has.
 func (p *program) demoSetting(name, value string) {
-	scheme, query, _ := strings.Cut(p.cfg.Processor, "?")
+	scheme, query, _ := strings.Cut(p.Config.Processor, "?")
 	if strings.Contains("&"+query, "&"+name+"=") {
 		return
 	}
 	if query != "" {
 		query += "&"
 	}
-	p.cfg.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
+	p.Config.Processor = strings.TrimSuffix(scheme, ":") + ":?" + query + name + "=" + url.QueryEscape(value)
 }

@@ -19,12 +19,12 @@ import (
 func (p *program) dueCommand() *cobra.Command {
 	index := func(kind billing.Kind) *cobra.Command {
 		on, until := screen.DateFlag(), screen.DateFlag()
-		c := p.storeLeaf(string(kind), need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-			rows, ending := dueOn(ctx, s.engine, kind, on.Value), 0
+		c := p.StoreLeaf(string(kind), Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+			rows, ending := dueOn(ctx, s.Engine, kind, on.Value), 0
 			if on.Value.IsZero() {
-				rows = dueUntil(ctx, s.engine, kind, until.Value)
+				rows = dueUntil(ctx, s.Engine, kind, until.Value)
 			}
-			rows = toBeCharged(ctx, s.engine, rows, &ending)
+			rows = toBeCharged(ctx, s.Engine, rows, &ending)
 			err := p.listDue(kind, rows)
 			if err == nil && ending > 0 {
 				p.Say("left out %s that the payment run will cancel", screen.Plural(ending, "subscription"))
@@ -33,14 +33,14 @@ func (p *program) dueCommand() *cobra.Command {
 		})
 		c.Flags().Var(&on, "date", "only this day")
 		c.Flags().Var(&until, "until", "this day and all earlier days")
-		return checked(c, func([]string) error {
+		return Checked(c, func([]string) error {
 			if on.Value.IsZero() == until.Value.IsZero() {
 				return screen.Usagef("set either --date DATE or --until DATE")
 			}
-			return p.walkable("until", until.Value)
+			return p.Walkable("until", until.Value)
 		})
 	}
-	return group("due", index(billing.Payments), index(billing.Reminders))
+	return Group("due", index(billing.Payments), index(billing.Reminders))
 }
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {
@@ -113,8 +113,8 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	}
 }
 
-// dueAhead is how many subscriptions of an index's rows are read at once.
-const dueAhead = 64
+// DueAhead is how many subscriptions of an index's rows are read at once.
+const DueAhead = 64
 
 // toBeCharged leaves out the rows of subscriptions that will be cancelled instead of charged, and
 // counts them. The others get the SKU and the amount of the period that is charged first, and the reason
@@ -122,7 +122,7 @@ const dueAhead = 64
 func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
-		ahead := make([]billing.DueRow, 0, dueAhead)
+		ahead := make([]billing.DueRow, 0, DueAhead)
 		flush := func() bool {
 			charged := processor.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
 				s, err := e.Load(ctx, r.Name)
@@ -162,7 +162,7 @@ func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.D
 				_ = flush() && yield(r, err)
 				return
 			}
-			if ahead = append(ahead, r); len(ahead) == dueAhead && !flush() {
+			if ahead = append(ahead, r); len(ahead) == DueAhead && !flush() {
 				return
 			}
 		}

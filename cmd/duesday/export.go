@@ -39,11 +39,11 @@ func (p *program) exportCommand() *cobra.Command {
 	kind := func(name string) (*cobra.Command, *exportFlags) {
 		f := &exportFlags{format: screen.ChoiceFlag("csv", "jsonl")}
 		f.format.Value, f.format.Text = "csv", "csv"
-		c := p.storeLeaf(name, need{read: true},
-			func(ctx context.Context, s *session, _ []string) error { return p.export(ctx, s, name, f) })
+		c := p.StoreLeaf(name, Need{Read: true},
+			func(ctx context.Context, s *Session, _ []string) error { return p.export(ctx, s, name, f) })
 		c.Flags().Var(&f.format, "format", "file format")
 		c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to (default standard output)")
-		return checked(c, func([]string) error {
+		return Checked(c, func([]string) error {
 			if p.AsJSON && !c.Flags().Changed("format") {
 				f.format.Value = "jsonl"
 			}
@@ -60,14 +60,14 @@ func (p *program) exportCommand() *cobra.Command {
 	f.days.Flags(periods, "ended")
 	refunds, f := kind("refunds")
 	f.days.Flags(refunds, "were created")
-	return group("export", accounts, subscriptions, receipts, periods, refunds)
+	return Group("export", accounts, subscriptions, receipts, periods, refunds)
 }
 
-func (p *program) export(ctx context.Context, s *session, what string, f *exportFlags) error {
+func (p *program) export(ctx context.Context, s *Session, what string, f *exportFlags) error {
 	if f.out == "" {
 		return p.exportTo(ctx, s, what, f, p.Out, new(screen.Progress))
 	}
-	temporary := p.path(f.out) + ".tmp"
+	temporary := p.Path(f.out) + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -79,21 +79,21 @@ func (p *program) export(ctx context.Context, s *session, what string, f *export
 	if err = errors.Join(err, w.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(temporary))
 	}
-	return os.Rename(temporary, p.path(f.out))
+	return os.Rename(temporary, p.Path(f.out))
 }
 
-func (p *program) exportTo(ctx context.Context, s *session, what string, f *exportFlags, w io.Writer,
+func (p *program) exportTo(ctx context.Context, s *Session, what string, f *exportFlags, w io.Writer,
 	bar *screen.Progress) error {
 	asJSON := f.format.Value == "jsonl"
 	switch what {
 	case "accounts":
-		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.engine.Accounts(ctx)), viewAccount)
+		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)), viewAccount)
 	case "receipts":
-		reversals, err := gatherReversals(screen.Readable(p.Screen, s.engine.ReversalRecords(ctx)))
+		reversals, err := gatherReversals(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)))
 		if err != nil {
 			return err
 		}
-		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.Receipts(ctx)),
+		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.Receipts(ctx)),
 			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }),
 			func(r *billing.Receipt) screen.Object {
 				note := ""
@@ -101,14 +101,14 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 					note = r.Charge
 				}
 				_, refunded := reversals.of(r)
-				return append(viewReceipt(r), "number", r.Number(s.engine.Opened.Installation), "email", r.Email,
+				return append(viewReceipt(r), "number", r.Number(s.Engine.Opened.Installation), "email", r.Email,
 					"refunded", refunded.Decimal(), "note?", note)
 			})
 	case "periods":
-		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.EndedPeriods(ctx)),
+		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
 			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), viewFullPeriod)
 	case "refunds":
-		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.engine.ReversalRecords(ctx)),
+		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
 			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), viewReversal)
 	}
 	left, pending := 0, 0
@@ -118,7 +118,7 @@ func (p *program) exportTo(ctx context.Context, s *session, what string, f *expo
 		view = func(sub *billing.Subscription) screen.Object { return append(viewBookRow(sub), "status", sub.Status) }
 	}
 	// An import would revive a payment of the others.
-	all := screen.Filtered(screen.Readable(p.Screen, s.engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
+	all := screen.Filtered(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
 			if s.Pending != nil {
 				pending++

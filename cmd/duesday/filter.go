@@ -53,12 +53,12 @@ func (f *listFilter) subscription(s *billing.Subscription) bool {
 }
 
 // accounts yields the accounts with the address and, for a SKU or status, with a subscription of it.
-func (f *listFilter) accounts(ctx context.Context, p *program, s *session) iter.Seq2[*billing.Account, error] {
+func (f *listFilter) accounts(ctx context.Context, p *program, s *Session) iter.Seq2[*billing.Account, error] {
 	return func(yield func(*billing.Account, error) bool) {
-		for a, err := range s.engine.Accounts(ctx) {
+		for a, err := range s.Engine.Accounts(ctx) {
 			keep := err != nil || f.hasEmail(a.Email)
 			if keep && err == nil && f.sku+f.status.Text != "" {
-				keep, err = billing.AnyItem(screen.Filtered(screen.Readable(p.Screen, s.engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
+				keep, err = billing.AnyItem(screen.Filtered(screen.Readable(p.Screen, s.Engine.GetSubscriptionsByAccount(ctx, a.ID)), f.subscription))
 			}
 			if (keep || err != nil) && !yield(a, err) {
 				return

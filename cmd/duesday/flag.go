@@ -17,47 +17,47 @@ import (
 // yearsAhead bounds a date to walk to: a job would walk to a mistyped year, day by day, for minutes.
 const yearsAhead = 10
 
-func (p *program) walkable(flag string, d civil.Date) error {
-	if last := civil.Of(p.now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
+func (p *program) Walkable(flag string, d civil.Date) error {
+	if last := civil.Of(p.Now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
 		return screen.Usagef("--%s must be %s or earlier, %d years from today (got %s)", flag, last, yearsAhead, d)
 	}
 	return nil
 }
 
-// A businessDay is the flag --date of a run or a request, with its --ahead.
-type businessDay struct {
+// A BusinessDay is the flag --date of a run or a request, with its --ahead.
+type BusinessDay struct {
 	screen.Flag[civil.Date]
 	ahead bool
 }
 
-func (d *businessDay) flags(f *pflag.FlagSet, usage string) {
+func (d *BusinessDay) Flags(f *pflag.FlagSet, usage string) {
 	d.Flag = screen.DateFlag()
 	f.Var(&d.Flag, "date", usage)
 	f.BoolVar(&d.ahead, "ahead", false, "accept a --date that has not begun yet")
 }
 
-// asOfRun describes --date of a request.
-const asOfRun = "business day, as for a run (default: today)"
+// AsOfRun describes --date of a request.
+const AsOfRun = "business day, as for a run (default: today)"
 
 // firstZone is how far the time zone in which a day begins first is ahead of UTC.
 const firstZone = 14 * time.Hour
 
-// on returns the engine for the business day. It refuses one that has begun nowhere on earth by the
+// On returns the engine for the business day. It refuses one that has begun nowhere on earth by the
 // session's clock, unless --ahead accepts it: periods would be charged or ended before their day.
-func (s *session) on(d *businessDay) (*engine.Engine, error) {
-	if last := civil.Of(s.now().UTC().Add(firstZone)); !d.ahead && d.Value.After(last) {
+func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
+	if last := civil.Of(s.Now().UTC().Add(firstZone)); !d.ahead && d.Value.After(last) {
 		return nil, screen.Usagef("--date %s has not begun in any time zone (it is %s), so periods would be charged or ended before their "+
-			"day; add --ahead if you intend that", d, screen.Stamp(s.now()))
+			"day; add --ahead if you intend that", d, screen.Stamp(s.Now()))
 	}
-	return s.engine.On(d.Value), nil
+	return s.Engine.On(d.Value), nil
 }
 
-func localeFlag(c *cobra.Command, locale *string) {
+func LocaleFlag(c *cobra.Command, locale *string) {
 	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
 		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
-func checkLocale(locale string) error {
+func CheckLocale(locale string) error {
 	if locale == "" {
 		return nil
 	}

@@ -187,16 +187,16 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			c.must("import", c.file("book.csv", "account,email,subscription,sku,amount,currency,payment_day,payment_method\n"+
 				"1,a@example.com,7,gold,5.00,USD,15,pm_card_visa\n2,b@example.com,7,gold,5.00,USD,15,pm_card_visa\n"))
 			p := newProgram(c.getenv([]string{"--store", at}), nil, nil, nil, c.clock.Now)
-			p.dir = c.dir
-			p.cfg = config.Config{Store: at}
+			p.Dir = c.dir
+			p.Config = config.Config{Store: at}
 			name := billing.Name{Account: "1", ID: "7", SKU: "gold"}
-			if err := p.with(t.Context(), need{read: true}, func(s *session) error {
-				it, err := s.store.Get(t.Context(), tables.RecurringPayments.Name, name.Key())
+			if err := p.With(t.Context(), Need{Read: true}, func(s *Session) error {
+				it, err := s.Store.Get(t.Context(), tables.RecurringPayments.Name, name.Key())
 				if err != nil {
 					return err
 				}
 				tables.RecurringPayments.SetKey(&it, name.TextKey())
-				return s.store.Commit(t.Context(), store.Put(tables.RecurringPayments.Name, it))
+				return s.Store.Commit(t.Context(), store.Put(tables.RecurringPayments.Name, it))
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -16,32 +16,32 @@ import (
 )
 
 func (p *program) commands() []*cobra.Command {
-	subscription := group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
-		p.subscriptionCharge(), p.subscriptionLeaf("show", need{read: true}, p.showSubscription),
+	subscription := Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
+		p.subscriptionCharge(), p.subscriptionLeaf("show", Need{Read: true}, p.showSubscription),
 		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
 		p.subscriptionSkip())
 	subscription.Aliases = []string{"sub"}
 	return []*cobra.Command{
 		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
-		group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
+		Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
-		group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), group("period", p.periodList()),
+		Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), Group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand(),
 
-		p.serveCommand(), group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
-		group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
-		group("payment", p.paymentList(), p.paymentShow()), group("event", p.eventList(), p.eventShow()),
+		p.serveCommand(), Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
+		Group("payment", p.paymentList(), p.paymentShow()), Group("event", p.eventList(), p.eventShow()),
 		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
 		p.pollCommand(),
 
-		group("store", p.storeCreate(), leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
-			p.storeCopy(), p.storeBackup(), p.storeRestore(), leaf("check", p.checkStore), leaf("migrate", p.migrateStore)),
-		group("settings", p.settingsShow(), p.settingsSet()),
-		group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
-		group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
+		Group("store", p.storeCreate(), Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+			p.storeCopy(), p.storeBackup(), p.storeRestore(), Leaf("check", p.checkStore), Leaf("migrate", p.migrateStore)),
+		Group("settings", p.settingsShow(), p.settingsSet()),
+		Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
+		Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
 
 		p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
-		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), leaf("version", p.showVersion),
+		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
 	}
@@ -155,12 +155,12 @@ func completeIDs[T any](p *program, all func(*engine.Engine, context.Context) it
 	id func(T) string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		var err error
-		if p.cfg, err = config.New(p.flag, p.setting); err != nil || len(args) > 0 || folderOf(p.cfg.Store) == "" {
+		if p.Config, err = config.New(p.Flag, p.Setting); err != nil || len(args) > 0 || FolderOf(p.Config.Store) == "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		_ = p.with(cmd.Context(), need{read: true}, func(s *session) error { // a failure offers nothing
+		_ = p.With(cmd.Context(), Need{Read: true}, func(s *Session) error { // a failure offers nothing
 			rows := 0
-			for v, err := range all(s.engine, cmd.Context()) {
+			for v, err := range all(s.Engine, cmd.Context()) {
 				if rows++; err != nil || rows > completedRows || len(found) >= completedIDs {
 					return err
 				}

@@ -168,9 +168,9 @@ func TestHelp_Names(t *testing.T) {
 		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase, config.EnvAPIKey, config.EnvPollSecret},
 		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey,
 			config.EnvWebhookSecrets, config.EnvConnectSecrets, config.EnvPollSecret, "  " + httpapi.PollPath + " "},
-		"duesday stripe-fake": {"http://" + stripeFakeAddress + "/v1/", useOfStripeFake("http://" + stripeFakeAddress), stripeFakeKey,
+		"duesday stripe-fake": {"http://" + StripeFakeAddress + "/v1/", UseOfStripeFake("http://" + StripeFakeAddress), StripeFakeKey,
 			server.ConnectPath},
-		"duesday demo":       {demoFolder},
+		"duesday demo":       {DemoFolder},
 		"duesday schema iam": iam.Names(),
 	} {
 		contains(t, texts[path], names...)
@@ -224,7 +224,7 @@ func TestPainted(t *testing.T) {
 		t.Helper()
 		var out, errors strings.Builder
 		p := newProgram(func(name string) string { return environment[name] }, nil, &out, &errors, c.clock.Now)
-		p.dir, p.TTY = c.dir, func(w io.Writer) bool { return w == &out }
+		p.Dir, p.TTY = c.dir, func(w io.Writer) bool { return w == &out }
 		p.run(t.Context(), strings.Fields(line))
 		plain, free := c.run(strings.Fields(line)...).out, regexp.MustCompile("[0-9.]+") // the disk's changes
 		equal(t, line+" without colours", free.ReplaceAllString(paint.ReplaceAllString(out.String(), ""), ""),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/transfer"
@@ -18,8 +19,8 @@ type missingStore struct {
 	half, again string
 }
 
-func (p *program) missing() error {
-	return &missingStore{p.cfg.Store, transfer.Interrupted(p.folder()), p.hint("store restore") + " --from FOLDER"}
+func (p *program) Missing() error {
+	return &missingStore{p.Config.Store, transfer.Interrupted(p.folder()), p.Hint("store restore") + " --from FOLDER"}
 }
 
 func (e *missingStore) Error() string {
@@ -37,38 +38,38 @@ func (e *missingStore) Error() string {
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }
 
-// hint returns a command line on the same data, with this command's flags unless they are the default or
+// Hint returns a command line on the same data, with this command's flags unless they are the default or
 // in the environment. Readers of a server's hints have another environment.
-func (p *program) hint(command string) string {
-	words := []string{p.name, command}
+func (p *program) Hint(command string) string {
+	words := []string{p.Name, command}
 	add := func(name, value, usual string) {
 		f := config.Flag{Name: name}
-		if given := p.env(f.Variable()); given != "" && !p.lasting {
+		if given := p.Env(f.Variable()); given != "" && !p.Lasting {
 			usual = given
 		}
 		if value != "" && value != usual {
-			words = append(words, "--"+name, quoted(value))
+			words = append(words, "--"+name, Quoted(value))
 		}
 	}
-	add("store", p.cfg.Store, config.DefaultStore)
+	add("store", p.Config.Store, config.DefaultStore)
 	begins := func(families ...string) bool {
 		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(command+" ", f+" ") })
 	}
 	charges := begins("run", "verify", "reconcile", "account attach", "account card-link", "receipt refund")
 	// A subscription's page for the customer is asked for at Stripe.
-	if charges || begins("subscription") && p.cfg.UsesStripe() {
-		add("processor", p.cfg.Processor, config.DefaultProcessor)
+	if charges || begins("subscription") && p.Config.UsesStripe() {
+		add("processor", p.Config.Processor, config.DefaultProcessor)
 	}
 	if begins("run", "outbox") {
-		add("mail", p.cfg.Mail, config.DefaultMail)
-		if server, err := url.Parse(p.cfg.SMTP.Server); err == nil { // a password in it is refused where mail is sent
+		add("mail", p.Config.Mail, config.DefaultMail)
+		if server, err := url.Parse(p.Config.SMTP.Server); err == nil { // a password in it is refused where mail is sent
 			add("smtp", server.Redacted(), "")
 		}
 	}
 	return strings.Join(words, " ")
 }
 
-func quoted(text string) string {
+func Quoted(text string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
 	}
@@ -76,4 +77,12 @@ func quoted(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// SayKeepOwn names the subscriptions that the account's card does not serve.
+func (p *program) SayKeepOwn(own []billing.Name) {
+	for _, n := range own {
+		p.Say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
+			p.Hint("account card-link "+n.String()))
+	}
 }

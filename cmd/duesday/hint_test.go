@@ -8,24 +8,24 @@ import (
 
 func TestHint(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
-	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m"}
-	equal(t, "run", p.hint("run payments"), "duesday run payments --mail m")
-	equal(t, "list", p.hint("outbox list"), "duesday outbox list --mail m")
-	equal(t, "other", p.hint("charging on"), "duesday charging on")
-	p.cfg.Store = "pebble:b"
-	equal(t, "flag", p.hint("verify"), "duesday verify --store pebble:b")
-	p.env = func(name string) string {
+	p.Config = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m"}
+	equal(t, "run", p.Hint("run payments"), "duesday run payments --mail m")
+	equal(t, "list", p.Hint("outbox list"), "duesday outbox list --mail m")
+	equal(t, "other", p.Hint("charging on"), "duesday charging on")
+	p.Config.Store = "pebble:b"
+	equal(t, "flag", p.Hint("verify"), "duesday verify --store pebble:b")
+	p.Env = func(name string) string {
 		return map[string]string{config.EnvStore: "pebble:b", "DUESDAY_MAIL": "n"}[name]
 	}
-	equal(t, "environment", p.hint("run payments"), "duesday run payments --mail m")
-	p.lasting = true
-	equal(t, "in a letter", p.hint("verify"), "duesday verify --store pebble:b")
+	equal(t, "environment", p.Hint("run payments"), "duesday run payments --mail m")
+	p.Lasting = true
+	equal(t, "in a letter", p.Hint("verify"), "duesday verify --store pebble:b")
 }
 
 func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{"pebble:./a-b_c": "pebble:./a-b_c", "a b": "'a b'", "": "''",
 		"it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
-		if got := quoted(text); got != want {
+		if got := Quoted(text); got != want {
 			t.Errorf("quoted(%q) = %s, want %s", text, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p}
-	c := leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
+	c := Leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.SkipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.Update, "update", false, "update stored subscriptions and accounts that differ from the file")
 	m.overdue = screen.ChoiceFlag(importing.Charge, importing.Skip)
@@ -58,8 +58,8 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		return screen.Usagef("--currency: %w", err)
 	}
 	begun, p := time.Now(), m.p
-	m.File, m.Overdue, m.list = p.path(name), m.overdue.Value, &screen.ListWriter{Out: p.Out, Name: "rejected"}
-	m.Stripe, m.Live, m.Now = p.cfg.UsesStripe(), p.cfg.Live(), func() time.Time { return p.now() }
+	m.File, m.Overdue, m.list = p.Path(name), m.overdue.Value, &screen.ListWriter{Out: p.Out, Name: "rejected"}
+	m.Stripe, m.Live, m.Now = p.Config.UsesStripe(), p.Config.Live(), func() time.Time { return p.Now() }
 	m.Reject, m.Note, m.Progress = m.report, m.note, m.progress
 	if err := m.Detect(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		"  overdue", noted(s.Overdue, map[string]string{importing.Charge: "each with more than one period that runs will charge",
 			importing.Skip: "their passed periods are skipped",
 			"":             "left out; add --overdue charge or --overdue skip"}[m.Overdue]),
-		"  already due", noted(s.Due, "charged by the next "+p.hint("run payments")), "  receipts", screen.Positive(s.Receipts),
+		"  already due", noted(s.Due, "charged by the next "+p.Hint("run payments")), "  receipts", screen.Positive(s.Receipts),
 		"  product names", screen.Positive(len(m.Products)), "  rejected", noted(s.Bad, rejected),
 		"  shards per date", noted(m.shards, "in the new store; store create --shards sets more, and store copy changes the number"))
 	return nil
@@ -105,44 +105,44 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 
 // do checks every row, against a store too, and then imports. A refused file makes no store.
 func (m *importer) do(ctx context.Context) (err error) {
-	s, err := m.p.open(ctx, need{read: m.DryRun, processor: m.Update && !m.DryRun})
+	s, err := m.p.Open(ctx, Need{Read: m.DryRun, Processor: m.Update && !m.DryRun})
 	missing := errors.Is(err, store.ErrMissing)
 	if missing && m.DryRun { // an empty store stands for it
-		place := m.p.cfg.Store
-		m.p.cfg.Store = "mem:"
-		s, err = m.p.open(ctx, need{create: true})
-		m.p.cfg.Store = place
+		place := m.p.Config.Store
+		m.p.Config.Store = "mem:"
+		s, err = m.p.Open(ctx, Need{Create: true})
+		m.p.Config.Store = place
 	}
 	if err != nil && !(missing && !m.DryRun) {
 		return err
 	}
 	defer func() {
 		if s != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.Close())
 		}
 	}()
 	var e *engine.Engine
 	if s != nil {
-		e = s.engine
+		e = s.Engine
 	}
 	if err := m.Check(ctx, e); err != nil {
 		return err
 	}
 	if s == nil {
-		if s, err = m.p.open(ctx, need{create: true}); err != nil {
+		if s, err = m.p.Open(ctx, Need{Create: true}); err != nil {
 			return err
 		}
 	}
 	if missing {
-		m.shards = s.engine.Opened.Shards
+		m.shards = s.Engine.Opened.Shards
 	}
 	if m.DryRun {
 		return nil
 	}
-	if err := settings.NameProducts(ctx, s.engine.Records, m.Products); err != nil {
+	if err := settings.NameProducts(ctx, s.Engine.Records, m.Products); err != nil {
 		return err
 	}
-	return m.Load(ctx, s.engine)
+	return m.Load(ctx, s.Engine)
 }
 
 func (m *importer) progress(what string, rows int) (step func(done, rows int64), end func()) {

@@ -17,8 +17,8 @@ import (
 
 // keyLeaf is a leaf that works on the keys of the open store.
 func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
-	return p.storeLeaf(use, need{read: true}, func(ctx context.Context, s *session, args []string) error {
-		return do(ctx, s.keys(p.machine()), args)
+	return p.StoreLeaf(use, Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
+		return do(ctx, s.Keys(p.Machine()), args)
 	})
 }
 
@@ -41,7 +41,7 @@ func (p *program) keyCreate() *cobra.Command {
 				return err
 			}
 			if err != nil {
-				return byFlag(err)
+				return ByFlag(err)
 			}
 			p.Say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
 			return p.JSON(append(viewKey(&k), "key", text.Reveal()))
@@ -50,7 +50,7 @@ func (p *program) keyCreate() *cobra.Command {
 	f.Var(&scope, "scope", "what the key can do; each scope includes the ones before it")
 	f.Var(&merchant, "merchant", "`UUID` of the only merchant that the key can see (default: all)")
 	f.Var(&expires, "expires", "when the key expires: after a number of days such as 90d, or at a time or date in UTC (default: never)")
-	required(c, "scope")
+	Required(c, "scope")
 	return c
 }
 
@@ -60,7 +60,7 @@ const mostKeyDays = 3660
 func (p *program) parseExpiry(text string) (time.Time, error) {
 	if digits, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= mostKeyDays {
-			return p.machine()().AddDate(0, 0, n), nil
+			return p.Machine()().AddDate(0, 0, n), nil
 		}
 	} else if f := screen.InstantFlag(); f.Set(text) == nil {
 		return f.Value, nil

@@ -10,7 +10,7 @@ import (
 func TestLimitMemory(t *testing.T) {
 	env := ""
 	p := newProgram(func(string) string { return env }, nil, nil, nil, nil)
-	p.cfg.CacheBytes = 64 << 20
+	p.Config.CacheBytes = 64 << 20
 	before := debug.SetMemoryLimit(-1)
 	undo := p.limitMemory()
 	if got := debug.SetMemoryLimit(-1); got > 640<<20 || got <= 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-func listenHost(flag, address, usual string) (string, error) {
+func ListenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", screen.Usagef("%s must be HOST:PORT, such as %s (got %q)", flag, usual, address)
@@ -16,7 +16,7 @@ func listenHost(flag, address, usual string) (string, error) {
 	return host, nil
 }
 
-func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
+func ListenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, address, err)

@@ -11,15 +11,15 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// logger writes messages of the level and above to standard error, without secrets. A message about a
+// Logger writes messages of the level and above to standard error, without secrets. A message about a
 // request has its id.
-func (p *program) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: p.cfg.LogLevel, ReplaceAttr: inSeconds}
+func (p *program) Logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: p.Config.LogLevel, ReplaceAttr: inSeconds}
 	var h slog.Handler = slog.NewTextHandler(p.Err, options)
 	if p.LogJSON {
 		h = slog.NewJSONHandler(p.Err, options)
 	}
-	return slog.New(requestLog{secret.Handler(h), p.logClock})
+	return slog.New(requestLog{secret.Handler(h), p.LogClock})
 }
 
 // inSeconds has durations as numbers of seconds, in both forms of the log.
@@ -30,11 +30,11 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// A stray takes what libraries write to Go's standard logger.
-type stray struct{ *program }
+// A Stray takes what libraries write to Go's standard logger.
+type Stray struct{ *program }
 
-func (s stray) Write(text []byte) (int, error) {
-	s.logger().Warn(strings.TrimSpace(string(text)))
+func (s Stray) Write(text []byte) (int, error) {
+	s.Logger().Warn(strings.TrimSpace(string(text)))
 	return len(text), nil
 }
 

@@ -22,12 +22,12 @@ import (
 func TestLogger(t *testing.T) {
 	var log strings.Builder
 	p := newProgram(func(string) string { return "" }, nil, nil, &log, time.Now)
-	p.cfg.LogLevel, p.LogJSON = slog.LevelWarn, true
-	p.logClock.Store(clock.Machine(func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }))
-	if _, err := (stray{p}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
+	p.Config.LogLevel, p.LogJSON = slog.LevelWarn, true
+	p.LogClock.Store(clock.Machine(func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }))
+	if _, err := (Stray{p}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.logger().With("a", 1).Warn("took", "took", 1500*time.Millisecond)
+	p.Logger().With("a", 1).Warn("took", "took", 1500*time.Millisecond)
 	p.Warn("a warning")
 	p.fail(errors.New("an error"), "duesday")
 	p.fail(screen.Usagef("an error"), "duesday")
@@ -59,7 +59,7 @@ func TestServe_StoppedWhileStarting(t *testing.T) {
 	cancel()
 	var out, errs strings.Builder
 	p := newProgram(c.getenv(nil), strings.NewReader(""), &out, &errs, c.clock.Now)
-	p.dir = c.dir
+	p.Dir = c.dir
 	if code := p.run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--api="}); code != exitDone {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}

@@ -20,33 +20,33 @@ import (
 )
 
 func (p *program) mailCommand() *cobra.Command {
-	export := leaf("export DIR", func(_ context.Context, args []string) error {
-		names, err := mail.Export(p.path(args[0]))
+	export := Leaf("export DIR", func(_ context.Context, args []string) error {
+		names, err := mail.Export(p.Path(args[0]))
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%w; export does not replace files, so use another folder", err)
 		}
 		if err != nil {
 			return err
 		}
-		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], quoted(args[0]))
+		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], Quoted(args[0]))
 		return p.JSON(screen.Object{"folder", args[0], "templates", names})
 	})
-	return group("mail", p.mailPreview(), p.mailTest(), group("templates", export))
+	return Group("mail", p.mailPreview(), p.mailTest(), Group("templates", export))
 }
 
 func (p *program) mailPreview() *cobra.Command {
 	var locale string
 	html := false
-	c := leaf("preview KIND", func(ctx context.Context, args []string) error {
+	c := Leaf("preview KIND", func(ctx context.Context, args []string) error {
 		out, rules, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
 		}
-		w, err := mail.NewWriter(out.templates, rules)
+		w, err := mail.NewWriter(out.Templates, rules)
 		if err != nil {
 			return err
 		}
-		sample := mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.now())
+		sample := mail.Sample(kindOf(args[0]), locale, "ada@example.com", p.Now())
 		if rules.AfterFailure == settings.Collect && sample.Kind == outbox.KindFailed {
 			sample.Data[outbox.DataCollect] = "2026-07-28"
 		}
@@ -61,25 +61,25 @@ func (p *program) mailPreview() *cobra.Command {
 		return p.JSON(screen.Object{"kind", kindOf(args[0]), "subject", subject, "body", body})
 	})
 	c.ValidArgs = mail.Kinds()
-	localeFlag(c, &locale)
+	LocaleFlag(c, &locale)
 	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
-	return checked(c, func(args []string) error {
+	return Checked(c, func(args []string) error {
 		if !slices.Contains(mail.Kinds(), kindOf(args[0])) {
 			return screen.Usagef("KIND must be one of %s (got %q)", strings.Join(mail.Kinds(), ", "), args[0])
 		}
-		return checkLocale(locale)
+		return CheckLocale(locale)
 	})
 }
 
 func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
 // postBesideStore returns how mail leaves, and the settings of the store, if there is one.
-func (p *program) postBesideStore(ctx context.Context) (out *post, rules settings.Settings, err error) {
-	if out, err = p.newPost(); err != nil {
+func (p *program) postBesideStore(ctx context.Context) (out *Post, rules settings.Settings, err error) {
+	if out, err = p.NewPost(); err != nil {
 		return nil, rules, err
 	}
-	err = p.with(ctx, need{read: true}, func(s *session) error {
-		rules, err = settings.Read(ctx, s.engine.Records)
+	err = p.With(ctx, Need{Read: true}, func(s *Session) error {
+		rules, err = settings.Read(ctx, s.Engine.Records)
 		return err
 	})
 	if errors.Is(err, store.ErrMissing) {
@@ -90,22 +90,22 @@ func (p *program) postBesideStore(ctx context.Context) (out *post, rules setting
 
 func (p *program) mailTest() *cobra.Command {
 	var locale string
-	c := leaf("test ADDRESS", func(ctx context.Context, args []string) error {
+	c := Leaf("test ADDRESS", func(ctx context.Context, args []string) error {
 		out, settings, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
 		}
-		d, done, err := out.open(settings)
+		d, done, err := out.Open(settings)
 		if err != nil {
 			return err
 		}
 		defer done()
-		if err := d.Deliver(ctx, mail.Sample(outbox.KindReceipt, locale, args[0], p.now())); err != nil {
+		if err := d.Deliver(ctx, mail.Sample(outbox.KindReceipt, locale, args[0], p.Now())); err != nil {
 			return err
 		}
 		p.Say("a sample receipt for %s was accepted by %s", args[0], out)
 		return p.JSON(screen.Object{"sent", args[0], "through", out.String()})
 	})
-	localeFlag(c, &locale)
-	return checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), checkLocale(locale)) })
+	LocaleFlag(c, &locale)
+	return Checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), CheckLocale(locale)) })
 }

@@ -187,10 +187,10 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	equal(t, "mail", append(members(m, "written", "left"), r.code), []any{0, 1, exitPerson})
 	contains(t, m["reason"].(string), "this command has no mail server")
 	p := newProgram(c.getenv(nil), nil, nil, nil, c.clock.Now)
-	p.dir = c.dir
-	p.cfg = config.Config{Store: config.DefaultStore}
-	if err := p.with(t.Context(), need{read: true}, func(s *session) error {
-		_, release, err := s.store.(store.Claimer).Claim(t.Context(), status.ClaimName, "1@here")
+	p.Dir = c.dir
+	p.Config = config.Config{Store: config.DefaultStore}
+	if err := p.With(t.Context(), Need{Read: true}, func(s *Session) error {
+		_, release, err := s.Store.(store.Claimer).Claim(t.Context(), status.ClaimName, "1@here")
 		if err == nil { // a serve beside this run takes the mail
 			defer release()
 			equal(t, "beside serve", c.run("run", "payments").code, exitDone)

@@ -48,10 +48,10 @@ func main() {
 
 func run(ctx context.Context, args []string, env func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := newProgram(env, stdin, stdout, stderr, time.Now)
-	p.name = calledAs()
+	p.Name = calledAs()
 	log.SetFlags(0)
-	log.SetOutput(stray{p})
-	p.umask = fmt.Sprintf("umask %03o; ", syscall.Umask(0o077)) // Pebble's files, too, are the user's alone
+	log.SetOutput(Stray{p})
+	p.Umask = fmt.Sprintf("umask %03o; ", syscall.Umask(0o077)) // Pebble's files, too, are the user's alone
 	return p.run(ctx, args)
 }
 
@@ -65,8 +65,8 @@ func calledAs() string {
 }
 
 func (p *program) showVersion(context.Context, []string) error {
-	v := buildVersion()
-	p.Say("duesday %s", v.text())
-	return p.JSON(screen.Object{"version", v.number, "revision?", v.revision, "time?", v.time, "modified?", v.modified,
-		"go", runtime.Version(), "platform", platform})
+	v := BuildVersion()
+	p.Say("duesday %s", v.Text())
+	return p.JSON(screen.Object{"version", v.Number, "revision?", v.Revision, "time?", v.Time, "modified?", v.Modified,
+		"go", runtime.Version(), "platform", Platform})
 }

@@ -12,12 +12,12 @@ import (
 
 // manCommand writes the man pages, for packages.
 func (p *program) manCommand() (c *cobra.Command) {
-	c = leaf("man FOLDER", func(_ context.Context, args []string) error {
-		folder := p.path(args[0])
+	c = Leaf("man FOLDER", func(_ context.Context, args []string) error {
+		folder := p.Path(args[0])
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		pages := manual.Pages(c.Root(), buildVersion().number)
+		pages := manual.Pages(c.Root(), BuildVersion().Number)
 		for name, page := range pages {
 			if err := os.WriteFile(filepath.Join(folder, name), []byte(page), 0o644); err != nil {
 				return err

@@ -15,16 +15,16 @@ import (
 )
 
 func (p *program) outboxCommand() *cobra.Command {
-	list := p.storeLeaf("list", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error { return p.listOutbox(ctx, s) })
-	replay := p.storeLeaf("replay ID", need{},
-		func(ctx context.Context, s *session, args []string) error { return p.replay(ctx, s, args[0]) })
-	send := leaf("send", func(ctx context.Context, _ []string) error {
-		return p.with(ctx, need{processor: p.cfg.UsesStripe()}, func(s *session) error { return p.send(ctx, s) })
+	list := p.StoreLeaf("list", Need{Read: true},
+		func(ctx context.Context, s *Session, _ []string) error { return p.listOutbox(ctx, s) })
+	replay := p.StoreLeaf("replay ID", Need{},
+		func(ctx context.Context, s *Session, args []string) error { return p.replay(ctx, s, args[0]) })
+	send := Leaf("send", func(ctx context.Context, _ []string) error {
+		return p.With(ctx, Need{Processor: p.Config.UsesStripe()}, func(s *Session) error { return p.send(ctx, s) })
 	})
-	release := p.storeLeaf("release", need{}, p.decideHeld(outbox.Release))
-	drop := p.storeLeaf("drop", need{}, p.decideHeld(outbox.Drop))
-	return group("outbox", list, replay, send, release, drop)
+	release := p.StoreLeaf("release", Need{}, p.decideHeld(outbox.Release))
+	drop := p.StoreLeaf("drop", Need{}, p.decideHeld(outbox.Drop))
+	return Group("outbox", list, replay, send, release, drop)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.
@@ -48,8 +48,8 @@ func viewDead(e outbox.Effect, queue string) screen.Object {
 		"reason", secret.Clean(e.Error), "created_at", e.Created}
 }
 
-func (p *program) listOutbox(ctx context.Context, s *session) error {
-	o := s.outbox(nil)
+func (p *program) listOutbox(ctx context.Context, s *Session) error {
+	o := s.Outbox(nil)
 	var err error
 	all, dead := queues(), 0
 	for _, q := range all {
@@ -92,58 +92,58 @@ func (p *program) listOutbox(ctx context.Context, s *session) error {
 		return list.End(append(counts, "held?", held))
 	}
 	t.Flush()
-	p.Say("\nTo retry one, run: %s", p.hint("outbox replay ID"))
+	p.Say("\nTo retry one, run: %s", p.Hint("outbox replay ID"))
 	return nil
 }
 
 // listHeld shows the held mail, and returns its number.
-func (p *program) listHeld(ctx context.Context, s *session) (held int, err error) {
+func (p *program) listHeld(ctx context.Context, s *Session) (held int, err error) {
 	t := p.Table("HELD", "KIND", "TO")
-	for e, err := range s.outbox(nil).On(outbox.Held).Waiting(ctx) {
+	for e, err := range s.Outbox(nil).On(outbox.Held).Waiting(ctx) {
 		if err != nil {
 			return held, err
 		}
 		held++
 		t.Row(e.ID, e.Kind, e.Data[outbox.DataEmail])
 	}
-	if p.sayHeld(held); held > 0 && !p.AsJSON {
+	if p.SayHeld(held); held > 0 && !p.AsJSON {
 		t.Flush()
 	}
 	return held, nil
 }
 
-func (p *program) replay(ctx context.Context, s *session, id string) error {
-	o := s.outbox(nil)
+func (p *program) replay(ctx context.Context, s *Session, id string) error {
+	o := s.Outbox(nil)
 	var err error
 	for _, q := range queues() {
 		if err = o.On(q.in).Replay(ctx, id); errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrUnknown) {
-			err = fmt.Errorf("%w; to check whether it still exists, run: %s", err, p.hint("outbox list"))
+			err = fmt.Errorf("%w; to check whether it still exists, run: %s", err, p.Hint("outbox list"))
 		}
 		if err != nil {
 			return err
 		}
 		if q.name == "" {
-			p.Say("mail %s is due again; to send it, run: %s", id, p.hint("outbox send"))
+			p.Say("mail %s is due again; to send it, run: %s", id, p.Hint("outbox send"))
 		} else {
 			p.Say("%s is due again; a running duesday serve processes it", id)
 		}
 		return p.JSON(screen.Object{"replayed", id})
 	}
-	return notFound(err, "mail "+id+" that was given up")
+	return NotFound(err, "mail "+id+" that was given up")
 }
 
-func (p *program) send(ctx context.Context, s *session) error {
-	r, err := p.drain(ctx, s)
+func (p *program) send(ctx context.Context, s *Session) error {
+	r, err := p.Drain(ctx, s)
 	if err != nil {
 		return err
 	}
-	if r.stays() > 0 {
+	if r.Stays() > 0 {
 		p.Code = screen.ExitPerson
 	}
-	p.Say("%s", s.post.done(r.Delivered))
+	p.Say("%s", s.Post.Done(r.Delivered))
 	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
 		screen.Positive(r.Dead))
 	// dropped: reminders of periods paid, paused or canceled since
@@ -151,9 +151,9 @@ func (p *program) send(ctx context.Context, s *session) error {
 }
 
 // decideHeld releases or drops all held mail.
-func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, []string) error {
-	return func(ctx context.Context, s *session, _ []string) error {
-		count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
+func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *Session, []string) error {
+	return func(ctx context.Context, s *Session, _ []string) error {
+		count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session, [
 			p.Say("%s deleted unsent", screen.Plural(count[fate], "held mail"))
 			return p.JSON(screen.Object{"dropped", count[fate]})
 		}
-		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.hint("outbox send"))
+		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.Hint("outbox send"))
 		return p.JSON(screen.Object{"released", count[fate]})
 	}
 }

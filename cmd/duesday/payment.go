@@ -21,8 +21,8 @@ func (p *program) merchantList(order *screen.ListOrder, by []string,
 			return do(ctx, t, strings.ToLower(account))
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant")
-	required(c, "account")
-	return ordered(checked(c, func([]string) error { return checkAccountFlag(account, false) }), order, by...)
+	Required(c, "account")
+	return Ordered(Checked(c, func([]string) error { return checkAccountFlag(account, false) }), order, by...)
 }
 
 func (p *program) paymentList() *cobra.Command {
@@ -44,12 +44,12 @@ func (p *program) paymentShow() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			x, err := t.Payment(ctx, at, id)
 			if err != nil {
-				return notFound(err, "payment "+args[0])
+				return NotFound(err, "payment "+args[0])
 			}
 			p.sayPayment(x)
 			return p.JSON(x)
 		})
-	return checked(c, func(args []string) (err error) {
+	return Checked(c, func(args []string) (err error) {
 		var ok bool
 		if at, id, ok = strings.Cut(args[0], "/"); !ok || at == "" || id == "" || strings.Contains(id, "/") {
 			return screen.Usagef("payment must be STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456 (got %q)", args[0])

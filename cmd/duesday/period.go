@@ -31,15 +31,15 @@ type periodFlags struct {
 func (p *program) periodList() *cobra.Command {
 	f := &periodFlags{ending: screen.ChoiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
 	var order screen.ListOrder
-	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
 		if f.of.ID != "" {
-			if _, err := s.engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
-				return notFound(err, "subscription "+f.of.String())
+			if _, err := s.Engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
+				return NotFound(err, "subscription "+f.of.String())
 			}
 		}
-		all := s.engine.EndedPeriods(ctx)
+		all := s.Engine.EndedPeriods(ctx)
 		if f.of.Account != "" {
-			all = s.engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
+			all = s.Engine.GetEndedPeriodsByAccount(ctx, f.of.Account)
 		}
 		wanted := func(x *billing.EndedPeriod) bool {
 			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.Value == "" || x.Ending == f.ending.Value) && f.days.Has(x.Ended)
@@ -54,8 +54,8 @@ func (p *program) periodList() *cobra.Command {
 	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only periods that ended this way, or parked ones")
 	f.days.Flags(c, "ended")
-	ordered(c, &order, "subscription", "sku", "due", "amount", "ending", "ended")
-	return checked(c, func(args []string) (err error) {
+	Ordered(c, &order, "subscription", "sku", "due", "amount", "ending", "ended")
+	return Checked(c, func(args []string) (err error) {
 		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {
 			f.of, err = parseName(args[0])
 			return cmp.Or(err, f.days.Check())

@@ -29,28 +29,28 @@ type pollFlags struct {
 
 func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
-	c := leaf("poll", func(ctx context.Context, _ []string) error {
+	c := Leaf("poll", func(ctx context.Context, _ []string) error {
 		if !f.once && (f.all || f.sweep) {
 			return screen.Usagef("--all and --sweep are for a single round, so they need --once")
 		}
 		if f.to != "" && f.sweep {
 			return screen.Usagef("--to and --sweep cannot be combined, because the server compares the objects itself")
 		}
-		if err := checkPollEvery(f.every); err != nil {
+		if err := CheckPollEvery(f.every); err != nil {
 			return err
 		}
 		if f.to != "" {
 			return p.pollTo(ctx, f)
 		}
-		return p.withTracking(ctx, trackingNeed{stripe: true}, func(t followed) error {
-			return p.pollBy(ctx, f, t.service, t.processor, secret.Redact(p.cfg.Store))
+		return p.withTracking(ctx, trackingNeed{stripe: true}, func(t Followed) error {
+			return p.pollBy(ctx, f, t.Service, t.Processor, secret.Redact(p.Config.Store))
 		})
 	})
 	c.Flags().BoolVar(&f.once, "once", false, "do a single round and print what it found")
 	c.Flags().BoolVar(&f.all, "all", false, "with --once: poll every account, even those that are not due yet")
 	c.Flags().BoolVar(&f.sweep, "sweep", false,
 		"with --once: also compare the objects themselves, in case Stripe never sent an event")
-	c.Flags().DurationVar(&f.every, "poll-every", pollEvery, "`TIME` between rounds")
+	c.Flags().DurationVar(&f.every, "poll-every", PollEvery, "`TIME` between rounds")
 	c.Flags().StringVar(&f.to, "to", "",
 		"`URL` of a duesday serve elsewhere, instead of the store: https, or http on this machine")
 	return c
@@ -70,7 +70,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		(at.Scheme != "http" || at.Hostname() != "localhost" && !net.ParseIP(at.Hostname()).IsLoopback()) {
 		return screen.Usagef("--to must be an address such as https://pay.example, or http on this machine (got %s)", secret.Redact(f.to))
 	}
-	t, err := config.NewTracking(p.cfg, p.setting)
+	t, err := config.NewTracking(p.Config, p.Setting)
 	if err != nil {
 		return screen.Invalid(err)
 	}
@@ -81,15 +81,15 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		return screen.Usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
 			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
 	}
-	stripe, err := newStripe(t.Processor, &t.Stripe, p.now, p.logger())
+	stripe, err := NewStripe(t.Processor, &t.Stripe, p.Now, p.Logger())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stripe.Close()) }()
-	remote := server.NewRemote(f.to, t.APIKey.Text, t.Poll.Text, p.now)
+	remote := server.NewRemote(f.to, t.APIKey.Text, t.Poll.Text, p.Now)
 	own, _, err := stripe.API().Own(ctx)
 	if err != nil {
-		return explainStripe(err, t.Stripe.APIBase)
+		return ExplainStripe(err, t.Stripe.APIBase)
 	}
 	for a, err := range remote.ConnectedAccounts(ctx) {
 		if err != nil {
@@ -106,7 +106,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 // pollBy polls for the ledger, which is called so.
 func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger, at *stripe.Processor,
 	name string) error {
-	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.now, Log: p.logger(),
+	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.Now, Log: p.Logger(),
 		Interval: f.every, NoSweeps: f.to != ""})
 	if !f.once {
 		p.Say("Every %s, this command looks for events that %s is missing; --log-level info prints what it finds", f.every, name)
@@ -169,7 +169,7 @@ func (p *program) sayPoll(v *pollView) {
 	}
 	for _, l := range v.Lost {
 		p.Warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, screen.Stamp(l.From),
-			screen.Stamp(l.To), p.hint("poll --once --all --sweep"))
+			screen.Stamp(l.To), p.Hint("poll --once --all --sweep"))
 	}
 	screen.Section(p.Screen, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
@@ -177,12 +177,12 @@ func (p *program) sayPoll(v *pollView) {
 
 // The bounds of --poll-every: Stripe lists an event for 30 days.
 const (
-	pollEvery      = 10 * time.Minute
+	PollEvery      = 10 * time.Minute
 	leastPollEvery = time.Second
 	mostPollEvery  = 24 * time.Hour
 )
 
-func checkPollEvery(every time.Duration) error {
+func CheckPollEvery(every time.Duration) error {
 	if every < leastPollEvery || every > mostPollEvery {
 		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
 	}

@@ -12,56 +12,56 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// A post is how mail leaves: through a server, or into a folder.
-type post struct {
-	templates *mail.Templates
-	server    *smtp.Server // nil: into the folder
-	folder    string
-	named     bool // the folder was asked for, and is not the default
+// A Post is how mail leaves: through a server, or into a folder.
+type Post struct {
+	Templates *mail.Templates
+	Server    *smtp.Server // nil: into the folder
+	Folder    string
+	Named     bool // the folder was asked for, and is not the default
 }
 
-// newPost checks the settings of mail: a run must not charge and then be unable to tell.
-func (p *program) newPost() (*post, error) {
-	c := &p.cfg
-	templates, err := mail.NewTemplates(p.path(c.Templates))
+// NewPost checks the settings of mail: a run must not charge and then be unable to tell.
+func (p *program) NewPost() (*Post, error) {
+	c := &p.Config
+	templates, err := mail.NewTemplates(p.Path(c.Templates))
 	if err != nil {
 		return nil, screen.Invalid(err)
 	}
-	out := &post{templates: templates, folder: p.path(c.Mail), named: c.MailGiven}
+	out := &Post{Templates: templates, Folder: p.Path(c.Mail), Named: c.MailGiven}
 	if c.SMTP.Server == "" {
 		return out, nil
 	}
-	if out.server, err = smtp.Parse(c.SMTP.Server); err != nil {
+	if out.Server, err = smtp.Parse(c.SMTP.Server); err != nil {
 		return nil, screen.Usagef("--smtp: %w", err)
 	}
 	if err := c.SMTP.Password.Read(); err != nil {
 		return nil, screen.Invalid(err)
 	}
-	out.server.Password = c.SMTP.Password.Text
-	if err := out.server.CheckPassword(); err != nil {
+	out.Server.Password = c.SMTP.Password.Text
+	if err := out.Server.CheckPassword(); err != nil {
 		return nil, screen.Usagef("%w: set %s, or set %[2]s%s to a file that contains it", err, config.EnvSMTPPassword, config.InFile)
 	}
 	return out, nil
 }
 
-func (p *post) String() string {
-	if p.server != nil {
-		return p.server.String()
+func (p *Post) String() string {
+	if p.Server != nil {
+		return p.Server.String()
 	}
-	return p.folder
+	return p.Folder
 }
 
-// done tells what has become of so many mails: only a server sends them.
-func (p *post) done(mails int) string {
-	if p.server != nil {
+// Done tells what has become of so many mails: only a server sends them.
+func (p *Post) Done(mails int) string {
+	if p.Server != nil {
 		return fmt.Sprintf("%s sent through %s", screen.Plural(mails, "mail"), p)
 	}
 	return fmt.Sprintf("%s written to %s", screen.Plural(mails, "mail"), p)
 }
 
 // workers is how many mails leave at once. A server may allow few connections.
-func (p *post) workers() int {
-	if p.server != nil {
+func (p *Post) workers() int {
+	if p.Server != nil {
 		return 4
 	}
 	return 16
@@ -74,30 +74,30 @@ var (
 		"to write mail there instead of sending it")
 )
 
-// check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
-func (p *post) check(s settings.Settings) error {
+// Check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
+func (p *Post) Check(s settings.Settings) error {
 	switch {
-	case p.server != nil && s.Sender == "":
+	case p.Server != nil && s.Sender == "":
 		return errNoSender
-	case p.server == nil && s.Sender != "" && !p.named:
+	case p.Server == nil && s.Sender != "" && !p.Named:
 		return errNoServer
 	}
 	return nil
 }
 
-// open returns the way out under the settings. done ends its connections.
-func (p *post) open(s settings.Settings) (d outbox.Deliverer, done func(), err error) {
-	if p.server != nil && s.Sender == "" {
+// Open returns the way out under the settings. done ends its connections.
+func (p *Post) Open(s settings.Settings) (d outbox.Deliverer, done func(), err error) {
+	if p.Server != nil && s.Sender == "" {
 		return nil, nil, errNoSender
 	}
-	w, err := mail.NewWriter(p.templates, s)
+	w, err := mail.NewWriter(p.Templates, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.server != nil {
-		sender := smtp.NewSender(p.server, w)
+	if p.Server != nil {
+		sender := smtp.NewSender(p.Server, w)
 		return sender, sender.Close, nil
 	}
-	folder, err := mail.NewFolder(p.folder, w)
+	folder, err := mail.NewFolder(p.Folder, w)
 	return folder, func() {}, err
 }

@@ -22,23 +22,23 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// openProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
+// OpenProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
 // that only reads may have a copy of a ledger that cannot be written.
-func (p *program) openProcessor(s *session, reads bool) error {
-	if p.cfg.UsesStripe() {
-		processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, s.now, s.log)
+func (p *program) OpenProcessor(s *Session, reads bool) error {
+	if p.Config.UsesStripe() {
+		processor, err := NewStripe(p.Config.Processor, &p.Config.Stripe, s.Now, s.Log)
 		if err != nil {
 			return err
 		}
-		s.processor, s.ledger = processor, processor
+		s.Processor, s.ledger = processor, processor
 		return nil
 	}
-	file, o, err := sandbox.Parse(p.cfg.Processor)
+	file, o, err := sandbox.Parse(p.Config.Processor)
 	if err != nil {
 		return screen.Invalid(err)
 	}
-	file = p.path(file)
-	o.Now = s.now
+	file = p.Path(file)
+	o.Now = s.Now
 	box, err := sandbox.Open(file, o)
 	if reads && store.IsUnwritable(err) {
 		p.Warn("%v; reading its ledger as it is now", err)
@@ -47,12 +47,12 @@ func (p *program) openProcessor(s *session, reads bool) error {
 	if err != nil {
 		return err
 	}
-	s.processor, s.ledger = box, box
+	s.Processor, s.ledger = box, box
 	return nil
 }
 
-// newStripe returns Stripe as the text and the settings say. Its errors are a usageError.
-func newStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
+// NewStripe returns Stripe as the text and the settings say. Its errors are a usageError.
+func NewStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
 	o, err := stripe.Parse(text)
 	if err == nil {
 		err = c.CheckKey()
@@ -70,9 +70,9 @@ func noPages(c *config.Config) bool {
 	return c.UsesStripe() && !strings.Contains(c.Processor, "return_url=")
 }
 
-// warnOfPages warns once if mail has no links to pages.
-func (p *program) warnOfPages() {
-	if noPages(&p.cfg) {
+// WarnOfPages warns once if mail has no links to pages.
+func (p *program) WarnOfPages() {
+	if noPages(&p.Config) {
 		p.Warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
 			"'stripe:?return_url=https://shop.example/thanks'")
 	}
@@ -83,15 +83,15 @@ func (p *program) explain(err error) error {
 	switch {
 	case errors.Is(err, charging.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and mode that charged this store's payments, or another store", err)
-	case p.cfg.UsesStripe() && (errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrNotExecuted) ||
+	case p.Config.UsesStripe() && (errors.Is(err, processor.ErrRefused) || errors.Is(err, processor.ErrNotExecuted) ||
 		errors.Is(err, processor.ErrUnknown)):
-		return explainStripe(err, p.cfg.Stripe.APIBase)
+		return ExplainStripe(err, p.Config.Stripe.APIBase)
 	}
 	return err
 }
 
-// explainStripe adds a way out to an error of Stripe at the address, "" for its own.
-func explainStripe(err error, base string) error {
+// ExplainStripe adds a way out to an error of Stripe at the address, "" for its own.
+func ExplainStripe(err error, base string) error {
 	switch {
 	case errors.Is(err, processor.ErrRefused):
 		return fmt.Errorf("%w; nothing was done. Check the key in %s or %[2]s%s", err, config.EnvStripeKey, config.InFile)
@@ -102,45 +102,45 @@ func explainStripe(err error, base string) error {
 	return err
 }
 
-// processorClock is the test clock that begins at the processor's time.
-const processorClock = "processor"
+// ProcessorClock is the test clock that begins at the processor's time.
+const ProcessorClock = "processor"
 
-// setClock makes the program live by the test clock of a flag or variable, unless it is empty.
-func (p *program) setClock(ctx context.Context, source, text string) (err error) {
+// SetClock makes the program live by the test clock of a flag or variable, unless it is empty.
+func (p *program) SetClock(ctx context.Context, source, text string) (err error) {
 	switch {
 	case text == "":
 		return nil
-	case p.cfg.Live():
+	case p.Config.Live():
 		return screen.Usagef("%s is only for tests, but the processor is live", source)
-	case text == processorClock:
-		p.working = true // from here on a failure is no invalid usage
+	case text == ProcessorClock:
+		p.Working = true // from here on a failure is no invalid usage
 		if text, err = p.timeOfProcessor(ctx); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
 		p.follows = true
 	}
-	c, err := clock.Parse(text, p.machine())
+	c, err := clock.Parse(text, p.Machine())
 	if err != nil {
 		return screen.Usagef("%s: %w", source, err)
 	}
-	p.clock, p.now = c, c.Now
+	p.Clock, p.Now = c, c.Now
 	return nil
 }
 
 // timeOfProcessor returns the test clock that shows the processor's time and goes on from there.
 func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
-	if !p.cfg.UsesStripe() {
-		return "", screen.Usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", processorClock)
+	if !p.Config.UsesStripe() {
+		return "", screen.Usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", ProcessorClock)
 	}
-	processor, err := newStripe(p.cfg.Processor, &p.cfg.Stripe, p.machine(), p.logger())
+	processor, err := NewStripe(p.Config.Processor, &p.Config.Stripe, p.Machine(), p.Logger())
 	if err != nil {
 		return "", err
 	}
 	defer processor.Close()
 	if _, _, err := processor.API().Own(ctx); err != nil {
-		return "", explainStripe(err, p.cfg.Stripe.APIBase)
+		return "", ExplainStripe(err, p.Config.Stripe.APIBase)
 	}
-	if base := p.cfg.Stripe.APIBase; base != "" {
+	if base := p.Config.Stripe.APIBase; base != "" {
 		if c, err := (stripefake.Control{Base: base}).Clock(ctx); err == nil { // exact, and with its speed
 			return clock.Text(c.Start, c.Speed, c.Anchor), nil
 		}
@@ -149,52 +149,52 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	if at.IsZero() {
 		return "", errors.New("the processor's replies have no Date header")
 	}
-	now := p.machine()()
+	now := p.Machine()()
 	return clock.Text(now.Add(ahead), 1, now), nil
 }
 
-func (p *program) machine() func() time.Time {
-	if p.clock != nil {
-		return p.clock.Machine()
+func (p *program) Machine() func() time.Time {
+	if p.Clock != nil {
+		return p.Clock.Machine()
 	}
-	return p.now
+	return p.Now
 }
 
 // witnesses are the clocks of Stripe, if the session asks it, and of the store's service.
-func (s *session) witnesses(follows bool) (list []billing.Witness) {
-	if processor, ok := s.processor.(*stripe.Processor); ok {
-		s.stripe.Store(processor.API())
+func (s *Session) witnesses(follows bool) (list []billing.Witness) {
+	if processor, ok := s.Processor.(*stripe.Processor); ok {
+		s.Stripe.Store(processor.API())
 	}
-	if follows || s.stripe.Load() != nil {
+	if follows || s.Stripe.Load() != nil {
 		list = append(list, billing.Witness{Name: "Stripe",
 			Ahead: func() (ahead time.Duration, at time.Time) {
-				if client := s.stripe.Load(); client != nil {
+				if client := s.Stripe.Load(); client != nil {
 					ahead, at = client.ClockAhead()
 				}
 				return ahead, at
 			},
 			Ask: func(ctx context.Context) (err error) {
-				if client := s.stripe.Load(); client != nil {
+				if client := s.Stripe.Load(); client != nil {
 					_, _, err = client.Own(ctx)
 				}
 				return err
 			}})
 	}
-	if far, ok := s.store.(interface {
+	if far, ok := s.Store.(interface {
 		ClockAhead() (ahead time.Duration, at time.Time)
 	}); ok {
 		list = append(list, billing.Witness{Name: "DynamoDB", Ahead: far.ClockAhead,
 			Ask: func(ctx context.Context) error {
-				_, err := s.store.Get(ctx, s.tables.RecurringPayments.Name, billing.MetaKey)
+				_, err := s.Store.Get(ctx, s.Tables.RecurringPayments.Name, billing.MetaKey)
 				return err
 			}})
 	}
 	return list
 }
 
-// follow makes Stripe's clock a witness, and returns how far it is ahead; false before an answer.
-func (s *session) follow(client *api.Client) func() (time.Duration, bool) {
-	s.stripe.Store(client)
+// Follow makes Stripe's clock a witness, and returns how far it is ahead; false before an answer.
+func (s *Session) Follow(client *api.Client) func() (time.Duration, bool) {
+	s.Stripe.Store(client)
 	return func() (time.Duration, bool) {
 		ahead, at := client.ClockAhead()
 		return ahead, !at.IsZero()
@@ -206,11 +206,11 @@ const (
 	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
 )
 
-// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
+// AskStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
 // has. If so, or if its last answer is five minutes old, it is asked once more: nobody else may
 // ask, as a server that is not ready gets no orders.
-func (s *session) askStripe(ctx context.Context) (refused bool, silent time.Time) {
-	client := s.stripe.Load()
+func (s *Session) AskStripe(ctx context.Context) (refused bool, silent time.Time) {
+	client := s.Stripe.Load()
 	_, last := client.ClockAhead()
 	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > askEvery {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -220,28 +220,28 @@ func (s *session) askStripe(ctx context.Context) (refused bool, silent time.Time
 	return client.KeyRefused(), client.Silent()
 }
 
-// stripeNow returns Stripe's clock by its last answer, or ours before one.
-func (p *program) stripeNow(client *api.Client) func() time.Time {
+// StripeNow returns Stripe's clock by its last answer, or ours before one.
+func (p *program) StripeNow(client *api.Client) func() time.Time {
 	return func() time.Time {
 		ahead, _ := client.ClockAhead()
-		return p.now().Add(ahead)
+		return p.Now().Add(ahead)
 	}
 }
 
-// warnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.
-func (p *program) warnOfClock(ctx context.Context, s *session) {
-	shown, since, err := s.engine.ClockShown(ctx)
+// WarnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.
+func (p *program) WarnOfClock(ctx context.Context, s *Session) {
+	shown, since, err := s.Engine.ClockShown(ctx)
 	if err != nil {
 		return // what follows meets it, too
 	}
-	for _, w := range s.engine.Witnesses {
+	for _, w := range s.Engine.Witnesses {
 		if _, at := w.Ahead(); at.IsZero() {
 			p.Warn("replies from %s have no Date header, so the clock is not compared with it", w.Name)
 		}
 	}
-	if ended, err := s.engine.LastRunEnded(ctx); err == nil && !shown && !ended.IsZero() {
+	if ended, err := s.Engine.LastRunEnded(ctx); err == nil && !shown && !ended.IsZero() {
 		p.Warn("this clock shows %s, more than 36 hours after it was last known to be right, at %s; expired "+
-			"receipts and events are not deleted until you check the clock and run: %s", screen.Stamp(p.now()),
-			screen.Stamp(since), p.hint("charging on"))
+			"receipts and events are not deleted until you check the clock and run: %s", screen.Stamp(p.Now()),
+			screen.Stamp(since), p.Hint("charging on"))
 	}
 }

@@ -20,10 +20,10 @@ func TestSession_AskStripe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(session)
-	s.stripe.Store(client)
+	s := new(Session)
+	s.Stripe.Store(client)
 	refused := func() bool {
-		refused, silent := s.askStripe(t.Context())
+		refused, silent := s.AskStripe(t.Context())
 		if !silent.IsZero() {
 			t.Errorf("silent since %s", silent)
 		}

@@ -15,11 +15,11 @@ import (
 
 func (p *program) proveCommand() *cobra.Command {
 	var period int
-	c := p.subscriptionLeaf("prove", need{processor: true, read: true},
-		func(ctx context.Context, s *session, n billing.Name) error {
-			x, err := s.engine.Prove(ctx, n, period)
+	c := p.subscriptionLeaf("prove", Need{Processor: true, Read: true},
+		func(ctx context.Context, s *Session, n billing.Name) error {
+			x, err := s.Engine.Prove(ctx, n, period)
 			if err != nil {
-				return notFound(err, "subscription "+n.String())
+				return NotFound(err, "subscription "+n.String())
 			}
 			if x.Alarm {
 				p.Code = screen.ExitPerson
@@ -28,17 +28,17 @@ func (p *program) proveCommand() *cobra.Command {
 			return p.JSON(viewProof(s, x))
 		})
 	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list prints it")
-	required(c, "period")
+	Required(c, "period")
 	return c
 }
 
-func (p *program) sayProof(s *session, x *proof.Proof) {
+func (p *program) sayProof(s *Session, x *proof.Proof) {
 	p.Say("Period %d of %s, %s: %s", x.Period, x.Name, cmp.Or(x.SKU, "SKU not known"), x.State)
 	reminder, receipt, ended, colour := "none", "none", "", screen.GoodColour
 	switch {
 	case !x.Reminded.IsZero():
 		reminder = "for " + screen.Date(x.ReminderDay) + ", written " + screen.Stamp(x.Reminded)
-	case x.ReminderDay.After(s.engine.Today()):
+	case x.ReminderDay.After(s.Engine.Today()):
 		reminder = "on " + screen.Date(x.ReminderDay)
 	case !x.ReminderDay.IsZero():
 		reminder = "for " + screen.Date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
@@ -55,7 +55,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 		"  receipt", receipt, "  end", ended)
 	screen.Section(p.Screen, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
-			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.engine.Opened.Installation)}
+			return []any{"  " + string(r.Kind), r.Processed, r.Amount, r.Charge, r.Number(s.Engine.Opened.Installation)}
 		})
 	screen.Section(p.Screen, "\nPayment intents, as the processor shows them now:",
 		[]string{"  INTENT", "GENERATION", "IN THE STORE", "STATE", "SINCE", "AMOUNT", "CODE"}, x.Intents,
@@ -81,7 +81,7 @@ func (p *program) sayProof(s *session, x *proof.Proof) {
 		p.Painted(p.Raw, colour, x.Why))
 }
 
-func viewProof(s *session, x *proof.Proof) screen.Object {
+func viewProof(s *Session, x *proof.Proof) screen.Object {
 	var ended screen.Object
 	if x.Ended != nil {
 		ended = viewPeriod(x.Ended)
@@ -89,7 +89,7 @@ func viewProof(s *session, x *proof.Proof) screen.Object {
 	return screen.Object{"account", x.Account, "subscription", x.ID, "sku?", x.SKU, "period", x.Period, "state", x.State,
 		"due_date?", x.Due, "reminder_date?", x.ReminderDay, "reminded_at?", x.Reminded, "open?", viewOpen(x.OpenPeriod),
 		"ended?", ended, "receipts", screen.Views(x.Receipts, func(r *billing.Receipt) screen.Object {
-			return append(viewFullReceipt(r), "number", r.Number(s.engine.Opened.Installation))
+			return append(viewFullReceipt(r), "number", r.Number(s.Engine.Opened.Installation))
 		}), "receipt_expired?", x.Expired, "receipt_months", x.ReceiptMonths,
 		"imported", screen.Views(x.Imported, viewFullReceipt), "declined", viewAttempts(x.Attempts),
 		"returns", screen.Views(x.Reversals, viewReversal), "intents", screen.Views(x.Intents, viewIntent), "listed_since", x.Since,

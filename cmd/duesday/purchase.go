@@ -40,8 +40,8 @@ func (p *program) purchaseCreate() *cobra.Command {
 	fs.StringVar(&o.Name, "name", "", "`NAME` of the buyer")
 	fs.StringVar(&o.PaymentMethod, "payment-method", "", "payment `METHOD` that the buyer's client created, for every kind except legacy")
 	fs.StringVar(&o.Description, "description", "", "`TEXT` that buyers see")
-	required(c, "account", "kind", "key")
-	return checked(c, func([]string) error { return f.fill() })
+	Required(c, "account", "kind", "key")
+	return Checked(c, func([]string) error { return f.fill() })
 }
 
 func (f *purchaseFlags) fill() error {
@@ -51,24 +51,24 @@ func (f *purchaseFlags) fill() error {
 		if f.currency != "" {
 			return screen.Usagef("--currency needs --amount, because a price has its own currency")
 		}
-		return byFlag(o.Check())
+		return ByFlag(o.Check())
 	}
 	amount, err := screen.ParseAmount(f.amount, f.currency)
 	if err != nil {
 		return err
 	}
 	o.Amount, o.Currency = amount.Minor(), amount.Currency().Code()
-	return byFlag(o.Check())
+	return ByFlag(o.Check())
 }
 
 func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Order) error {
 	created, err := t.CreatePurchase(ctx, o)
 	if errors.Is(err, tracking.ErrOther) {
 		return fmt.Errorf("--key %s was used before for another order (%s); use a new key for a new order, or repeat "+
-			"the old order unchanged", quoted(o.Key), withoutOther(err))
+			"the old order unchanged", Quoted(o.Key), withoutOther(err))
 	}
 	if err != nil {
-		return byFlag(err)
+		return ByFlag(err)
 	}
 	sale := &created.Sale
 	if sale.Declined != "" || sale.Action {
@@ -80,7 +80,7 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	}
 	p.Say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
-	p.Say("\nTo show the result, run: %s", p.hint("purchase show "+created.Purchase.ID))
+	p.Say("\nTo show the result, run: %s", p.Hint("purchase show "+created.Purchase.ID))
 	objects := screen.Views(sale.Objects, func(o tracking.Object) screen.Object { // the payment, subscription, schedule at Stripe
 		return screen.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
 	})
@@ -106,7 +106,7 @@ func (p *program) purchaseShow() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			timeline, err := t.Timeline(ctx, strings.ToLower(args[0]))
 			if err != nil {
-				return notFound(err, "purchase "+args[0])
+				return NotFound(err, "purchase "+args[0])
 			}
 			if p.AsJSON {
 				return p.JSON(timeline)

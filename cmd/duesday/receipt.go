@@ -20,14 +20,14 @@ import (
 func (p *program) receiptList() *cobra.Command {
 	var account string
 	var order screen.ListOrder
-	c := p.storeLeaf("list ACCOUNT", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
+	c := p.StoreLeaf("list ACCOUNT", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
 		reversals, err := p.reversalsOf(ctx, s, account)
 		if err != nil {
 			return err
 		}
-		number := func(r *billing.Receipt) string { return r.Number(s.engine.Opened.Installation) }
+		number := func(r *billing.Receipt) string { return r.Number(s.Engine.Opened.Installation) }
 		view := func(r *billing.Receipt) screen.Object { return append(reversals.view(r), "number", number(r)) }
-		return screen.ListAll(p.Screen, order, "receipt", s.engine.GetReceiptsByAccount(ctx, account), view,
+		return screen.ListAll(p.Screen, order, "receipt", s.Engine.GetReceiptsByAccount(ctx, account), view,
 			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 			func(r *billing.Receipt) []any {
 				return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
@@ -35,10 +35,10 @@ func (p *program) receiptList() *cobra.Command {
 			})
 	})
 	accountFlag(c, &account)
-	ordered(c, &order, "processed", "subscription", "sku", "due", "amount", "kind")
-	return checked(c, func(args []string) error {
+	Ordered(c, &order, "processed", "subscription", "sku", "due", "amount", "kind")
+	return Checked(c, func(args []string) error {
 		if len(args) == 0 && account == "" {
-			return screen.Usagef("%s: ACCOUNT is missing", p.command)
+			return screen.Usagef("%s: ACCOUNT is missing", p.Command)
 		}
 		return accountArgument(&account, args)
 	})
@@ -50,8 +50,8 @@ func (p *program) receiptCreate() *cobra.Command {
 	var period int
 	day := screen.DateFlag()
 	var f *pflag.FlagSet
-	c := p.subscriptionLeaf("create", need{processor: true},
-		func(ctx context.Context, s *session, n billing.Name) error {
+	c := p.subscriptionLeaf("create", Need{Processor: true},
+		func(ctx context.Context, s *Session, n billing.Name) error {
 			m.Period, m.Date = screen.Given(f, "period", period), day.Value
 			return p.recordPayment(ctx, s, n, m, text)
 		})
@@ -65,9 +65,9 @@ func (p *program) receiptCreate() *cobra.Command {
 	return c
 }
 
-func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name, m engine.ManualPayment,
+func (p *program) recordPayment(ctx context.Context, s *Session, n billing.Name, m engine.ManualPayment,
 	amount string) error {
-	sub, err := s.subscription(ctx, n)
+	sub, err := s.Subscription(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -76,11 +76,11 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 			return err
 		}
 	}
-	done, err := s.engine.CreateReceipt(ctx, n, m)
+	done, err := s.Engine.CreateReceipt(ctx, n, m)
 	if err != nil {
 		return err
 	}
-	p.deliver(ctx, s)
+	p.Deliver(ctx, s)
 	if done.Repeated {
 		p.Say("this payment was requested before, so nothing was recorded again")
 	}
@@ -95,12 +95,12 @@ func (p *program) recordPayment(ctx context.Context, s *session, n billing.Name,
 	case r.Kind == billing.Overpayment:
 		p.Code = screen.ExitPerson
 		p.Say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
-			r.Name, r.Amount.Format(), p.hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
+			r.Name, r.Amount.Format(), p.Hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
 	default:
 		p.Say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, screen.Date(r.Due), r.Amount.Format())
 	}
-	if now, err := s.subscription(ctx, n); err == nil && now.Status == billing.PastDue {
-		p.Say("the subscription is still past_due; to continue with its next period, run: %s", p.hint("subscription resume "+n.String()))
+	if now, err := s.Subscription(ctx, n); err == nil && now.Status == billing.PastDue {
+		p.Say("the subscription is still past_due; to continue with its next period, run: %s", p.Hint("subscription resume "+n.String()))
 	}
 	v := screen.Object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
 	if r != nil {
@@ -113,8 +113,8 @@ func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
 	reason := screen.ChoiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
-	c := p.subscriptionLeaf("refund", need{processor: true},
-		func(ctx context.Context, s *session, n billing.Name) error {
+	c := p.subscriptionLeaf("refund", Need{Processor: true},
+		func(ctx context.Context, s *Session, n billing.Name) error {
 			o.Name, o.Reason = n, reason.Value
 			return p.refund(ctx, s, o, amount)
 		})
@@ -123,11 +123,11 @@ func (p *program) receiptRefund() *cobra.Command {
 	c.Flags().Var(&reason, "reason", "reason that the processor is given")
 	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that distinguishes this refund from others of the same amount")
 	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, if the receipt has expired")
-	return required(c, "period")
+	return Required(c, "period")
 }
 
-func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount string) error {
-	sub, err := s.subscription(ctx, o.Name)
+func (p *program) refund(ctx context.Context, s *Session, o refund.Order, amount string) error {
+	sub, err := s.Subscription(ctx, o.Name)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 			return screen.Usagef("--amount must be more than zero (got %s)", amount)
 		}
 	}
-	r, repeated, err := s.engine.Refunds().Refund(ctx, o)
+	r, repeated, err := s.Engine.Refunds().Refund(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (p *program) refund(ctx context.Context, s *session, o refund.Order, amount
 // accountReversals are the refunds and disputes of an account, or of all, by their charge.
 type accountReversals map[string][]*billing.ReversalRecord
 
-func (p *program) reversalsOf(ctx context.Context, s *session, account string) (accountReversals, error) {
-	return gatherReversals(screen.Readable(p.Screen, s.engine.GetReversalsByAccount(ctx, account)))
+func (p *program) reversalsOf(ctx context.Context, s *Session, account string) (accountReversals, error) {
+	return gatherReversals(screen.Readable(p.Screen, s.Engine.GetReversalsByAccount(ctx, account)))
 }
 
 func gatherReversals(seq iter.Seq2[*billing.ReversalRecord, error]) (accountReversals, error) {

@@ -16,7 +16,7 @@ import (
 
 func (p *program) reconcileCommand() *cobra.Command {
 	var old string
-	c := p.storeLeaf("reconcile", need{processor: true}, func(ctx context.Context, s *session, _ []string) error {
+	c := p.StoreLeaf("reconcile", Need{Processor: true}, func(ctx context.Context, s *Session, _ []string) error {
 		return p.reconcile(ctx, s, old)
 	})
 	c.Flags().StringVar(&old, "old", "", "`STORE` that a restore replaced, such as pebble:DIR (default: the one that "+
@@ -24,9 +24,9 @@ func (p *program) reconcileCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) reconcile(ctx context.Context, s *session, old string) error {
-	n, failed := s.engine.Reconcile(ctx)
-	meta, err := s.engine.Meta(ctx)
+func (p *program) reconcile(ctx context.Context, s *Session, old string) error {
+	n, failed := s.Engine.Reconcile(ctx)
+	meta, err := s.Engine.Meta(ctx)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
@@ -46,16 +46,16 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		}
 	}
 	if failed == nil {
-		failed = s.engine.Reconciled(ctx)
+		failed = s.Engine.Reconciled(ctx)
 	}
-	p.deliver(ctx, s)
+	p.Deliver(ctx, s)
 	held, err := heldMail(ctx, s)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
 	p.Say("%s adopted", screen.Plural(n, "charge"))
 	p.Fields("  mails sent before, which are not sent again", screen.Positive(sent), "  mails not sent before", screen.Positive(released))
-	p.sayHeld(held)
+	p.SayHeld(held)
 	screen.Section(p.Screen, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
 		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
 	if len(changes) > 0 || held > 0 {
@@ -65,7 +65,7 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 		return failed
 	}
 	if !meta.Charging {
-		p.Say("charging is still off; to turn it on, run: %s", p.hint("charging on"))
+		p.Say("charging is still off; to turn it on, run: %s", p.Hint("charging on"))
 	}
 	return p.JSON(screen.Object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
 		"changed", screen.Views(changes, func(c replaced.Change) screen.Object {
@@ -75,46 +75,46 @@ func (p *program) reconcile(ctx context.Context, s *session, old string) error {
 
 // compareOld decides about held mail by the store that a restore has replaced. It returns what people
 // changed, and how many mails were sent before or are to be sent.
-func (p *program) compareOld(ctx context.Context, s *session, url string) (all []replaced.Change, sent, released int,
+func (p *program) compareOld(ctx context.Context, s *Session, url string) (all []replaced.Change, sent, released int,
 	err error) {
-	place, err := p.placeOf(url)
+	place, err := p.PlaceOf(url)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	kept, err := p.openStore(ctx, place, tables, need{read: true})
+	kept, err := p.OpenStore(ctx, place, tables, Need{Read: true})
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
-	c, err := replaced.Open(ctx, s.engine.Records, billing.NewRecords(kept, tables, p.now, nil), s.engine.Mailed)
+	c, err := replaced.Open(ctx, s.Engine.Records, billing.NewRecords(kept, tables, p.Now, nil), s.Engine.Mailed)
 	if err != nil {
 		return nil, 0, 0, err
 	}
 	err = c.Changes(ctx, func(x replaced.Change) {
 		switch {
 		case x.Redo != "":
-			x.Redo = p.hint(x.Redo)
+			x.Redo = p.Hint(x.Redo)
 		case x.Name.ID != "":
-			x.Redo = p.name + " subscription show " + x.Of() + " --store " + quoted(url)
+			x.Redo = p.Name + " subscription show " + x.Of() + " --store " + Quoted(url)
 		case x.Name.Account != "":
-			x.Redo = p.name + " account show " + x.Of() + " --store " + quoted(url)
+			x.Redo = p.Name + " account show " + x.Of() + " --store " + Quoted(url)
 		}
 		all = append(all, x)
 	})
 	if err != nil {
 		return all, 0, 0, err
 	}
-	count, err := s.outbox(nil).On(outbox.Held).Decide(ctx, // by what Changes has noted
+	count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, // by what Changes has noted
 		func(f outbox.Effect) (outbox.Fate, error) { return c.Fate(ctx, f) })
 	return all, count[outbox.Drop], count[outbox.Release], err
 }
 
 // heldMail returns how many mails wait for a decision.
-func heldMail(ctx context.Context, s *session) (int, error) {
-	b, err := s.outbox(nil).On(outbox.Held).Backlog(ctx, 0)
+func heldMail(ctx context.Context, s *Session) (int, error) {
+	b, err := s.Outbox(nil).On(outbox.Held).Backlog(ctx, 0)
 	return b.Due + b.Later, err
 }

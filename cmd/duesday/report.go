@@ -21,31 +21,31 @@ type reportFlags struct {
 
 func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: screen.MonthFlag(), to: screen.MonthFlag()}
-	c := p.storeLeaf("report", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error { return p.report(ctx, s, &f) })
+	c := p.StoreLeaf("report", Need{Read: true},
+		func(ctx context.Context, s *Session, _ []string) error { return p.report(ctx, s, &f) })
 	c.Flags().Var(&f.from, "from", "first month (default: a year ago, or the store's first)")
 	c.Flags().Var(&f.to, "to", "last month (default: this month)")
 	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, starting today")
 	c.Flags().BoolVar(&f.csv, "csv", false, "write the months as CSV")
-	return checked(c, func([]string) error {
+	return Checked(c, func([]string) error {
 		switch {
 		case f.csv && p.AsJSON:
 			return screen.Usagef("--csv and --json cannot be combined")
 		case !f.to.Value.IsZero() && f.from.Value.After(f.to.Value):
 			return screen.Usagef("--from %s must not be after --to %s", f.from.Text, f.to.Text)
-		case f.from.Value.After(civil.Of(p.now().AddDate(0, 0, 1))):
+		case f.from.Value.After(civil.Of(p.Now().AddDate(0, 0, 1))):
 			return screen.Usagef("--from %s has not begun yet", f.from.Text)
 		}
-		if err := p.walkable("to", f.to.Value); err != nil {
+		if err := p.Walkable("to", f.to.Value); err != nil {
 			return err
 		}
 		return screen.Between("days", f.days, 1, 366)
 	})
 }
 
-func (p *program) report(ctx context.Context, s *session, f *reportFlags) error {
+func (p *program) report(ctx context.Context, s *Session, f *reportFlags) error {
 	bar := p.Progress("items", 0, nil)
-	r, err := s.engine.Report(ctx, report.Query{From: f.from.Value, To: f.to.Value, Days: f.days, Progress: bar.Done.Store})
+	r, err := s.Engine.Report(ctx, report.Query{From: f.from.Value, To: f.to.Value, Days: f.days, Progress: bar.Done.Store})
 	bar.End()
 	if err != nil {
 		return err

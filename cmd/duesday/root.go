@@ -19,7 +19,7 @@ import (
 func (p *program) run(ctx context.Context, args []string) (code int) {
 	root := p.root()
 	root.SetArgs(args)
-	root.SetIn(p.stdin)
+	root.SetIn(p.Stdin)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -29,10 +29,10 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	if err == nil {
 		return p.Code
 	}
-	if !p.working { // flags may not have been read to the end
+	if !p.Working { // flags may not have been read to the end
 		i := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || arg == "--json" })
 		p.AsJSON = p.AsJSON || i >= 0 && args[i] == "--json"
-		p.LogJSON = cmp.Or(p.flag("log-format"), p.env("DUESDAY_LOG_FORMAT")) == "json"
+		p.LogJSON = cmp.Or(p.Flag("log-format"), p.Env("DUESDAY_LOG_FORMAT")) == "json"
 		err = screen.Invalid(err)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -59,23 +59,23 @@ func (p *program) fail(err error, command string) int {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "duesday",
-		Version:       buildVersion().text(),
+		Version:       BuildVersion().Text(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
-			p.command = cmd.CommandPath()
-			if p.cfg, err = config.New(p.flag, p.setting); err != nil {
+			p.Command = cmd.CommandPath()
+			if p.Config, err = config.New(p.Flag, p.Setting); err != nil {
 				return screen.Invalid(err)
 			}
-			p.LogJSON = p.cfg.LogJSON
-			if err = p.cfg.Stripe.Key.Read(); err != nil { // only then is it known whether the processor is a live one
+			p.LogJSON = p.Config.LogJSON
+			if err = p.Config.Stripe.Key.Read(); err != nil { // only then is it known whether the processor is a live one
 				return screen.Invalid(err)
 			}
-			text := p.env(config.EnvClock)
-			if text == processorClock && cmd.Name() == stripeFakeName {
+			text := p.Env(config.EnvClock)
+			if text == ProcessorClock && cmd.Name() == StripeFakeName {
 				text = "" // the fake is the processor
 			}
-			return p.setClock(cmd.Context(), config.EnvClock, text)
+			return p.SetClock(cmd.Context(), config.EnvClock, text)
 		},
 	}
 	f := root.PersistentFlags()
@@ -83,7 +83,7 @@ func (p *program) root() *cobra.Command {
 		f.String(flag.Name, "", flag.Help())
 	}
 	f.BoolVar(&p.AsJSON, "json", false, "print JSON for programs")
-	p.flag = func(name string) string { return f.Lookup(name).Value.String() }
+	p.Flag = func(name string) string { return f.Lookup(name).Value.String() }
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return screen.Invalid(err) })
 	root.SetVersionTemplate("duesday {{.Version}}\n")
 	setHelp(root)
@@ -100,7 +100,7 @@ func (p *program) noteWork(cmd *cobra.Command) {
 	}
 	if do := cmd.RunE; do != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			p.working = true
+			p.Working = true
 			return do(cmd, args)
 		}
 	}

@@ -21,70 +21,70 @@ func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
 		var o engine.RunOptions
 		var lease time.Duration
-		var date businessDay
-		c := leaf(string(kind), func(ctx context.Context, _ []string) error {
+		var date BusinessDay
+		c := Leaf(string(kind), func(ctx context.Context, _ []string) error {
 			o.Date = date.Value
 			return p.runJob(ctx, kind, o, lease, &date)
 		})
-		date.flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
+		date.Flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
 		c.Flags().IntVar(&o.Workers, "workers", 16, "number of subscriptions to process at the same time")
 		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
 			"how long a process on a shared store may be silent before others take over its share")
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what the run would do, without doing it")
 		return c
 	}
-	return group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
+	return Group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration,
-	date *businessDay) error {
+	date *BusinessDay) error {
 	if err := screen.Between("workers", o.Workers, 1, 1024); err != nil {
 		return err
 	}
 	if lease < time.Second || lease > time.Hour {
 		return screen.Usagef("--lease must be 1s to 1h (got %s)", lease)
 	}
-	if err := p.walkable("date", o.Date); err != nil {
+	if err := p.Walkable("date", o.Date); err != nil {
 		return err
 	}
-	if today := civil.Of(p.now().UTC()); p.cfg.Live() && o.Date.After(today.AddDays(1)) {
+	if today := civil.Of(p.Now().UTC()); p.Config.Live() && o.Date.After(today.AddDays(1)) {
 		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.with(ctx, need{processor: kind == billing.Payments || p.cfg.UsesStripe(), lease: lease, take: !o.DryRun},
-		func(s *session) error {
-			if _, err := s.on(date); err != nil && !o.DryRun {
+	return p.With(ctx, Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
+		func(s *Session) error {
+			if _, err := s.On(date); err != nil && !o.DryRun {
 				return err
 			}
 			if o.DryRun {
 				return p.dryRun(ctx, s, kind, o)
 			}
-			p.warnOfPages()
-			p.warnOfClock(ctx, s)
+			p.WarnOfPages()
+			p.WarnOfClock(ctx, s)
 			return p.wetRun(ctx, s, kind, o)
 		})
 }
 
 // start runs the job with a bar on the terminal.
-func (p *program) start(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
+func (p *program) start(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
 	error) {
 	bar := p.Progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
 		until := o.Date
 		if until.IsZero() {
-			until = s.engine.Today().AddDays(1)
+			until = s.Engine.Today().AddDays(1)
 		}
-		return screen.CountUntil(dueUntil(ctx, s.engine, kind, until), stop)
+		return screen.CountUntil(dueUntil(ctx, s.Engine, kind, until), stop)
 	})
 	defer bar.End()
 	o.Progress = bar.Done.Store
 	if kind == billing.Reminders {
-		return s.engine.RunReminders(ctx, o)
+		return s.Engine.RunReminders(ctx, o)
 	}
-	return s.engine.RunPayments(ctx, o)
+	return s.Engine.RunPayments(ctx, o)
 }
 
 // startOrAttach is start. Beside a live run of the same day it returns that run's report instead.
-func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Kind,
+func (p *program) startOrAttach(ctx context.Context, s *Session, kind billing.Kind,
 	o engine.RunOptions) (*engine.Report, error) {
 	for {
 		report, err := p.start(ctx, s, kind, o)
@@ -103,16 +103,16 @@ func (p *program) startOrAttach(ctx context.Context, s *session, kind billing.Ki
 }
 
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
-func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
-	named := unsettled{}
-	o.Each = named.add
+func (p *program) wetRun(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) error {
+	named := Unsettled{}
+	o.Each = named.Add
 	report, err := p.startOrAttach(ctx, s, kind, o)
-	var mail posted
+	var mail Posted
 	if ctx.Err() == nil {
-		mail = p.deliver(ctx, s)
+		mail = p.Deliver(ctx, s)
 	}
 	if err == nil && kind == billing.Payments {
-		s.forget(ctx)
+		s.Forget(ctx)
 	}
 	if report == nil {
 		return err
@@ -123,13 +123,13 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 			nothing, err = "nothing more", nil
 		}
 		reason := ""
-		if meta, err := s.engine.Meta(ctx); err == nil && meta.Reason != "" {
+		if meta, err := s.Engine.Meta(ctx); err == nil && meta.Reason != "" {
 			reason = " (" + meta.Reason + ")"
 		}
-		p.Warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.hint("charging on"))
+		p.Warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.Hint("charging on"))
 	}
 	var read, written float64 // as DynamoDB counts them for this process
-	if m, ok := s.store.(interface{ Consumed() (read, write float64) }); ok {
+	if m, ok := s.Store.(interface{ Consumed() (read, write float64) }); ok {
 		read, written = m.Consumed()
 	}
 	if report.State != "" { // of another process, which has named them
@@ -137,7 +137,7 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	}
 	p.sayReport(report)
 	if mail.Delivered > 0 {
-		p.Say("also: %s", s.post.done(mail.Delivered))
+		p.Say("also: %s", s.Post.Done(mail.Delivered))
 	}
 	p.sayUnsettled(named)
 	if read+written > 0 {
@@ -147,19 +147,19 @@ func (p *program) wetRun(ctx context.Context, s *session, kind billing.Kind, o e
 	if kind == billing.Payments {
 		view = append(view, "periods?", named.view())
 	}
-	view = append(view, "mail", mail.view(s.post))
+	view = append(view, "mail", mail.View(s.Post))
 	shown := p.JSON(view)
 	for _, missed := range report.Missed {
 		p.Warn("%v; the next run will do it", missed)
 	}
-	if err == nil && (report.NeedsPerson() || mail.stays() > 0) {
+	if err == nil && (report.NeedsPerson() || mail.Stays() > 0) {
 		p.Code = screen.ExitPerson
 	}
 	return cmp.Or(err, shown)
 }
 
 // dryRun lists the periods of the job as they are found.
-func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o engine.RunOptions) error {
+func (p *program) dryRun(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) error {
 	name, what, left := "would_charge", "charged", engine.OutcomeParked
 	if kind == billing.Reminders {
 		name, what, left = "would_remind", "reminded", engine.OutcomeSkipped
@@ -183,7 +183,7 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 		n++
 		r.Outcome = "" // there is none yet
 		if p.AsJSON {
-			failed = cmp.Or(failed, list.Add(viewResult(r)))
+			failed = cmp.Or(failed, list.Add(ViewResult(r)))
 		}
 	}
 	report, err := p.start(ctx, s, kind, o)
@@ -200,6 +200,6 @@ func (p *program) dryRun(ctx context.Context, s *session, kind billing.Kind, o e
 	}
 	t.Flush()
 	asked := screen.Prefixed("; asked to pay by wire: ", screen.Positive(report.Counts[engine.OutcomeAsked]))
-	p.Say("\n%d would be %s on %s%s%s; nothing was done", n, what, report.Date, screen.Prefixed(": ", formatTotals(&totals)), asked)
+	p.Say("\n%d would be %s on %s%s%s; nothing was done", n, what, report.Date, screen.Prefixed(": ", FormatTotals(&totals)), asked)
 	return err
 }

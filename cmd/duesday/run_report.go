@@ -17,13 +17,13 @@ import (
 func viewReport(r *engine.Report) screen.Object {
 	v := screen.Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
-		v = append(v, outcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
+		v = append(v, OutcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
 			"failed", r.Counts[engine.OutcomeFailed])
 	} else {
 		for _, o := range engine.Outcomes() {
 			v = append(v, string(o), r.Counts[o])
 		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", nameTexts(r.KeepOwn),
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", NameTexts(r.KeepOwn),
 			"refunds_and_disputes?", r.Reversals, // recorded, or changed
 			"orphans_cancelled?", r.Orphans)
 	}
@@ -49,7 +49,7 @@ func (p *program) sayReport(r *engine.Report) {
 				continue
 			}
 			if o == engine.OutcomePaid {
-				amounts = formatTotals(&r.Amounts)
+				amounts = FormatTotals(&r.Amounts)
 			}
 			t.Row("  "+string(o), r.Counts[o], cmp.Or(amounts, outcomeText(o)))
 		}
@@ -60,7 +60,7 @@ func (p *program) sayReport(r *engine.Report) {
 	t.Flush()
 	for _, d := range r.Doubts {
 		p.Warn("%s period %d was perhaps paid twice, because another tool %s during the charge; check whether that tool "+
-			"took the payment, then run: %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.hint("subscription update "+d.Name.String()+" --paid-once"))
+			"took the payment, then run: %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.Hint("subscription update "+d.Name.String()+" --paid-once"))
 	}
 	beside := func(n int, noun, what string) { // the work of a payment run beside charging
 		if n > 0 {
@@ -68,16 +68,16 @@ func (p *program) sayReport(r *engine.Report) {
 		}
 	}
 	beside(r.Cards, "card", "entered by customers, used from now on")
-	p.sayKeepOwn(r.KeepOwn)
+	p.SayKeepOwn(r.KeepOwn)
 	beside(r.Reversals, "change", "to refunds and disputes, recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to, canceled")
 	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them
-		p.Say("\nTo list the failed periods, run: %s", p.hint("period list --ending failed --from "+civil.Of(r.Started).String()))
+		p.Say("\nTo list the failed periods, run: %s", p.Hint("period list --ending failed --from "+civil.Of(r.Started).String()))
 	}
 }
 
-// outcomeName is the outcome as people and programs read it: a mail in the outbox is not sent yet.
-func outcomeName(o engine.Outcome) string {
+// OutcomeName is the outcome as people and programs read it: a mail in the outbox is not sent yet.
+func OutcomeName(o engine.Outcome) string {
 	if o == engine.OutcomeSent {
 		return "written"
 	}
@@ -95,8 +95,8 @@ func outcomeText(o engine.Outcome) string {
 	}[o]
 }
 
-// formatTotals returns the sums as people write them, by currency.
-func formatTotals(t *money.Totals) string {
+// FormatTotals returns the sums as people write them, by currency.
+func FormatTotals(t *money.Totals) string {
 	var parts []string
 	for sum := range t.All() {
 		parts = append(parts, sum.Format())
@@ -104,19 +104,19 @@ func formatTotals(t *money.Totals) string {
 	return strings.Join(parts, "  ")
 }
 
-// unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on
+// Unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on
 // request, and those paid twice. nil is that of a run that another process made.
-type unsettled map[engine.Outcome][]engine.Result
+type Unsettled map[engine.Outcome][]engine.Result
 
-func (u unsettled) add(r engine.Result) {
+func (u Unsettled) Add(r engine.Result) {
 	if r.Outcome != engine.OutcomeSent && r.Outcome != engine.OutcomeAsked && r.Outcome != engine.OutcomeSkipped &&
 		(r.Outcome != engine.OutcomePaid || r.Reason != "") {
 		u[r.Outcome] = append(u[r.Outcome], r)
 	}
 }
 
-// of returns the periods with one of the outcomes: the new ones first, each part in order of names.
-func (u unsettled) of(outcomes ...engine.Outcome) (all []engine.Result) {
+// Of returns the periods with one of the outcomes: the new ones first, each part in order of names.
+func (u Unsettled) Of(outcomes ...engine.Outcome) (all []engine.Result) {
 	for _, o := range outcomes {
 		all = append(all, u[o]...)
 	}
@@ -127,38 +127,38 @@ func (u unsettled) of(outcomes ...engine.Outcome) (all []engine.Result) {
 	return all
 }
 
-func (u unsettled) view() screen.Object {
+func (u Unsettled) view() screen.Object {
 	if u == nil {
 		return nil
 	}
 	of := func(o engine.Outcome) []screen.Object {
-		return screen.Views(u.of(o), func(r engine.Result) screen.Object {
-			return append(viewResult(r), "retry_date?", r.Retry, "new?", r.New)
+		return screen.Views(u.Of(o), func(r engine.Result) screen.Object {
+			return append(ViewResult(r), "retry_date?", r.Retry, "new?", r.New)
 		})
 	}
 	return screen.Object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
 		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable), "overpaid", of(engine.OutcomePaid)}
 }
 
-// shownWaiting is how many periods are shown that wait for their customers since earlier runs.
-const shownWaiting = 20
+// ShownWaiting is how many periods are shown that wait for their customers since earlier runs.
+const ShownWaiting = 20
 
-func (p *program) sayUnsettled(u unsettled) {
+func (p *program) sayUnsettled(u Unsettled) {
 	columns := []string{"SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT"}
 	cells := func(r engine.Result, more ...any) []any {
 		return append([]any{r.Name, r.Period, r.Due, r.Amount}, more...)
 	}
-	failed := u.of(engine.OutcomeFailed)
+	failed := u.Of(engine.OutcomeFailed)
 	screen.Section(p.Screen, "\nFailed:", append(columns, "REASON"), failed, func(r engine.Result) []any { return cells(r, r.Reason) })
-	screen.Section(p.Screen, "\nDeclined, to be tried again:", append(columns, "NEXT ATTEMPT", "REASON"), u.of(engine.OutcomeRetry),
+	screen.Section(p.Screen, "\nDeclined, to be tried again:", append(columns, "NEXT ATTEMPT", "REASON"), u.Of(engine.OutcomeRetry),
 		func(r engine.Result) []any { return cells(r, r.Retry, r.Reason) })
-	waiting, left := u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
+	waiting, left := u.Of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable), 0
 	shown := slices.DeleteFunc(slices.Clone(waiting), func(r engine.Result) bool {
 		old := !r.New && r.Outcome == engine.OutcomePending
 		if old {
 			left++
 		}
-		return old && left > shownWaiting
+		return old && left > ShownWaiting
 	})
 	screen.Section(p.Screen, "\nWaiting for the customer or for you:", append(columns, "OUTCOME", "NEW", "REASON"), shown,
 		func(r engine.Result) []any {
@@ -177,6 +177,6 @@ func (p *program) sayUnsettled(u unsettled) {
 		look = "subscription show " + named[i].Name.String()
 	}
 	if len(named) > 0 {
-		p.Say("\nFor details, run: %s", p.hint(look))
+		p.Say("\nFor details, run: %s", p.Hint(look))
 	}
 }

@@ -25,8 +25,8 @@ import (
 func (p *program) runList() *cobra.Command {
 	kind := screen.ChoiceFlag(billing.Payments, billing.Reminders)
 	var limit int
-	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-		runs, err := s.engine.LatestRunsOf(ctx, kind.Value, limit)
+	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+		runs, err := s.Engine.LatestRunsOf(ctx, kind.Value, limit)
 		if err != nil {
 			return err
 		}
@@ -39,14 +39,14 @@ func (p *program) runList() *cobra.Command {
 	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of runs, from the latest business days")
-	return checked(c, func([]string) error { return screen.Between("limit", limit, 1, 1000) })
+	return Checked(c, func([]string) error { return screen.Between("limit", limit, 1, 1000) })
 }
 
 func (p *program) runShow() *cobra.Command {
-	return p.storeLeaf("show ID", need{read: true}, func(ctx context.Context, s *session, args []string) error {
-		r, err := s.engine.FindRun(ctx, "", args[0])
+	return p.StoreLeaf("show ID", Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
+		r, err := s.Engine.FindRun(ctx, "", args[0])
 		if err != nil {
-			return notFound(err, "run "+args[0])
+			return NotFound(err, "run "+args[0])
 		}
 		p.sayReport(r)
 		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
@@ -56,21 +56,21 @@ func (p *program) runShow() *cobra.Command {
 }
 
 func (p *program) runWatch() *cobra.Command {
-	c := p.storeLeaf("watch", need{read: true}, p.watchRun)
+	c := p.StoreLeaf("watch", Need{Read: true}, p.watchRun)
 	c.Use, c.Args = "watch [ID]", cobra.MaximumNArgs(1)
 	return c
 }
 
-func (p *program) watchRun(ctx context.Context, s *session, args []string) error {
-	runs, err := s.engine.LatestRunsOf(ctx, "", 20)
+func (p *program) watchRun(ctx context.Context, s *Session, args []string) error {
+	runs, err := s.Engine.LatestRunsOf(ctx, "", 20)
 	if err != nil {
 		return err
 	}
 	var r *engine.Report
 	switch {
 	case len(args) == 1:
-		if r, err = s.engine.FindRun(ctx, "", args[0]); err != nil {
-			return notFound(err, "run "+args[0])
+		if r, err = s.Engine.FindRun(ctx, "", args[0]); err != nil {
+			return NotFound(err, "run "+args[0])
 		}
 	case len(runs) > 0:
 		r = runs[0]
@@ -100,7 +100,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 	}
 	switch {
 	case r.State == engine.RunBrokenOff:
-		return fmt.Errorf("run %s was broken off; to continue it, run: %s", r.ID, p.hint("run "+string(r.Kind)))
+		return fmt.Errorf("run %s was broken off; to continue it, run: %s", r.ID, p.Hint("run "+string(r.Kind)))
 	case r.Err() != nil && !r.Off:
 		return r.Err()
 	case r.NeedsPerson():
@@ -110,7 +110,7 @@ func (p *program) watchRun(ctx context.Context, s *session, args []string) error
 }
 
 // follow calls show whenever the run's record was written, until it is over. total 0: not counted yet.
-func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id string,
+func (p *program) follow(ctx context.Context, s *Session, kind billing.Kind, id string,
 	show func(r *engine.Report, total int)) (*engine.Report, error) {
 	var total atomic.Int64
 	var counting sync.WaitGroup
@@ -119,18 +119,18 @@ func (p *program) follow(ctx context.Context, s *session, kind billing.Kind, id 
 	defer close(stop)
 	var seen time.Time
 	warned := false
-	return s.engine.Follow(ctx, kind, id, func(r *engine.Report) {
+	return s.Engine.Follow(ctx, kind, id, func(r *engine.Report) {
 		if r.From.IsZero() {
 			return // it has just begun
 		}
 		if seen.IsZero() {
 			counting.Go(func() {
-				if left := screen.CountUntil(dueUntil(ctx, s.engine, kind, r.Date.AddDays(1)), stop); left > 0 {
+				if left := screen.CountUntil(dueUntil(ctx, s.Engine, kind, r.Date.AddDays(1)), stop); left > 0 {
 					total.Store(int64(r.Rows) + left)
 				}
 			})
 		}
-		if silent := p.now().Sub(r.Seen); silent > silentRun && !warned {
+		if silent := p.Now().Sub(r.Seen); silent > silentRun && !warned {
 			warned = true
 			p.Warn("process %s has not reported on the run for %s; check whether it hangs", r.Process,
 				silent.Round(time.Second))
@@ -149,13 +149,13 @@ const (
 
 // attach waits for the end of a live run and returns it, or nil if the job has to be run by this
 // process: the live run was of another day, or has left no end.
-func (p *program) attach(ctx context.Context, s *session, live *worker.BusyError, day civil.Date) (*engine.Report,
+func (p *program) attach(ctx context.Context, s *Session, live *worker.BusyError, day civil.Date) (*engine.Report,
 	error) {
-	same := live.Date() == cmp.Or(day, civil.Of(p.now().UTC()))
+	same := live.Date() == cmp.Or(day, civil.Of(p.Now().UTC()))
 	if same {
 		p.Warn("%v; attached to its run", live)
 	} else {
-		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.now().UTC())))
+		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.Now().UTC())))
 	}
 	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
 		if p.TTY(p.Err) {
@@ -187,7 +187,7 @@ func progressOf(r *engine.Report, total int) string {
 	}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			text += fmt.Sprintf(", %s %d", outcomeName(o), n)
+			text += fmt.Sprintf(", %s %d", OutcomeName(o), n)
 		}
 	}
 	return text

@@ -60,7 +60,7 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := leaf("serve", func(ctx context.Context, _ []string) error {
+	c := Leaf("serve", func(ctx context.Context, _ []string) error {
 		err := p.serve(ctx, &o)
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped while it was starting
 			return nil
@@ -83,11 +83,11 @@ func (p *program) serveCommand() *cobra.Command {
 		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",
 		"`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
-	f.DurationVar(&o.every, "poll-every", pollEvery, "`TIME` between checks for missing events")
+	f.DurationVar(&o.every, "poll-every", PollEvery, "`TIME` between checks for missing events")
 	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
-	return checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
+	return Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
 
 // check refuses invalid flags before anything is opened.
@@ -102,7 +102,7 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 		}
 	}
 	for _, a := range o.addresses() {
-		host, err := listenHost(a.flag, a.address, a.usual)
+		host, err := ListenHost(a.flag, a.address, a.usual)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 			return screen.Usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
 		}
 	}
-	return checkPollEvery(o.every)
+	return CheckPollEvery(o.every)
 }
 
 // An address is one to listen at, with its flag and the usual one.
@@ -129,13 +129,13 @@ func (o *serveFlags) addresses() []address {
 }
 
 func (p *program) serve(ctx context.Context, o *serveFlags) error {
-	t, err := config.NewTracking(p.cfg, p.setting)
+	t, err := config.NewTracking(p.Config, p.Setting)
 	if err != nil {
 		return screen.Invalid(err)
 	}
 	if t.APIKey.Given() {
 		return screen.Usagef("%s and %[1]s%s are only for poll --to; unset them for serve, and create its keys with %s", config.EnvAPIKey,
-			config.InFile, p.hint("key create NAME --scope charge"))
+			config.InFile, p.Hint("key create NAME --scope charge"))
 	}
 	if o.beat == nil && t.Heartbeat.Given() {
 		if err := t.Heartbeat.Read(); err != nil {
@@ -146,25 +146,25 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		}
 	}
 	p.AsJSON = p.AsJSON || p.LogJSON // every line of both streams
-	follows := o.follows(&p.cfg, &t)
+	follows := o.follows(&p.Config, &t)
 	if follows {
 		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {
 			return screen.Invalid(err)
 		}
 	}
-	machine := p.machine()
-	if err := p.setClock(ctx, "--clock", o.clock); err != nil {
+	machine := p.Machine()
+	if err := p.SetClock(ctx, "--clock", o.clock); err != nil {
 		return err
 	}
-	p.lasting = true
-	if p.env("GOGC") == "" { // the heap is small until the cache has filled; then limitMemory bounds it
+	p.Lasting = true
+	if p.Env("GOGC") == "" { // the heap is small until the cache has filled; then limitMemory bounds it
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
 	defer p.limitMemory()()
 	// Bound before the store is made: a taken address leaves nothing behind.
 	bound := map[string]net.Listener{} // by flag
 	for _, a := range o.addresses() {
-		l, err := listenAt(ctx, a.flag, a.address)
+		l, err := ListenAt(ctx, a.flag, a.address)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w; if another duesday serve runs there, choose another address, or turn it off with %s=", err, a.flag)
 		}
@@ -174,67 +174,67 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 		bound[a.flag] = l
 	}
-	n := need{create: o.create, take: true, processor: true, follows: follows}
-	return p.with(ctx, n, func(s *session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
+	n := Need{Create: o.create, Take: true, Processor: true, Follows: follows}
+	return p.With(ctx, n, func(s *Session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
 }
 
 // serveStore serves the open store on the listeners, by the machine's clock.
-func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *config.Tracking,
+func (p *program) serveStore(ctx context.Context, s *Session, o *serveFlags, t *config.Tracking,
 	bound map[string]net.Listener, machine func() time.Time) error {
-	if settings, err := settings.Read(ctx, s.engine.Records); err != nil || s.post.check(settings) != nil {
-		return cmp.Or(err, s.post.check(settings)) // nobody is charged whom no mail can tell
+	if settings, err := settings.Read(ctx, s.Engine.Records); err != nil || s.Post.Check(settings) != nil {
+		return cmp.Or(err, s.Post.Check(settings)) // nobody is charged whom no mail can tell
 	}
-	clock := cmp.Or(p.clock, clock.Machine(machine))
+	clock := cmp.Or(p.Clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
 	if o.onAlarm != "" {
-		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv(), Dir: p.dir}
+		run := &server.Alarm{Words: strings.Fields(o.onAlarm), Env: p.commandEnv(), Dir: p.Dir}
 		watch.In.Commands = true
 		watch.Command = func(ctx context.Context, told status.Letter) error {
 			return run.Run(ctx, told.Subject, told.Text, told.Checks)
 		}
 	}
-	keys := s.keys(machine)
+	keys := s.Keys(machine)
 	defer keys.Wait()
 	var err error
 	if o.keyed, err = keys.Any(ctx); err != nil {
 		return err
 	}
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
-		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
+		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
 		Day: p.day(s, o, clock, watch.In), Watch: watch,
 		HTTP: httpapi.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
-	if tells, ok := s.store.(store.Noticer); ok {
-		options.Puts = tells.Puts(s.tables.Outbox.Name)
+	if tells, ok := s.Store.(store.Noticer); ok {
+		options.Puts = tells.Puts(s.Tables.Outbox.Name)
 	}
-	if s.shared {
-		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.outbox(nil).On(q).AnyDue(ctx) }
+	if s.Shared {
+		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.Outbox(nil).On(q).AnyDue(ctx) }
 	}
-	if !o.follows(&p.cfg, t) {
-		return p.runServer(ctx, s, o, followed{}, options)
+	if !o.follows(&p.Config, t) {
+		return p.runServer(ctx, s, o, Followed{}, options)
 	}
 	following := tracking.Options{Automations: p.automations(o)}
-	return p.track(ctx, s, t, true, following, func(f followed) error {
-		watch.In.Endpoints = &status.Endpoints{Since: s.engine.Now(), Polled: !o.noPoll}
-		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.engine.Now()) }
+	return Track(ctx, p, s, t, true, following, func(f Followed) error {
+		watch.In.Endpoints = &status.Endpoints{Since: s.Engine.Now(), Polled: !o.noPoll}
+		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.Engine.Now()) }
 		options.HTTP.Taken = func(h httpapi.Hook, polled bool, v tracking.Verdict) {
-			watch.In.Meters.Event(h.Path, polled, v.Created, s.engine.Now())
+			watch.In.Meters.Event(h.Path, polled, v.Created, s.Engine.Now())
 			if polled && len(h.Secrets) > 0 && v.Status == tracking.Applied && v.Reason == "" {
-				watch.In.Endpoints.Found(h.Path, v.Created, s.engine.Now())
+				watch.In.Endpoints.Found(h.Path, v.Created, s.Engine.Now())
 			}
 		}
-		offset := s.follow(f.processor.API())
-		if watch.In.Stripe = s.askStripe; !clock.Test() {
+		offset := s.Follow(f.Processor.API())
+		if watch.In.Stripe = s.AskStripe; !clock.Test() {
 			watch.In.Offset = offset
 		}
-		stripe := sell.New(f.processor.API())
-		options.Service, options.Lister, options.Events, options.PollSecret = f.service, stripe, stripe, t.Poll.Text
-		options.StripeNow = p.stripeNow(f.processor.API())
+		stripe := sell.New(f.Processor.API())
+		options.Service, options.Lister, options.Events, options.PollSecret = f.Service, stripe, stripe, t.Poll.Text
+		options.StripeNow = p.StripeNow(f.Processor.API())
 		options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
 		if !o.noPoll {
 			options.PollEvery = o.every
 		}
-		if err := f.service.TakeEndedBy(ctx); err != nil {
+		if err := f.Service.TakeEndedBy(ctx); err != nil {
 			return err
 		}
 		return p.runServer(ctx, s, o, f, options)
@@ -242,11 +242,11 @@ func (p *program) serveStore(ctx context.Context, s *session, o *serveFlags, t *
 }
 
 // ready returns what the session lacks to work.
-func ready(ctx context.Context, s *session) error {
-	if _, err := s.engine.Meta(ctx); err != nil {
+func ready(ctx context.Context, s *Session) error {
+	if _, err := s.Engine.Meta(ctx); err != nil {
 		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
 	}
-	if client := s.stripe.Load(); client != nil && client.KeyRefused() {
+	if client := s.Stripe.Load(); client != nil && client.KeyRefused() {
 		return httpapi.Lack("Stripe refuses the key")
 	}
 	return nil
@@ -258,7 +258,7 @@ func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != ""
 }
 
-func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f followed, options server.Options) error {
+func (p *program) runServer(ctx context.Context, s *Session, o *serveFlags, f Followed, options server.Options) error {
 	running, err := server.New(options)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 	if err != nil {
 		return err
 	}
-	view := screen.Object{"store", secret.Redact(p.cfg.Store)}
+	view := screen.Object{"store", secret.Redact(p.Config.Store)}
 	for i, l := range []net.Listener{options.Hooks, options.API} {
 		if l != nil {
 			base, err := server.LocalBase(l.Addr())
@@ -279,7 +279,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 		}
 	}
 	view = append(view, daily...)
-	if f.service != nil {
+	if f.Service != nil {
 		view = append(view, p.announceTracking(running, f, o)...)
 	}
 	if err := p.Served(view); err != nil {
@@ -291,7 +291,7 @@ func (p *program) runServer(ctx context.Context, s *session, o *serveFlags, f fo
 // commandEnv is what commands of other people get of our environment.
 func (p *program) commandEnv() (env []string) {
 	for _, name := range []string{"PATH", "HOME"} {
-		if value := p.env(name); value != "" {
+		if value := p.Env(name); value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -304,23 +304,23 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
 		tracking.ActionUnsubscribe: o.unsubscribe} {
 		if line != "" {
-			list = append(list, &server.Command{Action: action, Line: p.umask + line, Env: env, Dir: p.dir})
+			list = append(list, &server.Command{Action: action, Line: p.Umask + line, Env: env, Dir: p.Dir})
 		}
 	}
 	return list
 }
 
 // announceTracking tells what is followed, and returns it for programs.
-func (p *program) announceTracking(running *server.Server, f followed, o *serveFlags) screen.Object {
+func (p *program) announceTracking(running *server.Server, f Followed, o *serveFlags) screen.Object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
 		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
 	if !o.keyed && o.api != "" {
-		p.Warn("/v1 has no key yet; create one with %s", p.hint("key create NAME --scope charge"))
+		p.Warn("/v1 has no key yet; create one with %s", p.Hint("key create NAME --scope charge"))
 	}
 	mode, every := "test", ""
-	if f.live {
+	if f.Live {
 		mode = "live"
 	}
 	if !o.noPoll {
@@ -331,16 +331,16 @@ func (p *program) announceTracking(running *server.Server, f followed, o *serveF
 		what = "webhooks at " + strings.Join(webhooks, " and ")
 	}
 	if len(webhooks) == 1 {
-		what += closedHook(f.own, webhooks[0])
+		what += closedHook(f.Own, webhooks[0])
 	}
-	p.Say("following %s at Stripe (%s mode) in %s: %s", f.own, mode, secret.Redact(p.cfg.Store), what)
+	p.Say("following %s at Stripe (%s mode) in %s: %s", f.Own, mode, secret.Redact(p.Config.Store), what)
 	if o.fulfil == "" {
 		p.Warn("--on-fulfil is not set, so a purchase is only logged, and counts as fulfilled permanently")
 	}
 	if o.unsubscribe == "" {
 		p.Say("--on-unsubscribe is not set, so the end of a subscription is only logged")
 	}
-	return screen.Object{"stripe_account", f.own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
+	return screen.Object{"stripe_account", f.Own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
 // closedHook names the closed endpoint beside the open one.

@@ -24,8 +24,8 @@ import (
 const serveWorkers = 16 // as many as duesday run has by default
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
-func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (screen.Object, error) {
-	now, err := settings.Read(ctx, s.engine.Records)
+func (p *program) announceDay(ctx context.Context, s *Session, c *clock.Clock) (screen.Object, error) {
+	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
 		return nil, err
 	}
@@ -35,24 +35,24 @@ func (p *program) announceDay(ctx context.Context, s *session, c *clock.Clock) (
 	}
 	if c.Test() {
 		p.Warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s on this machine", c,
-			screen.Stamp(c.Now()), screen.Stamp(p.machine()()))
+			screen.Stamp(c.Now()), screen.Stamp(p.Machine()()))
 	}
 	if at.None() {
-		p.Warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.hint("settings set daily=06:10 time-zone=ZONE"))
+		p.Warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.Hint("settings set daily=06:10 time-zone=ZONE"))
 		return screen.Object{"clock?", c.String()}, nil
 	}
-	p.warnOfPages()
-	p.warnOfClock(ctx, s)
+	p.WarnOfPages()
+	p.WarnOfClock(ctx, s)
 	next := at.Next(c.Now())
 	p.Say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, screen.Stamp(next))
 	return screen.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
 // day returns the daily jobs of the session.
-func (p *program) day(s *session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
+func (p *program) day(s *Session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
 	jobs := &dailyJobs{p: p, s: s, in: in}
-	options := day.Options{Jobs: jobs, Clock: c, Log: s.log}
-	if s.shared {
+	options := day.Options{Jobs: jobs, Clock: c, Log: s.Log}
+	if s.Shared {
 		options.Every = sharedDay
 	}
 	if o.beat != nil {
@@ -60,7 +60,7 @@ func (p *program) day(s *session, o *serveFlags, c *clock.Clock, in *status.Inst
 			if err := o.beat(ctx); err != nil {
 				return err
 			}
-			return s.engine.NoteHeartbeat(ctx, jobs.payments)
+			return s.Engine.NoteHeartbeat(ctx, jobs.payments)
 		}
 	}
 	return day.New(options)
@@ -69,13 +69,13 @@ func (p *program) day(s *session, o *serveFlags, c *clock.Clock, in *status.Inst
 // dailyJobs are the two daily jobs of a session, as day.Jobs.
 type dailyJobs struct {
 	p        *program
-	s        *session
+	s        *Session
 	in       *status.Installation // that this process looks at
 	payments *billing.Run         // the last one
 }
 
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
-	now, err := settings.Read(ctx, d.s.engine.Records)
+	now, err := settings.Read(ctx, d.s.Engine.Records)
 	if err != nil {
 		return schedule.Times{}, err
 	}
@@ -83,7 +83,7 @@ func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
 }
 
 func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (*billing.Run, error) {
-	r, err := d.s.engine.LastDailyRun(ctx, kind)
+	r, err := d.s.Engine.LastDailyRun(ctx, kind)
 	if kind == billing.Payments {
 		d.payments = r
 	}
@@ -91,18 +91,18 @@ func (d *dailyJobs) Last(ctx context.Context, kind billing.Kind) (*billing.Run, 
 }
 
 func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err error) {
-	meta, err := d.s.engine.Meta(ctx)
+	meta, err := d.s.Engine.Meta(ctx)
 	return meta.Charging, meta.Reason, err
 }
 
 func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
-	run := d.s.engine.RunPayments
+	run := d.s.Engine.RunPayments
 	if kind == billing.Reminders {
-		run = d.s.engine.RunReminders
+		run = d.s.Engine.RunReminders
 	}
-	named, began := unsettled{}, civil.Of(d.p.now().UTC())
+	named, began := Unsettled{}, civil.Of(d.p.Now().UTC())
 	each := func(r engine.Result) {
-		if named.add(r); kind == billing.Payments {
+		if named.Add(r); kind == billing.Payments {
 			d.in.Meters.Payment(r)
 		}
 	}
@@ -115,16 +115,16 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 		if r != nil {
 			refused = nil // its record tells
 		}
-		d.in.Runs.Note(kind, refused, d.p.now())
+		d.in.Runs.Note(kind, refused, d.p.Now())
 	}
 	if r == nil {
 		return err
 	}
 	if err == nil && kind == billing.Payments {
-		d.s.forget(ctx)
+		d.s.Forget(ctx)
 	}
 	for _, missed := range r.Missed {
-		d.s.log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)
+		d.s.Log.Warn("a part of the "+string(kind)+" run failed; the next run will do it", "error", missed)
 	}
 	if err == nil && r.Off {
 		err = charging.ErrOff
@@ -132,10 +132,10 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	parts := []string{}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeName(o)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, OutcomeName(o)))
 		}
 	}
-	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.now()), kind, r.Date, r.Due(),
+	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.Now()), kind, r.Date, r.Due(),
 		screen.Prefixed(": ", strings.Join(parts, ", ")))
 	d.p.Out.Flush() // its error is reported at the end: the writer keeps it
 	if kind == billing.Payments {
@@ -146,30 +146,30 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 
 // logUnsettled names the periods that a person may have to know of: those that have failed or are
 // tried again, and those that wait since this run. The log has the first of them.
-func (d *dailyJobs) logUnsettled(began civil.Date, u unsettled) {
-	all := slices.DeleteFunc(u.of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
+func (d *dailyJobs) logUnsettled(began civil.Date, u Unsettled) {
+	all := slices.DeleteFunc(u.Of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
 		func(r engine.Result) bool { return !r.New })
-	all = slices.Concat(u.of(engine.OutcomeFailed), all, u.of(engine.OutcomeRetry))
-	for _, r := range all[:min(len(all), shownWaiting)] {
-		d.s.log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", screen.Date(r.Due),
+	all = slices.Concat(u.Of(engine.OutcomeFailed), all, u.Of(engine.OutcomeRetry))
+	for _, r := range all[:min(len(all), ShownWaiting)] {
+		d.s.Log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", screen.Date(r.Due),
 			"amount", screen.Cell(r.Amount), "reason", r.Reason, "again_on", screen.Date(r.Retry))
 	}
-	if more := len(all) - shownWaiting; more > 0 {
-		d.s.log.Warn("more payments have failed or are waiting", "number", more,
-			"see", d.p.hint("period list --from "+began.String()))
+	if more := len(all) - ShownWaiting; more > 0 {
+		d.s.Log.Warn("more payments have failed or are waiting", "number", more,
+			"see", d.p.Hint("period list --from "+began.String()))
 	}
 }
 
 func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
-	b, err := d.s.outbox(nil).Backlog(ctx, 0)
+	b, err := d.s.Outbox(nil).Backlog(ctx, 0)
 	return b.Due + b.Later, err
 }
 
 // drainMail delivers the mail that is due.
-func drainMail(ctx context.Context, s *session) (outbox.Report, error) {
-	m, err := s.drain(ctx, new(screen.Progress))
+func drainMail(ctx context.Context, s *Session) (outbox.Report, error) {
+	m, err := s.Drain(ctx, new(screen.Progress))
 	if m.Reason != "" && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)
+		s.Log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)
 	}
 	return m.Report, err
 }

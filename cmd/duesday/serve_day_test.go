@@ -63,7 +63,7 @@ func TestServe_TwoMonths(t *testing.T) {
 			for code := exitFailed; code != exitDone; {
 				var said strings.Builder
 				p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &said, &said, time.Now)
-				p.dir = c.dir
+				p.Dir = c.dir
 				if code = p.run(t.Context(), beside[0]); code != exitDone && !strings.Contains(said.String(), "in time") {
 					t.Fatalf("duesday %s: exit %d\n%s", beside[0], code, &said)
 				}
@@ -169,7 +169,7 @@ func TestServe_NamesFailures(t *testing.T) {
 	var book strings.Builder
 	book.WriteString(header + "a,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclined\n" +
 		"b,b@example.com,1,news,12.99,USD,15,pm_card_visa\n")
-	for i := range shownWaiting + 1 {
+	for i := range ShownWaiting + 1 {
 		fmt.Fprintf(&book, "%02d,x@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
@@ -180,7 +180,7 @@ func TestServe_NamesFailures(t *testing.T) {
 		return len(runs) == 1 && runs[0].(map[string]any)["ended_at"] != nil
 	})
 	said := stop().errors
-	equal(t, "named", strings.Count(said, "payment: failed"), shownWaiting)
+	equal(t, "named", strings.Count(said, "payment: failed"), ShownWaiting)
 	contains(t, said, `msg="payment: failed" subscription=00/1 period=0 due=2026-03-15 amount=$12.99 reason="declined: lost_card"`,
 		"number=2 ", "period list --from 2026-03-15")
 	if strings.Contains(said, "b/1") {

@@ -70,10 +70,10 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 // within the memory of this process. It returns what undoes that. Without cgo the cache is in the
 // heap, which would become five times as large by serveGCPercent alone.
 func (p *program) limitMemory() (undo func()) {
-	if p.env("GOMEMLIMIT") != "" {
+	if p.Env("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	limit := 2*p.cfg.CacheBytes + heapMargin
+	limit := 2*p.Config.CacheBytes + heapMargin
 	if memory := memoryOf(os.DirFS("/")); memory > 0 {
 		limit = min(limit, memory/100*heapPercent)
 	}

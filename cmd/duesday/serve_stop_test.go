@@ -148,7 +148,7 @@ func TestPoll_RunsUntilItIsStopped(t *testing.T) {
 	now := c.clock.Now()
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), &out, io.Discard,
 		func() time.Time { return now })
-	p.dir = c.dir
+	p.Dir = c.dir
 	done := make(chan int, 1)
 	go func() { done <- p.run(ctx, []string{"poll"}) }()
 	equal(t, "fulfilled", c.await(1), map[string]int{"fulfil " + sold["purchase"].(map[string]any)["id"].(string): 1})

@@ -129,7 +129,7 @@ func (c *cli) serveBy(machine func() time.Time, args ...string) (v serveView, st
 	read, write := io.Pipe()
 	var errors strings.Builder
 	p := newProgram(c.getenv(args), strings.NewReader(""), write, &errors, machine)
-	p.dir = c.dir
+	p.Dir = c.dir
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"serve", "--create", "--json", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"}, args...))

@@ -26,123 +26,123 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// need describes the store and processor of a command.
-type need struct {
-	create    bool // the store, when there is none
-	fill      bool // make a store of empty tables
-	adopt     bool // make a store of a table filled by other tools
-	processor bool
-	read      bool          // only reads: also from a store moved elsewhere
-	take      bool          // gives an older store the default settings
-	alone     bool          // keeps other processes of this machine out of the store
-	follows   bool          // Stripe will be followed: its clock is compared with ours
-	shards    int           // per date, of a new store; 0 takes it as it is
-	lease     time.Duration // of a share of a run on a shared store; 0 is the default
+// Need describes the store and processor of a command.
+type Need struct {
+	Create    bool // the store, when there is none
+	Fill      bool // make a store of empty tables
+	Adopt     bool // make a store of a table filled by other tools
+	Processor bool
+	Read      bool          // only reads: also from a store moved elsewhere
+	Take      bool          // gives an older store the default settings
+	Alone     bool          // keeps other processes of this machine out of the store
+	Follows   bool          // Stripe will be followed: its clock is compared with ours
+	Shards    int           // per date, of a new store; 0 takes it as it is
+	Lease     time.Duration // of a share of a run on a shared store; 0 is the default
 }
 
-// A session is an open store with its engine, and the processor if the command needs it.
-type session struct {
-	store     store.Store
-	tables    schema.Tables
-	engine    *engine.Engine
-	processor processor.Charger // nil: not needed
+// A Session is an open store with its engine, and the processor if the command needs it.
+type Session struct {
+	Store     store.Store
+	Tables    schema.Tables
+	Engine    *engine.Engine
+	Processor processor.Charger // nil: not needed
 	ledger    io.Closer         // closes the processor; nil: nothing to close
-	now       func() time.Time
-	post      *post                      // nil of a session that only reads
-	stripe    atomic.Pointer[api.Client] // that charges or is followed; nil: not yet, or none
-	log       *slog.Logger
-	shared    bool         // other processes may work on the store at the same time
-	linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
+	Now       func() time.Time
+	Post      *Post                      // nil of a session that only reads
+	Stripe    atomic.Pointer[api.Client] // that charges or is followed; nil: not yet, or none
+	Log       *slog.Logger
+	Shared    bool         // other processes may work on the store at the same time
+	Linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
 }
 
-// with opens the store and processor of the need, calls do and closes both.
-func (p *program) with(ctx context.Context, n need, do func(*session) error) (err error) {
-	s, err := p.open(ctx, n)
+// With opens the store and processor of the need, calls do and closes both.
+func (p *program) With(ctx context.Context, n Need, do func(*Session) error) (err error) {
+	s, err := p.Open(ctx, n)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	return do(s)
 }
 
-// open opens the store of the settings with its engine, and the processor if the need has one.
-func (p *program) open(ctx context.Context, n need) (*session, error) {
-	place, err := p.place()
+// Open opens the store of the settings with its engine, and the processor if the need has one.
+func (p *program) Open(ctx context.Context, n Need) (*Session, error) {
+	place, err := p.Place()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{now: p.now, log: p.logger()}
-	if s.tables, err = tablesAt(place); err != nil {
+	s := &Session{Now: p.Now, Log: p.Logger()}
+	if s.Tables, err = TablesAt(place); err != nil {
 		return nil, err
 	}
-	if !n.read {
-		if s.post, err = p.newPost(); err != nil {
+	if !n.Read {
+		if s.Post, err = p.NewPost(); err != nil {
 			return nil, err
 		}
 	}
-	if n.create {
-		if err = p.mayMake(ctx, place, s.tables, billing.MakeNew); err != nil {
+	if n.Create {
+		if err = p.MayMake(ctx, place, s.Tables, billing.MakeNew); err != nil {
 			return nil, err
 		}
 	}
 	opens := n
-	opens.create = n.create && (p.lasting || !place.Shared()) // a mistyped table must not be a new store
-	s.store, err = p.openStore(ctx, place, s.tables, opens)
-	s.now = p.now
+	opens.Create = n.Create && (p.Lasting || !place.Shared()) // a mistyped table must not be a new store
+	s.Store, err = p.OpenStore(ctx, place, s.Tables, opens)
+	s.Now = p.Now
 	switch {
 	case errors.Is(err, store.ErrMissing):
-		return nil, p.missing()
+		return nil, p.Missing()
 	case errors.Is(err, storeurl.ErrURL):
 		return nil, screen.Invalid(err)
 	case err != nil:
 		return nil, err
 	}
-	if n.processor {
-		if err = p.openProcessor(s, n.read); err != nil {
-			return nil, errors.Join(err, s.store.Close())
+	if n.Processor {
+		if err = p.OpenProcessor(s, n.Read); err != nil {
+			return nil, errors.Join(err, s.Store.Close())
 		}
 	}
-	o := engine.Options{Store: s.store, Tables: s.tables, Processor: s.processor, Now: p.now, Config: policy(&p.cfg),
-		Log: s.log, Shards: n.shards, ReadOnly: n.read, Making: n.making(), KeepSettings: true,
-		Program: buildVersion().text()}
-	if p.clock == nil || p.follows { // a test clock agrees with no other
-		o.Witnesses = s.witnesses(n.follows)
+	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: s.Processor, Now: p.Now, Config: policy(&p.Config),
+		Log: s.Log, Shards: n.Shards, ReadOnly: n.Read, Making: n.making(), KeepSettings: true,
+		Program: BuildVersion().Text()}
+	if p.Clock == nil || p.follows { // a test clock agrees with no other
+		o.Witnesses = s.witnesses(n.Follows)
 	}
-	if s.shared = place.Shared(); s.shared {
-		o.Lease = cmp.Or(n.lease, engine.DefaultLease)
+	if s.Shared = place.Shared(); s.Shared {
+		o.Lease = cmp.Or(n.Lease, engine.DefaultLease)
 	}
-	s.engine, err = engine.Open(ctx, o)
+	s.Engine, err = engine.Open(ctx, o)
 	switch {
 	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.Close())
 	case errors.Is(err, store.ErrMissing): // on DynamoDB the first read shows that a table is missing
-		return nil, errors.Join(p.missing(), s.close())
+		return nil, errors.Join(p.Missing(), s.Close())
 	case err != nil:
-		return nil, errors.Join(p.explain(err), s.close())
+		return nil, errors.Join(p.explain(err), s.Close())
 	}
-	if n.take {
+	if n.Take {
 		if err := p.takeSettings(ctx, s); err != nil {
-			return nil, errors.Join(err, s.close())
+			return nil, errors.Join(err, s.Close())
 		}
 	}
-	if n.read {
-		if meta, err := s.engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
+	if n.Read {
+		if meta, err := s.Engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
 			p.Warn("this store is not live; it was moved to: %s", meta.Moved)
 		}
 	}
 	return s, nil
 }
 
-// mayMake refuses tables of other tools that a command of that making may not take over.
-func (p *program) mayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
+// MayMake refuses tables of other tools that a command of that making may not take over.
+func (p *program) MayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil
 	}
-	s, err := p.openStore(ctx, place, t, need{})
+	s, err := p.OpenStore(ctx, place, t, Need{})
 	if err != nil {
 		return err
 	}
-	records := billing.NewRecords(s, t, p.now, nil)
+	records := billing.NewRecords(s, t, p.Now, nil)
 	err = billing.MayMake(ctx, records, making)
 	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // there is no table yet
 		err = nil
@@ -165,45 +165,45 @@ func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) er
 	return cmp.Or(err, dynamotable.Refused(found...))
 }
 
-// openStore opens the store without its engine. The program then lives by the clock of its processes.
-func (p *program) openStore(ctx context.Context, place storeurl.Place, t schema.Tables, n need) (store.Store, error) {
-	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.now, Create: n.create,
-		Holder: p.command, Logger: p.logger(), Version: buildVersion().text(), Alone: n.alone, Lasting: p.lasting,
-		Reads: n.read, CacheBytes: cmp.Or(p.cache, p.cfg.CacheBytes)}
-	if p.clock != nil && place.Folder != "" { // package folder makes the clock of both
-		o.Clock, o.Now = p.clock.String(), p.machine()
+// OpenStore opens the store without its engine. The program then lives by the clock of its processes.
+func (p *program) OpenStore(ctx context.Context, place storeurl.Place, t schema.Tables, n Need) (store.Store, error) {
+	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.Now, Create: n.Create,
+		Holder: p.Command, Logger: p.Logger(), Version: BuildVersion().Text(), Alone: n.Alone, Lasting: p.Lasting,
+		Reads: n.Read, CacheBytes: cmp.Or(p.cache, p.Config.CacheBytes)}
+	if p.Clock != nil && place.Folder != "" { // package folder makes the clock of both
+		o.Clock, o.Now = p.Clock.String(), p.Machine()
 	}
 	s, err := place.Open(ctx, o)
 	if clocked, ok := s.(interface{ Clock() *clock.Clock }); ok && clocked.Clock().Test() {
-		p.clock, p.now = clocked.Clock(), clocked.Clock().Now
-		p.logClock.Store(p.clock)
-		if p.cfg.Live() {
-			return nil, errors.Join(screen.Usagef("the processes of %s run by a test clock, but the processor is live", p.cfg.Store),
+		p.Clock, p.Now = clocked.Clock(), clocked.Clock().Now
+		p.LogClock.Store(p.Clock)
+		if p.Config.Live() {
+			return nil, errors.Join(screen.Usagef("the processes of %s run by a test clock, but the processor is live", p.Config.Store),
 				s.Close())
 		}
 	}
 	return s, err
 }
 
-// withSide opens the store at the place without its engine, calls do and closes the store.
-func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
+// WithSide opens the store at the place without its engine, calls do and closes the store.
+func (p *program) WithSide(ctx context.Context, place storeurl.Place, create, alone bool,
 	do func(move.Side) error) (err error) {
 	var side move.Side
-	if side.Tables, err = tablesAt(place); err != nil {
+	if side.Tables, err = TablesAt(place); err != nil {
 		return err
 	}
-	if side.Store, err = p.openStore(ctx, place, side.Tables, need{create: create, alone: alone}); err != nil {
+	if side.Store, err = p.OpenStore(ctx, place, side.Tables, Need{Create: create, Alone: alone}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, side.Store.Close()) }()
 	return do(side)
 }
 
-func (n need) making() billing.Making {
+func (n Need) making() billing.Making {
 	switch {
-	case n.adopt:
+	case n.Adopt:
 		return billing.MakeAdopted
-	case n.create || n.fill:
+	case n.Create || n.Fill:
 		return billing.MakeNew
 	}
 	return billing.MakeNever
@@ -213,40 +213,40 @@ func policy(c *config.Config) engine.Config {
 	return engine.Config{Settings: settings.Default(), CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
-func (s *session) close() error {
+func (s *Session) Close() error {
 	if s.ledger == nil {
-		return s.store.Close()
+		return s.Store.Close()
 	}
-	return errors.Join(s.ledger.Close(), s.store.Close())
+	return errors.Join(s.ledger.Close(), s.Store.Close())
 }
 
 // takeSettings gives a store of an older Duesday the default settings.
-func (p *program) takeSettings(ctx context.Context, s *session) error {
-	now, err := settings.Read(ctx, s.engine.Records)
+func (p *program) takeSettings(ctx context.Context, s *Session) error {
+	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil || now.Version > 0 {
 		return err
 	}
-	if _, err = settings.Change(ctx, s.engine.Records, func(*settings.Settings) error { return nil }); err == nil {
-		p.Warn("this store had no settings, so it now has the defaults; see %s", p.hint("settings show"))
+	if _, err = settings.Change(ctx, s.Engine.Records, func(*settings.Settings) error { return nil }); err == nil {
+		p.Warn("this store had no settings, so it now has the defaults; see %s", p.Hint("settings show"))
 	}
 	return err
 }
 
-func (s *session) account(ctx context.Context, id string) (*billing.Account, error) {
-	a, err := s.engine.Account(ctx, id)
-	return a, notFound(err, "account "+id)
+func (s *Session) Account(ctx context.Context, id string) (*billing.Account, error) {
+	a, err := s.Engine.Account(ctx, id)
+	return a, NotFound(err, "account "+id)
 }
 
-func (s *session) subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
-	sub, err := s.engine.Subscription(ctx, n)
-	return sub, notFound(err, "subscription "+n.String())
+func (s *Session) Subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
+	sub, err := s.Engine.Subscription(ctx, n)
+	return sub, NotFound(err, "subscription "+n.String())
 }
 
-// keys returns the keys of the session's store.
-func (s *session) keys(now func() time.Time) *key.Ring {
-	return key.New(key.Options{Store: s.store, Table: s.tables.RecurringPayments.Name, Now: now, Log: s.log})
+// Keys returns the keys of the session's store.
+func (s *Session) Keys(now func() time.Time) *key.Ring {
+	return key.New(key.Options{Store: s.Store, Table: s.Tables.RecurringPayments.Name, Now: now, Log: s.Log})
 }
 
-// readOnce gives the store that is opened next a small cache: a large one is of no use to a command that
+// ReadOnce gives the store that is opened next a small cache: a large one is of no use to a command that
 // reads everything once.
-func (p *program) readOnce() { p.cache = min(64<<20, p.cfg.CacheBytes) }
+func (p *program) ReadOnce() { p.cache = min(64<<20, p.Config.CacheBytes) }

@@ -14,16 +14,16 @@ import (
 
 func (p *program) settingsShow() *cobra.Command {
 	var history bool
-	c := p.storeLeaf("show", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error {
+	c := p.StoreLeaf("show", Need{Read: true},
+		func(ctx context.Context, s *Session, _ []string) error {
 			if history {
-				_, err := screen.List(p.Screen, settings.History(ctx, s.engine.Records), func(c settings.Changed) screen.Object {
+				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), func(c settings.Changed) screen.Object {
 					return screen.Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
 				}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
 					func(c settings.Changed) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
 				return err
 			}
-			now, err := settings.Read(ctx, s.engine.Records)
+			now, err := settings.Read(ctx, s.Engine.Records)
 			if now.Version == 0 && err == nil {
 				p.Warn("this store has no settings yet; the first run or serve stores the defaults")
 			}
@@ -48,10 +48,10 @@ func viewSettings(s *settings.Settings) screen.Object {
 }
 
 func (p *program) settingsSet() *cobra.Command {
-	c := p.storeLeaf("set NAME=VALUE...",
-		need{read: true}, func(ctx context.Context, s *session, args []string) error {
+	c := p.StoreLeaf("set NAME=VALUE...",
+		Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
 			var old settings.Settings
-			now, err := settings.Change(ctx, s.engine.Records, func(now *settings.Settings) error {
+			now, err := settings.Change(ctx, s.Engine.Records, func(now *settings.Settings) error {
 				old = *now
 				return setSettings(now, args)
 			})
@@ -74,7 +74,7 @@ func (p *program) settingsSet() *cobra.Command {
 			p.SayDifferences(changed)
 			return p.JSON(viewSettings(&now))
 		})
-	return checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
+	return Checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.

@@ -20,10 +20,10 @@ func (c *cli) older() {
 func (c *cli) commit(w ...store.Write) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, c.clock.Now)
-	p.dir = c.dir
-	p.cfg = config.Config{Store: config.DefaultStore}
-	err := p.with(c.t.Context(), need{read: true},
-		func(s *session) error { return s.store.Commit(c.t.Context(), w...) })
+	p.Dir = c.dir
+	p.Config = config.Config{Store: config.DefaultStore}
+	err := p.With(c.t.Context(), Need{Read: true},
+		func(s *Session) error { return s.Store.Commit(c.t.Context(), w...) })
 	if err != nil {
 		c.t.Fatal(err)
 	}

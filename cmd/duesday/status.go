@@ -18,25 +18,25 @@ import (
 
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
-	off := leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
+	off := Leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and users see")
-	on := leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
+	on := Leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
 		"`ID` of another installation whose charges for this store's subscriptions are correct")
-	return group("charging", off, on)
+	return Group("charging", off, on)
 }
 
 func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
 	if err := billing.CheckText("reason", reason, 1024); err != nil {
 		return err
 	}
-	return p.with(ctx, need{create: true}, func(s *session) error {
+	return p.With(ctx, Need{Create: true}, func(s *Session) error {
 		if other != "" {
-			if err := s.engine.Charging().Accept(ctx, other); err != nil {
+			if err := s.Engine.Charging().Accept(ctx, other); err != nil {
 				return err
 			}
 		}
-		if err := s.engine.SetCharging(ctx, on, reason); err != nil {
+		if err := s.Engine.SetCharging(ctx, on, reason); err != nil {
 			return err
 		}
 		if on {
@@ -49,17 +49,17 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 }
 
 // installation is what is known of the session's store.
-func (p *program) installation(s *session) *status.Installation {
-	in := &status.Installation{Engine: s.engine, Version: buildVersion().number, Hint: p.hint, Disk: status.Disk}
-	if p.clock != nil {
-		in.Fresh = p.clock.Shown(25 * leastLook)
+func (p *program) installation(s *Session) *status.Installation {
+	in := &status.Installation{Engine: s.Engine, Version: BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
+	if p.Clock != nil {
+		in.Fresh = p.Clock.Shown(25 * leastLook)
 	}
-	if place, err := p.place(); err == nil { // it was opened
+	if place, err := p.Place(); err == nil { // it was opened
 		in.Folder = place.Folder
 	}
-	if d, ok := s.store.(*dynamostore.Store); ok {
+	if d, ok := s.Store.(*dynamostore.Store); ok {
 		in.Tables = func(ctx context.Context) (wrong, weak, unknown []string, err error) {
-			found, err := dynamotable.Describe(ctx, d.Client(), s.tables.All())
+			found, err := dynamotable.Describe(ctx, d.Client(), s.Tables.All())
 			if dynamotable.Denied(err) {
 				return nil, nil, []string{"this process is not allowed to describe them"}, nil
 			}
@@ -74,29 +74,29 @@ func (p *program) installation(s *session) *status.Installation {
 const leastLook = 100 * time.Millisecond
 
 // watch looks at the session's store while this process serves.
-func (p *program) watch(s *session, c *clock.Clock) *status.Watch {
+func (p *program) watch(s *Session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
-	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.post.String()
-	if s.post.server == nil {
-		in.Post, in.Unsent = "mail is not sent: it is written to "+s.post.folder, !s.post.named
+	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.Post.String()
+	if s.Post.Server == nil {
+		in.Post, in.Unsent = "mail is not sent: it is written to "+s.Post.Folder, !s.Post.Named
 	}
 	every := time.Minute
-	if s.shared {
+	if s.Shared {
 		every, in.Keep = sharedWatch, sharedQueues
 	}
-	return &status.Watch{In: in, By: worker.ThisProcess(), Log: s.log, Tell: in.Mail,
+	return &status.Watch{In: in, By: worker.ThisProcess(), Log: s.Log, Tell: in.Mail,
 		After: func() <-chan time.Time { return time.After(max(leastLook, c.Real(every))) }}
 }
 
 func (p *program) statusCommand() *cobra.Command {
 	var all bool
-	c := p.storeLeaf("status", need{read: true},
-		func(ctx context.Context, s *session, _ []string) error { return p.showStatus(ctx, s, all) })
+	c := p.StoreLeaf("status", Need{Read: true},
+		func(ctx context.Context, s *Session, _ []string) error { return p.showStatus(ctx, s, all) })
 	c.Flags().BoolVar(&all, "all", false, "list every check, including those that are ok")
 	return c
 }
 
-func (p *program) showStatus(ctx context.Context, s *session, all bool) error {
+func (p *program) showStatus(ctx context.Context, s *Session, all bool) error {
 	checks := p.installation(s).Look(ctx)
 	shown := slices.DeleteFunc(slices.Clone(checks), func(c status.Check) bool { return c.State == status.OK })
 	title, alarms := "All is well.", len(status.Alarms(checks))
@@ -130,7 +130,7 @@ func (p *program) showStatus(ctx context.Context, s *session, all bool) error {
 		p.Say("  %s: %s", c.Name, c.Next)
 	}
 	if ok := len(checks) - len(listed); ok > 0 {
-		p.Say("\n%s ok; to list them, run: %s", screen.Plural(ok, "check"), p.hint("status --all"))
+		p.Say("\n%s ok; to list them, run: %s", screen.Plural(ok, "check"), p.Hint("status --all"))
 	}
 	return p.JSON(screen.Object{"ok", alarms == 0, "checks", screen.Views(checks, viewCheck)})
 }

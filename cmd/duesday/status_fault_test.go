@@ -117,7 +117,7 @@ func (s *served) get(path string) (int, string) {
 func (s *served) status(args ...string) result {
 	var out, errors bytes.Buffer
 	p := newProgram(s.getenv(nil), strings.NewReader(""), &out, &errors, time.Now)
-	p.dir = s.dir
+	p.Dir = s.dir
 	return result{p.run(s.t.Context(), append([]string{"status"}, args...)), out.String(), errors.String()}
 }
 

@@ -38,7 +38,7 @@ type storeCreation struct {
 func (p *program) storeCreate() *cobra.Command {
 	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
 	var f *pflag.FlagSet
-	c := leaf("create", func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
+	c := Leaf("create", func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
 	f = c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
@@ -81,7 +81,7 @@ func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error 
 }
 
 func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *storeCreation) error {
-	place, err := p.place()
+	place, err := p.Place()
 	if err != nil {
 		return err
 	}
@@ -90,9 +90,9 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 	}
 	made := false // false: it was there, whole
 	var tables []screen.Object
-	n := need{fill: place.Shared()}
+	n := Need{Fill: place.Shared()}
 	if flags.Changed("shards") {
-		n.shards = o.shards
+		n.Shards = o.shards
 	}
 	if place.Shared() {
 		if made, tables, err = p.createTables(ctx, place, o); err != nil {
@@ -100,13 +100,13 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		}
 	}
 	var meta billing.Meta
-	readMeta := func(s *session) (err error) {
-		meta, err = s.engine.Meta(ctx)
+	readMeta := func(s *Session) (err error) {
+		meta, err = s.Engine.Meta(ctx)
 		return err
 	}
-	if err = p.with(ctx, n, readMeta); errors.Is(err, store.ErrMissing) && !place.Shared() {
-		n.create, made = true, true
-		err = p.with(ctx, n, readMeta)
+	if err = p.With(ctx, n, readMeta); errors.Is(err, store.ErrMissing) && !place.Shared() {
+		n.Create, made = true, true
+		err = p.With(ctx, n, readMeta)
 	}
 	if errors.Is(err, billing.ErrNoStore) && place.Shared() {
 		return fmt.Errorf("all tables exist, but they contain no store yet: %w", err)
@@ -115,22 +115,22 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		return err
 	}
 	if made {
-		p.Say("created %s", p.cfg.Store)
+		p.Say("created %s", p.Config.Store)
 	} else {
-		p.Say("%s already exists", p.cfg.Store)
+		p.Say("%s already exists", p.Config.Store)
 	}
 	p.Fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", screen.Positive(meta.Shards))
-	return p.JSON(screen.Object{"store", p.cfg.Store, "made", made, "tables?", tables, "installation", meta.Installation,
+	return p.JSON(screen.Object{"store", p.Config.Store, "made", made, "tables?", tables, "installation", meta.Installation,
 		"shards", meta.Shards, "created_at", meta.Created})
 }
 
 // createTables makes DynamoDB's tables step by step, and returns whether it made some, and their view.
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []screen.Object, error) {
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		return false, nil, err
 	}
-	err = p.mayMake(ctx, place, tables, billing.MakeNew)
+	err = p.MayMake(ctx, place, tables, billing.MakeNew)
 	if err != nil && !errors.Is(err, store.ErrInvalid) { // of a table with other keys; Create names them
 		return false, nil, err
 	}
@@ -158,8 +158,8 @@ func (p *program) tell(table, step string) {
 
 func (p *program) storeDrop() *cobra.Command {
 	var confirm string
-	c := leaf("drop", func(ctx context.Context, _ []string) error {
-		place, err := p.place()
+	c := Leaf("drop", func(ctx context.Context, _ []string) error {
+		place, err := p.Place()
 		switch {
 		case err != nil:
 			return err
@@ -168,7 +168,7 @@ func (p *program) storeDrop() *cobra.Command {
 		case !place.Shared():
 			return screen.Usagef("store drop is only for a dynamodb: store; to drop this one, delete its folder: %s", place.Folder)
 		}
-		all, err := tablesAt(place)
+		all, err := TablesAt(place)
 		if err != nil {
 			return err
 		}
@@ -197,40 +197,40 @@ func (p *program) storeDrop() *cobra.Command {
 			p.Say("%s: kept, because it has its own name and another tool may have created it; delete it yourself", name)
 		}
 		p.Say("%s dropped", screen.Plural(len(dropped), "table"))
-		return p.JSON(screen.Object{"store", p.cfg.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
+		return p.JSON(screen.Object{"store", p.Config.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
 	})
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
 }
 
 func (p *program) migrateStore(ctx context.Context, _ []string) error {
-	place, err := p.place()
+	place, err := p.Place()
 	switch {
 	case err != nil:
 		return err
 	case !place.Shared():
 		return screen.Usagef("store migrate is only for a dynamodb: store; the first command that opens a pebble: store upgrades it")
 	}
-	c := &transfer.Copy{Now: p.now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
+	c := &transfer.Copy{Now: p.Now, Shared: true, Progress: func(phase transfer.Phase, n int64) {
 		p.tell("waiting for runs", screen.Plural(int(n), "lease"))
 	}}
 	var had int
-	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
+	err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
 		c.From = side
-		had, err = c.Migrate(ctx, buildVersion().text())
+		had, err = c.Migrate(ctx, BuildVersion().Text())
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {
-		return p.missing()
+		return p.Missing()
 	}
 	if err != nil {
 		return err
 	}
 	if had == billing.FormatVersion {
-		p.Say("%s already has format %d", p.cfg.Store, had)
+		p.Say("%s already has format %d", p.Config.Store, had)
 	} else {
-		p.Say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.cfg.Store, had,
+		p.Say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.Config.Store, had,
 			billing.FormatVersion)
 	}
-	return p.JSON(screen.Object{"store", p.cfg.Store, "had", had, "format", billing.FormatVersion})
+	return p.JSON(screen.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
 }

@@ -30,7 +30,7 @@ import (
 func (p *program) storeAdopt() *cobra.Command {
 	var file string
 	var dry bool
-	c := leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
+	c := Leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "report what the command would do, without writing anything")
 	return c
@@ -38,16 +38,16 @@ func (p *program) storeAdopt() *cobra.Command {
 
 func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o := adoption.Options{CatchUp: billing.DefaultCatchUp, Workers: 32}
-	place, err := p.place()
+	place, err := p.Place()
 	if err != nil {
 		return err
 	}
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		return err
 	}
 	if file != "" {
-		if o.Methods, err = readMethods(p.path(file)); err != nil {
+		if o.Methods, err = readMethods(p.Path(file)); err != nil {
 			return err
 		}
 	}
@@ -61,16 +61,16 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o.Progress = bar.Done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
-		err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
-			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.now, nil), o)
+		err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
+			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.Now, nil), o)
 			return err
 		})
 		if errors.Is(err, store.ErrMissing) {
-			err = p.missing()
+			err = p.Missing()
 		}
 	} else {
-		err = p.with(ctx, need{adopt: true}, func(s *session) (err error) {
-			r, err = adoption.Adopt(ctx, s.engine.Records, o)
+		err = p.With(ctx, Need{Adopt: true}, func(s *Session) (err error) {
+			r, err = adoption.Adopt(ctx, s.Engine.Records, o)
 			return err
 		})
 	}
@@ -110,9 +110,9 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	// depends on it, since expired items are hidden.
 	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
 		p.Warn("TTL is off for table %s, so expired receipts are hidden but stay in it; to turn TTL on, run: %s", name,
-			p.hint("store create"))
+			p.Hint("store create"))
 	}
-	if err := p.mayMake(ctx, place, tables, billing.MakeAdopted); dry || err != nil {
+	if err := p.MayMake(ctx, place, tables, billing.MakeAdopted); dry || err != nil {
 		return err
 	}
 	own := slices.DeleteFunc(tables.All(), func(t store.Table) bool { return t.Name == name })
@@ -120,7 +120,7 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	if dynamotable.Denied(err) {
 		return fmt.Errorf("the tables of Duesday's own items are missing, and this process is not allowed to create them; the first %s needs the "+
 			"administration policy in addition to the operator's (%s schema iam administration); "+
-			"table %s is unchanged: %w", p.hint("store adopt"), p.name, name, err)
+			"table %s is unchanged: %w", p.Hint("store adopt"), p.Name, name, err)
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 	if r.DryRun {
 		p.Say("\nTo adopt it, run the same command without --dry-run")
 	} else {
-		p.Say("\nNext: %s, then %s", p.hint("verify"), p.hint("run payments --dry-run"))
+		p.Say("\nNext: %s, then %s", p.Hint("verify"), p.Hint("run payments --dry-run"))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func (p *program) storeBackup() *cobra.Command {
 	var to string
 	var within time.Duration
-	c := leaf("backup", func(ctx context.Context, _ []string) error {
+	c := Leaf("backup", func(ctx context.Context, _ []string) error {
 		dir, err := p.embedded()
 		if err != nil {
 			return err
@@ -27,26 +27,26 @@ func (p *program) storeBackup() *cobra.Command {
 		limited, stop := context.WithTimeoutCause(ctx, within,
 			errors.New("it did not finish within "+within.String()+"; set a longer --timeout"))
 		defer stop()
-		m, err := transfer.Backup(limited, p.folders(), dir, p.path(to))
+		m, err := transfer.Backup(limited, p.folders(), dir, p.Path(to))
 		switch {
 		case errors.Is(err, store.ErrMissing):
-			return p.missing()
+			return p.Missing()
 		case err != nil:
 			return err
 		}
 		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
-		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.hint("store restore"), quoted(to))
+		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), Quoted(to))
 		return p.JSON(screen.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
 			"from", m.From})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
-	return required(c, "to")
+	return Required(c, "to")
 }
 
 func (p *program) folders() transfer.Folders {
-	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.now, Holder: p.command,
-		Version: buildVersion().text()}
+	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.Now, Holder: p.Command,
+		Version: BuildVersion().Text()}
 }
 
 var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its own backups:
@@ -61,7 +61,7 @@ var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its 
 
 // embedded returns the folder of the store, or how it is done elsewhere.
 func (p *program) embedded() (string, error) {
-	place, err := p.place()
+	place, err := p.Place()
 	switch {
 	case err != nil:
 		return "", err
@@ -76,16 +76,16 @@ func (p *program) embedded() (string, error) {
 func (p *program) storeRestore() *cobra.Command {
 	var from string
 	var replace bool
-	c := leaf("restore", func(ctx context.Context, _ []string) error {
+	c := Leaf("restore", func(ctx context.Context, _ []string) error {
 		dir, err := p.embedded()
 		if err != nil {
 			return err
 		}
-		r, err := transfer.Restore(ctx, p.folders(), p.path(from), dir, replace)
+		r, err := transfer.Restore(ctx, p.folders(), p.Path(from), dir, replace)
 		if err != nil {
 			return err
 		}
-		p.Say("%s is now the store as it was at %s.", p.cfg.Store, r.Made.Format(time.RFC3339))
+		p.Say("%s is now the store as it was at %s.", p.Config.Store, r.Made.Format(time.RFC3339))
 		if r.Aside != "" {
 			p.Say("The previous store is now %s.", r.Aside)
 		}
@@ -94,21 +94,21 @@ func (p *program) storeRestore() *cobra.Command {
 		} else {
 			p.Say("From now on, never run jobs on another copy of this store, such as the one that was backed up or one that " +
 				"was moved elsewhere.")
-			p.Say("API keys that were revoked after the backup are valid again; check them with %s", p.hint("key list"))
+			p.Say("API keys that were revoked after the backup are valid again; check them with %s", p.Hint("key list"))
 			if r.Held > 0 {
 				p.Say("%s waiting in the backup held; reconcile finds out from the replaced store whether they were sent.", screen.Plural(r.Held, "mail"))
 			}
 			p.Say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
-				"  %s\n  %s\n  %s", p.hint("reconcile"), p.hint("verify"), p.hint("charging on"))
+				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
-		return p.JSON(screen.Object{"store", p.cfg.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
+		return p.JSON(screen.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
 			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was there before
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
 	})
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup created")
 	c.Flags().BoolVar(&replace, "replace", false, "move an existing store aside")
-	return required(c, "from")
+	return Required(c, "from")
 }
 
 func (p *program) checkStore(ctx context.Context, _ []string) error {
@@ -122,12 +122,12 @@ func (p *program) checkStore(ctx context.Context, _ []string) error {
 	}
 	if len(found) > 0 {
 		p.Code = screen.ExitDamage
-		p.Say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.cfg.Store,
-			p.hint("store restore --replace --from FOLDER"))
+		p.Say("%s is damaged. Restore a backup, which keeps the folder aside: %s", p.Config.Store,
+			p.Hint("store restore --replace --from FOLDER"))
 	} else {
-		p.Say("%s is undamaged: every block of its files was read.", p.cfg.Store)
+		p.Say("%s is undamaged: every block of its files was read.", p.Config.Store)
 	}
 	screen.Section(p.Screen, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
-	return p.JSON(screen.Object{"store", p.cfg.Store, "ok", len(found) == 0, "files", files,
+	return p.JSON(screen.Object{"store", p.Config.Store, "ok", len(found) == 0, "files", files,
 		"damages", screen.Views(found, func(d transfer.Damage) screen.Object { return screen.Object{"file?", d.File, "detail", d.Detail} })})
 }

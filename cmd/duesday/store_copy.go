@@ -25,10 +25,10 @@ import (
 )
 
 func (p *program) storeCopy() *cobra.Command {
-	m := &transfer.Copy{Now: p.now}
+	m := &transfer.Copy{Now: p.Now}
 	var from, to string
 	cancel := false
-	c := leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
+	c := Leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
 	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&to, "to", "", "`URL` of the store to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
@@ -37,8 +37,8 @@ func (p *program) storeCopy() *cobra.Command {
 		"`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
 	c.Flags().IntVar(&m.Rate, "rate", 0, "maximum `ITEMS` per second, 0 for no limit")
 	c.Flags().BoolVar(&cancel, "cancel", false, "give up a copy that is not live yet")
-	required(c, "from", "to")
-	return checked(c, func([]string) error {
+	Required(c, "from", "to")
+	return Checked(c, func([]string) error {
 		if m.Rate < 0 {
 			return screen.Usagef("--rate must be 0 or more items per second (got %d)", m.Rate)
 		}
@@ -54,7 +54,7 @@ func (p *program) storeCopy() *cobra.Command {
 func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to string, cancel bool) error {
 	places := [2]storeurl.Place{}
 	for i, text := range [...]string{from, to} {
-		place, err := p.placeOf(text)
+		place, err := p.PlaceOf(text)
 		if err == nil && place.Scheme == "mem" {
 			err = errors.New("a mem: store ends with its process; use pebble:DIR or dynamodb:?region=REGION")
 		}
@@ -95,7 +95,7 @@ func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	if !place.Shared() {
 		return nil
 	}
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 // withCopySide is withSide of one of the two stores. It names a missing one.
 func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create bool,
 	do func(move.Side) error) error {
-	err := p.withSide(ctx, place, create, true, do)
+	err := p.WithSide(ctx, place, create, true, do)
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s: %w", placeName(place), err)
 	}
@@ -198,11 +198,11 @@ func (p *program) sayCopied(c *transfer.Copy, r *transfer.Report) {
 	}
 	p.Say("%s is turned off permanently; keep it as long as you like, and delete it yourself.", c.FromName)
 	at := *p
-	at.cfg.Store = c.ToName
+	at.Config.Store = c.ToName
 	if r.Charging {
-		p.Say("The copy charges from now on. Point every job at it:\n  %s", at.hint("run payments"))
+		p.Say("The copy charges from now on. Point every job at it:\n  %s", at.Hint("run payments"))
 	} else {
-		p.Say("Charging is off in the copy, as it was before (%s); to turn it on, run: %s", r.Reason, at.hint("charging on"))
+		p.Say("Charging is off in the copy, as it was before (%s); to turn it on, run: %s", r.Reason, at.Hint("charging on"))
 	}
 }
 

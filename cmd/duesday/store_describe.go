@@ -18,7 +18,7 @@ import (
 )
 
 func (p *program) describeStore(ctx context.Context, _ []string) error {
-	place, err := p.place()
+	place, err := p.Place()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		p.sayTables(found)
 	}
 	p.sayMeta(meta, differences)
-	return p.JSON(screen.Object{"store", p.cfg.Store, "ok", ok, "tables?", tables, "folder?", folder,
+	return p.JSON(screen.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
 		"differences", screen.Views(differences, func(d dynamotable.Difference) screen.Object {
 			return screen.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
 				"mends", d.Mends, // store create puts it right
@@ -69,7 +69,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 
 // describeTables returns the tables, and whether the store can be read.
 func describeTables(ctx context.Context, place storeurl.Place) ([]dynamotable.Description, bool, error) {
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		return nil, false, err
 	}
@@ -146,14 +146,14 @@ func describeFolder(path string) (screen.Object, error) {
 
 // describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *move.State, err error) {
-	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
+	err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
 		if m, err = side.State(ctx); errors.Is(err, store.ErrNotFound) {
 			m, err = nil, nil
 		}
 		return err
 	})
 	if errors.Is(err, store.ErrMissing) {
-		err = p.missing()
+		err = p.Missing()
 	}
 	return m, err
 }
@@ -185,7 +185,7 @@ func (p *program) sayMeta(m *move.State, differences []dynamotable.Difference) {
 		mends = mends || d.Mends
 	}
 	if mends {
-		p.Say("To create what is missing, run: %s", p.hint("store create"))
+		p.Say("To create what is missing, run: %s", p.Hint("store create"))
 	}
 }
 

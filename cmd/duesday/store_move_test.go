@@ -131,22 +131,22 @@ func (c *cli) interrupted(from, to string) {
 	defer stop()
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), io.Discard, io.Discard,
 		c.clock.Now)
-	p.dir = c.dir
+	p.Dir = c.dir
 	var sides [2]move.Side
 	for i, url := range []string{from, to} {
-		place, err := p.placeOf(url)
+		place, err := p.PlaceOf(url)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if sides[i].Tables, err = tablesAt(place); err != nil {
+		if sides[i].Tables, err = TablesAt(place); err != nil {
 			c.t.Fatal(err)
 		}
 		if sides[i].Store, err = place.Open(c.t.Context(),
-			storeurl.Options{Tables: sides[i].Tables.All(), Names: schema.Names(), Now: p.now, Create: true}); err != nil {
+			storeurl.Options{Tables: sides[i].Tables.All(), Names: schema.Names(), Now: p.Now, Create: true}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	run := transfer.Copy{From: sides[0], To: sides[1], FromName: from, ToName: to, Now: p.now,
+	run := transfer.Copy{From: sides[0], To: sides[1], FromName: from, ToName: to, Now: p.Now,
 		Progress: func(_ transfer.Phase, n int64) {
 			if n > 0 {
 				stop()
@@ -271,9 +271,9 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 	var out, errs bytes.Buffer
 	p := newProgram(func(string) string { return "" }, strings.NewReader(""), &out, &errs,
 		c.clock.Now)
-	p.dir = c.dir
-	p.cfg.Store, p.command = "pebble:duesday-data", "duesday run payments"
-	if err := p.with(t.Context(), need{}, func(*session) error {
+	p.Dir = c.dir
+	p.Config.Store, p.Command = "pebble:duesday-data", "duesday run payments"
+	if err := p.With(t.Context(), Need{}, func(*Session) error {
 		c.must("store", "backup", "--to", "backup", "--timeout", "1m")
 		return nil
 	}); err != nil {

@@ -16,7 +16,7 @@ func (c *stripeCLI) withStore(do func(s store.Store, tables []store.Table)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	tables, err := tablesAt(place)
+	tables, err := TablesAt(place)
 	if err != nil {
 		c.t.Fatal(err)
 	}

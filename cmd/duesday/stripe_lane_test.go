@@ -31,7 +31,7 @@ type stripeCLI struct {
 // newStripeCLI serves a fake that has the clock of the command lines.
 func newStripeCLI(t *testing.T, o stripefake.Options) *stripeCLI {
 	t.Helper()
-	c := &stripeCLI{cli: newCLI(t), key: stripeFakeKey}
+	c := &stripeCLI{cli: newCLI(t), key: StripeFakeKey}
 	o.Now = c.clock.Now
 	if o.Keys != nil {
 		c.key = o.Keys[0].Secret

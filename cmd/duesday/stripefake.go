@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	stripeFakeAddress = "127.0.0.1:12111"
-	stripeFakeName    = "stripe-fake"
-	stripeFakeKey     = "sk_test_duesday"
+	StripeFakeAddress = "127.0.0.1:12111"
+	StripeFakeName    = "stripe-fake"
+	StripeFakeKey     = "sk_test_duesday"
 
 	// Of webhooks to --webhook-url and --connect-webhook-url. The usual secrets are public, like the keys.
-	envHookSecret      = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
+	EnvHookSecret      = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
 	usualHookSecret    = "whsec_duesday"
-	envConnectSecret   = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
+	EnvConnectSecret   = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
 	usualConnectSecret = "whsec_duesday_connect"
 )
 
@@ -51,9 +51,9 @@ type hookFlags struct {
 
 func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
-	c := leaf(stripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
+	c := Leaf(StripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", stripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
+	f.StringVar(&o.listen, "listen", StripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
 		"API `VERSION` for requests and webhooks that do not name one")
 	f.StringVar(&o.clock, "clock", "",
@@ -76,11 +76,11 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	f.StringVar(&o.events, "events", string(stripefake.SnapshotEvents),
 		"`FORM` of events: snapshot, thin (API v2 lists and sends them, v1 has none), or both for each change")
 	f.StringVar(&o.own.secretFile, "webhook-secret-file", "",
-		"`FILE` that holds the signing secret for --webhook-url (default: $"+envHookSecret+", or "+usualHookSecret+")")
+		"`FILE` that holds the signing secret for --webhook-url (default: $"+EnvHookSecret+", or "+usualHookSecret+")")
 	f.StringArrayVar(&o.connect.urls, "connect-webhook-url", nil,
 		"`URL` that receives all events of connected accounts (repeatable)")
 	f.StringVar(&o.connect.secretFile, "connect-webhook-secret-file", "",
-		"`FILE` that holds the signing secret for --connect-webhook-url (default: $"+envConnectSecret+", or "+
+		"`FILE` that holds the signing secret for --connect-webhook-url (default: $"+EnvConnectSecret+", or "+
 			usualConnectSecret+")")
 	f.Float64Var(&o.faults.EventLosses, "event-losses", 0,
 		"`RATE` of changes that cause no event at all, neither sent nor listed")
@@ -92,14 +92,14 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	return c
 }
 
-// useOfStripeFake is a command line for charging through the fake.
-func useOfStripeFake(base string) string {
-	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + stripeFakeKey +
+// UseOfStripeFake is a command line for charging through the fake.
+func UseOfStripeFake(base string) string {
+	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + StripeFakeKey +
 		" duesday run payments --processor stripe"
 }
 
 func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err error) {
-	if _, err := listenHost("--listen", o.listen, stripeFakeAddress); err != nil {
+	if _, err := ListenHost("--listen", o.listen, StripeFakeAddress); err != nil {
 		return err
 	}
 	if err := o.faults.Check(); err != nil {
@@ -119,31 +119,31 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 				stripefake.DefaultAccount, id)
 		}
 	}
-	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: p.cfg.LogLevel}))
-	if o.clock == processorClock {
+	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: p.Config.LogLevel}))
+	if o.clock == ProcessorClock {
 		return screen.Usagef("--clock must be START[,SPEED], because --clock processor is for commands that use the fake")
 	}
-	if err := p.setClock(ctx, "--clock", o.clock); err != nil {
+	if err := p.SetClock(ctx, "--clock", o.clock); err != nil {
 		return err
 	}
-	fake := stripefake.New(stripefake.Options{Now: p.machine(), Real: time.Now, Connected: o.accounts, Webhooks: hooks,
+	fake := stripefake.New(stripefake.Options{Now: p.Machine(), Real: time.Now, Connected: o.accounts, Webhooks: hooks,
 		Events: events, Faults: o.faults, Log: log})
 	defer func() { err = errors.Join(err, fake.Close()) }()
 	if err := fake.SetVersion(stripefake.DefaultAccount, o.version); err != nil {
 		return screen.Usagef("--api-version: %v", err)
 	}
-	if c := p.clock; c != nil {
+	if c := p.Clock; c != nil {
 		fake.SetNow(c.Now())
 		if err := fake.SetSpeed(c.Speed()); err != nil {
 			return screen.Usagef("--clock: %v", err)
 		}
 	}
 	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
-		p.Say("A fake Stripe is served at %s; use it with %s", at, useOfStripeFake(base))
+		p.Say("A fake Stripe is served at %s; use it with %s", at, UseOfStripeFake(base))
 		return p.Served(screen.Object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
-			"key", stripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
+			"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
 			"control", base + "/_fake/", // of clock, faults, ledger and so on
-			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey}})
+			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey}})
 	})
 	if err != nil {
 		return err
@@ -172,14 +172,14 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		name, env, usual string
 		hookFlags
 		connect bool
-	}{{"webhook", envHookSecret, usualHookSecret, o.own, false},
-		{"connect-webhook", envConnectSecret, usualConnectSecret, o.connect, true}} {
-		key := cmp.Or(p.env(sort.env), sort.usual)
+	}{{"webhook", EnvHookSecret, usualHookSecret, o.own, false},
+		{"connect-webhook", EnvConnectSecret, usualConnectSecret, o.connect, true}} {
+		key := cmp.Or(p.Env(sort.env), sort.usual)
 		if len(sort.urls) == 0 && sort.secretFile != "" {
 			return nil, screen.Usagef("--%s-secret-file needs --%s-url", sort.name, sort.name)
 		}
 		if sort.secretFile != "" {
-			text, err := secret.FromFile(p.path(sort.secretFile))
+			text, err := secret.FromFile(p.Path(sort.secretFile))
 			if err != nil {
 				return nil, fmt.Errorf("--%s-secret-file: %w", sort.name, err)
 			}
@@ -199,7 +199,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 // this machine reaches it. It warns if other machines reach it too, with their power.
 func (p *program) listenOpen(ctx context.Context, address, power string,
 	tell func(at net.Addr, base string) error) (net.Listener, error) {
-	l, err := listenAt(ctx, "--listen", address)
+	l, err := ListenAt(ctx, "--listen", address)
 	if err != nil {
 		return nil, err
 	}

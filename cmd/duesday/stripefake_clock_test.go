@@ -17,13 +17,13 @@ func TestStripeFake_FastClock(t *testing.T) {
 	c := newCLI(t)
 	first, _ := c.stripeFakeBy(time.Now, "--json", "--clock", "2026-01-20T12:00:00Z,1m/s")
 	base := decode(t, first).(map[string]any)["base"].(string)
-	c.env = map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: stripeFakeKey, config.EnvClock: "processor",
+	c.env = map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey, config.EnvClock: "processor",
 		"DUESDAY_PROCESSOR": "stripe:?return_url=https://gym.example/thanks"}
 	run := func(args ...string) string {
 		t.Helper()
 		var out, errors bytes.Buffer
 		p := newProgram(c.getenv(args), strings.NewReader(""), &out, &errors, time.Now)
-		p.dir = c.dir
+		p.Dir = c.dir
 		if code := p.run(t.Context(), args); code != exitDone {
 			t.Fatalf("duesday %s: exit %d, %s", strings.Join(args, " "), code, errors.String())
 		}

@@ -33,7 +33,7 @@ func (c *cli) stripeFakeBy(machine func() time.Time, args ...string) (first stri
 	var errors strings.Builder
 	p := newProgram(func(name string) string { return c.env[name] }, strings.NewReader(""), write, &errors,
 		machine)
-	p.dir = c.dir
+	p.Dir = c.dir
 	done := make(chan int, 1)
 	go func() {
 		done <- p.run(ctx, append([]string{"stripe-fake", "--listen", "127.0.0.1:0"}, args...))
@@ -76,7 +76,7 @@ func stripeAskAt(t *testing.T, account, base, path, params string) (int, string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+stripeFakeKey)
+	r.Header.Set("Authorization", "Bearer "+StripeFakeKey)
 	if account != "" {
 		r.Header.Set("Stripe-Account", account)
 	}
@@ -160,10 +160,10 @@ func TestStripeFake_Webhooks(t *testing.T) {
 		{true, "", "", "whsec_duesday_connect"}, {true, environment, "", environment},
 		{true, environment, file, "whsec_of_a_file"},
 	} {
-		c.env[envHookSecret], c.env[envConnectSecret] = tt.env, ""
+		c.env[EnvHookSecret], c.env[EnvConnectSecret] = tt.env, ""
 		args, name, account := []string{"--connect", "acct_a"}, "webhook", ""
 		if tt.connect {
-			c.env[envHookSecret], c.env[envConnectSecret] = "", tt.env
+			c.env[EnvHookSecret], c.env[EnvConnectSecret] = "", tt.env
 			name, account = "connect-webhook", "acct_a"
 		}
 		args = append(args, "--"+name+"-url", receiver.URL+"/a")

@@ -22,12 +22,12 @@ func parseName(text string) (billing.Name, error) {
 }
 
 // subscriptionLeaf is a leaf about one subscription in the open store.
-func (p *program) subscriptionLeaf(verb string, n need,
-	do func(context.Context, *session, billing.Name) error) *cobra.Command {
+func (p *program) subscriptionLeaf(verb string, n Need,
+	do func(context.Context, *Session, billing.Name) error) *cobra.Command {
 	var name billing.Name
-	c := p.storeLeaf(verb+" "+subscriptionName, n,
-		func(ctx context.Context, s *session, _ []string) error { return do(ctx, s, name) })
-	return checked(c, func(args []string) (err error) {
+	c := p.StoreLeaf(verb+" "+subscriptionName, n,
+		func(ctx context.Context, s *Session, _ []string) error { return do(ctx, s, name) })
+	return Checked(c, func(args []string) (err error) {
 		name, err = parseName(args[0])
 		return err
 	})
@@ -37,17 +37,17 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	var n billing.NewSubscription
 	var amount, currency, interval string
 	start, next := screen.DateFlag(), screen.DateFlag()
-	c := p.storeLeaf("create "+subscriptionName,
-		need{create: true}, func(ctx context.Context, s *session, _ []string) error {
-			sub, err := s.engine.CreateSubscription(ctx, n)
+	c := p.StoreLeaf("create "+subscriptionName,
+		Need{Create: true}, func(ctx context.Context, s *Session, _ []string) error {
+			sub, err := s.Engine.CreateSubscription(ctx, n)
 			if err != nil {
 				return err
 			}
 			p.warnBare(ctx, s, sub)
-			due, _ := sub.Overdue(billing.TodayIn(sub.TimeZone, p.now()))
+			due, _ := sub.Overdue(billing.TodayIn(sub.TimeZone, p.Now()))
 			if due > 0 {
 				p.Warn("%d periods are due from %s on, and one run could charge several of them; to skip past ones, run: %s", due,
-					sub.Anchor, p.hint("subscription skip "+sub.Name.String()+" --until "+s.engine.Today().String()))
+					sub.Anchor, p.Hint("subscription skip "+sub.Name.String()+" --until "+s.Engine.Today().String()))
 			}
 			p.sayChanged(nil, sub, "created")
 			return p.JSON(append(viewChanged(nil, sub), "overdue_periods?", due))
@@ -72,8 +72,8 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"`DAYS` before a payment when its reminder is sent; 0 for no reminder")
 	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which the subscription is completed; 0 for no end")
 	f.StringVar(&n.Address, "address", "", "postal address `TEXT`")
-	required(c, "sku", "amount", "currency")
-	return checked(c, func(args []string) error { // a store is not made for invalid values
+	Required(c, "sku", "amount", "currency")
+	return Checked(c, func(args []string) error { // a store is not made for invalid values
 		name, err := parseName(args[0])
 		if err != nil {
 			return err
@@ -92,23 +92,23 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	})
 }
 
-func (p *program) warnBare(ctx context.Context, s *session, sub *billing.Subscription) {
+func (p *program) warnBare(ctx context.Context, s *Session, sub *billing.Subscription) {
 	if sub.Method != "" || sub.Collection == billing.ByWire {
 		return
 	}
-	if a, err := s.engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
+	if a, err := s.Engine.Account(ctx, sub.Account); err == nil && a.Method == "" {
 		p.Warn("account %s has no payment method, so a due payment will wait for an operator; set a method with "+
-			"%s, or let the customer enter a card: %s", a.ID, p.hint("account attach "+a.ID), p.hint("account card-link "+a.ID))
+			"%s, or let the customer enter a card: %s", a.ID, p.Hint("account attach "+a.ID), p.Hint("account card-link "+a.ID))
 	}
 }
 
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
 	f, order := &listFilter{}, screen.ListOrder{}
-	c := p.storeLeaf("list", need{read: true}, func(ctx context.Context, s *session, _ []string) error {
-		all := s.engine.Subscriptions(ctx)
+	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+		all := s.Engine.Subscriptions(ctx)
 		if account != "" {
-			all = s.engine.GetSubscriptionsByAccount(ctx, account)
+			all = s.Engine.GetSubscriptionsByAccount(ctx, account)
 		}
 		all = screen.Filtered(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) })
 		return screen.ListAll(p.Screen, order, "subscription", all, viewSubscription, subscriptionColumns(), subscriptionCells)
@@ -116,8 +116,8 @@ func (p *program) subscriptionList() *cobra.Command {
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
 	f.flags(c, "subscriptions with")
-	ordered(c, &order, "subscription", "sku", "status", "amount", "next-payment")
-	return checked(c, func(args []string) error { return accountArgument(&account, args) })
+	Ordered(c, &order, "subscription", "sku", "status", "amount", "next-payment")
+	return Checked(c, func(args []string) error { return accountArgument(&account, args) })
 }
 
 func subscriptionColumns() []string {
@@ -130,19 +130,19 @@ func subscriptionCells(s *billing.Subscription) []any {
 
 // lookForLink asks the processor where the customer can authenticate the open period's payment.
 // noLink is why there is no link: also a failure to open the processor, which nothing else needs.
-func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subscription) (link, noLink string) {
+func (p *program) lookForLink(ctx context.Context, s *Session, sub *billing.Subscription) (link, noLink string) {
 	if sub.Open == nil || sub.Open.State != processor.RequiresAction {
 		return "", ""
 	}
-	if s.processor == nil && !p.cfg.UsesStripe() {
+	if s.Processor == nil && !p.Config.UsesStripe() {
 		return "", "the sandbox has no page for it"
 	}
-	if s.processor == nil {
-		if err := p.openProcessor(s, false); err != nil {
+	if s.Processor == nil {
+		if err := p.OpenProcessor(s, false); err != nil {
 			return "", secret.Clean(err.Error())
 		}
 	}
-	switch in, err := s.processor.Lookup(ctx, sub.Open.Ref); {
+	switch in, err := s.Processor.Lookup(ctx, sub.Open.Ref); {
 	case err != nil:
 		return "", secret.Clean(err.Error())
 	case in.State != processor.RequiresAction:
@@ -154,19 +154,19 @@ func (p *program) lookForLink(ctx context.Context, s *session, sub *billing.Subs
 	}
 }
 
-func (p *program) showSubscription(ctx context.Context, s *session, n billing.Name) error {
-	sub, err := s.subscription(ctx, n)
+func (p *program) showSubscription(ctx context.Context, s *Session, n billing.Name) error {
+	sub, err := s.Subscription(ctx, n)
 	if err != nil {
 		return err
 	}
 	link, noLink := p.lookForLink(ctx, s, sub)
-	periods, err := processor.Gather(screen.Readable(p.Screen, s.engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
+	periods, err := processor.Gather(screen.Readable(p.Screen, s.Engine.GetEndedPeriods(ctx, sub.Name))) // unpaid
 	if err != nil {
 		return err
 	}
 	const shownReceipts = 12 // the latest
 	var receipts []*billing.Receipt
-	for r, err := range screen.Readable(p.Screen, s.engine.GetReceiptsByAccount(ctx, sub.Account)) {
+	for r, err := range screen.Readable(p.Screen, s.Engine.GetReceiptsByAccount(ctx, sub.Account)) {
 		if err != nil {
 			return err
 		}

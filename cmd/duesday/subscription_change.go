@@ -27,7 +27,7 @@ type updateFlags struct {
 	where                        []string
 	prices                       string
 	from                         screen.Flag[civil.Date]
-	on                           businessDay
+	on                           BusinessDay
 }
 
 func (u *updateFlags) add(f *pflag.FlagSet) {
@@ -49,7 +49,7 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&u.address, "address", "", "postal address `TEXT`")
 	f.BoolVar(&u.paidOnce, "paid-once", false,
 		"confirm that no period reported as perhaps paid twice was, or that the money was returned")
-	u.on.flags(f, asOfRun)
+	u.on.Flags(f, AsOfRun)
 }
 
 // many reports whether the flags change more than one subscription.
@@ -67,7 +67,7 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 	plan := c.SKU != nil || f.Changed("amount") || u.prices != ""
 	switch {
 	case c == (billing.Change{}) && !plan:
-		return c, screen.Usagef("%s: nothing to change; set at least one flag", p.command)
+		return c, screen.Usagef("%s: nothing to change; set at least one flag", p.Command)
 	case u.early && c.PaymentDay == nil:
 		return c, screen.Usagef("--early needs a new --payment-day")
 	case !plan && (u.notify || !u.from.Value.IsZero()):
@@ -83,13 +83,13 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 		}
 	}
 	c.Early, c.From, c.Notify = u.early, u.from.Value, u.notify
-	return c, cmp.Or(p.walkable("date", u.on.Value), p.walkable("from", u.from.Value))
+	return c, cmp.Or(p.Walkable("date", u.on.Value), p.Walkable("from", u.from.Value))
 }
 
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var u updateFlags
 	var others int // flags of this command beside --paid-once
-	c := leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
+	c := Leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
 		if u.paidOnce && others > 0 {
 			return screen.Usagef("--paid-once cannot be combined with other flags")
 		}
@@ -110,8 +110,8 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.with(ctx, need{}, func(s *session) (err error) {
-				if s.engine, err = s.on(&u.on); err != nil {
+			return p.With(ctx, Need{}, func(s *Session) (err error) {
+				if s.Engine, err = s.On(&u.on); err != nil {
 					return err
 				}
 				return p.changePlans(ctx, s, all, u.yes)
@@ -121,11 +121,11 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.with(ctx, need{processor: change.Method != nil}, func(s *session) (err error) {
-			if s.engine, err = s.on(&u.on); err != nil {
+		return p.With(ctx, Need{Processor: change.Method != nil}, func(s *Session) (err error) {
+			if s.Engine, err = s.On(&u.on); err != nil {
 				return err
 			}
-			old, err := s.subscription(ctx, n)
+			old, err := s.Subscription(ctx, n)
 			if err == nil && u.set.Changed("amount") {
 				change.Amount = new(money.Amount)
 				*change.Amount, err = screen.ParseMoney(u.amount, old.Amount.Currency())
@@ -137,7 +137,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		})
 	})
 	u.add(c.Flags())
-	one, none := c.Args, want()
+	one, none := c.Args, Arguments()
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Changed && f.Name != "paid-once" {
@@ -158,8 +158,8 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.with(ctx, need{}, func(s *session) error {
-		answered, err := s.engine.AnswerDoubts(ctx, n)
+	return p.With(ctx, Need{}, func(s *Session) error {
+		answered, err := s.Engine.AnswerDoubts(ctx, n)
 		if err == nil && answered == 0 {
 			err = fmt.Errorf("subscription %s has no period that was perhaps paid twice: %w", n, billing.ErrState)
 		}
@@ -173,10 +173,10 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment
 // method, unless charging is off: then the next run does.
-func (p *program) updateSubscription(ctx context.Context, s *session, old *billing.Subscription,
+func (p *program) updateSubscription(ctx context.Context, s *Session, old *billing.Subscription,
 	c billing.Change) error {
 	n := old.Name
-	sub, err := s.engine.UpdateSubscription(ctx, n, c)
+	sub, err := s.Engine.UpdateSubscription(ctx, n, c)
 	if err != nil {
 		return err
 	}
@@ -185,11 +185,11 @@ func (p *program) updateSubscription(ctx context.Context, s *session, old *billi
 		moved = p.sayMoved(old, sub.Anchor, sub.AnchorPeriod)
 	}
 	if (sub.Open != nil || sub.Collect > 0) && c.Method != nil {
-		results, after, err := s.engine.CollectNow(ctx, n)
+		results, after, err := s.Engine.CollectNow(ctx, n)
 		if after != nil {
 			sub = after
 		}
-		p.deliver(ctx, s)
+		p.Deliver(ctx, s)
 		if err != nil && !errors.Is(err, charging.ErrOff) {
 			return err
 		}
@@ -217,20 +217,20 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 // subscriptionAction is an action on a subscription, on a business day. It may end an open period.
 func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
-	var on businessDay
-	c := p.subscriptionLeaf(name, need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
-		e, err := s.on(&on)
+	var on BusinessDay
+	c := p.subscriptionLeaf(name, Need{Processor: true}, func(ctx context.Context, s *Session, n billing.Name) error {
+		e, err := s.On(&on)
 		if err != nil {
 			return err
 		}
-		old, err := s.subscription(ctx, n)
+		old, err := s.Subscription(ctx, n)
 		if err != nil {
 			return err
 		}
 		sub, err := do(e, ctx, n)
-		p.deliver(ctx, s)
+		p.Deliver(ctx, s)
 		if err != nil {
-			return notFound(err, "subscription "+n.String())
+			return NotFound(err, "subscription "+n.String())
 		}
 		arrears, err := p.sayArrears(ctx, s, sub)
 		if err != nil {
@@ -239,8 +239,8 @@ func (p *program) subscriptionAction(name string,
 		p.sayChanged(old, sub, "is "+statusNote(sub))
 		return p.JSON(append(viewChanged(old, sub), arrears...))
 	})
-	on.flags(c.Flags(), asOfRun)
-	return checked(c, func([]string) error { return p.walkable("date", on.Value) })
+	on.Flags(c.Flags(), AsOfRun)
+	return Checked(c, func([]string) error { return p.Walkable("date", on.Value) })
 }
 
 func (p *program) subscriptionCancel() *cobra.Command {
@@ -257,7 +257,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 	c.Flags().BoolVar(&atEnd, "at-period-end", false,
 		"let the current period end first; periods that are due by now are still charged, and resume undoes it")
 	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
-	return checked(c, func([]string) error {
+	return Checked(c, func([]string) error {
 		if atEnd && collect {
 			return screen.Usagef("--collect cannot be combined with --at-period-end, which charges overdue periods anyway")
 		}
@@ -266,11 +266,11 @@ func (p *program) subscriptionCancel() *cobra.Command {
 }
 
 // sayArrears names the periods that the subscription's cancellation has written off, if it is canceled.
-func (p *program) sayArrears(ctx context.Context, s *session, sub *billing.Subscription) (screen.Object, error) {
+func (p *program) sayArrears(ctx context.Context, s *Session, sub *billing.Subscription) (screen.Object, error) {
 	if sub.Status != billing.CanceledSub {
 		return nil, nil
 	}
-	list, sum, err := s.engine.WrittenOff(ctx, sub.Name)
+	list, sum, err := s.Engine.WrittenOff(ctx, sub.Name)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ type planChanges struct {
 
 // readPrices reads a file of prices, and prints what is wrong in it.
 func (p *program) readPrices(name string, change billing.Change) (*planChanges, error) {
-	text, err := os.ReadFile(p.path(name))
+	text, err := os.ReadFile(p.Path(name))
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,13 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 
 // changePlans changes the plan of every subscription that is left to be changed, or shows what that
 // would do. What has landed stays after an error, and the same command goes on from there.
-func (p *program) changePlans(ctx context.Context, s *session, all *planChanges, yes bool) error {
-	plan, err := s.engine.Plan(ctx, all.list...)
+func (p *program) changePlans(ctx context.Context, s *Session, all *planChanges, yes bool) error {
+	plan, err := s.Engine.Plan(ctx, all.list...)
 	if errors.Is(err, engine.ErrCurrencies) {
 		return screen.Usagef("%s: %w; add %s", all.source, err, all.hint)
 	}
 	if err == nil && yes {
-		err = settings.NameProducts(ctx, s.engine.Records, all.names)
+		err = settings.NameProducts(ctx, s.Engine.Records, all.names)
 	}
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (p *program) changePlans(ctx context.Context, s *session, all *planChanges,
 		if !yes {
 			break
 		}
-		switch done, err := s.engine.ChangePlan(ctx, n, plan.By[i]); {
+		switch done, err := s.Engine.ChangePlan(ctx, n, plan.By[i]); {
 		case errors.Is(err, billing.ErrState):
 			left = append(left, err.Error())
 		case err != nil:
@@ -128,7 +128,7 @@ func (p *program) changePlans(ctx context.Context, s *session, all *planChanges,
 			changed++
 		}
 	}
-	p.deliver(ctx, s)
+	p.Deliver(ctx, s)
 	for _, why := range left[:min(len(left), 20)] {
 		p.Warn("not changed: %s", why)
 	}
@@ -153,17 +153,17 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	var r engine.PeriodCharge
 	var c *cobra.Command
 	c = p.subscriptionLeaf("charge",
-		need{processor: true}, func(ctx context.Context, s *session, n billing.Name) error {
+		Need{Processor: true}, func(ctx context.Context, s *Session, n billing.Name) error {
 			var a engine.PeriodCharged
 			var err error
 			if c.Flags().Changed("period") {
-				a, err = s.engine.ChargePeriod(ctx, n, r)
+				a, err = s.Engine.ChargePeriod(ctx, n, r)
 			} else {
-				a.Results, a.Subscription, err = s.engine.ChargeParked(ctx, n)
+				a.Results, a.Subscription, err = s.Engine.ChargeParked(ctx, n)
 			}
-			p.deliver(ctx, s)
+			p.Deliver(ctx, s)
 			if err != nil {
-				return notFound(err, "subscription "+n.String())
+				return NotFound(err, "subscription "+n.String())
 			}
 			return p.showCharged(s, n, r.Period, a)
 		})
@@ -171,7 +171,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, counted from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
 	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
-	return checked(c, func([]string) error {
+	return Checked(c, func([]string) error {
 		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
 			return screen.Usagef("--reopen and --key need --period")
 		}
@@ -180,12 +180,12 @@ func (p *program) subscriptionCharge() *cobra.Command {
 }
 
 // showCharged shows the answer. A period that is not paid leaves a person to act.
-func (p *program) showCharged(s *session, n billing.Name, period int, a engine.PeriodCharged) error {
+func (p *program) showCharged(s *Session, n billing.Name, period int, a engine.PeriodCharged) error {
 	sub := a.Subscription
 	p.sayResults(a.Results)
 	number := ""
 	if a.Receipt != nil {
-		number = a.Receipt.Number(s.engine.Opened.Installation)
+		number = a.Receipt.Number(s.Engine.Opened.Installation)
 	}
 	switch {
 	case a.Repeated && !a.Paid && len(a.Results) == 0:
@@ -198,11 +198,11 @@ func (p *program) showCharged(s *session, n billing.Name, period int, a engine.P
 		case r.Outcome != engine.OutcomePaid:
 			p.Code = screen.ExitPerson
 		case r.Outcome == engine.OutcomePaid && sub.Status == billing.PastDue:
-			p.Warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.hint("subscription resume "+
+			p.Warn("a due date has passed in the meantime, so the subscription is still past_due; to resume it, run: %s", p.Hint("subscription resume "+
 				n.String()))
 		}
 	}
 	p.sayChanged(nil, sub, "is "+statusNote(sub))
-	return p.JSON(screen.Object{"results", screen.Views(a.Results, viewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
+	return p.JSON(screen.Object{"results", screen.Views(a.Results, ViewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
 		"subscription", viewSubscription(sub)})
 }

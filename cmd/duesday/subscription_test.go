@@ -377,12 +377,12 @@ func TestReceipt_LiveIntent(t *testing.T) {
 }
 
 // session has the engine and the processor beside the commands.
-func (c *cli) session(do func(ctx context.Context, s *session) error) {
+func (c *cli) session(do func(ctx context.Context, s *Session) error) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, c.clock.Now)
-	p.dir = c.dir
-	p.cfg = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor}
-	err := p.with(c.t.Context(), need{processor: true}, func(s *session) error { return do(c.t.Context(), s) })
+	p.Dir = c.dir
+	p.Config = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor}
+	err := p.With(c.t.Context(), Need{Processor: true}, func(s *Session) error { return do(c.t.Context(), s) })
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -393,10 +393,10 @@ func paidLate(t *testing.T) *cli {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa_chargeDeclined")
 	c.run("run", "payments")
-	c.session(func(ctx context.Context, s *session) error {
-		sub, err := s.engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
+	c.session(func(ctx context.Context, s *Session) error {
+		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
 		if err == nil {
-			_, err = s.processor.Confirm(ctx, processor.ConfirmRequest{Key: "late", Ref: sub.Open.Ref, Method: "pm_card_visa", Attempt: 1})
+			_, err = s.Processor.Confirm(ctx, processor.ConfirmRequest{Key: "late", Ref: sub.Open.Ref, Method: "pm_card_visa", Attempt: 1})
 		}
 		return err
 	})
@@ -419,14 +419,14 @@ func TestReceipt_Overpayment(t *testing.T) {
 // TestReceipt_OverpaymentByARun: the command has died behind its request, and a run finds the money taken.
 func TestReceipt_OverpaymentByARun(t *testing.T) {
 	c := paidLate(t)
-	c.session(func(ctx context.Context, s *session) error {
-		sub, err := s.engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
+	c.session(func(ctx context.Context, s *Session) error {
+		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
 		if err != nil {
 			return err
 		}
 		sub.Requested = billing.RequestManual
-		sub.Manual = &billing.ManualRequest{Amount: sub.Amount, Note: "wire", Processed: s.engine.Now()}
-		return s.engine.Put(ctx, sub)
+		sub.Manual = &billing.ManualRequest{Amount: sub.Amount, Note: "wire", Processed: s.Engine.Now()}
+		return s.Engine.Put(ctx, sub)
 	})
 	shown := c.object(exitDone, "subscription", "show", "1/1")
 	equal(t, "requested", members(shown["manual"].(map[string]any), "period", "amount", "note"), []any{0, "12.99", "wire"})

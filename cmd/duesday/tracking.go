@@ -31,107 +31,107 @@ type trackingNeed struct {
 // trackingLeaf is a leaf that works on the tracking service of the open store.
 func (p *program) trackingLeaf(use string, n trackingNeed,
 	do func(ctx context.Context, t *tracking.Service, args []string) error) *cobra.Command {
-	return leaf(use, func(ctx context.Context, args []string) error {
-		return p.withTracking(ctx, n, func(f followed) error { return do(ctx, f.service, args) })
+	return Leaf(use, func(ctx context.Context, args []string) error {
+		return p.withTracking(ctx, n, func(f Followed) error { return do(ctx, f.Service, args) })
 	})
 }
 
 // withTracking opens the store and its tracking service, calls do and closes both.
-func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(followed) error) error {
-	t, err := config.NewTracking(p.cfg, p.setting)
+func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(Followed) error) error {
+	t, err := config.NewTracking(p.Config, p.Setting)
 	if err != nil {
 		return screen.Invalid(err)
 	}
-	err = p.with(ctx, need{create: n.create, processor: n.stripe && p.cfg.UsesStripe(), read: n == trackingNeed{}},
-		func(s *session) error { return p.track(ctx, s, &t, n.stripe, tracking.Options{}, do) })
+	err = p.With(ctx, Need{Create: n.create, Processor: n.stripe && p.Config.UsesStripe(), Read: n == trackingNeed{}},
+		func(s *Session) error { return Track(ctx, p, s, &t, n.stripe, tracking.Options{}, do) })
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s yet; create one with duesday store create or duesday connect add",
-			secret.Redact(p.cfg.Store))
+			secret.Redact(p.Config.Store))
 	}
 	return p.explainTracking(err)
 }
 
-// followed is an open tracking service with its Stripe account and mode.
-type followed struct {
-	service   *tracking.Service
-	processor *stripe.Processor // nil where nothing is asked
-	own       string            // acct_…
-	live      bool
+// Followed is an open tracking service with its Stripe account and mode.
+type Followed struct {
+	Service   *tracking.Service
+	Processor *stripe.Processor // nil where nothing is asked
+	Own       string            // acct_…
+	Live      bool
 }
 
 // ownPatience is how long a process waits for Stripe to name the key's account, if the store knows it.
 const ownPatience = 10 * time.Second
 
-// track calls do with the tracking service of the session's store, and fills in the options. Only if
+// Track calls do with the tracking service of the session's store, and fills in the options. Only if
 // asks is set, do may ask Stripe.
-func (p *program) track(ctx context.Context, s *session, t *config.Tracking, asks bool, o tracking.Options,
-	do func(followed) error) (err error) {
-	meta, err := s.engine.Meta(ctx)
+func Track(ctx context.Context, p *program, s *Session, t *config.Tracking, asks bool, o tracking.Options,
+	do func(Followed) error) (err error) {
+	meta, err := s.Engine.Meta(ctx)
 	if err != nil {
 		return err
 	}
-	var f followed
+	var f Followed
 	if !asks {
-		if f.own, f.live, err = tracking.Pinned(ctx, s.store, s.tables); errors.Is(err, store.ErrNotFound) {
+		if f.Own, f.Live, err = tracking.Pinned(ctx, s.Store, s.Tables); errors.Is(err, store.ErrNotFound) {
 			err = errors.New("this store does not follow a Stripe account yet; start with duesday serve or " +
 				"duesday connect add")
 		}
 	} else {
 		var opened bool
-		if f.processor, opened, err = p.stripeOf(s, t); err != nil {
+		if f.Processor, opened, err = stripeOf(s, t); err != nil {
 			return err
 		}
 		if opened {
-			defer func() { err = errors.Join(err, f.processor.Close()) }()
+			defer func() { err = errors.Join(err, f.Processor.Close()) }()
 		}
-		asked := sell.New(f.processor.API())
+		asked := sell.New(f.Processor.API())
 		o.Finder, o.Seller = asked, asked
-		own, live, missing := tracking.Pinned(ctx, s.store, s.tables)
+		own, live, missing := tracking.Pinned(ctx, s.Store, s.Tables)
 		pinned, asking := missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_"), ctx
 		if pinned { // webhooks are stored also while Stripe is away or hangs
 			var stop context.CancelFunc
 			asking, stop = context.WithTimeout(ctx, ownPatience)
 			defer stop()
 		}
-		f.own, f.live, err = f.processor.API().Own(asking)
-		err = explainStripe(err, t.Stripe.APIBase)
+		f.Own, f.Live, err = f.Processor.API().Own(asking)
+		err = ExplainStripe(err, t.Stripe.APIBase)
 		if err != nil && pinned && !errors.Is(err, processor.ErrRefused) && ctx.Err() == nil {
 			p.Warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
-			f.own, f.live, err = own, live, nil
+			f.Own, f.Live, err = own, live, nil
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if asks && f.live && p.clock != nil {
+	if asks && f.Live && p.Clock != nil {
 		return screen.Usagef("--clock is only for tests, but the Stripe key is live; leave one of them out")
 	}
-	if p.cfg.UsesStripe() && s.processor != nil { // an event about one of billing's own payment intents settles its period
-		o.Settler = s.engine
+	if p.Config.UsesStripe() && s.Processor != nil { // an event about one of billing's own payment intents settles its period
+		o.Settler = s.Engine
 	}
-	settings, err := settings.Read(ctx, s.engine.Records)
+	settings, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
 		return err
 	}
-	o.Shared, o.EndedBy = s.shared, settings.EndedBy
+	o.Shared, o.EndedBy = s.Shared, settings.EndedBy
 	o.UnsubscribeAfter = time.Duration(settings.UnsubscribeMinutes) * time.Minute
-	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.store, s.tables, p.now, s.log, meta.Installation
-	o.Own, o.Live, o.Decode = f.own, f.live, event.Decode
-	if f.service, err = tracking.Open(ctx, o); err != nil {
+	o.Store, o.Tables, o.Now, o.Log, o.Installation = s.Store, s.Tables, p.Now, s.Log, meta.Installation
+	o.Own, o.Live, o.Decode = f.Own, f.Live, event.Decode
+	if f.Service, err = tracking.Open(ctx, o); err != nil {
 		return err
 	}
 	return do(f)
 }
 
 // stripeOf returns the session's processor if it is Stripe, or opens one, which the caller must close.
-func (p *program) stripeOf(s *session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
-	if processor, ok := s.processor.(*stripe.Processor); ok {
+func stripeOf(s *Session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
+	if processor, ok := s.Processor.(*stripe.Processor); ok {
 		return processor, false, nil
 	}
 	if err := t.Stripe.Key.Read(); err != nil {
 		return nil, false, screen.Invalid(err)
 	}
-	processor, err = newStripe(t.Processor, &t.Stripe, p.now, s.log)
+	processor, err = NewStripe(t.Processor, &t.Stripe, s.Now, s.Log)
 	return processor, err == nil, err
 }
 
@@ -140,7 +140,7 @@ func (p *program) explainTracking(err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
 		return fmt.Errorf("%w; to register it for its merchant, run: %s", err,
-			p.hint("connect add --account UUID ACCT"))
+			p.Hint("connect add --account UUID ACCT"))
 	case errors.Is(err, tracking.ErrDisconnected):
 		return fmt.Errorf("%w; the merchant must connect it at Stripe again", err)
 	}

@@ -14,16 +14,16 @@ import (
 
 func (p *program) verifyCommand() *cobra.Command {
 	var repair bool
-	c := leaf("verify", func(ctx context.Context, _ []string) error {
-		p.readOnce()
+	c := Leaf("verify", func(ctx context.Context, _ []string) error {
+		p.ReadOnce()
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
-		return p.with(ctx, need{processor: true, read: !repair}, func(s *session) error { return p.verify(ctx, s, repair) })
+		return p.With(ctx, Need{Processor: true, Read: !repair}, func(s *Session) error { return p.verify(ctx, s, repair) })
 	})
 	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the report's sums, if nothing else is wrong")
 	return c
 }
 
-func viewAudit(a *audit.Report) screen.Object {
+func ViewAudit(a *audit.Report) screen.Object {
 	view := func(x audit.Problem) screen.Object {
 		return screen.Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
 			"detail", x.Detail}
@@ -43,11 +43,11 @@ const auditGCPercent = 25
 // shownProblems is how many problems people get; --json has all.
 const shownProblems = 100
 
-func (p *program) verify(ctx context.Context, s *session, repair bool) error {
+func (p *program) verify(ctx context.Context, s *Session, repair bool) error {
 	audited := func() (*audit.Report, error) {
 		bar := p.Progress("items, rows and charges", 0, nil)
 		defer bar.End()
-		return s.engine.Audit(ctx, bar.Done.Store)
+		return s.Engine.Audit(ctx, bar.Done.Store)
 	}
 	a, err := audited()
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 	}
 	corrected := 0
 	if repair && len(a.Corrections) > 0 {
-		if corrected, err = report.Correct(ctx, s.engine.Records, a.Corrections); err != nil {
+		if corrected, err = report.Correct(ctx, s.Engine.Records, a.Corrections); err != nil {
 			return err
 		}
 		if a, err = audited(); err != nil {
@@ -68,7 +68,7 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 	if repair && corrected == 0 && !a.OK {
 		p.Warn("no sum was corrected, because sums are corrected only if nothing else is wrong and an amount can hold them")
 	}
-	p.Say("%s", p.verdict(a))
+	p.Say("%s", Verdict(p.Screen, a))
 	p.Fields("  subscriptions", a.Subscriptions, "  receipts", a.Receipts, "  charges", a.Charges,
 		"  imported receipts", screen.Positive(a.Imported), "  manual payments", screen.Positive(a.External),
 		"  periods open", screen.Positive(a.Open), "  parked", screen.Positive(a.Parked), "  refunds", screen.Positive(a.Refunds),
@@ -76,7 +76,7 @@ func (p *program) verify(ctx context.Context, s *session, repair bool) error {
 		"  sums corrected", screen.Positive(corrected))
 	p.sayProblems("PROBLEM", a.Problems)
 	p.sayProblems("NOTE", a.Notes)
-	return p.JSON(append(viewAudit(a), "corrected?", corrected))
+	return p.JSON(append(ViewAudit(a), "corrected?", corrected))
 }
 
 func (p *program) sayProblems(head string, all []audit.Problem) {
@@ -88,13 +88,13 @@ func (p *program) sayProblems(head string, all []audit.Problem) {
 			return []any{x.Kind, x.Account + "/" + x.Subscription, x.Period, x.Detail}
 		})
 	if more := len(all) - shownProblems; more > 0 {
-		p.Say("and %d more: %s", more, p.hint("verify --json"))
+		p.Say("and %d more: %s", more, p.Hint("verify --json"))
 	}
 }
 
-func (p *program) verdict(a *audit.Report) string {
+func Verdict(s *screen.Screen, a *audit.Report) string {
 	if a.OK {
-		return p.Painted(p.Raw, screen.GoodColour, "The audit is clean: no period was charged twice, none was skipped.")
+		return s.Painted(s.Raw, screen.GoodColour, "The audit is clean: no period was charged twice, none was skipped.")
 	}
-	return p.Painted(p.Raw, screen.ErrorColour, "THE AUDIT FOUND "+strings.ToUpper(screen.Plural(len(a.Problems), "problem"))+".")
+	return s.Painted(s.Raw, screen.ErrorColour, "THE AUDIT FOUND "+strings.ToUpper(screen.Plural(len(a.Problems), "problem"))+".")
 }

@@ -10,24 +10,24 @@ import (
 
 // A version describes the binary.
 type version struct {
-	number, revision, time string
-	modified               bool
+	Number, Revision, Time string
+	Modified               bool
 }
 
-const platform = runtime.GOOS + "/" + runtime.GOARCH
+const Platform = runtime.GOOS + "/" + runtime.GOARCH
 
-func (v version) text() string {
-	revision := v.revision
-	if v.modified {
+func (v version) Text() string {
+	revision := v.Revision
+	if v.Modified {
 		revision += " (modified)"
 	}
-	return v.number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + platform
+	return v.Number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + Platform
 }
 
-func buildVersion() version {
+func BuildVersion() version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version{number: "(devel)"}
+		return version{Number: "(devel)"}
 	}
 	settings := map[string]string{}
 	for _, s := range info.Settings {

@@ -161,8 +161,8 @@ func viewPeriod(p *billing.EndedPeriod) screen.Object {
 		"declined", viewAttempts(p.Attempts)}
 }
 
-// viewResult is the outcome of one period in a run, or in a dry run, which has no outcome yet.
-func viewResult(r engine.Result) screen.Object {
+// ViewResult is the outcome of one period in a run, or in a dry run, which has no outcome yet.
+func ViewResult(r engine.Result) screen.Object {
 	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
 		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
