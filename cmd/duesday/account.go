@@ -15,13 +15,14 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) accountCreate() *cobra.Command {
 	var n billing.Account
-	c := p.StoreLeaf("create ACCOUNT --email ADDRESS", Need{Create: true},
-		func(ctx context.Context, s *Session, args []string) error {
+	c := p.StoreLeaf("create ACCOUNT --email ADDRESS", session.Need{Create: true},
+		func(ctx context.Context, s *session.Session, args []string) error {
 			a, err := account.Create(ctx, s.Engine.Records, args[0], n)
 			if err != nil {
 				return err
@@ -31,11 +32,11 @@ func (p *program) accountCreate() *cobra.Command {
 	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
 	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
 	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
-	LocaleFlag(c, &n.Locale)
-	Required(c, "email")
-	return Checked(c, func(args []string) error { // a store is not made for invalid values
+	session.LocaleFlag(c, &n.Locale)
+	session.Required(c, "email")
+	return session.Checked(c, func(args []string) error { // a store is not made for invalid values
 		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
-			CheckLocale(n.Locale), billing.CheckName(n.Name))
+			session.CheckLocale(n.Locale), billing.CheckName(n.Name))
 	})
 }
 
@@ -51,8 +52,8 @@ func checkZone(zone string, given bool) error {
 
 func (p *program) accountShow() *cobra.Command {
 	card := false
-	c := Leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
-		return p.With(ctx, Need{Read: true, Processor: card}, func(s *Session) error {
+	c := session.Leaf("show ACCOUNT", func(ctx context.Context, args []string) error {
+		return p.With(ctx, session.Need{Read: true, Processor: card}, func(s *session.Session) error {
 			a, err := s.Account(ctx, args[0])
 			if err != nil {
 				return err
@@ -115,20 +116,20 @@ func (p *program) showAccount(old, a *billing.Account, what string, own ...billi
 
 func (p *program) accountList() *cobra.Command {
 	f, order := &listFilter{}, screen.ListOrder{}
-	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		return screen.ListAll(p.Screen, order, "account", f.accounts(ctx, p, s), viewAccount,
 			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
 				return []any{a.ID, a.Email, viewAccount(a).Text("time_zone"), a.Method, a.Created}
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
-	return Ordered(c, &order, "account", "email", "created")
+	return session.Ordered(c, &order, "account", "email", "created")
 }
 
 func (p *program) accountUpdate() *cobra.Command {
 	var email, zone, locale, name string
 	var change account.Change
-	c := p.StoreLeaf("update ACCOUNT", Need{}, func(ctx context.Context, s *Session, args []string) error {
+	c := p.StoreLeaf("update ACCOUNT", session.Need{}, func(ctx context.Context, s *session.Session, args []string) error {
 		old, err := s.Account(ctx, args[0])
 		if err != nil {
 			return err
@@ -143,22 +144,22 @@ func (p *program) accountUpdate() *cobra.Command {
 	f.StringVar(&email, "email", "", "new email `ADDRESS`")
 	f.StringVar(&zone, "time-zone", "", "new IANA time zone `NAME`")
 	f.StringVar(&name, "name", "", "customer's `NAME`, for mail and receipts; \"\" removes it")
-	LocaleFlag(c, &locale)
-	return Checked(c, func([]string) error {
+	session.LocaleFlag(c, &locale)
+	return session.Checked(c, func([]string) error {
 		change = account.Change{Email: screen.Given(f, "email", email), TimeZone: screen.Given(f, "time-zone", zone),
 			Locale: screen.Given(f, "locale", locale), Name: screen.Given(f, "name", name)}
 		if change == (account.Change{}) {
 			return screen.Usagef("%s: nothing to change; set at least one flag", p.Command)
 		}
-		return cmp.Or(checkZone(zone, change.TimeZone != nil), CheckLocale(locale), billing.CheckName(name))
+		return cmp.Or(checkZone(zone, change.TimeZone != nil), session.CheckLocale(locale), billing.CheckName(name))
 	})
 }
 
 func (p *program) accountAttach() *cobra.Command {
 	var a billing.Attachment
 	var connected, fee, fallback string
-	c := p.StoreLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", Need{Processor: true},
-		func(ctx context.Context, s *Session, args []string) error {
+	c := p.StoreLeaf("attach ACCOUNT --customer cus_… | --payment-method TOKEN | --fallback TOKEN", session.Need{Processor: true},
+		func(ctx context.Context, s *session.Session, args []string) error {
 			old, err := s.Account(ctx, args[0])
 			if err != nil {
 				return err
@@ -180,7 +181,7 @@ func (p *program) accountAttach() *cobra.Command {
 	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was declined for good; none removes it")
 	f.StringVar(&connected, "connected", "", "connected account `ID` at the processor, acct_…; \"\" for the platform's own account")
 	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account pays to the platform, such as 2.5%")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		switch {
 		case f.Changed("customer") && a.Customer == "":
 			return screen.Usagef("--customer must not be empty")
@@ -227,12 +228,12 @@ func withoutWallet(err error) error {
 
 func (p *program) accountCardLink() *cobra.Command {
 	c := p.StoreLeaf("card-link ACCOUNT[/SUBSCRIPTION]",
-		Need{Processor: true}, func(ctx context.Context, s *Session, args []string) error {
+		session.Need{Processor: true}, func(ctx context.Context, s *session.Session, args []string) error {
 			account, subscription, _ := strings.Cut(args[0], "/")
 			l, err := s.Engine.Cards().CardLink(ctx, account, subscription)
 			if errors.Is(err, store.ErrNotFound) {
 				if _, err := s.Engine.Account(ctx, account); err != nil {
-					return NotFound(err, "account "+account)
+					return session.NotFound(err, "account "+account)
 				}
 				return fmt.Errorf("there is no subscription %s", args[0])
 			}
@@ -251,7 +252,7 @@ func (p *program) accountCardLink() *cobra.Command {
 			return p.JSON(screen.Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
 				"keep_own_method?", NameTexts(own)})
 		})
-	return Checked(c, func(args []string) error {
+	return session.Checked(c, func(args []string) error {
 		if strings.Contains(args[0], "/") {
 			_, err := parseName(args[0])
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func TestPercent(t *testing.T) {
@@ -42,7 +43,7 @@ func TestLookForLink(t *testing.T) {
 		{in: processor.Intent{State: processor.Succeeded}, noLink: "succeeded at the processor"},
 		{err: processor.ErrUnknown, noLink: "answer was lost"},
 	} {
-		link, noLink := p.lookForLink(t.Context(), &Session{Processor: answering{in: tt.in, err: tt.err}}, sub)
+		link, noLink := p.lookForLink(t.Context(), &session.Session{Processor: answering{in: tt.in, err: tt.err}}, sub)
 		if link != tt.link || !strings.Contains(noLink, tt.noLink) || (tt.noLink == "" && noLink != "") {
 			t.Errorf("%+v: %q, %q", tt, link, noLink)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -22,7 +23,7 @@ func TestClock_Stripe(t *testing.T) {
 	}
 	c.fake.Advance(20 * 24 * time.Hour)
 	contains(t, c.run("run", "payments").errors, "2026-03-25T10:30")
-	c.env["DUESDAY_CLOCK"] = ProcessorClock
+	c.env["DUESDAY_CLOCK"] = session.ProcessorClock
 	o := c.object(exitDone, "run", "payments")
 	equal(t, "by the fake's clock", members(o, "date", "paid"), []any{"2026-03-25", 1})
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -24,13 +25,13 @@ func (p *program) connectAdd() *cobra.Command {
 				return screen.Usagef("ACCT %q: %s", args[0], e.Problem)
 			}
 			if err != nil {
-				return ByFlag(err)
+				return session.ByFlag(err)
 			}
 			p.Say("Stripe account %s registered", a.StripeAccount)
 			return p.showConnected(a)
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant that owns the Stripe account")
-	return Required(c, "account")
+	return session.Required(c, "account")
 }
 
 func (p *program) connectList() *cobra.Command {
@@ -70,12 +71,12 @@ func (p *program) jobCommand() *cobra.Command {
 	replay := p.trackingLeaf("replay JOB",
 		trackingNeed{write: true}, func(ctx context.Context, t *tracking.Service, args []string) error {
 			if err := t.ReplayJob(ctx, args[0]); err != nil {
-				return NotFound(err, "job "+args[0]+" that was given up")
+				return session.NotFound(err, "job "+args[0]+" that was given up")
 			}
 			p.Say("job %s is due; a running duesday serve runs it", args[0])
 			return p.JSON(screen.Object{"replayed", args[0]})
 		})
-	return Group("job", list, replay)
+	return session.Group("job", list, replay)
 }
 
 func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/demo"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -28,7 +29,7 @@ import (
 func (p *program) demoCommand() *cobra.Command {
 	var o demo.Options
 	months := 0
-	c := Leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
+	c := session.Leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` from which the sample data is generated")
@@ -64,7 +65,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 		return err
 	}
 	p.Now = func() time.Time { return *clock.Load() }
-	return p.With(ctx, Need{Create: true, Processor: true}, func(s *Session) error {
+	return p.With(ctx, session.Need{Create: true, Processor: true}, func(s *session.Session) error {
 		bar := p.Progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
 		o.Engine, o.Deliver, o.EachDay = s.Engine, func(ctx context.Context) (int, error) { return deliverDemo(ctx, s) }, func() { bar.Done.Add(1) }
 		report, err := demo.Run(ctx, o)
@@ -84,7 +85,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 }
 
 // deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
-func deliverDemo(ctx context.Context, s *Session) (delivered int, err error) {
+func deliverDemo(ctx context.Context, s *session.Session) (delivered int, err error) {
 	mail, err := s.Drain(ctx, new(screen.Progress))
 	waiting := int(s.Linkless.Swap(0))
 	if lost := mail.Failed + mail.Dead - waiting; err == nil && lost > 0 {
@@ -104,7 +105,7 @@ const (
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
 	prefix := DemoFolder + "-"
-	switch dir := FolderOf(p.Config.Store); {
+	switch dir := session.FolderOf(p.Config.Store); {
 	case !p.Config.StoreGiven:
 		p.Config.Store, prefix = "pebble:"+DemoFolder+"/data", DemoFolder+"/"
 		err = p.replaceDemo(ctx, DemoFolder)
@@ -138,7 +139,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 }
 
 func (p *program) demoUnused(ctx context.Context) error {
-	s, err := p.Open(ctx, Need{Read: true})
+	s, err := p.Open(ctx, session.Need{Read: true})
 	if errors.Is(err, store.ErrMissing) {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 		if _, err := os.Stat(marker); err != nil {
 			return fmt.Errorf("%s exists and was not created by a demo; move it away, or set another store with --store", dir)
 		}
-		s, err := p.Open(ctx, Need{Alone: true})
+		s, err := p.Open(ctx, session.Need{Alone: true})
 		if err == nil {
 			err = s.Close()
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) dueCommand() *cobra.Command {
 	index := func(kind billing.Kind) *cobra.Command {
 		on, until := screen.DateFlag(), screen.DateFlag()
-		c := p.StoreLeaf(string(kind), Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+		c := p.StoreLeaf(string(kind), session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 			rows, ending := dueOn(ctx, s.Engine, kind, on.Value), 0
 			if on.Value.IsZero() {
 				rows = dueUntil(ctx, s.Engine, kind, until.Value)
@@ -33,14 +34,14 @@ func (p *program) dueCommand() *cobra.Command {
 		})
 		c.Flags().Var(&on, "date", "only this day")
 		c.Flags().Var(&until, "until", "this day and all earlier days")
-		return Checked(c, func([]string) error {
+		return session.Checked(c, func([]string) error {
 			if on.Value.IsZero() == until.Value.IsZero() {
 				return screen.Usagef("set either --date DATE or --until DATE")
 			}
 			return p.Walkable("until", until.Value)
 		})
 	}
-	return Group("due", index(billing.Payments), index(billing.Reminders))
+	return session.Group("due", index(billing.Payments), index(billing.Reminders))
 }
 
 func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, error]) error {

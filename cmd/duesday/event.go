@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
@@ -45,7 +46,7 @@ func (p *program) eventShow() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			e, err := t.Event(ctx, args[0])
 			if err != nil {
-				return NotFound(err, "event "+args[0])
+				return session.NotFound(err, "event "+args[0])
 			}
 			if told, err := event.Decode(e.Body); err == nil { // the row has fewer fields than the body
 				e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
@@ -79,7 +80,7 @@ func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []s
 		for _, id := range ids {
 			v, err := t.Replay(ctx, id)
 			if errors.Is(err, store.ErrNotFound) {
-				missing = append(missing, NotFound(err, "event "+id))
+				missing = append(missing, session.NotFound(err, "event "+id))
 				continue
 			}
 			if err == nil && !v.Status.Final() {
@@ -130,7 +131,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 	c.Flags().StringVar(&account, "account", "",
 		"only the events of this `ACCOUNT`: a Stripe account, acct_…, or a merchant's UUID (default: every registered "+
 			"Stripe account)")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		p.ReadOnce()
 		return checkAccountFlag(account, true)
 	})
@@ -184,7 +185,7 @@ func (p *program) eventList() *cobra.Command {
 	fs.Var(&f.to, "to", "only events before this time")
 	fs.IntVar(&f.limit, "limit", 0, "maximum number of events; 0 for all")
 	fs.BoolVar(&f.waiting, "waiting", false, "only events that are not applied yet: waiting, kept aside or given up")
-	return Checked(c, func([]string) error { return f.check() })
+	return session.Checked(c, func([]string) error { return f.check() })
 }
 
 func (f *eventFlags) check() error {

@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 // The columns of exports: names of the members of their views. Those of subscriptions are what
@@ -39,11 +40,11 @@ func (p *program) exportCommand() *cobra.Command {
 	kind := func(name string) (*cobra.Command, *exportFlags) {
 		f := &exportFlags{format: screen.ChoiceFlag("csv", "jsonl")}
 		f.format.Value, f.format.Text = "csv", "csv"
-		c := p.StoreLeaf(name, Need{Read: true},
-			func(ctx context.Context, s *Session, _ []string) error { return p.export(ctx, s, name, f) })
+		c := p.StoreLeaf(name, session.Need{Read: true},
+			func(ctx context.Context, s *session.Session, _ []string) error { return p.export(ctx, s, name, f) })
 		c.Flags().Var(&f.format, "format", "file format")
 		c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to (default standard output)")
-		return Checked(c, func([]string) error {
+		return session.Checked(c, func([]string) error {
 			if p.AsJSON && !c.Flags().Changed("format") {
 				f.format.Value = "jsonl"
 			}
@@ -60,10 +61,10 @@ func (p *program) exportCommand() *cobra.Command {
 	f.days.Flags(periods, "ended")
 	refunds, f := kind("refunds")
 	f.days.Flags(refunds, "were created")
-	return Group("export", accounts, subscriptions, receipts, periods, refunds)
+	return session.Group("export", accounts, subscriptions, receipts, periods, refunds)
 }
 
-func (p *program) export(ctx context.Context, s *Session, what string, f *exportFlags) error {
+func (p *program) export(ctx context.Context, s *session.Session, what string, f *exportFlags) error {
 	if f.out == "" {
 		return p.exportTo(ctx, s, what, f, p.Out, new(screen.Progress))
 	}
@@ -82,7 +83,7 @@ func (p *program) export(ctx context.Context, s *Session, what string, f *export
 	return os.Rename(temporary, p.Path(f.out))
 }
 
-func (p *program) exportTo(ctx context.Context, s *Session, what string, f *exportFlags, w io.Writer,
+func (p *program) exportTo(ctx context.Context, s *session.Session, what string, f *exportFlags, w io.Writer,
 	bar *screen.Progress) error {
 	asJSON := f.format.Value == "jsonl"
 	switch what {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func accountFlag(c *cobra.Command, account *string) {
@@ -53,7 +54,7 @@ func (f *listFilter) subscription(s *billing.Subscription) bool {
 }
 
 // accounts yields the accounts with the address and, for a SKU or status, with a subscription of it.
-func (f *listFilter) accounts(ctx context.Context, p *program, s *Session) iter.Seq2[*billing.Account, error] {
+func (f *listFilter) accounts(ctx context.Context, p *program, s *session.Session) iter.Seq2[*billing.Account, error] {
 	return func(yield func(*billing.Account, error) bool) {
 		for a, err := range s.Engine.Accounts(ctx) {
 			keep := err != nil || f.hasEmail(a.Email)

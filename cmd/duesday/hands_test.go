@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/test/dynamotest"
@@ -190,7 +191,7 @@ func TestOtherHands_BothKeys(t *testing.T) {
 			p.Dir = c.dir
 			p.Config = config.Config{Store: at}
 			name := billing.Name{Account: "1", ID: "7", SKU: "gold"}
-			if err := p.With(t.Context(), Need{Read: true}, func(s *Session) error {
+			if err := p.With(t.Context(), session.Need{Read: true}, func(s *session.Session) error {
 				it, err := s.Store.Get(t.Context(), tables.RecurringPayments.Name, name.Key())
 				if err != nil {
 					return err

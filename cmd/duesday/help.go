@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed" // of help.txt
+	_ "embed"
 	"iter"
 	"strings"
 
@@ -13,35 +13,38 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/session"
 )
 
+// of help.txt
+
 func (p *program) commands() []*cobra.Command {
-	subscription := Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
-		p.subscriptionCharge(), p.subscriptionLeaf("show", Need{Read: true}, p.showSubscription),
+	subscription := session.Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
+		p.subscriptionCharge(), p.subscriptionLeaf("show", session.Need{Read: true}, p.showSubscription),
 		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
 		p.subscriptionSkip())
 	subscription.Aliases = []string{"sub"}
 	return []*cobra.Command{
 		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
-		Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
+		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
-		Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), Group("period", p.periodList()),
+		session.Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand(),
 
-		p.serveCommand(), Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
-		Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
-		Group("payment", p.paymentList(), p.paymentShow()), Group("event", p.eventList(), p.eventShow()),
+		p.serveCommand(), session.Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		session.Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
+		session.Group("payment", p.paymentList(), p.paymentShow()), session.Group("event", p.eventList(), p.eventShow()),
 		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
 		p.pollCommand(),
 
-		Group("store", p.storeCreate(), Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
-			p.storeCopy(), p.storeBackup(), p.storeRestore(), Leaf("check", p.checkStore), Leaf("migrate", p.migrateStore)),
-		Group("settings", p.settingsShow(), p.settingsSet()),
-		Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
-		Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
+		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), session.Leaf("migrate", p.migrateStore)),
+		session.Group("settings", p.settingsShow(), p.settingsSet()),
+		session.Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
+		session.Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
 
 		p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
-		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), Leaf("version", p.showVersion),
+		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
 	}
@@ -155,10 +158,10 @@ func completeIDs[T any](p *program, all func(*engine.Engine, context.Context) it
 	id func(T) string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
 		var err error
-		if p.Config, err = config.New(p.Flag, p.Setting); err != nil || len(args) > 0 || FolderOf(p.Config.Store) == "" {
+		if p.Config, err = config.New(p.Flag, p.Setting); err != nil || len(args) > 0 || session.FolderOf(p.Config.Store) == "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		_ = p.With(cmd.Context(), Need{Read: true}, func(s *Session) error { // a failure offers nothing
+		_ = p.With(cmd.Context(), session.Need{Read: true}, func(s *session.Session) error { // a failure offers nothing
 			rows := 0
 			for v, err := range all(s.Engine, cmd.Context()) {
 				if rows++; err != nil || rows > completedRows || len(found) >= completedIDs {

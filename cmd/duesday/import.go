@@ -16,12 +16,13 @@ import (
 	"github.com/duesday/duesday/internal/importing"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) importCommand() *cobra.Command {
 	m := &importer{p: p}
-	c := Leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
+	c := session.Leaf("import FILE", func(ctx context.Context, args []string) error { return m.importFile(ctx, args[0]) })
 	c.Flags().BoolVar(&m.SkipBad, "skip-bad", false, "import the good rows and write the bad ones to FILE.rejected")
 	c.Flags().BoolVar(&m.Update, "update", false, "update stored subscriptions and accounts that differ from the file")
 	m.overdue = screen.ChoiceFlag(importing.Charge, importing.Skip)
@@ -105,12 +106,12 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 
 // do checks every row, against a store too, and then imports. A refused file makes no store.
 func (m *importer) do(ctx context.Context) (err error) {
-	s, err := m.p.Open(ctx, Need{Read: m.DryRun, Processor: m.Update && !m.DryRun})
+	s, err := m.p.Open(ctx, session.Need{Read: m.DryRun, Processor: m.Update && !m.DryRun})
 	missing := errors.Is(err, store.ErrMissing)
 	if missing && m.DryRun { // an empty store stands for it
 		place := m.p.Config.Store
 		m.p.Config.Store = "mem:"
-		s, err = m.p.Open(ctx, Need{Create: true})
+		s, err = m.p.Open(ctx, session.Need{Create: true})
 		m.p.Config.Store = place
 	}
 	if err != nil && !(missing && !m.DryRun) {
@@ -129,7 +130,7 @@ func (m *importer) do(ctx context.Context) (err error) {
 		return err
 	}
 	if s == nil {
-		if s, err = m.p.Open(ctx, Need{Create: true}); err != nil {
+		if s, err = m.p.Open(ctx, session.Need{Create: true}); err != nil {
 			return err
 		}
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 // keyLeaf is a leaf that works on the keys of the open store.
 func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
-	return p.StoreLeaf(use, Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
+	return p.StoreLeaf(use, session.Need{Read: true}, func(ctx context.Context, s *session.Session, args []string) error {
 		return do(ctx, s.Keys(p.Machine()), args)
 	})
 }
@@ -41,7 +42,7 @@ func (p *program) keyCreate() *cobra.Command {
 				return err
 			}
 			if err != nil {
-				return ByFlag(err)
+				return session.ByFlag(err)
 			}
 			p.Say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
 			return p.JSON(append(viewKey(&k), "key", text.Reveal()))
@@ -50,7 +51,7 @@ func (p *program) keyCreate() *cobra.Command {
 	f.Var(&scope, "scope", "what the key can do; each scope includes the ones before it")
 	f.Var(&merchant, "merchant", "`UUID` of the only merchant that the key can see (default: all)")
 	f.Var(&expires, "expires", "when the key expires: after a number of days such as 90d, or at a time or date in UTC (default: never)")
-	Required(c, "scope")
+	session.Required(c, "scope")
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 // TestLogger: what libraries log has no secrets, durations are seconds, and a test clock is shown
@@ -24,7 +25,7 @@ func TestLogger(t *testing.T) {
 	p := newProgram(func(string) string { return "" }, nil, nil, &log, time.Now)
 	p.Config.LogLevel, p.LogJSON = slog.LevelWarn, true
 	p.LogClock.Store(clock.Machine(func() time.Time { return time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC) }))
-	if _, err := (Stray{p}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
+	if _, err := (session.Stray{Program: p.Program}).Write([]byte("Unsolicited response: sk_live_hidden0123456789\n")); err != nil {
 		t.Fatal(err)
 	}
 	p.Logger().With("a", 1).Warn("took", "took", 1500*time.Millisecond)

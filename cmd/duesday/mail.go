@@ -16,11 +16,12 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) mailCommand() *cobra.Command {
-	export := Leaf("export DIR", func(_ context.Context, args []string) error {
+	export := session.Leaf("export DIR", func(_ context.Context, args []string) error {
 		names, err := mail.Export(p.Path(args[0]))
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%w; export does not replace files, so use another folder", err)
@@ -28,16 +29,16 @@ func (p *program) mailCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], Quoted(args[0]))
+		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], session.Quoted(args[0]))
 		return p.JSON(screen.Object{"folder", args[0], "templates", names})
 	})
-	return Group("mail", p.mailPreview(), p.mailTest(), Group("templates", export))
+	return session.Group("mail", p.mailPreview(), p.mailTest(), session.Group("templates", export))
 }
 
 func (p *program) mailPreview() *cobra.Command {
 	var locale string
 	html := false
-	c := Leaf("preview KIND", func(ctx context.Context, args []string) error {
+	c := session.Leaf("preview KIND", func(ctx context.Context, args []string) error {
 		out, rules, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
@@ -61,24 +62,24 @@ func (p *program) mailPreview() *cobra.Command {
 		return p.JSON(screen.Object{"kind", kindOf(args[0]), "subject", subject, "body", body})
 	})
 	c.ValidArgs = mail.Kinds()
-	LocaleFlag(c, &locale)
+	session.LocaleFlag(c, &locale)
 	c.Flags().BoolVar(&html, "html", false, "print the HTML instead of the text")
-	return Checked(c, func(args []string) error {
+	return session.Checked(c, func(args []string) error {
 		if !slices.Contains(mail.Kinds(), kindOf(args[0])) {
 			return screen.Usagef("KIND must be one of %s (got %q)", strings.Join(mail.Kinds(), ", "), args[0])
 		}
-		return CheckLocale(locale)
+		return session.CheckLocale(locale)
 	})
 }
 
 func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
 // postBesideStore returns how mail leaves, and the settings of the store, if there is one.
-func (p *program) postBesideStore(ctx context.Context) (out *Post, rules settings.Settings, err error) {
+func (p *program) postBesideStore(ctx context.Context) (out *session.Post, rules settings.Settings, err error) {
 	if out, err = p.NewPost(); err != nil {
 		return nil, rules, err
 	}
-	err = p.With(ctx, Need{Read: true}, func(s *Session) error {
+	err = p.With(ctx, session.Need{Read: true}, func(s *session.Session) error {
 		rules, err = settings.Read(ctx, s.Engine.Records)
 		return err
 	})
@@ -90,7 +91,7 @@ func (p *program) postBesideStore(ctx context.Context) (out *Post, rules setting
 
 func (p *program) mailTest() *cobra.Command {
 	var locale string
-	c := Leaf("test ADDRESS", func(ctx context.Context, args []string) error {
+	c := session.Leaf("test ADDRESS", func(ctx context.Context, args []string) error {
 		out, settings, err := p.postBesideStore(ctx)
 		if err != nil {
 			return err
@@ -106,6 +107,6 @@ func (p *program) mailTest() *cobra.Command {
 		p.Say("a sample receipt for %s was accepted by %s", args[0], out)
 		return p.JSON(screen.Object{"sent", args[0], "through", out.String()})
 	})
-	LocaleFlag(c, &locale)
-	return Checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), CheckLocale(locale)) })
+	session.LocaleFlag(c, &locale)
+	return session.Checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), session.CheckLocale(locale)) })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/emersion/go-smtp"
 
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -189,7 +190,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	p := newProgram(c.getenv(nil), nil, nil, nil, c.clock.Now)
 	p.Dir = c.dir
 	p.Config = config.Config{Store: config.DefaultStore}
-	if err := p.With(t.Context(), Need{Read: true}, func(s *Session) error {
+	if err := p.With(t.Context(), session.Need{Read: true}, func(s *session.Session) error {
 		_, release, err := s.Store.(store.Claimer).Claim(t.Context(), status.ClaimName, "1@here")
 		if err == nil { // a serve beside this run takes the mail
 			defer release()

@@ -7,7 +7,7 @@
 //
 // # Where things are
 //
-//   - main.go, root.go, program.go: the process, the tree of commands, opening stores
+//   - main.go, root.go: the process, and the tree of commands; package session opens stores for them
 //   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
 //   - help.go, help.txt: the groups of commands, and all texts of their help
 //   - view.go: how results look; package screen prints them
@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func main() {
@@ -50,7 +51,7 @@ func run(ctx context.Context, args []string, env func(string) string, stdin io.R
 	p := newProgram(env, stdin, stdout, stderr, time.Now)
 	p.Name = calledAs()
 	log.SetFlags(0)
-	log.SetOutput(Stray{p})
+	log.SetOutput(session.Stray{Program: p.Program})
 	p.Umask = fmt.Sprintf("umask %03o; ", syscall.Umask(0o077)) // Pebble's files, too, are the user's alone
 	return p.run(ctx, args)
 }
@@ -65,8 +66,8 @@ func calledAs() string {
 }
 
 func (p *program) showVersion(context.Context, []string) error {
-	v := BuildVersion()
+	v := session.BuildVersion()
 	p.Say("duesday %s", v.Text())
 	return p.JSON(screen.Object{"version", v.Number, "revision?", v.Revision, "time?", v.Time, "modified?", v.Modified,
-		"go", runtime.Version(), "platform", Platform})
+		"go", runtime.Version(), "platform", session.Platform})
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
 func (p *program) outboxCommand() *cobra.Command {
-	list := p.StoreLeaf("list", Need{Read: true},
-		func(ctx context.Context, s *Session, _ []string) error { return p.listOutbox(ctx, s) })
-	replay := p.StoreLeaf("replay ID", Need{},
-		func(ctx context.Context, s *Session, args []string) error { return p.replay(ctx, s, args[0]) })
-	send := Leaf("send", func(ctx context.Context, _ []string) error {
-		return p.With(ctx, Need{Processor: p.Config.UsesStripe()}, func(s *Session) error { return p.send(ctx, s) })
+	list := p.StoreLeaf("list", session.Need{Read: true},
+		func(ctx context.Context, s *session.Session, _ []string) error { return p.listOutbox(ctx, s) })
+	replay := p.StoreLeaf("replay ID", session.Need{},
+		func(ctx context.Context, s *session.Session, args []string) error { return p.replay(ctx, s, args[0]) })
+	send := session.Leaf("send", func(ctx context.Context, _ []string) error {
+		return p.With(ctx, session.Need{Processor: p.Config.UsesStripe()}, func(s *session.Session) error { return p.send(ctx, s) })
 	})
-	release := p.StoreLeaf("release", Need{}, p.decideHeld(outbox.Release))
-	drop := p.StoreLeaf("drop", Need{}, p.decideHeld(outbox.Drop))
-	return Group("outbox", list, replay, send, release, drop)
+	release := p.StoreLeaf("release", session.Need{}, p.decideHeld(outbox.Release))
+	drop := p.StoreLeaf("drop", session.Need{}, p.decideHeld(outbox.Drop))
+	return session.Group("outbox", list, replay, send, release, drop)
 }
 
 // A queue is a queue of the outbox, by its name for people, with the number of its rows.
@@ -48,7 +49,7 @@ func viewDead(e outbox.Effect, queue string) screen.Object {
 		"reason", secret.Clean(e.Error), "created_at", e.Created}
 }
 
-func (p *program) listOutbox(ctx context.Context, s *Session) error {
+func (p *program) listOutbox(ctx context.Context, s *session.Session) error {
 	o := s.Outbox(nil)
 	var err error
 	all, dead := queues(), 0
@@ -97,7 +98,7 @@ func (p *program) listOutbox(ctx context.Context, s *Session) error {
 }
 
 // listHeld shows the held mail, and returns its number.
-func (p *program) listHeld(ctx context.Context, s *Session) (held int, err error) {
+func (p *program) listHeld(ctx context.Context, s *session.Session) (held int, err error) {
 	t := p.Table("HELD", "KIND", "TO")
 	for e, err := range s.Outbox(nil).On(outbox.Held).Waiting(ctx) {
 		if err != nil {
@@ -112,7 +113,7 @@ func (p *program) listHeld(ctx context.Context, s *Session) (held int, err error
 	return held, nil
 }
 
-func (p *program) replay(ctx context.Context, s *Session, id string) error {
+func (p *program) replay(ctx context.Context, s *session.Session, id string) error {
 	o := s.Outbox(nil)
 	var err error
 	for _, q := range queues() {
@@ -132,10 +133,10 @@ func (p *program) replay(ctx context.Context, s *Session, id string) error {
 		}
 		return p.JSON(screen.Object{"replayed", id})
 	}
-	return NotFound(err, "mail "+id+" that was given up")
+	return session.NotFound(err, "mail "+id+" that was given up")
 }
 
-func (p *program) send(ctx context.Context, s *Session) error {
+func (p *program) send(ctx context.Context, s *session.Session) error {
 	r, err := p.Drain(ctx, s)
 	if err != nil {
 		return err
@@ -151,8 +152,8 @@ func (p *program) send(ctx context.Context, s *Session) error {
 }
 
 // decideHeld releases or drops all held mail.
-func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *Session, []string) error {
-	return func(ctx context.Context, s *Session, _ []string) error {
+func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session.Session, []string) error {
+	return func(ctx context.Context, s *session.Session, _ []string) error {
 		count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })
 		if err != nil {
 			return err

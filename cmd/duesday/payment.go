@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -21,8 +22,8 @@ func (p *program) merchantList(order *screen.ListOrder, by []string,
 			return do(ctx, t, strings.ToLower(account))
 		})
 	c.Flags().StringVar(&account, "account", "", "`UUID` of the merchant")
-	Required(c, "account")
-	return Ordered(Checked(c, func([]string) error { return checkAccountFlag(account, false) }), order, by...)
+	session.Required(c, "account")
+	return session.Ordered(session.Checked(c, func([]string) error { return checkAccountFlag(account, false) }), order, by...)
 }
 
 func (p *program) paymentList() *cobra.Command {
@@ -44,12 +45,12 @@ func (p *program) paymentShow() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			x, err := t.Payment(ctx, at, id)
 			if err != nil {
-				return NotFound(err, "payment "+args[0])
+				return session.NotFound(err, "payment "+args[0])
 			}
 			p.sayPayment(x)
 			return p.JSON(x)
 		})
-	return Checked(c, func(args []string) (err error) {
+	return session.Checked(c, func(args []string) (err error) {
 		var ok bool
 		if at, id, ok = strings.Cut(args[0], "/"); !ok || at == "" || id == "" || strings.Contains(id, "/") {
 			return screen.Usagef("payment must be STRIPE_ACCOUNT/PAYMENT, such as acct_123/pi_456 (got %q)", args[0])

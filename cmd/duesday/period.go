@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -31,10 +32,10 @@ type periodFlags struct {
 func (p *program) periodList() *cobra.Command {
 	f := &periodFlags{ending: screen.ChoiceFlag(billing.EndFailed, billing.EndVoid, billing.EndSkipped, billing.EndParked)}
 	var order screen.ListOrder
-	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		if f.of.ID != "" {
 			if _, err := s.Engine.Subscription(ctx, f.of); errors.Is(err, store.ErrNotFound) {
-				return NotFound(err, "subscription "+f.of.String())
+				return session.NotFound(err, "subscription "+f.of.String())
 			}
 		}
 		all := s.Engine.EndedPeriods(ctx)
@@ -54,8 +55,8 @@ func (p *program) periodList() *cobra.Command {
 	accountFlag(c, &f.of.Account)
 	c.Flags().Var(&f.ending, "ending", "only periods that ended this way, or parked ones")
 	f.days.Flags(c, "ended")
-	Ordered(c, &order, "subscription", "sku", "due", "amount", "ending", "ended")
-	return Checked(c, func(args []string) (err error) {
+	session.Ordered(c, &order, "subscription", "sku", "due", "amount", "ending", "ended")
+	return session.Checked(c, func(args []string) (err error) {
 		if len(args) == 1 && f.of.Account == "" && strings.Contains(args[0], "/") {
 			f.of, err = parseName(args[0])
 			return cmp.Or(err, f.days.Check())

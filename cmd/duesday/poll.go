@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
@@ -29,7 +30,7 @@ type pollFlags struct {
 
 func (p *program) pollCommand() *cobra.Command {
 	f := new(pollFlags)
-	c := Leaf("poll", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("poll", func(ctx context.Context, _ []string) error {
 		if !f.once && (f.all || f.sweep) {
 			return screen.Usagef("--all and --sweep are for a single round, so they need --once")
 		}
@@ -81,7 +82,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 		return screen.Usagef("--to needs an API key with scope read in %s, and the server's poll secret in %s, or either of them with "+
 			"_FILE", config.EnvAPIKey, config.EnvPollSecret)
 	}
-	stripe, err := NewStripe(t.Processor, &t.Stripe, p.Now, p.Logger())
+	stripe, err := session.NewStripe(t.Processor, &t.Stripe, p.Now, p.Logger())
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	remote := server.NewRemote(f.to, t.APIKey.Text, t.Poll.Text, p.Now)
 	own, _, err := stripe.API().Own(ctx)
 	if err != nil {
-		return ExplainStripe(err, t.Stripe.APIBase)
+		return session.ExplainStripe(err, t.Stripe.APIBase)
 	}
 	for a, err := range remote.ConnectedAccounts(ctx) {
 		if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/duesday/duesday/internal/billing/proof"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) proveCommand() *cobra.Command {
 	var period int
-	c := p.subscriptionLeaf("prove", Need{Processor: true, Read: true},
-		func(ctx context.Context, s *Session, n billing.Name) error {
+	c := p.subscriptionLeaf("prove", session.Need{Processor: true, Read: true},
+		func(ctx context.Context, s *session.Session, n billing.Name) error {
 			x, err := s.Engine.Prove(ctx, n, period)
 			if err != nil {
-				return NotFound(err, "subscription "+n.String())
+				return session.NotFound(err, "subscription "+n.String())
 			}
 			if x.Alarm {
 				p.Code = screen.ExitPerson
@@ -28,11 +29,11 @@ func (p *program) proveCommand() *cobra.Command {
 			return p.JSON(viewProof(s, x))
 		})
 	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list prints it")
-	Required(c, "period")
+	session.Required(c, "period")
 	return c
 }
 
-func (p *program) sayProof(s *Session, x *proof.Proof) {
+func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 	p.Say("Period %d of %s, %s: %s", x.Period, x.Name, cmp.Or(x.SKU, "SKU not known"), x.State)
 	reminder, receipt, ended, colour := "none", "none", "", screen.GoodColour
 	switch {
@@ -81,7 +82,7 @@ func (p *program) sayProof(s *Session, x *proof.Proof) {
 		p.Painted(p.Raw, colour, x.Why))
 }
 
-func viewProof(s *Session, x *proof.Proof) screen.Object {
+func viewProof(s *session.Session, x *proof.Proof) screen.Object {
 	var ended screen.Object
 	if x.Ended != nil {
 		ended = viewPeriod(x.Ended)

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
@@ -40,8 +41,8 @@ func (p *program) purchaseCreate() *cobra.Command {
 	fs.StringVar(&o.Name, "name", "", "`NAME` of the buyer")
 	fs.StringVar(&o.PaymentMethod, "payment-method", "", "payment `METHOD` that the buyer's client created, for every kind except legacy")
 	fs.StringVar(&o.Description, "description", "", "`TEXT` that buyers see")
-	Required(c, "account", "kind", "key")
-	return Checked(c, func([]string) error { return f.fill() })
+	session.Required(c, "account", "kind", "key")
+	return session.Checked(c, func([]string) error { return f.fill() })
 }
 
 func (f *purchaseFlags) fill() error {
@@ -51,24 +52,24 @@ func (f *purchaseFlags) fill() error {
 		if f.currency != "" {
 			return screen.Usagef("--currency needs --amount, because a price has its own currency")
 		}
-		return ByFlag(o.Check())
+		return session.ByFlag(o.Check())
 	}
 	amount, err := screen.ParseAmount(f.amount, f.currency)
 	if err != nil {
 		return err
 	}
 	o.Amount, o.Currency = amount.Minor(), amount.Currency().Code()
-	return ByFlag(o.Check())
+	return session.ByFlag(o.Check())
 }
 
 func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Order) error {
 	created, err := t.CreatePurchase(ctx, o)
 	if errors.Is(err, tracking.ErrOther) {
 		return fmt.Errorf("--key %s was used before for another order (%s); use a new key for a new order, or repeat "+
-			"the old order unchanged", Quoted(o.Key), withoutOther(err))
+			"the old order unchanged", session.Quoted(o.Key), withoutOther(err))
 	}
 	if err != nil {
-		return ByFlag(err)
+		return session.ByFlag(err)
 	}
 	sale := &created.Sale
 	if sale.Declined != "" || sale.Action {
@@ -106,7 +107,7 @@ func (p *program) purchaseShow() *cobra.Command {
 		func(ctx context.Context, t *tracking.Service, args []string) error {
 			timeline, err := t.Timeline(ctx, strings.ToLower(args[0]))
 			if err != nil {
-				return NotFound(err, "purchase "+args[0])
+				return session.NotFound(err, "purchase "+args[0])
 			}
 			if p.AsJSON {
 				return p.JSON(timeline)

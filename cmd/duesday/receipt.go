@@ -15,12 +15,13 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) receiptList() *cobra.Command {
 	var account string
 	var order screen.ListOrder
-	c := p.StoreLeaf("list ACCOUNT", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("list ACCOUNT", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		reversals, err := p.reversalsOf(ctx, s, account)
 		if err != nil {
 			return err
@@ -35,8 +36,8 @@ func (p *program) receiptList() *cobra.Command {
 			})
 	})
 	accountFlag(c, &account)
-	Ordered(c, &order, "processed", "subscription", "sku", "due", "amount", "kind")
-	return Checked(c, func(args []string) error {
+	session.Ordered(c, &order, "processed", "subscription", "sku", "due", "amount", "kind")
+	return session.Checked(c, func(args []string) error {
 		if len(args) == 0 && account == "" {
 			return screen.Usagef("%s: ACCOUNT is missing", p.Command)
 		}
@@ -50,8 +51,8 @@ func (p *program) receiptCreate() *cobra.Command {
 	var period int
 	day := screen.DateFlag()
 	var f *pflag.FlagSet
-	c := p.subscriptionLeaf("create", Need{Processor: true},
-		func(ctx context.Context, s *Session, n billing.Name) error {
+	c := p.subscriptionLeaf("create", session.Need{Processor: true},
+		func(ctx context.Context, s *session.Session, n billing.Name) error {
 			m.Period, m.Date = screen.Given(f, "period", period), day.Value
 			return p.recordPayment(ctx, s, n, m, text)
 		})
@@ -65,7 +66,7 @@ func (p *program) receiptCreate() *cobra.Command {
 	return c
 }
 
-func (p *program) recordPayment(ctx context.Context, s *Session, n billing.Name, m engine.ManualPayment,
+func (p *program) recordPayment(ctx context.Context, s *session.Session, n billing.Name, m engine.ManualPayment,
 	amount string) error {
 	sub, err := s.Subscription(ctx, n)
 	if err != nil {
@@ -113,8 +114,8 @@ func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
 	var amount string
 	reason := screen.ChoiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
-	c := p.subscriptionLeaf("refund", Need{Processor: true},
-		func(ctx context.Context, s *Session, n billing.Name) error {
+	c := p.subscriptionLeaf("refund", session.Need{Processor: true},
+		func(ctx context.Context, s *session.Session, n billing.Name) error {
 			o.Name, o.Reason = n, reason.Value
 			return p.refund(ctx, s, o, amount)
 		})
@@ -123,10 +124,10 @@ func (p *program) receiptRefund() *cobra.Command {
 	c.Flags().Var(&reason, "reason", "reason that the processor is given")
 	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that distinguishes this refund from others of the same amount")
 	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, if the receipt has expired")
-	return Required(c, "period")
+	return session.Required(c, "period")
 }
 
-func (p *program) refund(ctx context.Context, s *Session, o refund.Order, amount string) error {
+func (p *program) refund(ctx context.Context, s *session.Session, o refund.Order, amount string) error {
 	sub, err := s.Subscription(ctx, o.Name)
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (p *program) refund(ctx context.Context, s *Session, o refund.Order, amount
 // accountReversals are the refunds and disputes of an account, or of all, by their charge.
 type accountReversals map[string][]*billing.ReversalRecord
 
-func (p *program) reversalsOf(ctx context.Context, s *Session, account string) (accountReversals, error) {
+func (p *program) reversalsOf(ctx context.Context, s *session.Session, account string) (accountReversals, error) {
 	return gatherReversals(screen.Readable(p.Screen, s.Engine.GetReversalsByAccount(ctx, account)))
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/duesday/duesday/internal/billing/replaced"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) reconcileCommand() *cobra.Command {
 	var old string
-	c := p.StoreLeaf("reconcile", Need{Processor: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("reconcile", session.Need{Processor: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		return p.reconcile(ctx, s, old)
 	})
 	c.Flags().StringVar(&old, "old", "", "`STORE` that a restore replaced, such as pebble:DIR (default: the one that "+
@@ -24,7 +25,7 @@ func (p *program) reconcileCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) reconcile(ctx context.Context, s *Session, old string) error {
+func (p *program) reconcile(ctx context.Context, s *session.Session, old string) error {
 	n, failed := s.Engine.Reconcile(ctx)
 	meta, err := s.Engine.Meta(ctx)
 	if err != nil {
@@ -75,17 +76,17 @@ func (p *program) reconcile(ctx context.Context, s *Session, old string) error {
 
 // compareOld decides about held mail by the store that a restore has replaced. It returns what people
 // changed, and how many mails were sent before or are to be sent.
-func (p *program) compareOld(ctx context.Context, s *Session, url string) (all []replaced.Change, sent, released int,
+func (p *program) compareOld(ctx context.Context, s *session.Session, url string) (all []replaced.Change, sent, released int,
 	err error) {
 	place, err := p.PlaceOf(url)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	kept, err := p.OpenStore(ctx, place, tables, Need{Read: true})
+	kept, err := p.OpenStore(ctx, place, tables, session.Need{Read: true})
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -99,9 +100,9 @@ func (p *program) compareOld(ctx context.Context, s *Session, url string) (all [
 		case x.Redo != "":
 			x.Redo = p.Hint(x.Redo)
 		case x.Name.ID != "":
-			x.Redo = p.Name + " subscription show " + x.Of() + " --store " + Quoted(url)
+			x.Redo = p.Name + " subscription show " + x.Of() + " --store " + session.Quoted(url)
 		case x.Name.Account != "":
-			x.Redo = p.Name + " account show " + x.Of() + " --store " + Quoted(url)
+			x.Redo = p.Name + " account show " + x.Of() + " --store " + session.Quoted(url)
 		}
 		all = append(all, x)
 	})
@@ -114,7 +115,7 @@ func (p *program) compareOld(ctx context.Context, s *Session, url string) (all [
 }
 
 // heldMail returns how many mails wait for a decision.
-func heldMail(ctx context.Context, s *Session) (int, error) {
+func heldMail(ctx context.Context, s *session.Session) (int, error) {
 	b, err := s.Outbox(nil).On(outbox.Held).Backlog(ctx, 0)
 	return b.Due + b.Later, err
 }

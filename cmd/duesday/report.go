@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 type reportFlags struct {
@@ -21,13 +22,13 @@ type reportFlags struct {
 
 func (p *program) reportCommand() *cobra.Command {
 	f := reportFlags{from: screen.MonthFlag(), to: screen.MonthFlag()}
-	c := p.StoreLeaf("report", Need{Read: true},
-		func(ctx context.Context, s *Session, _ []string) error { return p.report(ctx, s, &f) })
+	c := p.StoreLeaf("report", session.Need{Read: true},
+		func(ctx context.Context, s *session.Session, _ []string) error { return p.report(ctx, s, &f) })
 	c.Flags().Var(&f.from, "from", "first month (default: a year ago, or the store's first)")
 	c.Flags().Var(&f.to, "to", "last month (default: this month)")
 	c.Flags().IntVar(&f.days, "days", 30, "`N` days of expected charges, starting today")
 	c.Flags().BoolVar(&f.csv, "csv", false, "write the months as CSV")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		switch {
 		case f.csv && p.AsJSON:
 			return screen.Usagef("--csv and --json cannot be combined")
@@ -43,7 +44,7 @@ func (p *program) reportCommand() *cobra.Command {
 	})
 }
 
-func (p *program) report(ctx context.Context, s *Session, f *reportFlags) error {
+func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags) error {
 	bar := p.Progress("items", 0, nil)
 	r, err := s.Engine.Report(ctx, report.Query{From: f.from.Value, To: f.to.Value, Days: f.days, Progress: bar.Done.Store})
 	bar.End()

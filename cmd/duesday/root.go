@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -59,7 +60,7 @@ func (p *program) fail(err error, command string) int {
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "duesday",
-		Version:       BuildVersion().Text(),
+		Version:       session.BuildVersion().Text(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -72,7 +73,7 @@ func (p *program) root() *cobra.Command {
 				return screen.Invalid(err)
 			}
 			text := p.Env(config.EnvClock)
-			if text == ProcessorClock && cmd.Name() == StripeFakeName {
+			if text == session.ProcessorClock && cmd.Name() == StripeFakeName {
 				text = "" // the fake is the processor
 			}
 			return p.SetClock(cmd.Context(), config.EnvClock, text)

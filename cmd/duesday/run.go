@@ -15,14 +15,15 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
 		var o engine.RunOptions
 		var lease time.Duration
-		var date BusinessDay
-		c := Leaf(string(kind), func(ctx context.Context, _ []string) error {
+		var date session.BusinessDay
+		c := session.Leaf(string(kind), func(ctx context.Context, _ []string) error {
 			o.Date = date.Value
 			return p.runJob(ctx, kind, o, lease, &date)
 		})
@@ -33,11 +34,11 @@ func (p *program) runCommand() *cobra.Command {
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what the run would do, without doing it")
 		return c
 	}
-	return Group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
+	return session.Group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
 }
 
 func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration,
-	date *BusinessDay) error {
+	date *session.BusinessDay) error {
 	if err := screen.Between("workers", o.Workers, 1, 1024); err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
 	// Reminders ask the processor whether a card will have expired, where it knows cards.
-	return p.With(ctx, Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
-		func(s *Session) error {
+	return p.With(ctx, session.Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
+		func(s *session.Session) error {
 			if _, err := s.On(date); err != nil && !o.DryRun {
 				return err
 			}
@@ -66,7 +67,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 }
 
 // start runs the job with a bar on the terminal.
-func (p *program) start(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
+func (p *program) start(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
 	error) {
 	bar := p.Progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
 		until := o.Date
@@ -84,7 +85,7 @@ func (p *program) start(ctx context.Context, s *Session, kind billing.Kind, o en
 }
 
 // startOrAttach is start. Beside a live run of the same day it returns that run's report instead.
-func (p *program) startOrAttach(ctx context.Context, s *Session, kind billing.Kind,
+func (p *program) startOrAttach(ctx context.Context, s *session.Session, kind billing.Kind,
 	o engine.RunOptions) (*engine.Report, error) {
 	for {
 		report, err := p.start(ctx, s, kind, o)
@@ -103,11 +104,11 @@ func (p *program) startOrAttach(ctx context.Context, s *Session, kind billing.Ki
 }
 
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
-func (p *program) wetRun(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) error {
+func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) error {
 	named := Unsettled{}
 	o.Each = named.Add
 	report, err := p.startOrAttach(ctx, s, kind, o)
-	var mail Posted
+	var mail session.Posted
 	if ctx.Err() == nil {
 		mail = p.Deliver(ctx, s)
 	}
@@ -159,7 +160,7 @@ func (p *program) wetRun(ctx context.Context, s *Session, kind billing.Kind, o e
 }
 
 // dryRun lists the periods of the job as they are found.
-func (p *program) dryRun(ctx context.Context, s *Session, kind billing.Kind, o engine.RunOptions) error {
+func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) error {
 	name, what, left := "would_charge", "charged", engine.OutcomeParked
 	if kind == billing.Reminders {
 		name, what, left = "would_remind", "reminded", engine.OutcomeSkipped

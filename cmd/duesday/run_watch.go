@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -25,7 +26,7 @@ import (
 func (p *program) runList() *cobra.Command {
 	kind := screen.ChoiceFlag(billing.Payments, billing.Reminders)
 	var limit int
-	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		runs, err := s.Engine.LatestRunsOf(ctx, kind.Value, limit)
 		if err != nil {
 			return err
@@ -39,14 +40,14 @@ func (p *program) runList() *cobra.Command {
 	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of runs, from the latest business days")
-	return Checked(c, func([]string) error { return screen.Between("limit", limit, 1, 1000) })
+	return session.Checked(c, func([]string) error { return screen.Between("limit", limit, 1, 1000) })
 }
 
 func (p *program) runShow() *cobra.Command {
-	return p.StoreLeaf("show ID", Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
+	return p.StoreLeaf("show ID", session.Need{Read: true}, func(ctx context.Context, s *session.Session, args []string) error {
 		r, err := s.Engine.FindRun(ctx, "", args[0])
 		if err != nil {
-			return NotFound(err, "run "+args[0])
+			return session.NotFound(err, "run "+args[0])
 		}
 		p.sayReport(r)
 		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
@@ -56,12 +57,12 @@ func (p *program) runShow() *cobra.Command {
 }
 
 func (p *program) runWatch() *cobra.Command {
-	c := p.StoreLeaf("watch", Need{Read: true}, p.watchRun)
+	c := p.StoreLeaf("watch", session.Need{Read: true}, p.watchRun)
 	c.Use, c.Args = "watch [ID]", cobra.MaximumNArgs(1)
 	return c
 }
 
-func (p *program) watchRun(ctx context.Context, s *Session, args []string) error {
+func (p *program) watchRun(ctx context.Context, s *session.Session, args []string) error {
 	runs, err := s.Engine.LatestRunsOf(ctx, "", 20)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (p *program) watchRun(ctx context.Context, s *Session, args []string) error
 	switch {
 	case len(args) == 1:
 		if r, err = s.Engine.FindRun(ctx, "", args[0]); err != nil {
-			return NotFound(err, "run "+args[0])
+			return session.NotFound(err, "run "+args[0])
 		}
 	case len(runs) > 0:
 		r = runs[0]
@@ -110,7 +111,7 @@ func (p *program) watchRun(ctx context.Context, s *Session, args []string) error
 }
 
 // follow calls show whenever the run's record was written, until it is over. total 0: not counted yet.
-func (p *program) follow(ctx context.Context, s *Session, kind billing.Kind, id string,
+func (p *program) follow(ctx context.Context, s *session.Session, kind billing.Kind, id string,
 	show func(r *engine.Report, total int)) (*engine.Report, error) {
 	var total atomic.Int64
 	var counting sync.WaitGroup
@@ -149,7 +150,7 @@ const (
 
 // attach waits for the end of a live run and returns it, or nil if the job has to be run by this
 // process: the live run was of another day, or has left no end.
-func (p *program) attach(ctx context.Context, s *Session, live *worker.BusyError, day civil.Date) (*engine.Report,
+func (p *program) attach(ctx context.Context, s *session.Session, live *worker.BusyError, day civil.Date) (*engine.Report,
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.Now().UTC()))
 	if same {

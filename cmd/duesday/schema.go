@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/schema/iam"
 	"github.com/duesday/duesday/internal/schema/workbench"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func prefixFlag(c *cobra.Command, prefix *string) {
@@ -35,7 +36,7 @@ func namedTables(prefix string) (schema.Tables, error) {
 
 func (p *program) workbenchCommand() *cobra.Command {
 	var prefix, csvTable string
-	c := Leaf("nosql-workbench", func(context.Context, []string) error {
+	c := session.Leaf("nosql-workbench", func(context.Context, []string) error {
 		t, err := namedTables(prefix)
 		if err != nil {
 			return err
@@ -72,7 +73,7 @@ func described(t schema.Tables, prefix, name string) (schema.Description, error)
 func (p *program) cloudformationCommand() *cobra.Command {
 	var prefix string
 	var s cloudformation.Settings
-	c := Leaf("cloudformation", func(context.Context, []string) error {
+	c := session.Leaf("cloudformation", func(context.Context, []string) error {
 		if _, err := namedTables(prefix); err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func (p *program) cloudformationCommand() *cobra.Command {
 func (p *program) iamCommand() *cobra.Command {
 	var o iam.Options
 	var prefix string
-	c := Leaf("iam ["+strings.Join(iam.Names(), "|")+"]", func(_ context.Context, args []string) error {
+	c := session.Leaf("iam ["+strings.Join(iam.Names(), "|")+"]", func(_ context.Context, args []string) error {
 		all := make(map[string]iam.Policy)
 		names := args
 		if len(args) == 0 {
@@ -115,7 +116,7 @@ func (p *program) iamCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Region, "region", "*", "AWS `REGION` such as eu-west-1, or * for all")
 	c.Flags().StringVar(&o.RecurringTable, "recurring-table", "",
 		"`NAME` of the recurring-payments table, if it has its own name")
-	return Checked(c, func([]string) (err error) {
+	return session.Checked(c, func([]string) (err error) {
 		if c.Flags().Changed("prefix") {
 			o.Prefix = prefix
 			_, err = namedTables(prefix)
@@ -128,7 +129,7 @@ func (p *program) capacityCommand() *cobra.Command {
 	var o capacity.PeakOptions
 	var itemBytes int
 	share := screen.ShareFlag()
-	c := Leaf("capacity", func(context.Context, []string) error {
+	c := session.Leaf("capacity", func(context.Context, []string) error {
 		costs, err := capacity.Table(itemBytes)
 		if err != nil {
 			return fmt.Errorf("--item-bytes: %w", err)
@@ -143,7 +144,7 @@ func (p *program) capacityCommand() *cobra.Command {
 	f.Float64Var(&o.ChargeRate, "charge-rate", 25, "`R` charges per second that the processor allows")
 	f.IntVar(&itemBytes, "item-bytes", 0,
 		"size of a subscription between its payments, in `BYTES` (default: a typical size)")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		o.Share = share.Value
 		if err := checkPeak(f.Changed, o); err != nil {
 			return err

@@ -25,6 +25,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/sell"
@@ -60,7 +61,7 @@ type serveFlags struct {
 
 func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
-	c := Leaf("serve", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("serve", func(ctx context.Context, _ []string) error {
 		err := p.serve(ctx, &o)
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped while it was starting
 			return nil
@@ -87,7 +88,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
-	return Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
+	return session.Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
 
 // check refuses invalid flags before anything is opened.
@@ -102,7 +103,7 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 		}
 	}
 	for _, a := range o.addresses() {
-		host, err := ListenHost(a.flag, a.address, a.usual)
+		host, err := session.ListenHost(a.flag, a.address, a.usual)
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 	// Bound before the store is made: a taken address leaves nothing behind.
 	bound := map[string]net.Listener{} // by flag
 	for _, a := range o.addresses() {
-		l, err := ListenAt(ctx, a.flag, a.address)
+		l, err := session.ListenAt(ctx, a.flag, a.address)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			err = fmt.Errorf("%w; if another duesday serve runs there, choose another address, or turn it off with %s=", err, a.flag)
 		}
@@ -174,12 +175,12 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
 		bound[a.flag] = l
 	}
-	n := Need{Create: o.create, Take: true, Processor: true, Follows: follows}
-	return p.With(ctx, n, func(s *Session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
+	n := session.Need{Create: o.create, Take: true, Processor: true, Follows: follows}
+	return p.With(ctx, n, func(s *session.Session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
 }
 
 // serveStore serves the open store on the listeners, by the machine's clock.
-func (p *program) serveStore(ctx context.Context, s *Session, o *serveFlags, t *config.Tracking,
+func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFlags, t *config.Tracking,
 	bound map[string]net.Listener, machine func() time.Time) error {
 	if settings, err := settings.Read(ctx, s.Engine.Records); err != nil || s.Post.Check(settings) != nil {
 		return cmp.Or(err, s.Post.Check(settings)) // nobody is charged whom no mail can tell
@@ -242,7 +243,7 @@ func (p *program) serveStore(ctx context.Context, s *Session, o *serveFlags, t *
 }
 
 // ready returns what the session lacks to work.
-func ready(ctx context.Context, s *Session) error {
+func ready(ctx context.Context, s *session.Session) error {
 	if _, err := s.Engine.Meta(ctx); err != nil {
 		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
 	}
@@ -258,7 +259,7 @@ func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != ""
 }
 
-func (p *program) runServer(ctx context.Context, s *Session, o *serveFlags, f Followed, options server.Options) error {
+func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFlags, f Followed, options server.Options) error {
 	running, err := server.New(options)
 	if err != nil {
 		return err

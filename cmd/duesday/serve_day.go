@@ -18,13 +18,14 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/status"
 )
 
 const serveWorkers = 16 // as many as duesday run has by default
 
 // announceDay tells when the jobs run and by which clock, and returns it for programs.
-func (p *program) announceDay(ctx context.Context, s *Session, c *clock.Clock) (screen.Object, error) {
+func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.Clock) (screen.Object, error) {
 	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (p *program) announceDay(ctx context.Context, s *Session, c *clock.Clock) (
 }
 
 // day returns the daily jobs of the session.
-func (p *program) day(s *Session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
+func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
 	jobs := &dailyJobs{p: p, s: s, in: in}
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.Log}
 	if s.Shared {
@@ -69,7 +70,7 @@ func (p *program) day(s *Session, o *serveFlags, c *clock.Clock, in *status.Inst
 // dailyJobs are the two daily jobs of a session, as day.Jobs.
 type dailyJobs struct {
 	p        *program
-	s        *Session
+	s        *session.Session
 	in       *status.Installation // that this process looks at
 	payments *billing.Run         // the last one
 }
@@ -166,7 +167,7 @@ func (d *dailyJobs) Mails(ctx context.Context) (int, error) {
 }
 
 // drainMail delivers the mail that is due.
-func drainMail(ctx context.Context, s *Session) (outbox.Report, error) {
+func drainMail(ctx context.Context, s *session.Session) (outbox.Report, error) {
 	m, err := s.Drain(ctx, new(screen.Progress))
 	if m.Reason != "" && ctx.Err() == nil {
 		s.Log.WarnContext(ctx, "mail could not be delivered", "first_error", m.Reason)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) settingsShow() *cobra.Command {
 	var history bool
-	c := p.StoreLeaf("show", Need{Read: true},
-		func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("show", session.Need{Read: true},
+		func(ctx context.Context, s *session.Session, _ []string) error {
 			if history {
 				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), func(c settings.Changed) screen.Object {
 					return screen.Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
@@ -49,7 +50,7 @@ func viewSettings(s *settings.Settings) screen.Object {
 
 func (p *program) settingsSet() *cobra.Command {
 	c := p.StoreLeaf("set NAME=VALUE...",
-		Need{Read: true}, func(ctx context.Context, s *Session, args []string) error {
+		session.Need{Read: true}, func(ctx context.Context, s *session.Session, args []string) error {
 			var old settings.Settings
 			now, err := settings.Change(ctx, s.Engine.Records, func(now *settings.Settings) error {
 				old = *now
@@ -74,7 +75,7 @@ func (p *program) settingsSet() *cobra.Command {
 			p.SayDifferences(changed)
 			return p.JSON(viewSettings(&now))
 		})
-	return Checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
+	return session.Checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
 }
 
 // setSettings sets the settings of the arguments, NAME=VALUE.

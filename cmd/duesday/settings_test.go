@@ -7,6 +7,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -22,8 +23,8 @@ func (c *cli) commit(w ...store.Write) {
 	p := newProgram(func(string) string { return "" }, nil, nil, nil, c.clock.Now)
 	p.Dir = c.dir
 	p.Config = config.Config{Store: config.DefaultStore}
-	err := p.With(c.t.Context(), Need{Read: true},
-		func(s *Session) error { return s.Store.Commit(c.t.Context(), w...) })
+	err := p.With(c.t.Context(), session.Need{Read: true},
+		func(s *session.Session) error { return s.Store.Commit(c.t.Context(), w...) })
 	if err != nil {
 		c.t.Fatal(err)
 	}

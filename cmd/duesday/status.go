@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -18,19 +19,19 @@ import (
 
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
-	off := Leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
+	off := session.Leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
 	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and users see")
-	on := Leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
+	on := session.Leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
 		"`ID` of another installation whose charges for this store's subscriptions are correct")
-	return Group("charging", off, on)
+	return session.Group("charging", off, on)
 }
 
 func (p *program) setCharging(ctx context.Context, on bool, reason, other string) error {
 	if err := billing.CheckText("reason", reason, 1024); err != nil {
 		return err
 	}
-	return p.With(ctx, Need{Create: true}, func(s *Session) error {
+	return p.With(ctx, session.Need{Create: true}, func(s *session.Session) error {
 		if other != "" {
 			if err := s.Engine.Charging().Accept(ctx, other); err != nil {
 				return err
@@ -49,8 +50,8 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 }
 
 // installation is what is known of the session's store.
-func (p *program) installation(s *Session) *status.Installation {
-	in := &status.Installation{Engine: s.Engine, Version: BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
+func (p *program) installation(s *session.Session) *status.Installation {
+	in := &status.Installation{Engine: s.Engine, Version: session.BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
 	if p.Clock != nil {
 		in.Fresh = p.Clock.Shown(25 * leastLook)
 	}
@@ -74,7 +75,7 @@ func (p *program) installation(s *Session) *status.Installation {
 const leastLook = 100 * time.Millisecond
 
 // watch looks at the session's store while this process serves.
-func (p *program) watch(s *Session, c *clock.Clock) *status.Watch {
+func (p *program) watch(s *session.Session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
 	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.Post.String()
 	if s.Post.Server == nil {
@@ -90,13 +91,13 @@ func (p *program) watch(s *Session, c *clock.Clock) *status.Watch {
 
 func (p *program) statusCommand() *cobra.Command {
 	var all bool
-	c := p.StoreLeaf("status", Need{Read: true},
-		func(ctx context.Context, s *Session, _ []string) error { return p.showStatus(ctx, s, all) })
+	c := p.StoreLeaf("status", session.Need{Read: true},
+		func(ctx context.Context, s *session.Session, _ []string) error { return p.showStatus(ctx, s, all) })
 	c.Flags().BoolVar(&all, "all", false, "list every check, including those that are ok")
 	return c
 }
 
-func (p *program) showStatus(ctx context.Context, s *Session, all bool) error {
+func (p *program) showStatus(ctx context.Context, s *session.Session, all bool) error {
 	checks := p.installation(s).Look(ctx)
 	shown := slices.DeleteFunc(slices.Clone(checks), func(c status.Check) bool { return c.State == status.OK })
 	title, alarms := "All is well.", len(status.Alarms(checks))

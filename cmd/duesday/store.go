@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -38,7 +39,7 @@ type storeCreation struct {
 func (p *program) storeCreate() *cobra.Command {
 	o := storeCreation{capacity: dynamotable.DefaultProvisioned()}
 	var f *pflag.FlagSet
-	c := Leaf("create", func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
+	c := session.Leaf("create", func(ctx context.Context, _ []string) error { return p.createStore(ctx, f, &o) })
 	f = c.Flags()
 	f.IntVar(&o.shards, "shards", 1, "`NUMBER` of shards per date, 1 to 100")
 	f.BoolVar(&o.provisioned, "provisioned", false, "pay for fixed capacity by the hour instead of by the request")
@@ -90,7 +91,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 	}
 	made := false // false: it was there, whole
 	var tables []screen.Object
-	n := Need{Fill: place.Shared()}
+	n := session.Need{Fill: place.Shared()}
 	if flags.Changed("shards") {
 		n.Shards = o.shards
 	}
@@ -100,7 +101,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		}
 	}
 	var meta billing.Meta
-	readMeta := func(s *Session) (err error) {
+	readMeta := func(s *session.Session) (err error) {
 		meta, err = s.Engine.Meta(ctx)
 		return err
 	}
@@ -126,7 +127,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 
 // createTables makes DynamoDB's tables step by step, and returns whether it made some, and their view.
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []screen.Object, error) {
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		return false, nil, err
 	}
@@ -158,7 +159,7 @@ func (p *program) tell(table, step string) {
 
 func (p *program) storeDrop() *cobra.Command {
 	var confirm string
-	c := Leaf("drop", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("drop", func(ctx context.Context, _ []string) error {
 		place, err := p.Place()
 		switch {
 		case err != nil:
@@ -168,7 +169,7 @@ func (p *program) storeDrop() *cobra.Command {
 		case !place.Shared():
 			return screen.Usagef("store drop is only for a dynamodb: store; to drop this one, delete its folder: %s", place.Folder)
 		}
-		all, err := TablesAt(place)
+		all, err := session.TablesAt(place)
 		if err != nil {
 			return err
 		}
@@ -217,7 +218,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 	var had int
 	err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
 		c.From = side
-		had, err = c.Migrate(ctx, BuildVersion().Text())
+		had, err = c.Migrate(ctx, session.BuildVersion().Text())
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrMissing) {

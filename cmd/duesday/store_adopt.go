@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -30,7 +31,7 @@ import (
 func (p *program) storeAdopt() *cobra.Command {
 	var file string
 	var dry bool
-	c := Leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
+	c := session.Leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
 	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "report what the command would do, without writing anything")
 	return c
@@ -42,7 +43,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	if err != nil {
 		return err
 	}
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 			err = p.Missing()
 		}
 	} else {
-		err = p.With(ctx, Need{Adopt: true}, func(s *Session) (err error) {
+		err = p.With(ctx, session.Need{Adopt: true}, func(s *session.Session) (err error) {
 			r, err = adoption.Adopt(ctx, s.Engine.Records, o)
 			return err
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/transfer"
 )
@@ -16,7 +17,7 @@ import (
 func (p *program) storeBackup() *cobra.Command {
 	var to string
 	var within time.Duration
-	c := Leaf("backup", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("backup", func(ctx context.Context, _ []string) error {
 		dir, err := p.embedded()
 		if err != nil {
 			return err
@@ -35,18 +36,18 @@ func (p *program) storeBackup() *cobra.Command {
 			return err
 		}
 		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
-		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), Quoted(to))
+		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), session.Quoted(to))
 		return p.JSON(screen.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
 			"from", m.From})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
 	c.Flags().DurationVar(&within, "timeout", 10*time.Minute, "`TIME` to wait for a process that has the store open")
-	return Required(c, "to")
+	return session.Required(c, "to")
 }
 
 func (p *program) folders() transfer.Folders {
 	return transfer.Folders{Tables: schema.New(schema.DefaultPrefix), Names: schema.Names(), Now: p.Now, Holder: p.Command,
-		Version: BuildVersion().Text()}
+		Version: session.BuildVersion().Text()}
 }
 
 var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its own backups:
@@ -76,7 +77,7 @@ func (p *program) embedded() (string, error) {
 func (p *program) storeRestore() *cobra.Command {
 	var from string
 	var replace bool
-	c := Leaf("restore", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("restore", func(ctx context.Context, _ []string) error {
 		dir, err := p.embedded()
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (p *program) storeRestore() *cobra.Command {
 	})
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup created")
 	c.Flags().BoolVar(&replace, "replace", false, "move an existing store aside")
-	return Required(c, "from")
+	return session.Required(c, "from")
 }
 
 func (p *program) checkStore(ctx context.Context, _ []string) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -28,7 +29,7 @@ func (p *program) storeCopy() *cobra.Command {
 	m := &transfer.Copy{Now: p.Now}
 	var from, to string
 	cancel := false
-	c := Leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
+	c := session.Leaf("copy", func(ctx context.Context, _ []string) error { return p.copyStore(ctx, m, from, to, cancel) })
 	c.Flags().StringVar(&from, "from", "", "`URL` of the store to move: pebble:DIR or dynamodb:?...")
 	c.Flags().StringVar(&to, "to", "", "`URL` of the store to move it to")
 	c.Flags().IntVar(&m.Shards, "shards", 0, "`NUMBER` of shards per date in the copy, 1 to "+
@@ -37,8 +38,8 @@ func (p *program) storeCopy() *cobra.Command {
 		"`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
 	c.Flags().IntVar(&m.Rate, "rate", 0, "maximum `ITEMS` per second, 0 for no limit")
 	c.Flags().BoolVar(&cancel, "cancel", false, "give up a copy that is not live yet")
-	Required(c, "from", "to")
-	return Checked(c, func([]string) error {
+	session.Required(c, "from", "to")
+	return session.Checked(c, func([]string) error {
 		if m.Rate < 0 {
 			return screen.Usagef("--rate must be 0 or more items per second (got %d)", m.Rate)
 		}
@@ -95,7 +96,7 @@ func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	if !place.Shared() {
 		return nil
 	}
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		return err
 	}

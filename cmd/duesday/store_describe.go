@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
@@ -69,7 +70,7 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 
 // describeTables returns the tables, and whether the store can be read.
 func describeTables(ctx context.Context, place storeurl.Place) ([]dynamotable.Description, bool, error) {
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		return nil, false, err
 	}

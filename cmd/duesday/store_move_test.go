@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/test/dynamotest"
@@ -138,7 +139,7 @@ func (c *cli) interrupted(from, to string) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if sides[i].Tables, err = TablesAt(place); err != nil {
+		if sides[i].Tables, err = session.TablesAt(place); err != nil {
 			c.t.Fatal(err)
 		}
 		if sides[i].Store, err = place.Open(c.t.Context(),
@@ -273,7 +274,7 @@ func TestStoreBackup_WhileInUse(t *testing.T) {
 		c.clock.Now)
 	p.Dir = c.dir
 	p.Config.Store, p.Command = "pebble:duesday-data", "duesday run payments"
-	if err := p.With(t.Context(), Need{}, func(*Session) error {
+	if err := p.With(t.Context(), session.Need{}, func(*session.Session) error {
 		c.must("store", "backup", "--to", "backup", "--timeout", "1m")
 		return nil
 	}); err != nil {

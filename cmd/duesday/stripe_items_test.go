@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
@@ -16,7 +17,7 @@ func (c *stripeCLI) withStore(do func(s store.Store, tables []store.Table)) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	tables, err := TablesAt(place)
+	tables, err := session.TablesAt(place)
 	if err != nil {
 		c.t.Fatal(err)
 	}

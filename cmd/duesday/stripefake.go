@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -51,7 +52,7 @@ type hookFlags struct {
 
 func (p *program) stripeFakeCommand() *cobra.Command {
 	var o stripeFakeFlags
-	c := Leaf(StripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
+	c := session.Leaf(StripeFakeName, func(ctx context.Context, _ []string) error { return p.serveStripeFake(ctx, o) })
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", StripeFakeAddress, "`ADDR` to listen on, HOST:PORT; port 0 picks a free port")
 	f.StringVar(&o.version, "api-version", stripefake.NewestVersion,
@@ -99,7 +100,7 @@ func UseOfStripeFake(base string) string {
 }
 
 func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err error) {
-	if _, err := ListenHost("--listen", o.listen, StripeFakeAddress); err != nil {
+	if _, err := session.ListenHost("--listen", o.listen, StripeFakeAddress); err != nil {
 		return err
 	}
 	if err := o.faults.Check(); err != nil {
@@ -120,7 +121,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		}
 	}
 	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: p.Config.LogLevel}))
-	if o.clock == ProcessorClock {
+	if o.clock == session.ProcessorClock {
 		return screen.Usagef("--clock must be START[,SPEED], because --clock processor is for commands that use the fake")
 	}
 	if err := p.SetClock(ctx, "--clock", o.clock); err != nil {
@@ -199,7 +200,7 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 // this machine reaches it. It warns if other machines reach it too, with their power.
 func (p *program) listenOpen(ctx context.Context, address, power string,
 	tell func(at net.Addr, base string) error) (net.Listener, error) {
-	l, err := ListenAt(ctx, "--listen", address)
+	l, err := session.ListenAt(ctx, "--listen", address)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 )
 
 const subscriptionName = "ACCOUNT/SUBSCRIPTION"
@@ -22,12 +23,12 @@ func parseName(text string) (billing.Name, error) {
 }
 
 // subscriptionLeaf is a leaf about one subscription in the open store.
-func (p *program) subscriptionLeaf(verb string, n Need,
-	do func(context.Context, *Session, billing.Name) error) *cobra.Command {
+func (p *program) subscriptionLeaf(verb string, n session.Need,
+	do func(context.Context, *session.Session, billing.Name) error) *cobra.Command {
 	var name billing.Name
 	c := p.StoreLeaf(verb+" "+subscriptionName, n,
-		func(ctx context.Context, s *Session, _ []string) error { return do(ctx, s, name) })
-	return Checked(c, func(args []string) (err error) {
+		func(ctx context.Context, s *session.Session, _ []string) error { return do(ctx, s, name) })
+	return session.Checked(c, func(args []string) (err error) {
 		name, err = parseName(args[0])
 		return err
 	})
@@ -38,7 +39,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	var amount, currency, interval string
 	start, next := screen.DateFlag(), screen.DateFlag()
 	c := p.StoreLeaf("create "+subscriptionName,
-		Need{Create: true}, func(ctx context.Context, s *Session, _ []string) error {
+		session.Need{Create: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 			sub, err := s.Engine.CreateSubscription(ctx, n)
 			if err != nil {
 				return err
@@ -72,8 +73,8 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"`DAYS` before a payment when its reminder is sent; 0 for no reminder")
 	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which the subscription is completed; 0 for no end")
 	f.StringVar(&n.Address, "address", "", "postal address `TEXT`")
-	Required(c, "sku", "amount", "currency")
-	return Checked(c, func(args []string) error { // a store is not made for invalid values
+	session.Required(c, "sku", "amount", "currency")
+	return session.Checked(c, func(args []string) error { // a store is not made for invalid values
 		name, err := parseName(args[0])
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	})
 }
 
-func (p *program) warnBare(ctx context.Context, s *Session, sub *billing.Subscription) {
+func (p *program) warnBare(ctx context.Context, s *session.Session, sub *billing.Subscription) {
 	if sub.Method != "" || sub.Collection == billing.ByWire {
 		return
 	}
@@ -105,7 +106,7 @@ func (p *program) warnBare(ctx context.Context, s *Session, sub *billing.Subscri
 func (p *program) subscriptionList() *cobra.Command {
 	var account string
 	f, order := &listFilter{}, screen.ListOrder{}
-	c := p.StoreLeaf("list", Need{Read: true}, func(ctx context.Context, s *Session, _ []string) error {
+	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
 		all := s.Engine.Subscriptions(ctx)
 		if account != "" {
 			all = s.Engine.GetSubscriptionsByAccount(ctx, account)
@@ -116,8 +117,8 @@ func (p *program) subscriptionList() *cobra.Command {
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
 	f.flags(c, "subscriptions with")
-	Ordered(c, &order, "subscription", "sku", "status", "amount", "next-payment")
-	return Checked(c, func(args []string) error { return accountArgument(&account, args) })
+	session.Ordered(c, &order, "subscription", "sku", "status", "amount", "next-payment")
+	return session.Checked(c, func(args []string) error { return accountArgument(&account, args) })
 }
 
 func subscriptionColumns() []string {
@@ -130,7 +131,7 @@ func subscriptionCells(s *billing.Subscription) []any {
 
 // lookForLink asks the processor where the customer can authenticate the open period's payment.
 // noLink is why there is no link: also a failure to open the processor, which nothing else needs.
-func (p *program) lookForLink(ctx context.Context, s *Session, sub *billing.Subscription) (link, noLink string) {
+func (p *program) lookForLink(ctx context.Context, s *session.Session, sub *billing.Subscription) (link, noLink string) {
 	if sub.Open == nil || sub.Open.State != processor.RequiresAction {
 		return "", ""
 	}
@@ -154,7 +155,7 @@ func (p *program) lookForLink(ctx context.Context, s *Session, sub *billing.Subs
 	}
 }
 
-func (p *program) showSubscription(ctx context.Context, s *Session, n billing.Name) error {
+func (p *program) showSubscription(ctx context.Context, s *session.Session, n billing.Name) error {
 	sub, err := s.Subscription(ctx, n)
 	if err != nil {
 		return err

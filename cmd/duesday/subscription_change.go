@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 // updateFlags are the flags of subscription update.
@@ -27,7 +28,7 @@ type updateFlags struct {
 	where                        []string
 	prices                       string
 	from                         screen.Flag[civil.Date]
-	on                           BusinessDay
+	on                           session.BusinessDay
 }
 
 func (u *updateFlags) add(f *pflag.FlagSet) {
@@ -49,7 +50,7 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&u.address, "address", "", "postal address `TEXT`")
 	f.BoolVar(&u.paidOnce, "paid-once", false,
 		"confirm that no period reported as perhaps paid twice was, or that the money was returned")
-	u.on.Flags(f, AsOfRun)
+	u.on.Flags(f, session.AsOfRun)
 }
 
 // many reports whether the flags change more than one subscription.
@@ -89,7 +90,7 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var u updateFlags
 	var others int // flags of this command beside --paid-once
-	c := Leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
+	c := session.Leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
 		if u.paidOnce && others > 0 {
 			return screen.Usagef("--paid-once cannot be combined with other flags")
 		}
@@ -110,7 +111,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.With(ctx, Need{}, func(s *Session) (err error) {
+			return p.With(ctx, session.Need{}, func(s *session.Session) (err error) {
 				if s.Engine, err = s.On(&u.on); err != nil {
 					return err
 				}
@@ -121,7 +122,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.With(ctx, Need{Processor: change.Method != nil}, func(s *Session) (err error) {
+		return p.With(ctx, session.Need{Processor: change.Method != nil}, func(s *session.Session) (err error) {
 			if s.Engine, err = s.On(&u.on); err != nil {
 				return err
 			}
@@ -137,7 +138,7 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 		})
 	})
 	u.add(c.Flags())
-	one, none := c.Args, Arguments()
+	one, none := c.Args, session.Arguments()
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Changed && f.Name != "paid-once" {
@@ -158,7 +159,7 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.With(ctx, Need{}, func(s *Session) error {
+	return p.With(ctx, session.Need{}, func(s *session.Session) error {
 		answered, err := s.Engine.AnswerDoubts(ctx, n)
 		if err == nil && answered == 0 {
 			err = fmt.Errorf("subscription %s has no period that was perhaps paid twice: %w", n, billing.ErrState)
@@ -173,7 +174,7 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 
 // updateSubscription changes the subscription, and tries its open period again with a new payment
 // method, unless charging is off: then the next run does.
-func (p *program) updateSubscription(ctx context.Context, s *Session, old *billing.Subscription,
+func (p *program) updateSubscription(ctx context.Context, s *session.Session, old *billing.Subscription,
 	c billing.Change) error {
 	n := old.Name
 	sub, err := s.Engine.UpdateSubscription(ctx, n, c)
@@ -217,8 +218,8 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 // subscriptionAction is an action on a subscription, on a business day. It may end an open period.
 func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
-	var on BusinessDay
-	c := p.subscriptionLeaf(name, Need{Processor: true}, func(ctx context.Context, s *Session, n billing.Name) error {
+	var on session.BusinessDay
+	c := p.subscriptionLeaf(name, session.Need{Processor: true}, func(ctx context.Context, s *session.Session, n billing.Name) error {
 		e, err := s.On(&on)
 		if err != nil {
 			return err
@@ -230,7 +231,7 @@ func (p *program) subscriptionAction(name string,
 		sub, err := do(e, ctx, n)
 		p.Deliver(ctx, s)
 		if err != nil {
-			return NotFound(err, "subscription "+n.String())
+			return session.NotFound(err, "subscription "+n.String())
 		}
 		arrears, err := p.sayArrears(ctx, s, sub)
 		if err != nil {
@@ -239,8 +240,8 @@ func (p *program) subscriptionAction(name string,
 		p.sayChanged(old, sub, "is "+statusNote(sub))
 		return p.JSON(append(viewChanged(old, sub), arrears...))
 	})
-	on.Flags(c.Flags(), AsOfRun)
-	return Checked(c, func([]string) error { return p.Walkable("date", on.Value) })
+	on.Flags(c.Flags(), session.AsOfRun)
+	return session.Checked(c, func([]string) error { return p.Walkable("date", on.Value) })
 }
 
 func (p *program) subscriptionCancel() *cobra.Command {
@@ -257,7 +258,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 	c.Flags().BoolVar(&atEnd, "at-period-end", false,
 		"let the current period end first; periods that are due by now are still charged, and resume undoes it")
 	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		if atEnd && collect {
 			return screen.Usagef("--collect cannot be combined with --at-period-end, which charges overdue periods anyway")
 		}
@@ -266,7 +267,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 }
 
 // sayArrears names the periods that the subscription's cancellation has written off, if it is canceled.
-func (p *program) sayArrears(ctx context.Context, s *Session, sub *billing.Subscription) (screen.Object, error) {
+func (p *program) sayArrears(ctx context.Context, s *session.Session, sub *billing.Subscription) (screen.Object, error) {
 	if sub.Status != billing.CanceledSub {
 		return nil, nil
 	}

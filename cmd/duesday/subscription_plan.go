@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 // planOf reads the flags of a change of many subscriptions. The amount is in the currency of each.
@@ -89,7 +90,7 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 
 // changePlans changes the plan of every subscription that is left to be changed, or shows what that
 // would do. What has landed stays after an error, and the same command goes on from there.
-func (p *program) changePlans(ctx context.Context, s *Session, all *planChanges, yes bool) error {
+func (p *program) changePlans(ctx context.Context, s *session.Session, all *planChanges, yes bool) error {
 	plan, err := s.Engine.Plan(ctx, all.list...)
 	if errors.Is(err, engine.ErrCurrencies) {
 		return screen.Usagef("%s: %w; add %s", all.source, err, all.hint)
@@ -153,7 +154,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	var r engine.PeriodCharge
 	var c *cobra.Command
 	c = p.subscriptionLeaf("charge",
-		Need{Processor: true}, func(ctx context.Context, s *Session, n billing.Name) error {
+		session.Need{Processor: true}, func(ctx context.Context, s *session.Session, n billing.Name) error {
 			var a engine.PeriodCharged
 			var err error
 			if c.Flags().Changed("period") {
@@ -163,7 +164,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 			}
 			p.Deliver(ctx, s)
 			if err != nil {
-				return NotFound(err, "subscription "+n.String())
+				return session.NotFound(err, "subscription "+n.String())
 			}
 			return p.showCharged(s, n, r.Period, a)
 		})
@@ -171,7 +172,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, counted from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
 	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
-	return Checked(c, func([]string) error {
+	return session.Checked(c, func([]string) error {
 		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
 			return screen.Usagef("--reopen and --key need --period")
 		}
@@ -180,7 +181,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 }
 
 // showCharged shows the answer. A period that is not paid leaves a person to act.
-func (p *program) showCharged(s *Session, n billing.Name, period int, a engine.PeriodCharged) error {
+func (p *program) showCharged(s *session.Session, n billing.Name, period int, a engine.PeriodCharged) error {
 	sub := a.Subscription
 	p.sayResults(a.Results)
 	number := ""

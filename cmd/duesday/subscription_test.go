@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (c *cli) create(name, method string, more ...string) {
@@ -377,12 +378,12 @@ func TestReceipt_LiveIntent(t *testing.T) {
 }
 
 // session has the engine and the processor beside the commands.
-func (c *cli) session(do func(ctx context.Context, s *Session) error) {
+func (c *cli) session(do func(ctx context.Context, s *session.Session) error) {
 	c.t.Helper()
 	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, c.clock.Now)
 	p.Dir = c.dir
 	p.Config = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor}
-	err := p.With(c.t.Context(), Need{Processor: true}, func(s *Session) error { return do(c.t.Context(), s) })
+	err := p.With(c.t.Context(), session.Need{Processor: true}, func(s *session.Session) error { return do(c.t.Context(), s) })
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -393,7 +394,7 @@ func paidLate(t *testing.T) *cli {
 	c := newCLI(t)
 	c.create("1/1", "pm_card_visa_chargeDeclined")
 	c.run("run", "payments")
-	c.session(func(ctx context.Context, s *Session) error {
+	c.session(func(ctx context.Context, s *session.Session) error {
 		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
 		if err == nil {
 			_, err = s.Processor.Confirm(ctx, processor.ConfirmRequest{Key: "late", Ref: sub.Open.Ref, Method: "pm_card_visa", Attempt: 1})
@@ -419,7 +420,7 @@ func TestReceipt_Overpayment(t *testing.T) {
 // TestReceipt_OverpaymentByARun: the command has died behind its request, and a run finds the money taken.
 func TestReceipt_OverpaymentByARun(t *testing.T) {
 	c := paidLate(t)
-	c.session(func(ctx context.Context, s *Session) error {
+	c.session(func(ctx context.Context, s *session.Session) error {
 		sub, err := s.Engine.Subscription(ctx, billing.Name{Account: "1", ID: "1"})
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -31,7 +32,7 @@ type trackingNeed struct {
 // trackingLeaf is a leaf that works on the tracking service of the open store.
 func (p *program) trackingLeaf(use string, n trackingNeed,
 	do func(ctx context.Context, t *tracking.Service, args []string) error) *cobra.Command {
-	return Leaf(use, func(ctx context.Context, args []string) error {
+	return session.Leaf(use, func(ctx context.Context, args []string) error {
 		return p.withTracking(ctx, n, func(f Followed) error { return do(ctx, f.Service, args) })
 	})
 }
@@ -42,8 +43,8 @@ func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(Foll
 	if err != nil {
 		return screen.Invalid(err)
 	}
-	err = p.With(ctx, Need{Create: n.create, Processor: n.stripe && p.Config.UsesStripe(), Read: n == trackingNeed{}},
-		func(s *Session) error { return Track(ctx, p, s, &t, n.stripe, tracking.Options{}, do) })
+	err = p.With(ctx, session.Need{Create: n.create, Processor: n.stripe && p.Config.UsesStripe(), Read: n == trackingNeed{}},
+		func(s *session.Session) error { return Track(ctx, p, s, &t, n.stripe, tracking.Options{}, do) })
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s yet; create one with duesday store create or duesday connect add",
 			secret.Redact(p.Config.Store))
@@ -64,7 +65,7 @@ const ownPatience = 10 * time.Second
 
 // Track calls do with the tracking service of the session's store, and fills in the options. Only if
 // asks is set, do may ask Stripe.
-func Track(ctx context.Context, p *program, s *Session, t *config.Tracking, asks bool, o tracking.Options,
+func Track(ctx context.Context, p *program, s *session.Session, t *config.Tracking, asks bool, o tracking.Options,
 	do func(Followed) error) (err error) {
 	meta, err := s.Engine.Meta(ctx)
 	if err != nil {
@@ -94,7 +95,7 @@ func Track(ctx context.Context, p *program, s *Session, t *config.Tracking, asks
 			defer stop()
 		}
 		f.Own, f.Live, err = f.Processor.API().Own(asking)
-		err = ExplainStripe(err, t.Stripe.APIBase)
+		err = session.ExplainStripe(err, t.Stripe.APIBase)
 		if err != nil && pinned && !errors.Is(err, processor.ErrRefused) && ctx.Err() == nil {
 			p.Warn("%v; until Stripe answers, Duesday continues with %s, which the store follows", err, own)
 			f.Own, f.Live, err = own, live, nil
@@ -124,14 +125,14 @@ func Track(ctx context.Context, p *program, s *Session, t *config.Tracking, asks
 }
 
 // stripeOf returns the session's processor if it is Stripe, or opens one, which the caller must close.
-func stripeOf(s *Session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
+func stripeOf(s *session.Session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
 	if processor, ok := s.Processor.(*stripe.Processor); ok {
 		return processor, false, nil
 	}
 	if err := t.Stripe.Key.Read(); err != nil {
 		return nil, false, screen.Invalid(err)
 	}
-	processor, err = NewStripe(t.Processor, &t.Stripe, s.Now, s.Log)
+	processor, err = session.NewStripe(t.Processor, &t.Stripe, s.Now, s.Log)
 	return processor, err == nil, err
 }
 

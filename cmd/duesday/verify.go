@@ -10,14 +10,15 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
 	var repair bool
-	c := Leaf("verify", func(ctx context.Context, _ []string) error {
+	c := session.Leaf("verify", func(ctx context.Context, _ []string) error {
 		p.ReadOnce()
 		defer debug.SetGCPercent(debug.SetGCPercent(auditGCPercent))
-		return p.With(ctx, Need{Processor: true, Read: !repair}, func(s *Session) error { return p.verify(ctx, s, repair) })
+		return p.With(ctx, session.Need{Processor: true, Read: !repair}, func(s *session.Session) error { return p.verify(ctx, s, repair) })
 	})
 	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the report's sums, if nothing else is wrong")
 	return c
@@ -43,7 +44,7 @@ const auditGCPercent = 25
 // shownProblems is how many problems people get; --json has all.
 const shownProblems = 100
 
-func (p *program) verify(ctx context.Context, s *Session, repair bool) error {
+func (p *program) verify(ctx context.Context, s *session.Session, repair bool) error {
 	audited := func() (*audit.Report, error) {
 		bar := p.Progress("items, rows and charges", 0, nil)
 		defer bar.End()

@@ -84,13 +84,17 @@ var layers = map[string][]string{
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
-	"internal/socket":                {},
-	"internal/test/soaktest":         {},
-	"internal/store":                 {},
-	"internal/store/dynamostore":     {"clock", "store"},
-	"internal/store/dynamotable":     {"store"},
-	"internal/test/dynamotest":       {},
-	"internal/store/folder":          {"clock", "socket", "store", "store/link", "store/pebblestore"},
+	"internal/session": {"billing", "billing/charging", "billing/engine", "billing/move", "billing/report", "billing/settings", "civil", "clock",
+		"config", "field", "httpapi", "key", "mail", "mail/smtp", "outbox", "processor", "sandbox", "schema", "screen", "secret",
+		"status", "store", "store/dynamostore", "store/dynamotable", "store/storeurl", "stripe", "stripe/api", "stripefake",
+		"transfer"},
+	"internal/socket":            {},
+	"internal/test/soaktest":     {},
+	"internal/store":             {},
+	"internal/store/dynamostore": {"clock", "store"},
+	"internal/store/dynamotable": {"store"},
+	"internal/test/dynamotest":   {},
+	"internal/store/folder":      {"clock", "socket", "store", "store/link", "store/pebblestore"},
 	// pebblestore: items cross the connection in the form in which the folder keeps them
 	"internal/store/link":        {"store", "store/pebblestore"},
 	"internal/store/memstore":    {"store"},
@@ -162,8 +166,9 @@ var thirdParty = map[string]struct {
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
-	"github.com/spf13/cobra":              {in: []string{"internal/screen", "cmd/duesday", "cmd/duesday-bench", "internal/manual"}},
-	"github.com/spf13/pflag":              {in: []string{"internal/screen", "cmd/duesday", "internal/manual"}},
+	"github.com/spf13/cobra": {in: []string{"internal/screen", "internal/session", "cmd/duesday", "cmd/duesday-bench",
+		"internal/manual"}},
+	"github.com/spf13/pflag": {in: []string{"internal/screen", "internal/session", "cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone

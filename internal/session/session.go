@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ type Session struct {
 }
 
 // With opens the store and processor of the need, calls do and closes both.
-func (p *program) With(ctx context.Context, n Need, do func(*Session) error) (err error) {
+func (p *Program) With(ctx context.Context, n Need, do func(*Session) error) (err error) {
 	s, err := p.Open(ctx, n)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (p *program) With(ctx context.Context, n Need, do func(*Session) error) (er
 }
 
 // Open opens the store of the settings with its engine, and the processor if the need has one.
-func (p *program) Open(ctx context.Context, n Need) (*Session, error) {
+func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	place, err := p.Place()
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *program) Open(ctx context.Context, n Need) (*Session, error) {
 }
 
 // MayMake refuses tables of other tools that a command of that making may not take over.
-func (p *program) MayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
+func (p *Program) MayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil
 	}
@@ -166,7 +166,7 @@ func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) er
 }
 
 // OpenStore opens the store without its engine. The program then lives by the clock of its processes.
-func (p *program) OpenStore(ctx context.Context, place storeurl.Place, t schema.Tables, n Need) (store.Store, error) {
+func (p *Program) OpenStore(ctx context.Context, place storeurl.Place, t schema.Tables, n Need) (store.Store, error) {
 	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.Now, Create: n.Create,
 		Holder: p.Command, Logger: p.Logger(), Version: BuildVersion().Text(), Alone: n.Alone, Lasting: p.Lasting,
 		Reads: n.Read, CacheBytes: cmp.Or(p.cache, p.Config.CacheBytes)}
@@ -186,7 +186,7 @@ func (p *program) OpenStore(ctx context.Context, place storeurl.Place, t schema.
 }
 
 // WithSide opens the store at the place without its engine, calls do and closes the store.
-func (p *program) WithSide(ctx context.Context, place storeurl.Place, create, alone bool,
+func (p *Program) WithSide(ctx context.Context, place storeurl.Place, create, alone bool,
 	do func(move.Side) error) (err error) {
 	var side move.Side
 	if side.Tables, err = TablesAt(place); err != nil {
@@ -213,6 +213,7 @@ func policy(c *config.Config) engine.Config {
 	return engine.Config{Settings: settings.Default(), CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
+// Close closes the processor and the store.
 func (s *Session) Close() error {
 	if s.ledger == nil {
 		return s.Store.Close()
@@ -221,7 +222,7 @@ func (s *Session) Close() error {
 }
 
 // takeSettings gives a store of an older Duesday the default settings.
-func (p *program) takeSettings(ctx context.Context, s *Session) error {
+func (p *Program) takeSettings(ctx context.Context, s *Session) error {
 	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil || now.Version > 0 {
 		return err
@@ -232,11 +233,13 @@ func (p *program) takeSettings(ctx context.Context, s *Session) error {
 	return err
 }
 
+// Account returns the account. If there is none, the error names it.
 func (s *Session) Account(ctx context.Context, id string) (*billing.Account, error) {
 	a, err := s.Engine.Account(ctx, id)
 	return a, NotFound(err, "account "+id)
 }
 
+// Subscription returns the subscription. If there is none, the error names it.
 func (s *Session) Subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	sub, err := s.Engine.Subscription(ctx, n)
 	return sub, NotFound(err, "subscription "+n.String())
@@ -249,4 +252,4 @@ func (s *Session) Keys(now func() time.Time) *key.Ring {
 
 // ReadOnce gives the store that is opened next a small cache: a large one is of no use to a command that
 // reads everything once.
-func (p *program) ReadOnce() { p.cache = min(64<<20, p.Config.CacheBytes) }
+func (p *Program) ReadOnce() { p.cache = min(64<<20, p.Config.CacheBytes) }

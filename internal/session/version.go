@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"cmp"
@@ -8,15 +8,17 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// A version describes the binary.
-type version struct {
+// A Version describes the binary.
+type Version struct {
 	Number, Revision, Time string
 	Modified               bool
 }
 
+// Platform is the operating system and architecture of the binary.
 const Platform = runtime.GOOS + "/" + runtime.GOARCH
 
-func (v version) Text() string {
+// Text returns the version on one line.
+func (v Version) Text() string {
 	revision := v.Revision
 	if v.Modified {
 		revision += " (modified)"
@@ -24,15 +26,16 @@ func (v version) Text() string {
 	return v.Number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + Platform
 }
 
-func BuildVersion() version {
+// BuildVersion returns the version of the running binary.
+func BuildVersion() Version {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return version{Number: "(devel)"}
+		return Version{Number: "(devel)"}
 	}
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	return version{cmp.Or(info.Main.Version, "(devel)"), settings["vcs.revision"], settings["vcs.time"],
+	return Version{cmp.Or(info.Main.Version, "(devel)"), settings["vcs.revision"], settings["vcs.time"],
 		settings["vcs.modified"] == "true"}
 }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"strings"
@@ -14,10 +14,11 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// yearsAhead bounds a date to walk to: a job would walk to a mistyped year, day by day, for minutes.
 const yearsAhead = 10
 
-func (p *program) Walkable(flag string, d civil.Date) error {
+// Walkable returns a UsageError if the flag's date is years ahead: a job would walk there, day by day, for
+// minutes.
+func (p *Program) Walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.Now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
 		return screen.Usagef("--%s must be %s or earlier, %d years from today (got %s)", flag, last, yearsAhead, d)
 	}
@@ -30,6 +31,7 @@ type BusinessDay struct {
 	ahead bool
 }
 
+// Flags adds --date with its usage, and --ahead.
 func (d *BusinessDay) Flags(f *pflag.FlagSet, usage string) {
 	d.Flag = screen.DateFlag()
 	f.Var(&d.Flag, "date", usage)
@@ -52,11 +54,13 @@ func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
 	return s.Engine.On(d.Value), nil
 }
 
+// LocaleFlag adds --locale, which CheckLocale checks.
 func LocaleFlag(c *cobra.Command, locale *string) {
 	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
 		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
+// CheckLocale returns an error if the locale is neither empty nor a language tag.
 func CheckLocale(locale string) error {
 	if locale == "" {
 		return nil

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Group is a command with subcommands and no action.
+// Group returns a command with subcommands and no action.
 func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: name, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
@@ -30,7 +30,7 @@ func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Leaf is a command with an action. It takes the arguments that its usage names outside of flags.
+// Leaf returns a command with an action. It takes the arguments that its usage names outside of flags.
 func Leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
 	var names []string
 	words := strings.Fields(use)[1:]
@@ -46,8 +46,8 @@ func Leaf(use string, do func(ctx context.Context, args []string) error) *cobra.
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 }
 
-// StoreLeaf is a leaf that works on the open store.
-func (p *program) StoreLeaf(use string, n Need,
+// StoreLeaf returns a leaf that works on the open store.
+func (p *Program) StoreLeaf(use string, n Need,
 	do func(ctx context.Context, s *Session, args []string) error) *cobra.Command {
 	return Leaf(use, func(ctx context.Context, args []string) error {
 		return p.With(ctx, n, func(s *Session) error { return do(ctx, s, args) })
@@ -66,6 +66,7 @@ func Checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	return c
 }
 
+// Required marks the flags as required.
 func Required(c *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		if err := c.MarkFlagRequired(name); err != nil {
@@ -100,7 +101,7 @@ func NotFound(err error, what string) error {
 	return err
 }
 
-// Ordered adds --limit and --sort to a list, which can be sorted by these columns.
+// Ordered adds the flags --limit and --sort to a list, which can be sorted by these columns.
 func Ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
 	o.Flags(c, by...)
 	return Checked(c, func([]string) error { return o.Check() })

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
+// ListenHost returns the host of the flag's address. A UsageError shows the usual address.
 func ListenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -16,6 +17,7 @@ func ListenHost(flag, address, usual string) (string, error) {
 	return host, nil
 }
 
+// ListenAt listens at the flag's address, which its errors name.
 func ListenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

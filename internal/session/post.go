@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ type Post struct {
 }
 
 // NewPost checks the settings of mail: a run must not charge and then be unable to tell.
-func (p *program) NewPost() (*Post, error) {
+func (p *Program) NewPost() (*Post, error) {
 	c := &p.Config
 	templates, err := mail.NewTemplates(p.Path(c.Templates))
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"reflect"
@@ -12,5 +12,12 @@ func TestPolicy_DefaultIsBillings(t *testing.T) {
 	if got, want := policy(&config.Config{}),
 		engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // Logger writes messages of the level and above to standard error, without secrets. A message about a
 // request has its id.
-func (p *program) Logger() *slog.Logger {
+func (p *Program) Logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: p.Config.LogLevel, ReplaceAttr: inSeconds}
 	var h slog.Handler = slog.NewTextHandler(p.Err, options)
 	if p.LogJSON {
@@ -31,8 +31,9 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 }
 
 // A Stray takes what libraries write to Go's standard logger.
-type Stray struct{ *program }
+type Stray struct{ *Program }
 
+// Write logs the text as a warning.
 func (s Stray) Write(text []byte) (int, error) {
 	s.Logger().Warn(strings.TrimSpace(string(text)))
 	return len(text), nil

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -19,7 +19,8 @@ type missingStore struct {
 	half, again string
 }
 
-func (p *program) Missing() error {
+// Missing returns store.ErrMissing with a way out.
+func (p *Program) Missing() error {
 	return &missingStore{p.Config.Store, transfer.Interrupted(p.folder()), p.Hint("store restore") + " --from FOLDER"}
 }
 
@@ -40,7 +41,7 @@ func (e *missingStore) Unwrap() error { return store.ErrMissing }
 
 // Hint returns a command line on the same data, with this command's flags unless they are the default or
 // in the environment. Readers of a server's hints have another environment.
-func (p *program) Hint(command string) string {
+func (p *Program) Hint(command string) string {
 	words := []string{p.Name, command}
 	add := func(name, value, usual string) {
 		f := config.Flag{Name: name}
@@ -69,6 +70,7 @@ func (p *program) Hint(command string) string {
 	return strings.Join(words, " ")
 }
 
+// Quoted returns the text as one word of a shell's command line.
 func Quoted(text string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
@@ -80,7 +82,7 @@ func Quoted(text string) string {
 }
 
 // SayKeepOwn names the subscriptions that the account's card does not serve.
-func (p *program) SayKeepOwn(own []billing.Name) {
+func (p *Program) SayKeepOwn(own []billing.Name) {
 	for _, n := range own {
 		p.Say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,
 			p.Hint("account card-link "+n.String()))

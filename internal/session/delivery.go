@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -105,6 +105,7 @@ type Posted struct {
 	Reason string // why the first one of those has not left; "" also if it is not known
 }
 
+// Stays returns how many of the mails are still in the outbox.
 func (m *Posted) Stays() int { return m.Failed + m.Dead + m.Left }
 
 // Drain delivers due mail by the settings that the store has now.
@@ -130,7 +131,7 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 }
 
 // Drain delivers due mail with a bar, and warns of failures.
-func (p *program) Drain(ctx context.Context, s *Session) (Posted, error) {
+func (p *Program) Drain(ctx context.Context, s *Session) (Posted, error) {
 	bar := p.Progress("mails", 0, func(<-chan struct{}) int64 {
 		b, _ := s.Outbox(nil).Backlog(ctx, 0) // a bar does without
 		return int64(b.Due)
@@ -153,7 +154,7 @@ func (p *program) Drain(ctx context.Context, s *Session) (Posted, error) {
 
 // Deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
 // the outbox, and the next run tries again.
-func (p *program) Deliver(ctx context.Context, s *Session) Posted {
+func (p *Program) Deliver(ctx context.Context, s *Session) Posted {
 	m, err := p.Drain(ctx, s)
 	if err == nil || ctx.Err() != nil {
 		return m
@@ -207,7 +208,8 @@ func (s *Session) Forget(ctx context.Context) {
 	}
 }
 
-func (p *program) SayHeld(held int) {
+// SayHeld says what to do about so many held mails.
+func (p *Program) SayHeld(held int) {
 	if held > 0 {
 		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",
 			screen.Plural(held, "mail"), p.Hint("outbox list"), p.Hint("outbox release"), p.Hint("outbox drop"))

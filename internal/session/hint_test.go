@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestHint(t *testing.T) {
-	p := newProgram(func(string) string { return "" }, nil, nil, nil, nil)
+	p := New(func(string) string { return "" }, nil, nil, nil, nil)
 	p.Config = config.Config{Store: config.DefaultStore, Processor: config.DefaultProcessor, Mail: "m"}
 	equal(t, "run", p.Hint("run payments"), "duesday run payments --mail m")
 	equal(t, "list", p.Hint("outbox list"), "duesday outbox list --mail m")
@@ -26,7 +26,7 @@ func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{"pebble:./a-b_c": "pebble:./a-b_c", "a b": "'a b'", "": "''",
 		"it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
 		if got := Quoted(text); got != want {
-			t.Errorf("quoted(%q) = %s, want %s", text, got, want)
+			t.Errorf("Quoted(%q) = %s, want %s", text, got, want)
 		}
 	}
 }

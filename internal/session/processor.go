@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // OpenProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
 // that only reads may have a copy of a ledger that cannot be written.
-func (p *program) OpenProcessor(s *Session, reads bool) error {
+func (p *Program) OpenProcessor(s *Session, reads bool) error {
 	if p.Config.UsesStripe() {
 		processor, err := NewStripe(p.Config.Processor, &p.Config.Stripe, s.Now, s.Log)
 		if err != nil {
@@ -71,7 +71,7 @@ func noPages(c *config.Config) bool {
 }
 
 // WarnOfPages warns once if mail has no links to pages.
-func (p *program) WarnOfPages() {
+func (p *Program) WarnOfPages() {
 	if noPages(&p.Config) {
 		p.Warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
 			"'stripe:?return_url=https://shop.example/thanks'")
@@ -79,7 +79,7 @@ func (p *program) WarnOfPages() {
 }
 
 // explain adds a way out to errors of the processor at the opening of a store.
-func (p *program) explain(err error) error {
+func (p *Program) explain(err error) error {
 	switch {
 	case errors.Is(err, charging.ErrOtherProcessor):
 		return fmt.Errorf("%w; nothing was done. Use the key and mode that charged this store's payments, or another store", err)
@@ -106,7 +106,7 @@ func ExplainStripe(err error, base string) error {
 const ProcessorClock = "processor"
 
 // SetClock makes the program live by the test clock of a flag or variable, unless it is empty.
-func (p *program) SetClock(ctx context.Context, source, text string) (err error) {
+func (p *Program) SetClock(ctx context.Context, source, text string) (err error) {
 	switch {
 	case text == "":
 		return nil
@@ -128,7 +128,7 @@ func (p *program) SetClock(ctx context.Context, source, text string) (err error)
 }
 
 // timeOfProcessor returns the test clock that shows the processor's time and goes on from there.
-func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
+func (p *Program) timeOfProcessor(ctx context.Context) (string, error) {
 	if !p.Config.UsesStripe() {
 		return "", screen.Usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", ProcessorClock)
 	}
@@ -153,7 +153,8 @@ func (p *program) timeOfProcessor(ctx context.Context) (string, error) {
 	return clock.Text(now.Add(ahead), 1, now), nil
 }
 
-func (p *program) Machine() func() time.Time {
+// Machine returns the machine's clock, also when the program lives by a test clock.
+func (p *Program) Machine() func() time.Time {
 	if p.Clock != nil {
 		return p.Clock.Machine()
 	}
@@ -221,7 +222,7 @@ func (s *Session) AskStripe(ctx context.Context) (refused bool, silent time.Time
 }
 
 // StripeNow returns Stripe's clock by its last answer, or ours before one.
-func (p *program) StripeNow(client *api.Client) func() time.Time {
+func (p *Program) StripeNow(client *api.Client) func() time.Time {
 	return func() time.Time {
 		ahead, _ := client.ClockAhead()
 		return p.Now().Add(ahead)
@@ -229,7 +230,7 @@ func (p *program) StripeNow(client *api.Client) func() time.Time {
 }
 
 // WarnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.
-func (p *program) WarnOfClock(ctx context.Context, s *Session) {
+func (p *Program) WarnOfClock(ctx context.Context, s *Session) {
 	shown, since, err := s.Engine.ClockShown(ctx)
 	if err != nil {
 		return // what follows meets it, too
