@@ -3,8 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	_ "embed" // of help.txt
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,11 +13,10 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/session"
 )
-
-// of help.txt
 
 func (p *program) commands() []*cobra.Command {
 	subscription := session.Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
@@ -24,18 +24,14 @@ func (p *program) commands() []*cobra.Command {
 		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
 		p.subscriptionSkip())
 	subscription.Aliases = []string{"sub"}
-	return []*cobra.Command{
+	return slices.Concat(sales.Commands(p.Program), []*cobra.Command{
 		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
 		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
 		session.Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
 		p.reportCommand(), p.exportCommand(),
 
-		p.serveCommand(), session.Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
-		session.Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
-		session.Group("payment", p.paymentList(), p.paymentShow()), session.Group("event", p.eventList(), p.eventShow()),
-		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
-		p.pollCommand(),
+		p.serveCommand(),
 
 		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
 			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), session.Leaf("migrate", p.migrateStore)),
@@ -47,7 +43,7 @@ func (p *program) commands() []*cobra.Command {
 		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
-	}
+	})
 }
 
 // setHelp has the root's help end with its text, and the topic flags list the global flags.

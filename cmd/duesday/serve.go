@@ -18,6 +18,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/httpapi"
@@ -84,7 +85,7 @@ func (p *program) serveCommand() *cobra.Command {
 		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",
 		"`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
-	f.DurationVar(&o.every, "poll-every", PollEvery, "`TIME` between checks for missing events")
+	f.DurationVar(&o.every, "poll-every", sales.PollEvery, "`TIME` between checks for missing events")
 	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
@@ -117,7 +118,7 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 			return screen.Usagef("--on-alarm must begin with a program (got %q): %w", o.onAlarm, err)
 		}
 	}
-	return CheckPollEvery(o.every)
+	return sales.CheckPollEvery(o.every)
 }
 
 // An address is one to listen at, with its flag and the usual one.
@@ -212,10 +213,10 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.Outbox(nil).On(q).AnyDue(ctx) }
 	}
 	if !o.follows(&p.Config, t) {
-		return p.runServer(ctx, s, o, Followed{}, options)
+		return p.runServer(ctx, s, o, sales.Followed{}, options)
 	}
 	following := tracking.Options{Automations: p.automations(o)}
-	return Track(ctx, p, s, t, true, following, func(f Followed) error {
+	return sales.Track(ctx, p.Program, s, t, true, following, func(f sales.Followed) error {
 		watch.In.Endpoints = &status.Endpoints{Since: s.Engine.Now(), Polled: !o.noPoll}
 		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.Engine.Now()) }
 		options.HTTP.Taken = func(h httpapi.Hook, polled bool, v tracking.Verdict) {
@@ -259,7 +260,7 @@ func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != ""
 }
 
-func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFlags, f Followed, options server.Options) error {
+func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFlags, f sales.Followed, options server.Options) error {
 	running, err := server.New(options)
 	if err != nil {
 		return err
@@ -312,7 +313,7 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 }
 
 // announceTracking tells what is followed, and returns it for programs.
-func (p *program) announceTracking(running *server.Server, f Followed, o *serveFlags) screen.Object {
+func (p *program) announceTracking(running *server.Server, f sales.Followed, o *serveFlags) screen.Object {
 	webhooks := running.Webhooks() // open to Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
 		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)

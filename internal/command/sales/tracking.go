@@ -1,4 +1,8 @@
-package main
+// Package sales has the commands for payments that Stripe runs: connected accounts, purchases, payments,
+// events, and the search for events that were missed.
+//
+// It does not charge, and it does not serve: package serving follows Stripe by its Track.
+package sales
 
 import (
 	"context"
@@ -22,6 +26,21 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	return []*cobra.Command{
+		session.Group("connect", p.connectAdd(), p.connectList(), p.connectShow()),
+		session.Group("purchase", p.purchaseCreate(), p.purchaseList(), p.purchaseShow()),
+		session.Group("payment", p.paymentList(), p.paymentShow()), session.Group("event", p.eventList(), p.eventShow()),
+		p.trackingLeaf("replay EVENT...", trackingNeed{stripe: true}, p.replayEvents), p.jobCommand(), p.rebuildCommand(),
+		p.pollCommand(),
+	}
+}
+
 // trackingNeed describes a command's use of the tracking service.
 type trackingNeed struct {
 	create bool // makes the store if there is none
@@ -44,7 +63,7 @@ func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(Foll
 		return screen.Invalid(err)
 	}
 	err = p.With(ctx, session.Need{Create: n.create, Processor: n.stripe && p.Config.UsesStripe(), Read: n == trackingNeed{}},
-		func(s *session.Session) error { return Track(ctx, p, s, &t, n.stripe, tracking.Options{}, do) })
+		func(s *session.Session) error { return Track(ctx, p.Program, s, &t, n.stripe, tracking.Options{}, do) })
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s yet; create one with duesday store create or duesday connect add",
 			secret.Redact(p.Config.Store))
@@ -65,7 +84,7 @@ const ownPatience = 10 * time.Second
 
 // Track calls do with the tracking service of the session's store, and fills in the options. Only if
 // asks is set, do may ask Stripe.
-func Track(ctx context.Context, p *program, s *session.Session, t *config.Tracking, asks bool, o tracking.Options,
+func Track(ctx context.Context, p *session.Program, s *session.Session, t *config.Tracking, asks bool, o tracking.Options,
 	do func(Followed) error) (err error) {
 	meta, err := s.Engine.Meta(ctx)
 	if err != nil {

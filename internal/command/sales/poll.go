@@ -1,4 +1,4 @@
-package main
+package sales
 
 import (
 	"context"
@@ -183,6 +183,7 @@ const (
 	mostPollEvery  = 24 * time.Hour
 )
 
+// CheckPollEvery returns a UsageError if --poll-every is out of bounds.
 func CheckPollEvery(every time.Duration) error {
 	if every < leastPollEvery || every > mostPollEvery {
 		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)
