@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/command/sales"
+	"github.com/duesday/duesday/internal/command/storing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/session"
 )
@@ -24,7 +25,7 @@ func (p *program) commands() []*cobra.Command {
 		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
 		p.subscriptionSkip())
 	subscription.Aliases = []string{"sub"}
-	return slices.Concat(sales.Commands(p.Program), []*cobra.Command{
+	return slices.Concat(sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
 		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
 		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
 			p.accountCardLink()),
@@ -32,12 +33,6 @@ func (p *program) commands() []*cobra.Command {
 		p.reportCommand(), p.exportCommand(),
 
 		p.serveCommand(),
-
-		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
-			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), session.Leaf("migrate", p.migrateStore)),
-		session.Group("settings", p.settingsShow(), p.settingsSet()),
-		session.Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
-		session.Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
 
 		p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
 		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),

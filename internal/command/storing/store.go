@@ -1,4 +1,8 @@
-package main
+// Package storing has the commands for the store itself: its tables or folder, backups, copies, settings and
+// keys, and what DynamoDB needs to know before there is one: schema and capacity.
+//
+// It does not charge, and it does not read what a store contains about customers, except to adopt it.
+package storing
 
 import (
 	"cmp"
@@ -22,6 +26,21 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
 )
+
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	return []*cobra.Command{
+		session.Group("store", p.storeCreate(), session.Leaf("describe", p.describeStore), p.storeDrop(), p.storeAdopt(),
+			p.storeCopy(), p.storeBackup(), p.storeRestore(), session.Leaf("check", p.checkStore), session.Leaf("migrate", p.migrateStore)),
+		session.Group("settings", p.settingsShow(), p.settingsSet()),
+		session.Group("key", p.keyCreate(), p.keyList(), p.keyRevoke()),
+		session.Group("schema", p.workbenchCommand(), p.cloudformationCommand(), p.iamCommand()), p.capacityCommand(),
+	}
+}
 
 // The flags of store create for DynamoDB alone, and those for provisioned capacity alone.
 const (
