@@ -5,6 +5,7 @@
 package clock
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -116,6 +117,19 @@ func Text(start time.Time, speed int, anchor time.Time) string {
 
 // Speed returns how many seconds the clock advances per second of the machine's clock.
 func (c *Clock) Speed() int { return int(c.speed) }
+
+// Wait waits for the time by the machine's clock, or returns why ctx has ended first.
+func Wait(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
 
 // A Peer is the clock of a server, as its answers show it. The zero Peer has shown nothing. It is
 // safe for concurrent use.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestConcurrent_OneRef(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
 		var wg sync.WaitGroup
 		for i := range 64 {
@@ -33,7 +33,7 @@ func TestConcurrent_OneRef(t *testing.T) {
 }
 
 func TestConcurrent_OneKey(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		r := request(t, 1, 0, "pm_card_visa")
 		var wg sync.WaitGroup
 		for range 64 {
@@ -55,7 +55,7 @@ func TestConcurrent_OneKey(t *testing.T) {
 
 // Everything at once, for the race detector; what was answered is listed at once.
 func TestConcurrent_Everything(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		const rounds = 20
 		var wg sync.WaitGroup
 		for worker := range 16 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/processor"
 )
 
@@ -54,7 +54,7 @@ func (d *fates) draw() fate {
 
 // begin is the way of a call to the processor. The call is executed only if begin returns no error.
 func (s *Sandbox) begin(ctx context.Context, key string) (fate, error) {
-	if err := s.delay(ctx); err != nil {
+	if err := clock.Wait(ctx, s.o.Latency); err != nil {
 		return normal, fmt.Errorf("%w: %w", processor.ErrUnknown, err)
 	}
 	f := s.fates.draw()
@@ -75,19 +75,6 @@ func (f fate) end(err error) error {
 		return processor.ErrUnknown
 	}
 	return err
-}
-
-// delay passes the latency, or returns why ctx ended.
-func (s *Sandbox) delay(ctx context.Context) error {
-	if s.o.Latency > 0 {
-		t := time.NewTimer(s.o.Latency)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
 }
 
 // spoil makes the key answer ErrUnknown for KeyLife, unless it has a saved answer: then it is false.

@@ -32,7 +32,7 @@ func pay(t testing.TB, s processor.Charger, period int) processor.Intent {
 }
 
 func TestList(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		start := c.Now()
 		for period := range 5 {
 			pay(t, s, period)
@@ -103,7 +103,7 @@ func TestList_Snapshot(t *testing.T) {
 
 func TestList_ContextEnds(t *testing.T) { everyWhere(t, testContextEnds) }
 
-func testContextEnds(t *testing.T, s *subject, _ *clock) {
+func testContextEnds(t *testing.T, s *subject, _ *handClock) {
 	for period := range 3 {
 		pay(t, s, period)
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestMethods(t *testing.T) { everyWhere(t, testMethods) }
 
-func testMethods(t *testing.T, s *subject, _ *clock) {
+func testMethods(t *testing.T, s *subject, _ *handClock) {
 	for i, test := range []struct {
 		method string
 		state  processor.State
@@ -44,7 +44,7 @@ func testMethods(t *testing.T, s *subject, _ *clock) {
 }
 
 func TestFlaky(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		ref := mustOpen(t, s, request(t, 1, 0, methodFlaky)).Ref
 		if in := mustConfirm(t, s, ref, "k1", methodFlaky); in.State != processor.Declined || in.Hard {
 			t.Errorf("first attempt: %+v", in)
@@ -69,7 +69,7 @@ func TestFlaky(t *testing.T) {
 
 func TestTimeout(t *testing.T) { everyWhere(t, testTimeout) }
 
-func testTimeout(t *testing.T, s *subject, _ *clock) {
+func testTimeout(t *testing.T, s *subject, _ *handClock) {
 	ref := mustOpen(t, s, request(t, 1, 0, methodTimeout)).Ref
 	r := processor.ConfirmRequest{Key: "k", Ref: ref, Method: methodTimeout}
 	if in, err := s.Confirm(t.Context(), r); !errors.Is(err, processor.ErrUnknown) || in != (processor.Intent{}) {
@@ -85,7 +85,7 @@ func testTimeout(t *testing.T, s *subject, _ *clock) {
 }
 
 func TestAuthenticateAndFinish(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		begin := func(period int, method string) (processor.Intent, string) {
 			ref := mustOpen(t, s, request(t, period, 0, method)).Ref
 			return mustConfirm(t, s, ref, fmt.Sprint("k", period), method), ref

@@ -47,7 +47,7 @@ func listReturns(t testing.TB, s processor.Charger, since time.Time) (list []pro
 }
 
 func TestRefund(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		p := s.Charger
 		in := paidIntent(t, p, 1, "pm_card_visa")
 		c.move(time.Hour)
@@ -110,7 +110,7 @@ func TestRefund(t *testing.T) {
 }
 
 func TestMakeAndMoveReturn(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		in := paidIntent(t, s.Charger, 1, methodPendingRefund)
 		pending := mustRefund(t, s.Charger, refundOf(t, "a", in.Ref, "5.00"))
 		if pending.State != processor.ReversalPending {

@@ -15,21 +15,21 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// A clock is one that a test moves.
-type clock struct {
+// A handClock is one that a test moves.
+type handClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)} }
+func newClock() *handClock { return &handClock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)} }
 
-func (c *clock) Now() time.Time {
+func (c *handClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-func (c *clock) move(d time.Duration) {
+func (c *handClock) move(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -121,7 +121,7 @@ func (s *subject) Entries() iter.Seq[Entry] { return s.box.Entries() }
 
 // everyWhere runs the test with a ledger in memory, with one in a file, and with one whose calls go to
 // two processes in turn.
-func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *clock)) {
+func everyWhere(t *testing.T, test func(t *testing.T, s *subject, c *handClock)) {
 	t.Helper()
 	for name, file := range map[string]string{"memory": "", "file": ledgerFile(t), "shared": ledgerFile(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func (r *relay) Reversals(ctx context.Context, l processor.ListRequest) iter.Seq
 }
 
 func TestOpen_Replay(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		r := request(t, 1, 0, "pm_card_visa")
 		first := mustOpen(t, s, r)
 		want := processor.Intent{Ref: first.Ref, State: processor.Opened, Tag: r.Tag, Amount: r.Amount, Changed: c.Now()}
@@ -199,7 +199,7 @@ func TestOpen_Replay(t *testing.T) {
 
 func TestOpen_OtherParameters(t *testing.T) { everyWhere(t, testOtherParameters) }
 
-func testOtherParameters(t *testing.T, s *subject, _ *clock) {
+func testOtherParameters(t *testing.T, s *subject, _ *handClock) {
 	r := request(t, 1, 0, "pm_card_visa")
 	in := mustOpen(t, s, r)
 	for name, change := range map[string]func(r *processor.OpenRequest){
@@ -229,7 +229,7 @@ func testOtherParameters(t *testing.T, s *subject, _ *clock) {
 
 func TestOpen_Invalid(t *testing.T) { everyWhere(t, testOpenInvalid) }
 
-func testOpenInvalid(t *testing.T, s *subject, _ *clock) {
+func testOpenInvalid(t *testing.T, s *subject, _ *handClock) {
 	eur, _ := money.ParseCurrency("EUR")
 	for name, change := range map[string]func(r *processor.OpenRequest){
 		"zero":        func(r *processor.OpenRequest) { r.Amount = money.New(0, eur) },
@@ -252,7 +252,7 @@ func testOpenInvalid(t *testing.T, s *subject, _ *clock) {
 }
 
 func TestConfirm_Replay(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		ref := mustOpen(t, s, request(t, 1, 0, "pm_card_visa_chargeDeclined")).Ref
 		first := mustConfirm(t, s, ref, "k1", "pm_card_visa_chargeDeclined")
 		c.move(time.Hour)
@@ -276,7 +276,7 @@ func TestConfirm_Replay(t *testing.T) {
 }
 
 func TestConfirm_AtMostOnce(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		paid := mustOpen(t, s, request(t, 1, 0, "pm_card_visa")).Ref
 		gone := mustOpen(t, s, request(t, 2, 0, "pm_card_visa")).Ref
 		success := mustConfirm(t, s, paid, "k1", "pm_card_visa")
@@ -302,7 +302,7 @@ func TestConfirm_AtMostOnce(t *testing.T) {
 
 func TestConfirm_Invalid(t *testing.T) { everyWhere(t, testConfirmInvalid) }
 
-func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
+func testConfirmInvalid(t *testing.T, s *subject, _ *handClock) {
 	ref := mustOpen(t, s, request(t, 1, 0, "")).Ref
 	for _, r := range []processor.ConfirmRequest{
 		{Key: "", Ref: ref, Method: "pm_card_visa"},
@@ -324,7 +324,7 @@ func testConfirmInvalid(t *testing.T, s *subject, _ *clock) {
 }
 
 func TestCancel(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, c *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, c *handClock) {
 		for i, method := range []string{"", "pm_card_visa_chargeDeclined", "pm_card_authenticationRequired",
 			"pm_sandbox_processing", "pm_card_visa"} {
 			in := mustOpen(t, s, request(t, i, 0, method))
@@ -354,7 +354,7 @@ func TestCancel(t *testing.T) {
 
 func TestLookup(t *testing.T) { everyWhere(t, testLookup) }
 
-func testLookup(t *testing.T, s *subject, _ *clock) {
+func testLookup(t *testing.T, s *subject, _ *handClock) {
 	in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
 	if got := mustLookup(t, s, in.Ref); got != in {
 		t.Errorf("%+v, want %+v", got, in)
@@ -374,7 +374,7 @@ func testLookup(t *testing.T, s *subject, _ *clock) {
 }
 
 func TestClose(t *testing.T) {
-	everyWhere(t, func(t *testing.T, s *subject, _ *clock) {
+	everyWhere(t, func(t *testing.T, s *subject, _ *handClock) {
 		in := mustOpen(t, s, request(t, 1, 0, "pm_card_visa"))
 		mustLookup(t, s.box, in.Ref)
 		for range 2 {

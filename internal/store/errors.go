@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
-	"time"
 )
 
 // The classes of errors, by errors.Is.
@@ -101,15 +100,4 @@ func Retry(ctx context.Context, step string, try func() error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w %d times: %w", step, ErrOvertaken, MaxTries, err)
-}
-
-// Wait waits for the time, or returns ctx.Err() if ctx ends first.
-func Wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
 }

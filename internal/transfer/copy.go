@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/move"
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -133,7 +134,7 @@ func (c *Copy) Run(ctx context.Context) (*Report, error) {
 func (c *Copy) prepare() {
 	c.Segments = cmp.Or(c.Segments, DefaultSegments)
 	if c.Wait == nil {
-		c.Wait = wait
+		c.Wait = clock.Wait
 	}
 	if c.Progress == nil {
 		c.Progress = func(Phase, int64) {}

@@ -197,14 +197,3 @@ func (p *pace) take(ctx context.Context, n int) error {
 	}
 	return p.wait(ctx, left)
 }
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -87,7 +88,7 @@ func (a *auditor) readRows(ctx context.Context) error {
 // lookAgain reports the doubts that are left.
 func (a *auditor) lookAgain(ctx context.Context) (err error) {
 	if len(a.agenda.doubts) > 0 && a.Shared {
-		err = store.Wait(ctx, lag)
+		err = clock.Wait(ctx, lag)
 	}
 	for i := 0; i < len(a.agenda.doubts) && err == nil; i++ {
 		err = a.decide(ctx, a.agenda.doubts[i])

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -102,7 +103,7 @@ func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 		if len(w.behind) < len(left) {
 			continue
 		}
-		if store.Wait(ctx, max(w.j.e.lease/40, 10*time.Millisecond)) != nil {
+		if clock.Wait(ctx, max(w.j.e.lease/40, 10*time.Millisecond)) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -91,7 +92,7 @@ func (c *Claim) Hold(ctx context.Context) error {
 			return busy(c.kind, other)
 		}
 		// The process that keeps the claims has not seen the end of this process's last connection.
-		if err := store.Wait(ctx, 10*time.Millisecond); err != nil {
+		if err := clock.Wait(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -175,7 +176,7 @@ func (p Pace) retry(ctx context.Context, once func(context.Context) (verdict, er
 		ctx, cancel := context.WithTimeout(all, p.Attempt)
 		v, err := once(ctx)
 		cancel()
-		if v == final || store.Wait(all, time.Duration(rand.Int64N(int64(bound)+1))) != nil || over(all, p.wall) {
+		if v == final || clock.Wait(all, time.Duration(rand.Int64N(int64(bound)+1))) != nil || over(all, p.wall) {
 			return v, err
 		}
 		if bound == p.Longest && p.told != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // pause waits before look number n (from 0), or until ctx is done.
 func pause(ctx context.Context, n int) error {
-	return store.Wait(ctx, min(firstPause<<min(n, 16), lastPause))
+	return clock.Wait(ctx, min(firstPause<<min(n, 16), lastPause))
 }
 
 // persist calls again while the error is of a kind that passes, such as another change under way.

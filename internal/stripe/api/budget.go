@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/duesday/duesday/internal/clock"
 )
 
 const (
@@ -77,7 +79,7 @@ func (p *pace) take(ctx context.Context) (time.Time, error) {
 		if wait <= 0 {
 			return now, nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := clock.Wait(ctx, wait); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/duesday/duesday/internal/clock"
 )
 
 // passes lets n workers take slots until there are so many, and returns when they came.
@@ -60,7 +62,7 @@ func TestBudget_SavesNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(10)
 		first := passes(t, b, "e", 1, 1)[0]
-		if err := pause(t.Context(), time.Minute); err != nil {
+		if err := clock.Wait(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		at := passes(t, b, "e", 4, 11)
@@ -190,13 +192,13 @@ func TestLane_SlowsDownAndGrowsBack(t *testing.T) {
 			}
 		}
 		now := began.Add(5 * time.Second)
-		if err := pause(t.Context(), 5*time.Second); err != nil {
+		if err := clock.Wait(t.Context(), 5*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		for range 40 {
 			fresh.slow(now, 0)
 			now = now.Add(time.Second)
-			if err := pause(t.Context(), time.Second); err != nil {
+			if err := clock.Wait(t.Context(), time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}

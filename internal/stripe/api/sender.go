@@ -96,7 +96,7 @@ func (s *sender) send(method, path string, p *sdk.Params, do func() error) error
 		if !c.retryable(x, e) {
 			return c.end(e)
 		}
-		if pause(ctx, rest) != nil {
+		if clock.Wait(ctx, rest) != nil {
 			return c.end(canceled(ctx, e))
 		}
 	}
