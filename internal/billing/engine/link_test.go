@@ -117,17 +117,19 @@ func (l *linked) Close() error { return l.held.Close() }
 
 // TestExactlyOnce_OverTheLink plays the crash programme for a client of the process that holds the
 // store. Each lost answer is a connection cut in that commit: before it is carried out, and after.
-// DUESDAY_SOAK=1 plays all cases, go test one of twenty with a recovery or a request.
+// DUESDAY_SOAK=1 plays all cases, make check one of twenty with a recovery or a request, and go test half
+// of those of make check.
 func TestExactlyOnce_OverTheLink(t *testing.T) {
 	t.Parallel()
 	g := newProgramme(t, sampling{})
 	overLink := planted{store: overLink}
 	rng := rand.New(rand.NewPCG(2, 2))
 	share := func() bool { return soaktest.On() || rng.IntN(20) == 0 }
-	for _, o := range outcomes() {
+	each, least := soaktest.Share(2, 1), soaktest.Share(300, 500)
+	for i, o := range outcomes() {
 		calm := crash{outcome: o, plant: overLink}
 		g.play(&calm)
-		for point := 1; point <= calm.lives[0]; point++ {
+		for point := 1 + i%each; point <= calm.lives[0]; point += each {
 			g.put(&crash{outcome: o, plant: overLink, first: []fault{{point, false}}})
 			if !share() {
 				continue
@@ -152,7 +154,7 @@ func TestExactlyOnce_OverTheLink(t *testing.T) {
 	}
 	g.end()
 	t.Logf("%d cases, %d with violations", g.cases.Load(), g.bad.Load())
-	if g.cases.Load() < 200 && g.soak.Whole() {
+	if g.cases.Load() < int64(least) && g.soak.Whole() {
 		t.Errorf("only %d cases: the programme has lost its teeth", g.cases.Load())
 	}
 }

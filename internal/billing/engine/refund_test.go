@@ -314,15 +314,22 @@ func refundCases(p planted, yield func(*giveback) bool) {
 	}
 }
 
-// TestRefund_EveryCrashPoint is the exhaustive programme of the refund protocol. -short plays one
-// in seven of those that are cut twice.
+// refundShare yields all cases that are cut once. Of those that are cut twice it yields two in seven,
+// -short one in seven, and make check all.
+func refundShare(t testing.TB, p planted, yield func(*giveback) bool) {
+	planned, share := 0, soaktest.Cases(t, 1, soaktest.Share(2, 7), 7)
+	refundCases(p, func(c *giveback) bool {
+		planned++
+		return c.second.point > 0 && planned%7 >= share || yield(c)
+	})
+}
+
+// TestRefund_EveryCrashPoint is the programme of the refund protocol: each crash, and each other one
+// after it.
 func TestRefund_EveryCrashPoint(t *testing.T) {
 	t.Parallel()
-	cases, planned, share := 0, 0, soaktest.Cases(t, 1, 7, 7)
-	refundCases(planted{}, func(c *giveback) bool {
-		if planned++; c.second.point > 0 && planned%7 >= share {
-			return true
-		}
+	cases := 0
+	refundShare(t, planted{}, func(c *giveback) bool {
 		cases++
 		for _, v := range c.play() {
 			t.Errorf("%s: %s", c, v)
@@ -444,7 +451,7 @@ func (s *without) Commit(ctx context.Context, writes ...store.Write) error {
 // TestRefund_PlantedBugs: what the programmes above cannot see, they do not prove.
 func TestRefund_PlantedBugs(t *testing.T) {
 	first := func(p planted) (found []string) {
-		refundCases(p, func(c *giveback) bool {
+		refundShare(t, p, func(c *giveback) bool {
 			found = c.play()
 			return len(found) == 0
 		})
