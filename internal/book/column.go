@@ -95,7 +95,7 @@ func (s *session) column(name string) (c column, ok bool) {
 }
 
 // allColumns is listed once for a header.
-var allColumns = " a book can have " + strings.Join(columnNames[:], ", ") + ";"
+var allColumns = " the columns are " + strings.Join(columnNames[:], ", ") + ";"
 
 // unknownColumn names the nearest column, if there is one that a typing error can explain.
 func unknownColumn(name string) problem {

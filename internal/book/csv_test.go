@@ -166,8 +166,8 @@ func TestCSV_Header(t *testing.T) {
 	}{
 		{"account,email,subscription,sku,amount,currency\n1\n", []string{"!1 payment_day: is missing"}},
 		{"account,email,subscription,sku,amount,currency,payment_day\n", nil},
-		{header + ",colour\n", []string{"!1 colour: is an unknown column; a book can have account, email"}},
-		{header + ",colour,size,Adress\n", []string{"!1 colour: is an unknown column; a book", "!1 size: is an unknown column; leave columns out",
+		{header + ",colour\n", []string{"!1 colour: is an unknown column; the columns are account, email"}},
+		{header + ",colour,size,Adress\n", []string{"!1 colour: is an unknown column; the columns", "!1 size: is an unknown column; leave columns out",
 			"!1 Adress: is an unknown column; the closest"}},
 		{header + ",Adress\n", []string{"!1 Adress: is an unknown column; the closest is address; leave columns"}},
 		{header + ",Payment-Days\n", []string{"!1 Payment-Days: is an unknown column; the closest is payment_day;"}},
