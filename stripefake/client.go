@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
 
-// A Control is a client for the control API of a fake in another process. Use Do for requests that have no
-// method of their own.
+// A Control is a client for the control API of a fake in another process. Use Do for the endpoints
+// that no method of Control covers.
 type Control struct {
 	Base string       // the fake's URL: http://127.0.0.1:12111
 	HTTP *http.Client // the default is http.DefaultClient
@@ -80,8 +80,8 @@ func (c Control) send(ctx context.Context, method, path string, in any) (*http.R
 	return nil, fmt.Errorf("%s %s: %s", method, path, res.Status)
 }
 
-// Identity returns the fake's API version, time and endpoints. It returns an error if the server at Base is
-// not a stripefake.
+// Identity returns the fake's API version, time and endpoints. It returns an error if the server at Base
+// is not stripefake.
 func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	if err = c.Do(ctx, http.MethodGet, "", nil, &id); err == nil && id.Fake != "stripefake" {
 		err = errors.New("the server at this address is not stripefake")
@@ -89,7 +89,7 @@ func (c Control) Identity(ctx context.Context) (id Identity, err error) {
 	return id, err
 }
 
-// Now returns the current time by the fake's clock.
+// Now returns the current time of the fake's clock.
 func (c Control) Now(ctx context.Context) (time.Time, error) {
 	clock, err := c.Clock(ctx)
 	return clock.Now, err
@@ -123,7 +123,7 @@ func (c Control) clock(ctx context.Context, method string, in any) (out Clock, e
 	return out, err
 }
 
-// Faults returns the faults in effect.
+// Faults returns the current faults.
 func (c Control) Faults(ctx context.Context) (Faults, error) {
 	var f Faults
 	err := c.Do(ctx, http.MethodGet, "faults", nil, formOf(&f))
@@ -135,7 +135,7 @@ func (c Control) SetFaults(ctx context.Context, f Faults) error {
 	return c.Do(ctx, http.MethodPost, "faults", formOf(&f), nil)
 }
 
-// FailNext makes the next requests to endpoint fail, as Fake.FailNext does.
+// FailNext makes the next requests to an endpoint fail, as Fake.FailNext does.
 func (c Control) FailNext(ctx context.Context, endpoint string, status int, code string, times int) error {
 	return c.Do(ctx, http.MethodPost, "fail", failForm{endpoint, status, code, times}, nil)
 }

@@ -222,8 +222,8 @@ func formOf(f *Faults) *faultsForm {
 type Identity struct {
 	Fake    string    `json:"fake"` // always stripefake
 	Version string    `json:"api_version"`
-	Account string    `json:"account"` // the account that the default keys belong to
-	Now     time.Time `json:"now"`     // by the fake's clock
+	Account string    `json:"account"` // always DefaultAccount
+	Now     time.Time `json:"now"`     // the time of the fake's clock
 
 	Controls  []string `json:"controls"`  // endpoints of the control API: POST /_fake/clock
 	Endpoints []string `json:"endpoints"` // endpoints of Stripe's API: GET /v1/customers

@@ -12,9 +12,9 @@ import (
 type EventForm string
 
 const (
-	SnapshotEvents EventForm = "snapshot" // events of API v1, which contain the object
-	ThinEvents     EventForm = "thin"     // events of API v2, which refer to the object; API v1 lists no events
-	BothEvents     EventForm = "both"     // a snapshot and a thin event for each change; the thin event refers to the snapshot
+	SnapshotEvents EventForm = "snapshot" // API v1 events, which contain the changed object
+	ThinEvents     EventForm = "thin"     // API v2 events, which only name the changed object; API v1 then lists no events
+	BothEvents     EventForm = "both"     // a snapshot event and a thin event for each change; the thin event names the snapshot event
 )
 
 // Check returns an error unless f is empty or one of the three constants.
@@ -25,14 +25,14 @@ type Event struct {
 	ID      string
 	Type    string
 	Account string
-	Created time.Time // UTC, in whole seconds
+	Created time.Time // in UTC, truncated to seconds
 	Body    []byte    // the JSON body of the event's webhooks
 }
 
-// Events returns all events of an account in the order of their creation: live events if live is true,
-// and test events otherwise. The list includes events older than 30 days, which Stripe's API no longer
-// returns. The bodies have the shape of the API version. If version is empty, each body has the version
-// with which its event was created.
+// Events returns all events of an account, oldest first: live-mode events if live is true, and
+// test-mode events otherwise. The list includes events older than 30 days, which Stripe's API no longer
+// returns. It renders the bodies for the given API version or, if version is empty, for the version
+// that each event was created with.
 func (f *Fake) Events(account string, live bool, version string) []Event {
 	var list []Event
 	for _, e := range f.api.Events(account, live, version) {
@@ -41,10 +41,12 @@ func (f *Fake) Events(account string, live bool, version string) []Event {
 	return list
 }
 
-// SetEvents sets the form of later events. It returns an error if the form does not pass EventForm.Check.
+// SetEvents sets the form of all later events. It returns an error if the form does not pass
+// EventForm.Check.
 func (f *Fake) SetEvents(to EventForm) error { return f.api.SetEvents(api.EventForm(to)) }
 
-// Related identifies the object that a thin event refers to. The zero value means that there is none.
+// Related identifies the object that a thin event is about. The zero value means that the event is
+// about no object.
 type Related struct {
 	ID   string `json:"id"`
 	Type string `json:"type"` // payment_intent
@@ -62,7 +64,7 @@ func (f *Fake) EmitThin(account string, live bool, typ string, about Related) (i
 // returns the number of endpoints, or an error if the event does not exist.
 func (f *Fake) Resend(event string) (sent int, err error) { return f.api.Resend(event) }
 
-// Flush sends every pending webhook once, without waiting for retry pauses or WebhookDelay. It includes
-// webhooks that a receiver's requests cause in the meantime. It returns the number of webhooks that are
-// still pending, or an error if ctx ends first.
+// Flush tries to send every pending webhook once, without waiting for retry pauses or WebhookDelay.
+// This includes webhooks that receivers cause in the meantime by sending requests to the fake. Flush
+// returns the number of webhooks that are still pending, or an error if ctx ends first.
 func (f *Fake) Flush(ctx context.Context) (left int, err error) { return f.api.Flush(ctx) }

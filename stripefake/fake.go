@@ -16,12 +16,12 @@ import (
 // Options configure a Fake. The zero value configures a fake without faults.
 type Options struct {
 	Now       func() time.Time  // the base of the fake's clock; the default is time.Now
-	Real      func() time.Time  // measures the rate limit and the pauses between webhooks; the default is time.Now
-	Keys      []Key             // the valid API keys; the default is DefaultKeys
+	Real      func() time.Time  // the clock for the rate limit and for the pauses between webhook attempts; the default is time.Now
+	Keys      []Key             // the API keys that the fake accepts; the default is DefaultKeys
 	Webhooks  []Webhook         // endpoints of DefaultAccount that receive all event types in both modes
 	Connected []string          // IDs of accounts that are connected to DefaultAccount from the start
 	Transport http.RoundTripper // sends the webhooks; the default is http.DefaultTransport
-	Log       *slog.Logger      // the default discards everything
+	Log       *slog.Logger      // receives the fake's log; the default discards it
 	Events    EventForm         // the form of events; the default is SnapshotEvents
 	Faults                      // the initial faults
 }
@@ -42,7 +42,7 @@ func (o Options) Check() error {
 type Key struct {
 	Secret  string   // sk_test_…, rk_test_…, sk_live_… or rk_live_…; the prefix sets the mode
 	Account string   // the account that the key belongs to: acct_…
-	Refused []string // requests that the key may not send: "/v1/refunds" or "POST /v1/customers"
+	Refused []string // requests that the key is not allowed to send: "/v1/refunds" or "POST /v1/customers"
 }
 
 // A Webhook is a webhook endpoint that receives events.
@@ -50,11 +50,11 @@ type Webhook struct {
 	URL     string    // http://… or https://…
 	Secret  string    // whsec_…; signs the endpoint's webhooks
 	Connect bool      // receives the events of connected accounts instead of the account's own
-	Events  EventForm // the form that the endpoint receives; the default is every form that the fake emits
+	Events  EventForm // the form of the events that the endpoint receives; the default is every form that the fake emits
 }
 
 const (
-	NewestVersion  = api.NewestVersion  // the newest API version of the fake, and every account's default
+	NewestVersion  = api.NewestVersion  // the newest API version that the fake supports, and the default of every account
 	DefaultAccount = api.DefaultAccount // the account that DefaultKeys belong to
 )
 
@@ -140,8 +140,8 @@ type TB interface {
 type Server struct {
 	*Fake
 	URL           string // the base URL for the library: http://127.0.0.1:PORT
-	Key           string // a test-mode API key, unless StartWith was given others
-	WebhookSecret string // signs the webhooks that SendWebhooks turns on
+	Key           string // an API key for the library: the first of Options.Keys, or a default test-mode key
+	WebhookSecret string // the signing secret of the webhooks that SendWebhooks enables
 }
 
 // Start runs a fake on a free local port until the test ends. It fails the test if it cannot listen.
@@ -180,9 +180,9 @@ func StartWith(t TB, o Options) *Server {
 	return s
 }
 
-// SendWebhooks makes the fake send all later events of DefaultAccount, in both modes, to url, signed with
-// s.WebhookSecret. The receiver may start later, because the fake retries failed webhooks. SendWebhooks
-// returns an error if url does not pass CheckURL.
+// SendWebhooks makes the fake send all later events of DefaultAccount to url, in both modes. The fake
+// signs them with s.WebhookSecret. The receiver may start later, because the fake retries failed
+// webhooks. SendWebhooks returns an error if url does not pass CheckURL.
 func (s *Server) SendWebhooks(url string) error {
 	if err := CheckURL(url); err != nil {
 		return err

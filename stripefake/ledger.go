@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// An Entry is a charge, a refund or a dispute in the ledger.
+// An Entry is one charge, refund or dispute in the ledger.
 type Entry struct {
 	Type     string            `json:"type"` // charge, refund or dispute
 	ID       string            `json:"id"`   // ch_…, re_…, du_…
@@ -18,15 +18,15 @@ type Entry struct {
 	Live     bool              `json:"livemode"`
 	Intent   string            `json:"payment_intent,omitempty"`
 	Charge   string            `json:"charge"`
-	Amount   int64             `json:"amount"` // in the currency's minor unit, as Stripe counts it
+	Amount   int64             `json:"amount"` // in Stripe's minor units of the currency
 	Currency string            `json:"currency"`
 	Status   string            `json:"status"`             // the refund's or dispute's status; succeeded for a charge
-	Metadata map[string]string `json:"metadata,omitempty"` // merged from the payment intent, the charge and the object; later values win
-	At       time.Time         `json:"at"`                 // UTC, in whole seconds; by the customer's test clock, if any
+	Metadata map[string]string `json:"metadata,omitempty"` // of the payment intent, overridden by the charge's, then by the refund's or dispute's
+	At       time.Time         `json:"at"`                 // in UTC, truncated to seconds; on the customer's test clock if it has one
 }
 
-// Ledger returns an iterator over the successful charges, refunds and disputes of all accounts, in both
-// modes and in the order of their creation.
+// Ledger returns an iterator over the successful charges, the refunds and the disputes of all accounts
+// in both modes, oldest first.
 func (f *Fake) Ledger() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) { slices.Values(f.entries())(yield) }
 }

@@ -14,13 +14,13 @@ type Request struct {
 	// Form contains the parameters of the URL and the body by full name, such as items[0][price]. The
 	// fake replaces card and account numbers, keys and client secrets with [redacted].
 	Form           url.Values `json:"form"`
-	IdempotencyKey string     `json:"idempotency_key"` // "" for a GET or DELETE
-	Account        string     `json:"account"`         // the account that the request applied to; "" if the key was refused
+	IdempotencyKey string     `json:"idempotency_key"` // always empty for a GET or DELETE
+	Account        string     `json:"account"`         // the account that the request applied to; empty if the key was refused
 	Live           bool       `json:"livemode"`
 	Version        string     `json:"api_version"`
 	Status         int        `json:"status"`   // 0 if the connection broke
-	Replayed       bool       `json:"replayed"` // whether the response was replayed for the same key
-	At             time.Time  `json:"at"`       // when the fake answered, by its own clock
+	Replayed       bool       `json:"replayed"` // whether the response was replayed for an idempotency key
+	At             time.Time  `json:"at"`       // when the fake answered, on the fake's clock
 }
 
 // Requests returns the last 10,000 requests that the fake has answered, oldest first.
@@ -32,12 +32,12 @@ func (f *Fake) Requests() []Request {
 	return list
 }
 
-// A Count is the number of responses with one status that the fake has sent for one endpoint.
+// A Count is the number of responses that the fake has sent for one endpoint with one status.
 type Count struct {
 	Endpoint string `json:"endpoint"` // POST /v1/payment_intents/{intent}/confirm, or unknown
 	Status   int    `json:"status"`   // 0 if the connection broke
 	Requests int64  `json:"requests"`
-	Replays  int64  `json:"replays"` // how many of the responses were replayed for an idempotency key
+	Replays  int64  `json:"replays"` // the number of these responses that were replayed for an idempotency key
 }
 
 // Counts returns the number of responses for each endpoint and status, sorted by both.
