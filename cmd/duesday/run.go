@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -20,7 +21,7 @@ import (
 
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {
-		var o engine.RunOptions
+		var o job.Options
 		var lease time.Duration
 		var date session.BusinessDay
 		c := session.Leaf(string(kind), func(ctx context.Context, _ []string) error {
@@ -37,7 +38,7 @@ func (p *program) runCommand() *cobra.Command {
 	return session.Group("run", job(billing.Payments), job(billing.Reminders), p.runList(), p.runShow(), p.runWatch())
 }
 
-func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOptions, lease time.Duration,
+func (p *program) runJob(ctx context.Context, kind billing.Kind, o job.Options, lease time.Duration,
 	date *session.BusinessDay) error {
 	if err := screen.Between("workers", o.Workers, 1, 1024); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o engine.RunOpt
 }
 
 // start runs the job with a bar on the terminal.
-func (p *program) start(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) (*engine.Report,
+func (p *program) start(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) (*job.Report,
 	error) {
 	bar := p.Progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
 		until := o.Date
@@ -79,14 +80,14 @@ func (p *program) start(ctx context.Context, s *session.Session, kind billing.Ki
 	defer bar.End()
 	o.Progress = bar.Done.Store
 	if kind == billing.Reminders {
-		return s.Engine.RunReminders(ctx, o)
+		return job.Reminders(ctx, s.Engine, o)
 	}
-	return s.Engine.RunPayments(ctx, o)
+	return job.Payments(ctx, s.Engine, o)
 }
 
 // startOrAttach is start. Beside a live run of the same day it returns that run's report instead.
 func (p *program) startOrAttach(ctx context.Context, s *session.Session, kind billing.Kind,
-	o engine.RunOptions) (*engine.Report, error) {
+	o job.Options) (*job.Report, error) {
 	for {
 		report, err := p.start(ctx, s, kind, o)
 		live, beside := errors.AsType[*worker.BusyError](err)
@@ -104,7 +105,7 @@ func (p *program) startOrAttach(ctx context.Context, s *session.Session, kind bi
 }
 
 // wetRun runs the job, delivers its mail, also after a failure, and prints the report.
-func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) error {
+func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) error {
 	named := Unsettled{}
 	o.Each = named.Add
 	report, err := p.startOrAttach(ctx, s, kind, o)
@@ -160,7 +161,7 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 }
 
 // dryRun lists the periods of the job as they are found.
-func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.Kind, o engine.RunOptions) error {
+func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) error {
 	name, what, left := "would_charge", "charged", engine.OutcomeParked
 	if kind == billing.Reminders {
 		name, what, left = "would_remind", "reminded", engine.OutcomeSkipped

@@ -8,13 +8,14 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 )
 
 // viewReport is the report of a run; due is the sum of the outcomes.
-func viewReport(r *engine.Report) screen.Object {
+func viewReport(r *job.Report) screen.Object {
 	v := screen.Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
 		v = append(v, OutcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
@@ -36,7 +37,7 @@ func viewReport(r *engine.Report) screen.Object {
 		"dry_run?", r.DryRun, "charging_off?", r.Off)
 }
 
-func (p *program) sayReport(r *engine.Report) {
+func (p *program) sayReport(r *job.Report) {
 	p.Say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), screen.Elapsed(r.Elapsed))
 	t := p.Table()
 	if r.Kind == billing.Reminders {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/screen"
@@ -27,7 +28,7 @@ func (p *program) runList() *cobra.Command {
 	kind := screen.ChoiceFlag(billing.Payments, billing.Reminders)
 	var limit int
 	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-		runs, err := s.Engine.LatestRunsOf(ctx, kind.Value, limit)
+		runs, err := job.Latest(ctx, s.Engine, kind.Value, limit)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (p *program) runList() *cobra.Command {
 
 func (p *program) runShow() *cobra.Command {
 	return p.StoreLeaf("show ID", session.Need{Read: true}, func(ctx context.Context, s *session.Session, args []string) error {
-		r, err := s.Engine.FindRun(ctx, "", args[0])
+		r, err := job.Find(ctx, s.Engine, "", args[0])
 		if err != nil {
 			return session.NotFound(err, "run "+args[0])
 		}
@@ -63,14 +64,14 @@ func (p *program) runWatch() *cobra.Command {
 }
 
 func (p *program) watchRun(ctx context.Context, s *session.Session, args []string) error {
-	runs, err := s.Engine.LatestRunsOf(ctx, "", 20)
+	runs, err := job.Latest(ctx, s.Engine, "", 20)
 	if err != nil {
 		return err
 	}
-	var r *engine.Report
+	var r *job.Report
 	switch {
 	case len(args) == 1:
-		if r, err = s.Engine.FindRun(ctx, "", args[0]); err != nil {
+		if r, err = job.Find(ctx, s.Engine, "", args[0]); err != nil {
 			return session.NotFound(err, "run "+args[0])
 		}
 	case len(runs) > 0:
@@ -82,7 +83,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 	if p.TTY(p.Raw) && !p.AsJSON {
 		begin, end = lineBegin, ""
 	}
-	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *engine.Report, total int) {
+	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *job.Report, total int) {
 		if p.AsJSON {
 			_ = screen.WriteValue(p.Out, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
 			fmt.Fprintln(p.Out)
@@ -100,7 +101,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 		err = errors.Join(screen.WriteValue(p.Out, viewRun(r)), p.Out.WriteByte('\n'))
 	}
 	switch {
-	case r.State == engine.RunBrokenOff:
+	case r.State == job.BrokenOff:
 		return fmt.Errorf("run %s was broken off; to continue it, run: %s", r.ID, p.Hint("run "+string(r.Kind)))
 	case r.Err() != nil && !r.Off:
 		return r.Err()
@@ -112,7 +113,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 
 // follow calls show whenever the run's record was written, until it is over. total 0: not counted yet.
 func (p *program) follow(ctx context.Context, s *session.Session, kind billing.Kind, id string,
-	show func(r *engine.Report, total int)) (*engine.Report, error) {
+	show func(r *job.Report, total int)) (*job.Report, error) {
 	var total atomic.Int64
 	var counting sync.WaitGroup
 	stop := make(chan struct{})
@@ -120,7 +121,7 @@ func (p *program) follow(ctx context.Context, s *session.Session, kind billing.K
 	defer close(stop)
 	var seen time.Time
 	warned := false
-	return s.Engine.Follow(ctx, kind, id, func(r *engine.Report) {
+	return job.Follow(ctx, s.Engine, kind, id, func(r *job.Report) {
 		if r.From.IsZero() {
 			return // it has just begun
 		}
@@ -150,7 +151,7 @@ const (
 
 // attach waits for the end of a live run and returns it, or nil if the job has to be run by this
 // process: the live run was of another day, or has left no end.
-func (p *program) attach(ctx context.Context, s *session.Session, live *worker.BusyError, day civil.Date) (*engine.Report,
+func (p *program) attach(ctx context.Context, s *session.Session, live *worker.BusyError, day civil.Date) (*job.Report,
 	error) {
 	same := live.Date() == cmp.Or(day, civil.Of(p.Now().UTC()))
 	if same {
@@ -158,7 +159,7 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 	} else {
 		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.Now().UTC())))
 	}
-	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *engine.Report, total int) {
+	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *job.Report, total int) {
 		if p.TTY(p.Err) {
 			fmt.Fprint(p.Err, lineBegin, progressOf(r, total))
 		}
@@ -173,7 +174,7 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 		return nil, err
 	case !same:
 		return nil, nil
-	case r.State == engine.RunBrokenOff:
+	case r.State == job.BrokenOff:
 		p.Warn("run %s was broken off; this process continues it", r.ID)
 		return nil, nil
 	}
@@ -181,7 +182,7 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 }
 
 // progressOf says how far a run is.
-func progressOf(r *engine.Report, total int) string {
+func progressOf(r *job.Report, total int) string {
 	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, rate(r))
 	if left := timeLeft(r, total); left > 0 {
 		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, rate(r), left)
@@ -195,17 +196,17 @@ func progressOf(r *engine.Report, total int) string {
 }
 
 // rate is the number of subscriptions a second, up to the last record.
-func rate(r *engine.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
+func rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
 
 // timeLeft is 0 if it is not known.
-func timeLeft(r *engine.Report, total int) time.Duration {
+func timeLeft(r *job.Report, total int) time.Duration {
 	if r.Rows == 0 || total <= r.Rows {
 		return 0
 	}
 	return (time.Duration(float64(total-r.Rows) / rate(r) * float64(time.Second))).Round(time.Second)
 }
 
-func viewRun(r *engine.Report) screen.Object {
+func viewRun(r *job.Report) screen.Object {
 	v := append(screen.Object{"run", r.ID, "state", r.State}, viewReport(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(rate(r)), "process?", r.Process, "started_at", r.Started,
 		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)

@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
@@ -97,9 +98,9 @@ func (d *dailyJobs) Charging(ctx context.Context) (on bool, reason string, err e
 }
 
 func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
-	run := d.s.Engine.RunPayments
+	run := job.Payments
 	if kind == billing.Reminders {
-		run = d.s.Engine.RunReminders
+		run = job.Reminders
 	}
 	named, began := Unsettled{}, civil.Of(d.p.Now().UTC())
 	each := func(r engine.Result) {
@@ -107,7 +108,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 			d.in.Meters.Payment(r)
 		}
 	}
-	r, err := run(ctx, engine.RunOptions{Workers: serveWorkers, Each: each})
+	r, err := run(ctx, d.s.Engine, job.Options{Workers: serveWorkers, Each: each})
 	if busy, ok := errors.AsType[*worker.BusyError](err); ok {
 		return fmt.Errorf("%w: %w", day.ErrElsewhere, busy)
 	}

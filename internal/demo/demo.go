@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 )
@@ -81,14 +82,14 @@ func (d *demonstration) day(ctx context.Context, today civil.Date) error {
 	if err := d.life.day(ctx, e, today, month); err != nil {
 		return err
 	}
-	reminded, err := e.RunReminders(ctx, engine.RunOptions{Workers: workers})
+	reminded, err := job.Reminders(ctx, e, job.Options{Workers: workers})
 	if err != nil {
 		return err
 	}
 	month.Reminders += reminded.Counts[engine.OutcomeSent]
 	var mu sync.Mutex
 	var failed error
-	_, err = e.RunPayments(ctx, engine.RunOptions{Workers: workers, Each: func(r engine.Result) {
+	_, err = job.Payments(ctx, e, job.Options{Workers: workers, Each: func(r engine.Result) {
 		mu.Lock()
 		defer mu.Unlock()
 		d.life.notice(r)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
@@ -217,7 +218,7 @@ func many(n int) string {
 // lastRun is the check of the run of the job that began last.
 func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 	return func(ctx context.Context, c *Check) error {
-		runs, err := v.Engine.LatestRunsOf(ctx, kind, lookBack)
+		runs, err := job.Latest(ctx, v.Engine, kind, lookBack)
 		if err != nil {
 			return err
 		}
@@ -226,19 +227,19 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 			return nil
 		}
 		r := runs[0]
-		job := string(kind)
+		label := string(kind)
 		if err := v.completed(ctx, kind, runs, c); err != nil {
 			return err
 		}
-		c.value("duesday_last_run_start_timestamp_seconds", seconds(r.Started), job)
+		c.value("duesday_last_run_start_timestamp_seconds", seconds(r.Started), label)
 		if !r.Ended.IsZero() {
-			c.value("duesday_last_run_end_timestamp_seconds", seconds(r.Ended), job)
+			c.value("duesday_last_run_end_timestamp_seconds", seconds(r.Ended), label)
 		}
-		c.value("duesday_last_run_periods", float64(r.Due()), job, "due")
+		c.value("duesday_last_run_periods", float64(r.Due()), label, "due")
 		parts := []string{fmt.Sprintf("%d due", r.Due())}
 		for _, o := range append([]engine.Outcome{engine.OutcomeSent, engine.OutcomeUnreadable}, engine.Outcomes()...) {
 			if n, counted := r.Counts[o]; counted {
-				c.value("duesday_last_run_periods", float64(n), job, string(o))
+				c.value("duesday_last_run_periods", float64(n), label, string(o))
 				name := string(o)
 				if o == engine.OutcomeSent { // as mail, if it leaves
 					name = "written to the outbox"
@@ -248,11 +249,11 @@ func (v *view) lastRun(kind billing.Kind) func(context.Context, *Check) error {
 		}
 		balance := strings.Join(parts, ", ")
 		c.say("%s %s: %s", r.State, at(r.Started), balance)
-		again := v.Hint("run " + job)
+		again := v.Hint("run " + label)
 		switch r.State {
-		case engine.RunBrokenOff:
+		case job.BrokenOff:
 			c.wrong("to finish it, run: "+again, "%s, started %s: %s", r.State, at(r.Started), balance)
-		case engine.RunEnded:
+		case job.Ended:
 			c.wrong("to finish it, run: "+again, "%s %s without completing (%s): %s", r.State, at(r.Ended), r.Reason, balance)
 		}
 		if declined, paid := declinedOf(runs); paid == 0 && declined >= noneOf && c.State == OK {
@@ -269,7 +270,7 @@ const noneOf = 20
 
 // declinedOf returns how many payments were declined for the first time, and paid, on the latest
 // business day of the runs.
-func declinedOf(runs []*engine.Report) (declined, paid int) {
+func declinedOf(runs []*job.Report) (declined, paid int) {
 	for _, r := range runs {
 		if r.Date == runs[0].Date {
 			declined += r.Declined
@@ -280,9 +281,9 @@ func declinedOf(runs []*engine.Report) (declined, paid int) {
 }
 
 // completed adds when the last completed run began and ended.
-func (v *view) completed(ctx context.Context, kind billing.Kind, runs []*engine.Report, c *Check) (err error) {
+func (v *view) completed(ctx context.Context, kind billing.Kind, runs []*job.Report, c *Check) (err error) {
 	var last *billing.Run
-	if i := slices.IndexFunc(runs, func(r *engine.Report) bool { return r.State == engine.RunCompleted }); i >= 0 {
+	if i := slices.IndexFunc(runs, func(r *job.Report) bool { return r.State == job.Completed }); i >= 0 {
 		last = &runs[i].Run
 	} else if last, err = v.Engine.LastDailyRun(ctx, kind); err != nil || last.Started.IsZero() {
 		return err
@@ -347,12 +348,12 @@ func (v *view) waiting(ctx context.Context, c *Check) error {
 			d.Name, d.Period)
 		return nil
 	}
-	runs, err := v.Engine.LatestRunsOf(ctx, billing.Payments, lookBack)
+	runs, err := job.Latest(ctx, v.Engine, billing.Payments, lookBack)
 	if err != nil {
 		return err
 	}
 	for _, r := range runs {
-		if r.State != engine.RunCompleted {
+		if r.State != job.Completed {
 			continue
 		}
 		parked, pending := r.Counts[engine.OutcomeParked], r.Counts[engine.OutcomePending]

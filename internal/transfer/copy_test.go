@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -41,7 +42,7 @@ func TestCopy_SameItems(t *testing.T) {
 		for _, shards := range []int{0, 1, 16} {
 			w := newWorld(t, shared)
 			w.shards = shards
-			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+			if _, err := job.Payments(t.Context(), w.open(w.from, w.box), job.Options{Workers: 1}); err != nil {
 				t.Fatal(err)
 			}
 			w.pass(time.Hour)
@@ -87,7 +88,7 @@ func TestCopy_TheSourceStaysOff(t *testing.T) {
 	if err := live.SetCharging(t.Context(), true, ""); !errors.Is(err, billing.ErrMoved) {
 		t.Errorf("charging on: %v", err)
 	}
-	if _, err := live.RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err == nil {
+	if _, err := job.Payments(t.Context(), live, job.Options{Workers: 1}); err == nil {
 		t.Log("a run on the source reports that charging is off")
 	}
 	if r := w.finish(); !r.Before {

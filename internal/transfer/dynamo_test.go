@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store/dynamostore"
@@ -56,7 +56,7 @@ func (w *world) closing(s move.Side) move.Side {
 // on it that sleeps meanwhile.
 func TestCopy_EnginesThereAndBack(t *testing.T) {
 	w := newWorld(t, false)
-	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+	if _, err := job.Payments(t.Context(), w.open(w.from, w.box), job.Options{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	endpoint := dynamotest.Endpoint(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -275,7 +276,7 @@ func TestZombieCopier_AfterALostCancellation(t *testing.T) {
 			if err := w.elsewhere().Cancel(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+			if _, err := job.Payments(t.Context(), w.open(w.from, w.box), job.Options{Workers: 1}); err != nil {
 				t.Error(err)
 			}
 			w.pass(25 * time.Hour)
@@ -363,7 +364,7 @@ func TestZombieMender(t *testing.T) {
 	if err := w.elsewhere().Cancel(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.open(w.from, w.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+	if _, err := job.Payments(t.Context(), w.open(w.from, w.box), job.Options{Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(25 * time.Hour)

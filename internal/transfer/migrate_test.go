@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/test/storetest"
@@ -93,7 +94,7 @@ func TestNewerFormat(t *testing.T) {
 	e := w.open(w.from, w.box)
 	w.setMeta(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion + 1)},
 		store.Attribute{Name: schema.Program, Value: store.S("v9.1")})
-	r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	r, err := job.Payments(t.Context(), e, job.Options{Workers: 1})
 	if !errors.Is(err, store.ErrFormat) || r != nil && r.Counts[engine.OutcomePaid] > 0 {
 		t.Errorf("a run: %v, %+v", err, r)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -190,7 +191,7 @@ func (w *world) able() (able []string) {
 func (w *world) settle(s move.Side) {
 	w.t.Helper()
 	for range 4 {
-		if _, err := w.open(s, w.box).RunPayments(w.t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+		if _, err := job.Payments(w.t.Context(), w.open(s, w.box), job.Options{Workers: 1}); err != nil {
 			w.t.Errorf("run: %v", err)
 		}
 		w.pass(25 * time.Hour)
@@ -301,7 +302,7 @@ func (w *world) work(n int) (s *sleeper, ended chan struct{}) {
 	go func() {
 		defer close(ended)
 		// It may end with any error: what counts is what it has done to the ledger.
-		_, _ = e.RunPayments(context.Background(), engine.RunOptions{Workers: 1})
+		_, _ = job.Payments(context.Background(), e, job.Options{Workers: 1})
 	}()
 	select {
 	case <-s.asleep:

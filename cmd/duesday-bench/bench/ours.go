@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -80,7 +81,7 @@ func (o *Ours) Pay(ctx context.Context, day civil.Date, workers int, length time
 		o.ahead.Store(int64(days) * int64(24*time.Hour))
 	}
 	start := time.Now()
-	r, err := o.engine.RunPayments(ctx, engine.RunOptions{Date: day, Workers: workers})
+	r, err := job.Payments(ctx, o.engine, job.Options{Date: day, Workers: workers})
 	took = time.Since(start)
 	if err != nil && (r == nil || !errors.Is(err, context.Canceled)) {
 		return 0, took, err

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -311,7 +312,7 @@ func TestAdoptedTable(t *testing.T) {
 	w.verify()
 	w.start().remind()
 	w.verify()
-	planned, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, DryRun: true})
+	planned, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, DryRun: true})
 	mustNot(t, err)
 	rep := w.start().run(civil.Date{})
 	if rep.Counts[engine.OutcomeParked] != planned.Counts[engine.OutcomeParked]-5 ||
@@ -536,8 +537,8 @@ func TestAdoptTakesAnything(t *testing.T) {
 			r.Fatalf("%d subscriptions, %v, report %+v", subs, err, rep)
 		}
 		p := w.start()
-		if _, err = p.RunReminders(t.Context(), engine.RunOptions{Workers: 1}); err == nil {
-			_, err = p.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		if _, err = job.Reminders(t.Context(), p.Engine, job.Options{Workers: 1}); err == nil {
+			_, err = job.Payments(t.Context(), p.Engine, job.Options{Workers: 1})
 		}
 		if err != nil && len(rep.Unreadable) == 0 {
 			r.Fatalf("everything is readable, and yet: %v", err)

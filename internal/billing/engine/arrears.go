@@ -44,7 +44,7 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 	})
 	for moved := true; err == nil && moved && s.Status == billing.Active && (s.AtHand() < s.Period || !s.AtEnd()); {
 		at := s.AtHand()
-		w := work{trigger: byPerson, period: at, day: e.day, last: true}
+		w := work{trigger: byPerson, period: at, Pass: Pass{Day: e.day}, last: true}
 		failed := e.collect(ctx, s.Name, w, func(r Result) { results = append(results, r) })
 		if s, err = e.Load(ctx, s.Name); err == nil && s.AtHand() == at {
 			moved, err = false, failed

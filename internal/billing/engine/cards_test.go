@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -441,7 +442,7 @@ func TestCards_EveryCrashPoint(t *testing.T) {
 	}
 }
 
-func ignore(*engine.Report) error { return nil }
+func ignore(*job.Report) error { return nil }
 
 // TestCards_LastWordWins is a property: whatever is given, attached, run and seen again, the
 // account and the subscription are charged with what was given last, each period once. A subscription's own

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -60,7 +61,7 @@ func TestClock_Apart(t *testing.T) {
 		n := w.create(one("2024-01-31"))
 		p := w.start()
 		p.Witnesses = append(w.shows(0, 0), w.shows(c.ago, c.shows...)...)
-		_, err := p.RunPayments(context.Background(), engine.RunOptions{Workers: 1})
+		_, err := job.Payments(context.Background(), p.Engine, job.Options{Workers: 1})
 		if c.refuse != errors.Is(err, billing.ErrClock) || !c.refuse && err != nil || len(w.dues(n)) == 1 == c.refuse {
 			t.Errorf("%s: charged for %v, %v", c.what, w.dues(n), err)
 		}
@@ -80,13 +81,13 @@ func TestClock_LeapsDuringARun(t *testing.T) {
 		e.Witnesses = []billing.Witness{{Name: "the bank", Ask: func(context.Context) error { return nil },
 			Ahead: func() (time.Duration, time.Time) { return time.Duration(ahead.Load()), time.Now() }}}
 		time.AfterFunc(time.Second, func() { ahead.Store(int64(-time.Hour)) })
-		_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+		_, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 		wantErr(t, err, billing.ErrClock)
 		if n := len(s.charged()); n == 0 || n > 100 {
 			t.Errorf("%d were charged", n)
 		}
 		ahead.Store(0)
-		_, err = e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+		_, err = job.Payments(t.Context(), e, job.Options{Workers: 4})
 		mustNot(t, err)
 		s.wantAllCharged(200)
 	})
@@ -143,7 +144,7 @@ func TestClock_Accepted(t *testing.T) {
 	w.set("2027-12-31T09:00")
 	both()
 	w.set("2026-11-21T09:00")
-	_, err := w.start().RunPayments(ctx, engine.RunOptions{Workers: 1})
+	_, err := job.Payments(ctx, w.start().Engine, job.Options{Workers: 1})
 	wantErr(t, err, billing.ErrClock)
 	mustNot(t, w.start().SetCharging(ctx, true, ""))
 	ended, err := w.start().LastRunEnded(ctx)
@@ -255,7 +256,7 @@ func TestExpiry_WaitsForTheClock(t *testing.T) {
 	}
 	run := func() {
 		t.Helper()
-		_, err := e.RunPayments(ctx, engine.RunOptions{Workers: 1})
+		_, err := job.Payments(ctx, e, job.Options{Workers: 1})
 		mustNot(t, err)
 	}
 	want("a new store", true)

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -311,7 +312,7 @@ func TestCollecting_BeforeTheNext(t *testing.T) {
 		t.Fatal(w.describe(n))
 	}
 	var got []int
-	_, err = w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+	_, err = job.Payments(context.Background(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) {
 		if r.Outcome == engine.OutcomePaid {
 			got = append(got, r.Period)
 		}
@@ -436,7 +437,7 @@ func TestCollecting_Reconciled(t *testing.T) {
 	w.spy.bound[other.Ref] = "ACC#a1/s1/0"
 	_, err = w.box.Confirm(ctx, processor.ConfirmRequest{Key: "c", Ref: other.Ref, Method: "pm_card_visa", Attempt: 1})
 	mustNot(t, err)
-	_, err = w.start().RunPayments(ctx, engine.RunOptions{Workers: 1})
+	_, err = job.Payments(ctx, w.start().Engine, job.Options{Workers: 1})
 	wantErr(t, err, charging.ErrWentBack)
 	adopted, err := w.start().Reconcile(ctx)
 	mustNot(t, err)
@@ -453,7 +454,7 @@ func TestCollecting_DryRun(t *testing.T) {
 	w.newMethod(n, "pm_card_visa")
 	w.goTo(date("2024-02-29"))
 	show := func() (list []string) {
-		_, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1, DryRun: true,
+		_, err := job.Payments(context.Background(), w.start().Engine, job.Options{Workers: 1, DryRun: true,
 			Each: func(r engine.Result) { list = append(list, fmt.Sprint(r.Period, " ", r.Outcome, " ", r.Reason)) }})
 		mustNot(t, err)
 		return list

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -154,7 +155,7 @@ var anotherTool = request{name: "unreadable amount, for a run", do: func(c *cras
 	amount := c.w.rawOf(c.name).Get(schema.PaymentAmount)
 	c.w.byTool(c.name, schema.PaymentAmount, store.S("twelve"))
 	before := c.w.dealings()
-	rep, err := p.RunPayments(context.Background(), engine.RunOptions{Workers: 1})
+	rep, err := job.Payments(context.Background(), p.Engine, job.Options{Workers: 1})
 	if err == nil && (rep.Due() != rep.Counts[engine.OutcomeUnreadable] || c.w.dealings() != before) {
 		c.w.violate("a run over an unreadable row: %v", rep.Counts)
 	}
@@ -176,7 +177,7 @@ var movingTool = request{name: "moved date, until a person answers", do: func(c 
 		c.w.tomorrow()
 	}
 	for range 3 {
-		rep, err := p.RunPayments(ctx, engine.RunOptions{Workers: 1})
+		rep, err := job.Payments(ctx, p.Engine, job.Options{Workers: 1})
 		if c.refused(p, err); err == nil && len(rep.Doubts) > 0 {
 			c.w.happened(moveDoubted)
 		}

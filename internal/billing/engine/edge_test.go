@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -47,7 +48,7 @@ func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.Report) 
 func TestATableWithoutItsMETAIsNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, 1, 10)
-		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 1}); err != nil {
 			t.Fatal(err)
 		}
 		torn, err := memstore.Open(s.tables.All(), time.Now)
@@ -107,7 +108,7 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := s.engine(f, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1}); err != nil {
+			if _, err := job.Payments(t.Context(), s.engine(f, s.box), job.Options{Workers: 1}); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			for e := range s.box.Entries() {
@@ -132,7 +133,7 @@ func TestArrearsOfOthersAreParked(t *testing.T) {
 		if r.Arrears != 1 {
 			t.Errorf("the report: %+v", r)
 		}
-		run, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		run, err := job.Payments(t.Context(), e, job.Options{Workers: 1})
 		if err != nil || run.Counts[engine.OutcomeParked] != 1 || run.Due() != 1 {
 			t.Errorf("the run: %+v, %v", run, err)
 		}
@@ -195,7 +196,7 @@ func TestALateSettlingIsCounted(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := s.engine(f, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		r, err := job.Payments(t.Context(), s.engine(f, s.box), job.Options{Workers: 1})
 		if err != nil || r.Counts[engine.OutcomePaid] != 1 {
 			t.Errorf("%+v, %v; want one paid", r, err)
 		}
@@ -210,7 +211,7 @@ func TestNobodyIsChargedWithoutAnOutbox(t *testing.T) {
 	defer s.drop()
 	w.create(one("2024-01-31"))
 	s.dropTable(w.tables.Outbox)
-	if _, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); !errors.Is(err, store.ErrMissing) {
+	if _, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1}); !errors.Is(err, store.ErrMissing) {
 		t.Errorf("the run: %v", err)
 	}
 	if lines := w.ledger(); len(lines) > 0 {

@@ -70,14 +70,13 @@ const DefaultLease = 2 * time.Minute
 // An Engine is Duesday's billing half over one store, safe for concurrent use and beside others.
 type Engine struct {
 	*billing.Records
-	proc   processor.Charger
-	cfg    Config // with the store's settings, if it has any
-	lease  time.Duration
-	claims store.Claimer // nil: the store has no claims
-	ticker worker.Ticker
-	locks  *worker.Locks
-	day    civil.Date // of the requests of people; zero: the clock's
-	hold   bool       // mail is held: it may have been delivered before
+	Sharing worker.Sharing // of a run's work
+
+	proc  processor.Charger
+	cfg   Config // with the store's settings, if it has any
+	locks *worker.Locks
+	day   civil.Date // of the requests of people; zero: the clock's
+	hold  bool       // mail is held: it may have been delivered before
 }
 
 // On returns the engine for people's requests on a business day, as of a run; zero is the clock's.
@@ -95,10 +94,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("shards per date must be 1 to %[2]d (got %[1]d)", o.Shards, billing.MaxShards)
 	}
 	e := &Engine{Records: billing.NewRecords(o.Store, o.Tables, o.Now, o.Log), proc: o.Processor, cfg: o.Config,
-		lease: o.Lease, locks: new(worker.Locks), ticker: time.NewTicker}
-	e.claims, _ = o.Store.(store.Claimer)
+		Sharing: worker.Sharing{Lease: o.Lease, Ticker: time.NewTicker}, locks: new(worker.Locks)}
+	e.Sharing.Claims, _ = o.Store.(store.Claimer)
 	e.Witnesses = o.Witnesses
-	e.Shared = o.Lease != 0 || e.claims != nil
+	e.Shared = o.Lease != 0 || e.Sharing.Claims != nil
 	if e.cfg.RetryDays == nil {
 		e.cfg.RetryDays = DefaultConfig().RetryDays
 	}

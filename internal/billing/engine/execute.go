@@ -32,16 +32,20 @@ type step struct {
 	bound  *billing.Subscription // decide again from this, whose intent was bound a moment ago
 }
 
+// A Pass is a run's look at its subscriptions.
+type Pass struct {
+	Day      civil.Date      // business day; zero: the clock's in the subscription's zone
+	Refused  map[string]bool // connected accounts at which nothing may be opened
+	Charging *charging.Switch
+	Since    time.Time // end of the last run that has ended; zero: it is no run's work
+}
+
 // A work is one call of collect: its request and its progress.
 type work struct {
+	Pass
 	trigger trigger
-	period  int             // the only one to be charged by a person; a past one is collected
-	last    bool            // it has one attempt: its subscription is about to be cancelled
-	day     civil.Date      // business day; zero: the clock's in the subscription's zone
-	refused map[string]bool // connected accounts at which nothing may be opened
-
-	charging *charging.Switch // of the run
-	since    time.Time        // end of the last run that has ended; zero: it is no run's work
+	period  int  // the only one to be charged by a person; a past one is collected
+	last    bool // it has one attempt: its subscription is about to be cancelled
 
 	paid int  // charged periods, but for past ones
 	sent sent // the attempt confirmed last
@@ -62,6 +66,11 @@ type sent struct {
 func (x *sent) before(o *billing.OpenPeriod, in processor.Intent) bool {
 	return x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
 		(in.State == processor.Declined || in.State == processor.RequiresAction)
+}
+
+// Collect brings one subscription forward for a run.
+func (e *Engine) Collect(ctx context.Context, n billing.Name, p Pass, report func(Result)) error {
+	return e.collect(ctx, n, work{Pass: p}, report)
 }
 
 // collect brings one subscription forward as far as it goes today: it recovers an open period,
@@ -106,7 +115,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		if st.result == nil {
 			moved = true // if it is looked at again
 		} else {
-			st.result.New = moved || !st.known || e.waitsSince(ctx, s, w.since)
+			st.result.New = moved || !st.known || e.waitsSince(ctx, s, w.Since)
 			moved = false
 			report(*st.result)
 			w.count(st.result, past)
@@ -175,7 +184,7 @@ func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 // step takes the next step of the subscription as it was read: it asks the processor until next
 // decides on a commit, and makes it. bound: this worker has just bound the open period's intent.
 func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bound bool) (step, error) {
-	today := s.Today(w.day, e.Now())
+	today := s.Today(w.Day, e.Now())
 	x, err := e.situation(s, w, today, bound)
 	if err != nil {
 		return step{}, err
@@ -185,7 +194,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 		a := next(x)
 		switch a {
 		case doOpen, doReopen, doRebind, doConfirm, doMakePage, doAskToPay, doEndUnpaid:
-			if err := w.charging.Check(ctx); err != nil {
+			if err := w.Charging.Check(ctx); err != nil {
 				return step{}, err
 			}
 		}
@@ -199,7 +208,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			t.in, err = e.proc.Lookup(ctx, s.Open.Ref)
 			x.answer = lookedUp
 		case doConfirm:
-			if t.in, err = e.confirm(ctx, s, w.charging); err == nil {
+			if t.in, err = e.confirm(ctx, s, w.Charging); err == nil {
 				w.sent = sent{s.Open.Ref, s.Open.Attempt, t.in.Latest, s.Open.Method}
 			}
 			x.answer = confirmed

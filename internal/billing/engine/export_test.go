@@ -30,5 +30,5 @@ func (e *Engine) Sweep(ctx context.Context, previous time.Time) (int, error) {
 // StandStill keeps real time out of the engine's runs: they do not look at the charging switch again,
 // and write their record at the start and at the end alone. Two plays of a simulation are the same.
 func (e *Engine) StandStill() {
-	e.ticker = func(time.Duration) *time.Ticker { return time.NewTicker(1 << 62) }
+	e.Sharing.Ticker = func(time.Duration) *time.Ticker { return time.NewTicker(1 << 62) }
 }

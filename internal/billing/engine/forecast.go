@@ -29,8 +29,8 @@ func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, er
 	return report.Make(ctx, e.Records, q)
 }
 
-// dryRun reports what collect would do with the subscription, and does none of it.
-func (e *Engine) dryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
+// DryRun reports what collect would do with the subscription, and does none of it.
+func (e *Engine) DryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
 	s, err := e.Load(ctx, n)
 	if err != nil {
 		return billing.IgnoreNotFound(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -74,8 +75,8 @@ func TestOtherHands_MovedNextPaymentDate(t *testing.T) {
 				w.start().run(civil.Date{})
 				w.tomorrow()
 			}
-			var dry *engine.Report
-			dry, err = w.start().RunPayments(t.Context(), engine.RunOptions{DryRun: true, Workers: 1})
+			var dry *job.Report
+			dry, err = job.Payments(t.Context(), w.start().Engine, job.Options{DryRun: true, Workers: 1})
 			mustNot(t, err)
 			rep := w.start().run(civil.Date{})
 			s := w.sub(n)
@@ -209,7 +210,7 @@ func TestOtherHands_Unreadable(t *testing.T) {
 	run := func() {
 		t.Helper()
 		named := map[string]string{}
-		rep, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+		rep, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) {
 			if r.Outcome == engine.OutcomeUnreadable {
 				named[r.Name.String()] = r.Reason
 			}

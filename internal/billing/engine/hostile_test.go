@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/adoption"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -175,7 +176,7 @@ func (s *simulation) refused() bool {
 		return false
 	}
 	before := s.w.dealings()
-	_, ran := p.RunPayments(ctx, engine.RunOptions{Workers: 1})
+	_, ran := job.Payments(ctx, p.Engine, job.Options{Workers: 1})
 	_, asked := p.Pause(ctx, pick(s.rng, s.names...))
 	if !errors.Is(ran, billing.ErrClock) || !errors.Is(asked, billing.ErrClock) || s.w.dealings() != before {
 		s.w.violate("the clock stands before %s: run %v, request %v, %d dealings", ended, ran, asked,

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/stripefake"
@@ -36,7 +37,7 @@ func TestInstallation_AStoreLostAndMadeAgain(t *testing.T) {
 	w.tomorrow()
 	refused := func() {
 		t.Helper()
-		_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		_, err := job.Payments(t.Context(), e, job.Options{Workers: 1})
 		wantErr(t, err, charging.ErrOtherInstallation)
 		if !strings.Contains(err.Error(), "--accept-other-installation "+lost.Opened.Installation) {
 			t.Errorf("%v; want what to say", err)
@@ -86,7 +87,7 @@ func TestInstallation_Others(t *testing.T) {
 	audited(t, e)
 	w.create(one("2024-02-01")) // the rest of a lost book
 	w.tomorrow()
-	if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1}); !errors.Is(err, charging.ErrOtherInstallation) {
+	if _, err := job.Payments(t.Context(), e, job.Options{Workers: 1}); !errors.Is(err, charging.ErrOtherInstallation) {
 		t.Errorf("after the first run: %v", err)
 	}
 	if a, err := e.Verify(t.Context()); err != nil || len(a.Problems) != 1 {

@@ -49,7 +49,7 @@ const maxGenerations = 8
 
 func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write) (step, error) {
 	e, s, today := t.e, t.s, t.today
-	if t.w.refused[o.Payer.At] {
+	if t.w.Refused[o.Payer.At] {
 		return t.unbound(ctx, fmt.Errorf("%w: %s", processor.ErrAccountRefused, o.Payer.At))
 	}
 	tag := processor.Tag{Installation: e.Opened.Installation, Account: s.Account, Subscription: s.ID, SKU: s.Name.SKU,
@@ -57,7 +57,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
 		Payer: o.Payer}
 	// It is asked again after a lost answer: the key makes this harmless for a day, an orphan later.
-	gated := processor.WithGate(ctx, t.w.charging.Check)
+	gated := processor.WithGate(ctx, t.w.Charging.Check)
 	in, err := processor.Ask(ctx, func() (processor.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
 		return t.unbound(ctx, err)
@@ -117,7 +117,7 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, switched 
 func (t *turn) makePage(ctx context.Context) processor.Intent {
 	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open
-	ctx = processor.WithGate(ctx, t.w.charging.Check)
+	ctx = processor.WithGate(ctx, t.w.Charging.Check)
 	key := e.idempotencyKey("page", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt), in.Latest,
 		today.String(), o.Method)
 	now, err := e.proc.Confirm(ctx, processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -119,7 +120,7 @@ func TestWorkersShareByLease(t *testing.T) {
 		for i := range paid {
 			e := s.engine(s.mem, s.box)
 			wg.Go(func() {
-				r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+				r, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 				if err != nil {
 					t.Errorf("worker %d: %v", i, err)
 					return
@@ -148,7 +149,7 @@ func TestOneShardIsOneWorkersAtATime(t *testing.T) {
 		for i := range paid {
 			e := s.engine(s.mem, s.box)
 			wg.Go(func() {
-				r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+				r, err := job.Payments(t.Context(), e, job.Options{Workers: 2})
 				if err != nil {
 					t.Errorf("worker %d: %v", i, err)
 					return
@@ -171,14 +172,14 @@ func TestAKilledWorkersShareIsTakenOver(t *testing.T) {
 		doomed := storetest.NewFaulty(s.mem)
 		e := s.engine(doomed, s.box)
 		doomed.Hook = storetest.CrashAt(doomed.Commits()+60, storetest.After)
-		if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); !errors.Is(err, storetest.ErrCrash) {
+		if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); !errors.Is(err, storetest.ErrCrash) {
 			t.Fatalf("the doomed run: %v", err)
 		}
 		if len(s.leases()) == 0 {
 			t.Fatal("the dead worker held no lease")
 		}
 		before := time.Now()
-		r, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+		r, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,12 +221,12 @@ func TestASleeperHarmsNothing(t *testing.T) {
 				}
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+					if _, err := job.Payments(t.Context(), e, job.Options{Workers: 2}); err != nil {
 						t.Errorf("the sleeper: %v", err)
 					}
 				})
 				<-asleep
-				if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+				if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 4}); err != nil {
 					t.Error(err)
 				}
 				if p.sleep() <= 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -196,7 +197,7 @@ func TestOtherHands_DuringCharges(t *testing.T) {
 	m.rows = rows
 	m.mu.Unlock()
 	named := map[string]bool{}
-	report, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 8, Each: func(r engine.Result) {
+	report, err := job.Payments(t.Context(), e, job.Options{Workers: 8, Each: func(r engine.Result) {
 		if r.Reason != "" {
 			named[r.Account] = true
 		}

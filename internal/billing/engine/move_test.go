@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -53,7 +54,7 @@ func TestMark(t *testing.T) {
 	if _, _, ok := side.Mark(after, "copy"); ok {
 		t.Error("marked twice")
 	}
-	if r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1}); r.Counts[engine.OutcomePaid] > 0 ||
+	if r, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1}); r.Counts[engine.OutcomePaid] > 0 ||
 		len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, %v, ledger %v", r.Counts, err, w.ledger())
 	}
@@ -114,7 +115,7 @@ func TestMark_OfAnotherTool(t *testing.T) {
 		t.Errorf("unmarked: %v, want %v", got, before)
 	}
 	var why string
-	r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) { why = r.Reason }})
+	r, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) { why = r.Reason }})
 	if err != nil || r.Counts[engine.OutcomeUnreadable] != 1 || why != "TimeZone is not an IANA name" || len(w.ledger()) > 0 {
 		t.Errorf("a run: %v, %v, %q, ledger %v", err, r, why, w.ledger())
 	}
@@ -147,7 +148,7 @@ func TestMark_AnotherToolsWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = asleep.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	_, err = job.Payments(t.Context(), asleep, job.Options{Workers: 1})
 	paid := slices.ContainsFunc(w.ledger(), func(entry sandbox.Entry) bool { return entry.State == processor.Succeeded })
 	if !marked.Load() || paid || !w.item(t, n).Equal(after) {
 		t.Errorf("marked %v, run: %v, ledger %v, item %v", marked.Load(), err, w.ledger(), w.item(t, n))

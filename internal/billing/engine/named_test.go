@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 )
 
@@ -22,7 +23,7 @@ func TestRun_MarksTheNew(t *testing.T) {
 	run := func(needsPerson bool, want ...string) {
 		t.Helper()
 		var got []string
-		report, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+		report, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) {
 			text := fmt.Sprintf("%s %s", r.ID, r.Outcome)
 			if r.New {
 				text += " new"
@@ -35,7 +36,7 @@ func TestRun_MarksTheNew(t *testing.T) {
 		mustNot(t, err)
 		slices.Sort(got)
 		equal(t, got, want)
-		recorded, err := w.start().FindRun(t.Context(), billing.Payments, report.ID)
+		recorded, err := job.Find(t.Context(), w.start().Engine, billing.Payments, report.ID)
 		mustNot(t, err)
 		if report.NeedsPerson() != needsPerson || recorded.NeedsPerson() != needsPerson {
 			t.Errorf("needs a person: %v, recorded %v, want %v", report.NeedsPerson(), recorded.NeedsPerson(), needsPerson)
@@ -75,7 +76,7 @@ func TestRun_MarksTheNewOfAKilledRun(t *testing.T) {
 		for _, isNew := range []bool{true, false} {
 			w.tomorrow()
 			var got []string
-			report, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+			report, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) {
 				got = append(got, fmt.Sprintf("%s %s %v", r.ID, r.Outcome, r.New))
 			}})
 			mustNot(t, err)
@@ -95,18 +96,18 @@ func TestRun_Ahead(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	w.create(one("2024-02-05", func(n *billing.NewSubscription) { n.ID = "1" }))
 	w.create(one("2024-02-05", method("pm_card_authenticationRequired"), func(n *billing.NewSubscription) { n.ID = "2" }))
-	run := func(day civil.Date) (r *engine.Report, isNew bool) {
+	run := func(day civil.Date) (r *job.Report, isNew bool) {
 		t.Helper()
-		r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Date: day, Workers: 1, Each: func(r engine.Result) {
+		r, err := job.Payments(t.Context(), w.start().Engine, job.Options{Date: day, Workers: 1, Each: func(r engine.Result) {
 			isNew = isNew || r.Outcome == engine.OutcomePending && r.New
 		}})
 		mustNot(t, err)
 		return r, isNew
 	}
 	r, isNew := run(date("2024-02-05"))
-	recorded, err := w.start().FindRun(t.Context(), billing.Payments, r.ID)
+	recorded, err := job.Find(t.Context(), w.start().Engine, billing.Payments, r.ID)
 	mustNot(t, err)
-	if !isNew || recorded.State != engine.RunCompleted || recorded.Completed || r.Counts[engine.OutcomePaid] != 1 {
+	if !isNew || recorded.State != job.Completed || recorded.Completed || r.Counts[engine.OutcomePaid] != 1 {
 		t.Errorf("ahead: new %v, %s, completed %v, %v", isNew, recorded.State, recorded.Completed, r.Counts)
 	}
 	if last, err := w.start().LastDailyRun(t.Context(), billing.Payments); err != nil || !last.Started.IsZero() {
@@ -129,7 +130,7 @@ func TestRun_MarksTheNewOnce(t *testing.T) {
 		w.ticks = i == 0
 		w.clock.Store(begun)
 		isNew := false
-		_, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(r engine.Result) {
+		_, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, Each: func(r engine.Result) {
 			isNew = isNew || r.Outcome == engine.OutcomeParked && r.New
 		}})
 		mustNot(t, err)

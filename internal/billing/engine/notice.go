@@ -184,11 +184,11 @@ func expiry(at time.Time, months int) time.Time {
 	return at.AddDate(0, months, 0)
 }
 
-// remind commits the reminder of the next payment: the outbox row, and the subscription without its
+// Remind commits the reminder of the next payment: the outbox row, and the subscription without its
 // NextReminderDate, which takes its row out of the index. Settling the payment sets the next date.
 // No reminder is sent for a paid or open period, for a paused or cancelled subscription, or if the
 // due date has come. The reminder names the card if the processor shows it.
-func (e *Engine) remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
+func (e *Engine) Remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
 	var card *processor.Card
 	asked := false
 	err := e.reload(ctx, n, func(s *billing.Subscription) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
@@ -250,7 +251,7 @@ func TestDryRun_IsWhatTheRunCharges(t *testing.T) {
 	mustNot(t, err)
 	w.goTo(date("2024-03-01"))
 	results := func(dry bool) (list []string) {
-		_, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, DryRun: dry, Each: func(r engine.Result) {
+		_, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, DryRun: dry, Each: func(r engine.Result) {
 			list = append(list, fmt.Sprint(r.Account, " ", r.Period, " ", r.Amount))
 		}})
 		mustNot(t, err)

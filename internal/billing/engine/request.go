@@ -237,7 +237,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		return s, err
 	}
 	name := s.Name
-	if err := e.collect(ctx, name, work{trigger: byRequest, day: e.day}, func(Result) {}); err != nil {
+	if err := e.collect(ctx, name, work{trigger: byRequest, Pass: Pass{Day: e.day}}, func(Result) {}); err != nil {
 		return s, fmt.Errorf("%s is requested, and the next payment run will complete it: %w", r, err)
 	}
 	if s, err = e.Load(ctx, name); err == nil && s.Open != nil {
@@ -441,7 +441,7 @@ func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error 
 // collectOne is collect for a person. It returns the results, and the subscription as it is then.
 func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
 	period int) (results []Result, now *billing.Subscription, err error) {
-	err = e.collect(ctx, s.Name, work{trigger: t, period: period, day: e.day}, func(r Result) { results = append(results, r) })
+	err = e.collect(ctx, s.Name, work{trigger: t, period: period, Pass: Pass{Day: e.day}}, func(r Result) { results = append(results, r) })
 	if err == nil {
 		now, err = e.Load(ctx, s.Name)
 	}

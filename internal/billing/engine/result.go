@@ -30,6 +30,11 @@ const (
 	OutcomeUnreadable Outcome = "unreadable"
 )
 
+// Outcomes lists the outcomes of a payment run in the order they are shown, except OutcomeUnreadable.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeAsked, OutcomeSkipped}
+}
+
 // A Result is the outcome of one period.
 type Result struct {
 	billing.Name

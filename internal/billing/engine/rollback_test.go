@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -37,12 +38,12 @@ func TestRestoredStore(t *testing.T) {
 		w.spy = backup
 		ctx := context.Background()
 		p := w.start()
-		_, err := p.RunPayments(ctx, engine.RunOptions{})
+		_, err := job.Payments(ctx, p.Engine, job.Options{})
 		wantErr(t, err, charging.ErrWentBack)
 		if m, err := p.Meta(ctx); err != nil || m.Charging || m.Reason == "" {
 			t.Errorf("charging is still on: %+v, %v", m, err)
 		}
-		rep, err := p.RunPayments(ctx, engine.RunOptions{})
+		rep, err := job.Payments(ctx, p.Engine, job.Options{})
 		mustNot(t, err)
 		if !rep.Off || len(w.paidOn(n))+len(w.paidOn(week)) != successes {
 			t.Errorf("a run charged while charging is off: %v", rep.Counts)
@@ -80,7 +81,7 @@ func TestRestoredStoreCrash(t *testing.T) {
 		}
 		w.spy = backup
 		p, ctx := w.start(fault{point, true}), context.Background()
-		_, err := p.RunPayments(ctx, engine.RunOptions{})
+		_, err := job.Payments(ctx, p.Engine, job.Options{})
 		if err == nil {
 			t.Fatal("the run did not refuse")
 		}
@@ -122,7 +123,7 @@ func TestChargingOff(t *testing.T) {
 	n := w.create(one("2024-01-31"))
 	p, ctx := w.start(), context.Background()
 	mustNot(t, p.SetCharging(ctx, false, "audit"))
-	rep, err := p.RunPayments(ctx, engine.RunOptions{})
+	rep, err := job.Payments(ctx, p.Engine, job.Options{})
 	mustNot(t, err)
 	if !rep.Off || rep.Counts[engine.OutcomeSkipped] != 1 || rep.Due() != 1 || len(w.ledger()) != 0 {
 		t.Errorf("off: %+v, %d lines", rep.Counts, len(w.ledger()))
@@ -140,7 +141,7 @@ func TestRefusedCredentials(t *testing.T) {
 	n := w.create(one("2024-01-31"))
 	before := w.sub(n).Version
 	w.script.left = []scripted{{"refused", "open", 1}}
-	_, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 1})
+	_, err := job.Payments(context.Background(), w.start().Engine, job.Options{Workers: 1})
 	if _, ok := errors.AsType[*charging.StopError](err); !ok || !errors.Is(err, processor.ErrRefused) {
 		t.Errorf("error %v", err)
 	}
@@ -157,7 +158,7 @@ func TestClockWentBack(t *testing.T) {
 	w.create(one("2024-01-31"))
 	w.start().run(civil.Date{})
 	w.set("2024-01-31T08:50")
-	_, err := w.start().RunPayments(context.Background(), engine.RunOptions{})
+	_, err := job.Payments(context.Background(), w.start().Engine, job.Options{})
 	wantErr(t, err, billing.ErrClock)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -44,7 +45,7 @@ func TestRunRecord_Killed(t *testing.T) {
 		if !p.faults.died() {
 			break
 		}
-		runs, err := reader.LatestRunsOf(ctx, billing.Payments, 10)
+		runs, err := job.Latest(ctx, reader.Engine, billing.Payments, 10)
 		mustNot(t, err)
 		last := runs[0]
 		switch {
@@ -54,7 +55,7 @@ func TestRunRecord_Killed(t *testing.T) {
 			t.Errorf("killed at %d: %d runs", point, len(runs))
 		case point > 1 && last.Ended.IsZero():
 			unfinished++
-			if last.State != engine.RunRunning || last.Completed || last.Process == "" || last.From.IsZero() {
+			if last.State != job.Running || last.Completed || last.Process == "" || last.From.IsZero() {
 				t.Errorf("killed at %d: %+v", point, last)
 			}
 			now, err := reader.LastRunEnded(ctx)
@@ -68,9 +69,9 @@ func TestRunRecord_Killed(t *testing.T) {
 		}
 		w.pass(time.Hour)
 		r := w.start().run(civil.Date{})
-		runs, err = reader.LatestRunsOf(ctx, "", 10)
+		runs, err = job.Latest(ctx, reader.Engine, "", 10)
 		mustNot(t, err)
-		if runs[0].State != engine.RunCompleted || runs[0].Due() != r.Due() || runs[1].State == engine.RunRunning {
+		if runs[0].State != job.Completed || runs[0].Due() != r.Due() || runs[1].State == job.Running {
 			t.Errorf("killed at %d, then: %+v", point, runs)
 		}
 		w.report(t)
@@ -87,30 +88,30 @@ func TestRunRecord_Progress(t *testing.T) {
 		other := s.engine(s.mem, s.box)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
-				engine.RunOptions{Workers: 2})
+			r, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}),
+				job.Options{Workers: 2})
 			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
 		time.Sleep(10 * time.Second)
-		runs, err := other.LatestRunsOf(t.Context(), billing.Payments, 1)
+		runs, err := job.Latest(t.Context(), other, billing.Payments, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := runs[0]; r.State != engine.RunRunning || r.Rows < 10 || r.Rows > 30 || r.Counts["paid"] != r.Rows {
+		if r := runs[0]; r.State != job.Running || r.Rows < 10 || r.Rows > 30 || r.Counts["paid"] != r.Rows {
 			t.Errorf("after ten seconds: %+v", r)
 		}
 		seen := 0
-		r, err := other.Follow(t.Context(), billing.Payments, runs[0].ID, func(*engine.Report) { seen++ })
-		if err != nil || r.State != engine.RunCompleted || r.Rows != 60 || seen < 10 {
+		r, err := job.Follow(t.Context(), other, billing.Payments, runs[0].ID, func(*job.Report) { seen++ })
+		if err != nil || r.State != job.Completed || r.Rows != 60 || seen < 10 {
 			t.Errorf("%+v, %v; it was seen %d times", r, err, seen)
 		}
 		if err := r.Err(); err != nil || r.Due() != 60 || r.Amounts.Strings()["USD"] != "599.40" || r.NeedsPerson() {
 			t.Errorf("the report: %+v, %v", r, err)
 		}
 		wg.Wait()
-		if _, err := other.FindRun(t.Context(), "", "2024-01-01#no"); !errors.Is(err, store.ErrNotFound) {
+		if _, err := job.Find(t.Context(), other, "", "2024-01-01#no"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
 		}
 	})
@@ -159,7 +160,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			var ended time.Time
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				r, err := s.engine(st, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+				r, err := job.Payments(t.Context(), s.engine(st, p), job.Options{Workers: 4})
 				ended = time.Now()
 				if !errors.Is(err, charging.ErrOff) || r == nil || !r.Off || !r.NeedsPerson() {
 					t.Errorf("the run: %+v, %v", r, err)
@@ -181,8 +182,8 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 				}
 			}
 			paid := len(s.charged())
-			runs, err := other.LatestRunsOf(t.Context(), "", 1)
-			if err != nil || runs[0].State != engine.RunEnded || !runs[0].Off || runs[0].Counts["paid"] != paid || paid == 0 {
+			runs, err := job.Latest(t.Context(), other, "", 1)
+			if err != nil || runs[0].State != job.Ended || !runs[0].Off || runs[0].Counts["paid"] != paid || paid == 0 {
 				t.Errorf("%d were charged; the record: %+v, %v", paid, runs, err)
 			}
 			if err := runs[0].Err(); !errors.Is(err, charging.ErrOff) || !runs[0].Off {
@@ -191,7 +192,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			if err := other.SetCharging(t.Context(), true, ""); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil ||
+			if r, err := job.Payments(t.Context(), other, job.Options{Workers: 4}); err != nil ||
 				r.Counts[engine.OutcomePaid] != 60-paid {
 				t.Errorf("then: %+v, %v; want %d paid", r, err, 60-paid)
 			}
@@ -222,7 +223,7 @@ func TestChargingOff_WhileARequestWaits(t *testing.T) {
 		p := &queueing{Charger: s.box}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			r, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+			r, err := job.Payments(t.Context(), s.engine(s.mem, p), job.Options{Workers: 4})
 			if !errors.Is(err, charging.ErrOff) || r == nil || !r.Off || r.Due() != 0 {
 				t.Errorf("the run: %+v, %v", r, err)
 			}
@@ -239,7 +240,7 @@ func TestChargingOff_WhileARequestWaits(t *testing.T) {
 		if err := other.SetCharging(t.Context(), true, ""); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+		if _, err := job.Payments(t.Context(), other, job.Options{Workers: 4}); err != nil {
 			t.Error(err)
 		}
 		s.wantAllCharged(60)
@@ -261,7 +262,7 @@ func TestRun_StopHasABound(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := s.engine(s.mem, stuck{s.box}).RunPayments(ctx, engine.RunOptions{Workers: 4})
+			_, err := job.Payments(ctx, s.engine(s.mem, stuck{s.box}), job.Options{Workers: 4})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("the run: %v", err)
 			}
@@ -273,7 +274,7 @@ func TestRun_StopHasABound(t *testing.T) {
 		if took := time.Since(stopped); took > 11*time.Second {
 			t.Errorf("it took %s to stop", took)
 		}
-		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 4}); err != nil {
 			t.Error(err)
 		}
 		s.wantAllCharged(60)
@@ -370,33 +371,33 @@ func TestClaim_OneRunOfAJob(t *testing.T) {
 		other := s.engine(st, s.box)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := s.engine(st, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
-				engine.RunOptions{Workers: 2}); err != nil {
+			if _, err := job.Payments(t.Context(), s.engine(st, &slow{Sandbox: s.box, takes: time.Second}),
+				job.Options{Workers: 2}); err != nil {
 				t.Error(err)
 			}
 		})
 		time.Sleep(5 * time.Second)
-		_, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+		_, err := job.Payments(t.Context(), other, job.Options{Workers: 2})
 		busy, ok := errors.AsType[*worker.BusyError](err)
 		if !ok || busy.Kind != billing.Payments || busy.Date() != s.due || !strings.Contains(busy.Process, "@") {
 			t.Fatalf("beside a run: %v", err)
 		}
-		if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2, DryRun: true}); err != nil || r.Due() == 0 {
+		if r, err := job.Payments(t.Context(), other, job.Options{Workers: 2, DryRun: true}); err != nil || r.Due() == 0 {
 			t.Errorf("a dry run: %+v, %v", r, err)
 		}
-		if _, err := other.RunReminders(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+		if _, err := job.Reminders(t.Context(), other, job.Options{Workers: 2}); err != nil {
 			t.Errorf("reminders: %v", err)
 		}
-		r, err := other.Follow(t.Context(), busy.Kind, busy.ID, func(r *engine.Report) {
-			if r.State != engine.RunRunning {
+		r, err := job.Follow(t.Context(), other, busy.Kind, busy.ID, func(r *job.Report) {
+			if r.State != job.Running {
 				t.Errorf("followed: %+v", r)
 			}
 		})
-		if err != nil || r.State != engine.RunCompleted || r.Counts["paid"] != 60 {
+		if err != nil || r.State != job.Completed || r.Counts["paid"] != 60 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		wg.Wait()
-		if r, err := other.RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil || r.Due() != 0 {
+		if r, err := job.Payments(t.Context(), other, job.Options{Workers: 2}); err != nil || r.Due() != 0 {
 			t.Errorf("after it: %+v, %v", r, err)
 		}
 		if held := s.leases(); len(held) > 0 {
@@ -416,7 +417,7 @@ func TestClaim_Lost(t *testing.T) {
 			mine := &slow{Sandbox: s.box, takes: time.Second}
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				r, err := s.engine(st, mine).RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+				r, err := job.Payments(t.Context(), s.engine(st, mine), job.Options{Workers: 2})
 				if _, busy := errors.AsType[*worker.BusyError](err); busy != faster || (err != nil) != faster || r == nil {
 					t.Errorf("the run: %+v, %v; another one was faster: %t", r, err, faster)
 				}
@@ -425,7 +426,7 @@ func TestClaim_Lost(t *testing.T) {
 			st.lose()
 			lost := time.Now()
 			if faster {
-				if _, err := s.engine(st, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+				if _, err := job.Payments(t.Context(), s.engine(st, s.box), job.Options{Workers: 2}); err != nil {
 					t.Error(err)
 				}
 				if n := mine.between(lost, time.Now()); n > 0 {
@@ -458,7 +459,7 @@ func TestForgetRuns(t *testing.T) {
 		t.Helper()
 		_, err := e.ForgetRuns(t.Context())
 		mustNot(t, err)
-		runs, err := e.LatestRunsOf(t.Context(), billing.Payments, 10)
+		runs, err := job.Latest(t.Context(), e.Engine, billing.Payments, 10)
 		mustNot(t, err)
 		if len(runs) != want {
 			t.Errorf("%d records are left, want %d", len(runs), want)

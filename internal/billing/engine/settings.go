@@ -41,8 +41,8 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// settingsNote is the note of a run about the settings that it kept to.
-func (e *Engine) settingsNote() string {
+// SettingsNote is the note of a run about the settings that it kept to.
+func (e *Engine) SettingsNote() string {
 	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
 	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure",
 		"collect-days"} {

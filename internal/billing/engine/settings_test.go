@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
@@ -43,8 +44,8 @@ func TestSettings_ARunFreezesThem(t *testing.T) {
 		w.create(one("2024-01-31", method("pm_card_visa_chargeDeclined"), func(n *billing.NewSubscription) { n.ID = id }))
 	}
 	p := w.start()
-	run := func(during func()) *engine.Report {
-		r, err := p.RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(engine.Result) { during() }})
+	run := func(during func()) *job.Report {
+		r, err := job.Payments(t.Context(), p.Engine, job.Options{Workers: 1, Each: func(engine.Result) { during() }})
 		mustNot(t, err)
 		return r
 	}

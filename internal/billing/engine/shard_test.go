@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -53,7 +54,7 @@ func TestShards(t *testing.T) {
 				if payments != n || reminders != n {
 					t.Errorf("%d due payments and %d due reminders, want %d", payments, reminders, n)
 				}
-				if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil {
+				if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); err != nil {
 					t.Fatal(err)
 				}
 				s.wantAllCharged(n)
@@ -83,7 +84,7 @@ func TestBareDatesAreFoundWithShards(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 2}); err != nil {
 			t.Fatal(err)
 		}
 		s.wantAllCharged(5)

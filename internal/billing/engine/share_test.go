@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
@@ -64,14 +65,14 @@ func TestALongShareStaysWithItsWorker(t *testing.T) {
 		var wg sync.WaitGroup
 		begun := time.Now()
 		wg.Go(func() {
-			r, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}).RunPayments(t.Context(),
-				engine.RunOptions{Workers: 1})
+			r, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}),
+				job.Options{Workers: 1})
 			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
 				t.Errorf("the owner: %+v, %v; want all 60 paid by it", r, err)
 			}
 		})
 		time.Sleep(time.Second)
-		r, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+		r, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 1})
 		if err != nil || r.Due() != 0 {
 			t.Errorf("the other: %+v, %v; want nothing left for it", r, err)
 		}
@@ -91,7 +92,7 @@ func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
 		p := &slow{Sandbox: s.box, takes: 5 * time.Second}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := s.engine(s.mem, p).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+			if _, err := job.Payments(t.Context(), s.engine(s.mem, p), job.Options{Workers: 2}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -116,7 +117,7 @@ func TestALeaseOfAClockThatIsAhead(t *testing.T) {
 		s := newShop(t, 1, 5)
 		s.lease(s.due.String(), "ahead", time.Now().Add(10*time.Hour))
 		begun := time.Now()
-		if _, err := s.engine(s.mem, s.box).RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 2}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took > time.Minute {
@@ -148,7 +149,7 @@ func TestASleeperAloneDoesItsWork(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+		r, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 		if err != nil || r.Counts[engine.OutcomePaid] != 400 {
 			t.Errorf("%+v, %v; want 400 paid", r, err)
 		}
@@ -180,14 +181,14 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2}); err != nil {
+			if _, err := job.Payments(t.Context(), e, job.Options{Workers: 2}); err != nil {
 				t.Error(err)
 			}
 		})
 		<-asleep
 		var ended time.Time
-		if _, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}).RunPayments(t.Context(),
-			engine.RunOptions{Workers: 1}); err != nil {
+		if _, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}),
+			job.Options{Workers: 1}); err != nil {
 			t.Error(err)
 		}
 		ended = time.Now()
@@ -208,8 +209,8 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 		s := newShop(t, 16, 160)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}).RunPayments(t.Context(),
-				engine.RunOptions{Workers: 1})
+			_, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}),
+				job.Options{Workers: 1})
 			if !errors.Is(err, charging.ErrOff) {
 				t.Errorf("the run: %v", err)
 			}
@@ -246,7 +247,7 @@ func TestHiccupsAllDayLong(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); err != nil || refused < 40 {
+		if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); err != nil || refused < 40 {
 			t.Errorf("%v after %d refusals", err, refused)
 		}
 		s.wantAllCharged(400)
@@ -274,7 +275,7 @@ func TestAHiccupCostsNobodyTheDay(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4}); !errors.Is(err, want) {
+			if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); !errors.Is(err, want) {
 				t.Fatalf("%d refusals: %v, want %v", refusals, err, want)
 			}
 			if want == nil {

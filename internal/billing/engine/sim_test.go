@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -543,7 +544,7 @@ func TestConcurrentEngines(t *testing.T) {
 		var running sync.WaitGroup
 		for range 3 {
 			running.Go(func() {
-				if _, err := w.start().RunPayments(context.Background(), engine.RunOptions{Workers: 4}); err != nil {
+				if _, err := job.Payments(context.Background(), w.start().Engine, job.Options{Workers: 4}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -561,7 +562,7 @@ func TestConcurrentEngines(t *testing.T) {
 				s, err = p.Cancel(ctx, n, false)
 				w.noteCanceled(s, err)
 			case 3:
-				_, err = p.RunReminders(ctx, engine.RunOptions{Workers: 4})
+				_, err = job.Reminders(ctx, p.Engine, job.Options{Workers: 4})
 			}
 			if err != nil && !errors.Is(err, billing.ErrState) && !errors.Is(err, store.ErrConflict) {
 				t.Error(err)

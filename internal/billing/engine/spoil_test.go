@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -577,7 +578,7 @@ func TestVerify_BothKeysOfOneSubscription(t *testing.T) {
 			}
 			for range 40 {
 				named := map[string]int{}
-				rep, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 2, Each: func(r engine.Result) {
+				rep, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 2, Each: func(r engine.Result) {
 					if r.Outcome == engine.OutcomeUnreadable {
 						named[r.Name.String()+": "+r.Reason]++
 					}

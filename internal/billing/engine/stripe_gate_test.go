@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -297,7 +298,7 @@ func TestGate_AWrongPlaceIsItsOwnAffair(t *testing.T) {
 	other := w.create(one("2024-02-01", of("a2")))
 	w.registerWrongly(t)
 	e := b.mustEngine(w)
-	r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+	r, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 	if err != nil || r.Counts[engine.OutcomePaid] != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -318,7 +319,7 @@ func TestVerify_AWrongPlace(t *testing.T) {
 	w.registerWrongly(t)
 	w.create(one("2024-01-31"))
 	e := b.mustEngine(w)
-	_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	_, err := job.Payments(t.Context(), e, job.Options{Workers: 1})
 	mustNot(t, err)
 	a, err := e.Verify(t.Context())
 	if err != nil || !a.OK || a.Charges != 1 {
@@ -385,7 +386,7 @@ func TestGate_AnUnreadableSubscription(t *testing.T) {
 			w.spoil(t, n, freeze)
 			for i, day := range []string{"2024-01-31", "2024-02-01", "2024-02-20"} {
 				w.goTo(date(day))
-				r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+				r, err := job.Payments(t.Context(), e, job.Options{Workers: 2})
 				if r == nil || r.Counts[engine.OutcomePaid] != 1 || r.Off || errors.Is(err, charging.ErrWentBack) {
 					t.Fatalf("%s: %+v, %v", day, r, err)
 				}
@@ -430,7 +431,7 @@ func TestRun_AnUnreadableRowStopsNothingElse(t *testing.T) {
 			_, err = b.fake.Dispute(w.sub(disputed).LastCharge, "")
 			mustNot(t, err)
 			w.spoil(t, bad, freeze)
-			r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+			r, err := job.Payments(t.Context(), e, job.Options{Workers: 2})
 			if mustNot(t, err); r.Reversals != 2 || r.Counts[engine.OutcomeUnreadable] != 1 {
 				t.Fatalf("%+v", r)
 			}
@@ -479,7 +480,7 @@ func TestReturns_AnUnreadableRecord(t *testing.T) {
 			SKU: "gold"}).LastCharge}, "amount": {"200"}})
 	}
 	w.tomorrow()
-	r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 2})
+	r, err := job.Payments(t.Context(), e, job.Options{Workers: 2})
 	mustNot(t, err)
 	if len(r.Missed) != 1 || !strings.Contains(fmt.Sprint(r.Missed), "a2") {
 		t.Errorf("missed %v", r.Missed)

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -46,9 +47,9 @@ func (b *stripeBank) mustEngine(w *world) *engine.Engine {
 	return e
 }
 
-func run(t *testing.T, e *engine.Engine) *engine.Report {
+func run(t *testing.T, e *engine.Engine) *job.Report {
 	t.Helper()
-	r, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 8})
+	r, err := job.Payments(t.Context(), e, job.Options{Workers: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestStripeRevokedKey(t *testing.T) {
 	if err := b.fake.Revoke(fakeKey); err != nil {
 		t.Fatal(err)
 	}
-	_, err := e.RunPayments(t.Context(), engine.RunOptions{Workers: 4})
+	_, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 	wantErr(t, err, processor.ErrRefused)
 	same(t, w, before, w.spy.mem)
 	if _, err := b.engine(w); !errors.Is(err, processor.ErrRefused) {
@@ -147,7 +148,7 @@ func TestStripeRevokedKey(t *testing.T) {
 	}
 	mustNot(t, b.fake.Restore(fakeKey))
 	stopping := 0
-	_, err = e.RunPayments(t.Context(), engine.RunOptions{Workers: 1, Each: func(engine.Result) {
+	_, err = job.Payments(t.Context(), e, job.Options{Workers: 1, Each: func(engine.Result) {
 		if stopping++; stopping == 5 {
 			mustNot(t, b.fake.Revoke(fakeKey))
 		}

@@ -140,7 +140,7 @@ func (e *Engine) begin(ctx context.Context, readOnly bool) error {
 		return nil
 	}
 	err := e.beginWith(ctx, schema.SumsDate, func() time.Time { return e.Opened.Summed })
-	if err == nil && (e.lease == 0 || e.Opened.Format >= causesFormat) {
+	if err == nil && (e.Sharing.Lease == 0 || e.Opened.Format >= causesFormat) {
 		err = e.beginWith(ctx, schema.CausesDate, func() time.Time { return e.Opened.Caused })
 	}
 	return err

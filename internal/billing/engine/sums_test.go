@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/money"
@@ -401,7 +402,7 @@ func TestRun_AmountsTooLarge(t *testing.T) {
 	for _, account := range []string{"a1", "a2"} {
 		w.create(one("2024-01-31", of(account), func(n *billing.NewSubscription) { n.Amount = money.New(math.MaxInt64, usd(1).Currency()) }))
 	}
-	r, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1})
+	r, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1})
 	mustNot(t, err)
 	if r.Counts[engine.OutcomePaid] != 2 || !r.Completed {
 		t.Errorf("%v, completed %v, %s", r.Counts, r.Completed, r.Reason)

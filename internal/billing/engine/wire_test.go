@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
@@ -296,7 +297,7 @@ func TestWire_Foreseen(t *testing.T) {
 	w, n := wired()
 	dry := func(want engine.Outcome, reason string) {
 		t.Helper()
-		_, err := w.start().RunPayments(t.Context(), engine.RunOptions{Workers: 1, DryRun: true, Each: func(r engine.Result) {
+		_, err := job.Payments(t.Context(), w.start().Engine, job.Options{Workers: 1, DryRun: true, Each: func(r engine.Result) {
 			if r.Outcome != want || !strings.Contains(r.Reason, reason) {
 				t.Errorf("%s: %s", r.Outcome, r.Reason)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -234,13 +235,13 @@ func (w *world) start(f ...fault) *process {
 }
 
 // run runs the payment job as its own worker, and holds the report against what landed.
-func (p *process) run(day civil.Date) *engine.Report {
+func (p *process) run(day civil.Date) *job.Report {
 	before := p.w.spy.tally()
 	p.w.spy.business(day)
 	p.running.Store(true)
 	seen := map[string]engine.Outcome{}
 	results := 0
-	rep, err := p.RunPayments(context.Background(), engine.RunOptions{Date: day, Workers: 1,
+	rep, err := job.Payments(context.Background(), p.Engine, job.Options{Date: day, Workers: 1,
 		Progress: func(int64) { p.handled <- struct{}{} },
 		Each: func(r engine.Result) {
 			results++
@@ -273,11 +274,11 @@ func (p *process) run(day civil.Date) *engine.Report {
 }
 
 // remind runs the reminder job.
-func (p *process) remind() *engine.Report {
+func (p *process) remind() *job.Report {
 	p.running.Store(true)
 	defer p.running.Store(false)
-	rep, err := p.RunReminders(context.Background(),
-		engine.RunOptions{Workers: 1, Progress: func(int64) { p.handled <- struct{}{} }})
+	rep, err := job.Reminders(context.Background(), p.Engine,
+		job.Options{Workers: 1, Progress: func(int64) { p.handled <- struct{}{} }})
 	if err != nil && !p.faults.struck() {
 		p.w.violate("a reminder run without a fault: %v", err)
 	}

@@ -3,7 +3,16 @@ package worker
 import (
 	"sync"
 	"time"
+
+	"github.com/duesday/duesday/internal/store"
 )
+
+// A Sharing says how the processes at work on one store share a run.
+type Sharing struct {
+	Claims store.Claimer // nil: the store has no claims
+	Lease  time.Duration // after it others take over a silent worker's share; 0: there are no others
+	Ticker Ticker
+}
 
 // A Ticker makes a ticker, as time.NewTicker does. A simulation's never ticks.
 type Ticker func(time.Duration) *time.Ticker

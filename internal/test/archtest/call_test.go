@@ -33,7 +33,7 @@ func TestTheClockIsReadAtTheEdge(t *testing.T) {
 		"time.Until"),
 		reasons{
 			"cmd/duesday-bench/bench/":                  "it measures",
-			"internal/billing/engine/run.go run":        "how long a run took is measured, and decides nothing",
+			"internal/billing/job/run.go run":           "how long a run took is measured, and decides nothing",
 			"internal/httpapi/server.go New":            "the default of Options.Now",
 			"internal/httpapi/stream.go Write":          "the deadlines of a connection are on the real clock",
 			"internal/screen/progress.go show":          "a bar is about real time",

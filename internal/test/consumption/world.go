@@ -11,6 +11,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -135,14 +136,14 @@ type dayUsage struct {
 
 // day runs the day's jobs one after the other, a worker each, and then moves the clock on.
 func (w *world) day(ctx context.Context) (d dayUsage, err error) {
-	o := engine.RunOptions{Date: civil.Of(w.now), Workers: 1}
+	o := job.Options{Date: civil.Of(w.now), Workers: 1}
 	before, rowsBefore := w.meter.Usage(), w.meter.Partitions()
-	reminders, err := w.engine.RunReminders(ctx, o)
+	reminders, err := job.Reminders(ctx, w.engine, o)
 	if err != nil {
 		return d, err
 	}
 	afterReminders, rows := w.meter.Usage(), w.meter.Partitions()
-	payments, err := w.engine.RunPayments(ctx, o)
+	payments, err := job.Payments(ctx, w.engine, o)
 	if err != nil {
 		return d, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package job
 
 import (
 	"cmp"
@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A RunState is how a recorded run stands.
-type RunState string
+// A State is how a recorded run stands.
+type State string
 
 // The states of runs.
 const (
-	RunRunning   RunState = "running"
-	RunCompleted RunState = "completed"  // every row was dealt with, or waits for somebody
-	RunEnded     RunState = "ended"      // it has ended, and left rows for the next run
-	RunBrokenOff RunState = "broken off" // its process is gone, or has not written for silentRun
+	Running   State = "running"
+	Completed State = "completed"  // every row was dealt with, or waits for somebody
+	Ended     State = "ended"      // it has ended, and left rows for the next run
+	BrokenOff State = "broken off" // its process is gone, or has not written for silentRun
 )
 
 const (
@@ -29,34 +30,34 @@ const (
 	silentRun = 30 * time.Second
 )
 
-// FindRun returns the run of the id (kind "": of either), or ErrNotFound: a new one has no record.
-func (e *Engine) FindRun(ctx context.Context, kind billing.Kind, id string) (*Report, error) {
+// Find returns the run of the id (kind "": of either), or ErrNotFound: a new one has no record.
+func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (*Report, error) {
 	for _, k := range kinds(kind) {
-		busy, known, err := worker.Busy(ctx, e.claims, k) // first: a run records its end, and then gives its claim back
+		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k) // first: a run records its end, and then gives its claim back
 		if err != nil {
 			return nil, err
 		}
 		r, err := e.Run(ctx, k, id)
 		switch {
 		case err == nil:
-			return e.reportOf(r, busy, known), nil
+			return reportOf(e, r, busy, known), nil
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		case busy != nil && busy.ID == id:
 			now := e.Now()
 			r = &billing.Run{Kind: k, ID: id, Date: busy.Date(), Process: busy.Process, Started: now, Seen: now}
-			return e.reportOf(r, busy, known), nil
+			return reportOf(e, r, busy, known), nil
 		}
 	}
 	return nil, store.ErrNotFound
 }
 
-// LatestRunsOf returns that many runs at most, the latest begun first: those of the latest business
+// Latest returns that many runs at most, the latest begun first: those of the latest business
 // days, and those under way. An empty kind is both.
-func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int) ([]*Report, error) {
+func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int) ([]*Report, error) {
 	var all []*Report
 	for _, k := range kinds(kind) {
-		busy, known, err := worker.Busy(ctx, e.claims, k)
+		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k)
 		if err != nil {
 			return nil, err
 		}
@@ -64,10 +65,10 @@ func (e *Engine) LatestRunsOf(ctx context.Context, kind billing.Kind, limit int)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, e.reportOf(r, busy, known))
+			all = append(all, reportOf(e, r, busy, known))
 		}
 		if busy != nil && !slices.ContainsFunc(all, func(r *Report) bool { return r.ID == busy.ID }) {
-			if r, err := e.FindRun(ctx, k, busy.ID); err == nil { // else it has ended meanwhile
+			if r, err := Find(ctx, e, k, busy.ID); err == nil { // else it has ended meanwhile
 				all = append(all, r)
 			}
 		}
@@ -86,29 +87,29 @@ func kinds(kind billing.Kind) []billing.Kind {
 }
 
 // reportOf returns the report of a recorded run, with its state.
-func (e *Engine) reportOf(r *billing.Run, busy *worker.BusyError, known bool) *Report {
-	report := &Report{Run: *r, State: RunBrokenOff, Elapsed: cmp.Or(r.Ended, r.Seen).Sub(r.Started)}
+func reportOf(e *engine.Engine, r *billing.Run, busy *worker.BusyError, known bool) *Report {
+	report := &Report{Run: *r, State: BrokenOff, Elapsed: cmp.Or(r.Ended, r.Seen).Sub(r.Started)}
 	switch {
 	case busy != nil && busy.ID == r.ID: // it may be ended, with its maintenance under way
-		report.State = RunRunning
+		report.State = Running
 	case r.Completed, !r.Ended.IsZero() && report.Err() == nil: // one by a date ahead decides nothing for later runs
-		report.State = RunCompleted
+		report.State = Completed
 	case !r.Ended.IsZero():
-		report.State = RunEnded
+		report.State = Ended
 	case !known && e.Now().Sub(r.Seen) < silentRun:
-		report.State = RunRunning
+		report.State = Running
 	}
 	return report
 }
 
 // Follow calls each with the run now and then until it is no longer running, and returns it then.
 // It returns store.ErrNotFound if the run has ended without a record.
-func (e *Engine) Follow(ctx context.Context, kind billing.Kind, id string, each func(*Report)) (*Report, error) {
+func Follow(ctx context.Context, e *engine.Engine, kind billing.Kind, id string, each func(*Report)) (*Report, error) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		r, err := e.FindRun(ctx, kind, id)
-		if err != nil || r.State != RunRunning {
+		r, err := Find(ctx, e, kind, id)
+		if err != nil || r.State != Running {
 			return r, err
 		}
 		each(r)

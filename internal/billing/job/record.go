@@ -1,4 +1,4 @@
-package engine
+package job
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/secret"
@@ -20,7 +21,7 @@ import (
 const recordEvery = 2 * time.Second
 
 // newJob returns a run that has not begun, with the settings as they are now.
-func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o RunOptions) (*job, error) {
+func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index string, o Options) (*job, error) {
 	e, err := e.Fresh(ctx)
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o 
 	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
 	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), worker.ThisProcess(), o.DryRun
-	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[Outcome]int), e.settingsNote()
+	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[engine.Outcome]int), e.SettingsNote()
 	r.ID = r.Date.String() + "#" + billing.Stamp(r.Started) + "-" + rand.Text()[:6]
 	e.Records = new(*e.Records)
 	e.Log = e.Log.With("run", r.ID)
@@ -37,14 +38,14 @@ func (e *Engine) newJob(ctx context.Context, kind billing.Kind, index string, o 
 
 // begin claims the job, and looks at the charging switch from now on, or returns a worker.BusyError.
 func (j *job) begin(ctx context.Context) (end func(), err error) {
-	j.claim = worker.NewClaim(j.e.claims, &j.report.Run)
+	j.claim = worker.NewClaim(j.e.Sharing.Claims, &j.report.Run)
 	if err := j.claim.Hold(ctx); err != nil {
 		return nil, err
 	}
 	stop := func() {}
 	if j.report.Kind == billing.Payments {
 		j.charging = charging.NewSwitch(j.e.Charging())
-		stop = j.e.ticker.Every(charging.SwitchAge, j.charging.Expire)
+		stop = j.e.Sharing.Ticker.Every(charging.SwitchAge, j.charging.Expire)
 	}
 	return func() {
 		stop()
@@ -73,7 +74,7 @@ func (j *job) keep(ctx context.Context) (stop func(), err error) {
 	if err := write(); err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrThrottled) {
 		return nil, fmt.Errorf("recording the run: %w", err)
 	}
-	return j.e.ticker.Every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
+	return j.e.Sharing.Ticker.Every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
 }
 
 // now returns the write of the run's record as it stands.

@@ -1,4 +1,4 @@
-package engine
+package job
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	w := &walk{j: j, rows: make(chan row, 256), owner: rand.Text(),
-		shared: j.e.lease > 0 && j.e.claims == nil && j.wet()}
+		shared: j.e.Sharing.Lease > 0 && j.e.Sharing.Claims == nil && j.wet()}
 	var workers sync.WaitGroup
 	for range max(1, j.options.Workers) {
 		workers.Go(func() {
@@ -103,7 +103,7 @@ func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 		if len(w.behind) < len(left) {
 			continue
 		}
-		if clock.Wait(ctx, max(w.j.e.lease/40, 10*time.Millisecond)) != nil {
+		if clock.Wait(ctx, max(w.j.e.Sharing.Lease/40, 10*time.Millisecond)) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -211,6 +211,6 @@ func (w *walk) lease(ctx context.Context, partition string) (*worker.Lease, erro
 	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, charging.ErrOff)) {
 		return nil, err
 	}
-	leases := worker.Leases{Records: w.j.e.Records, Length: w.j.e.lease, Ticker: w.j.e.ticker}
+	leases := worker.Leases{Records: w.j.e.Records, Length: w.j.e.Sharing.Lease, Ticker: w.j.e.Sharing.Ticker}
 	return leases.Acquire(ctx, w.j.report.Kind, partition, w.owner)
 }

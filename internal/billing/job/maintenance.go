@@ -1,4 +1,4 @@
-package engine
+package job
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ const reversalAge = 120 * 24 * time.Hour
 
 // before does the card updates.
 func (j *job) before(ctx context.Context) (err error) {
-	if _, ok := j.e.proc.(processor.Wallet); !ok {
+	if _, ok := j.e.Charging().Processor.(processor.Wallet); !ok {
 		return nil
 	}
 	if j.previous, err = j.e.LastRunEnded(ctx); err != nil {
@@ -44,13 +44,13 @@ func (j *job) before(ctx context.Context) (err error) {
 
 // after records reversals and cancels orphans.
 func (j *job) after(ctx context.Context) (err error) {
-	if _, ok := j.e.proc.(processor.Refunder); ok {
+	if _, ok := j.e.Charging().Processor.(processor.Refunder); ok {
 		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-reversalAge))
 		if err = j.missed(ctx, "recording refunds and disputes", err); err != nil {
 			return err
 		}
 	}
-	if _, ok := j.e.proc.(processor.Wallet); !ok { // people look at intents only where there are customers
+	if _, ok := j.e.Charging().Processor.(processor.Wallet); !ok { // people look at intents only where there are customers
 		return nil
 	}
 	j.report.Orphans, err = j.e.Charging().CancelOrphans(ctx, j.previous)

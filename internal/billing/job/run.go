@@ -1,4 +1,13 @@
-package engine
+// Package job runs the two daily jobs over a store, payments and reminders: the walk over the due rows, shared
+// among processes, the record of the run, its report, and the maintenance beside charging. Package engine
+// decides about each row.
+//
+//   - run.go: the two jobs and their counts; walk.go: how they find the due rows
+//   - record.go: the record of a run under way; follow.go: how others follow it
+//   - maintenance.go: the work of a payment run beside charging
+//
+// It does not decide about a period.
+package job
 
 import (
 	"cmp"
@@ -12,25 +21,26 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
-// RunOptions configure a run.
-type RunOptions struct {
+// Options configure a run.
+type Options struct {
 	Date     civil.Date // business day for every account; zero: each account's own today
 	Workers  int        // at least 1
 	DryRun   bool       // decide and report, but open and write nothing
 	Progress func(done int64)
-	Each     func(Result) // called for every result, one at a time; may be nil
+	Each     func(engine.Result) // called for every result, one at a time; may be nil
 }
 
 // A Report is a run, as it is recorded or under way, and its work beside charging.
 type Report struct {
 	billing.Run
-	State   RunState // of a recorded run
+	State   State // of a recorded run
 	Elapsed time.Duration
 	DryRun  bool
 
@@ -46,7 +56,7 @@ type Report struct {
 // that has failed, is parked or unreadable, or waits since the last run ended. A wait from
 // before that, which only the customer or the processor can end, does not count.
 func (r *Report) NeedsPerson() bool {
-	return r.Off || len(r.Doubts)+r.Waits+r.Counts[OutcomeFailed]+r.Counts[OutcomeParked]+r.Counts[OutcomeUnreadable] > 0
+	return r.Off || len(r.Doubts)+r.Waits+r.Counts[engine.OutcomeFailed]+r.Counts[engine.OutcomeParked]+r.Counts[engine.OutcomeUnreadable] > 0
 }
 
 // Err returns the error with which a recorded run ended: charging.ErrOff if that was the reason.
@@ -66,9 +76,9 @@ const WalkDates = billing.LookBack + 2
 
 // job is one run under way.
 type job struct {
-	e         *Engine
+	e         *engine.Engine
 	index     string
-	options   RunOptions
+	options   Options
 	claim     *worker.Claim      // nil: a dry run
 	charging  *charging.Switch   // nil: reminders, or nothing is charged
 	watermark *billing.Watermark // before the walk
@@ -85,12 +95,12 @@ type job struct {
 	failed int                    // guarded by mu
 }
 
-// RunPayments is the daily payment job: it charges every period due up to the day, and brings every
+// Payments is the daily payment job: it charges every period due up to the day, and brings every
 // open period forward. It may run at any time, any number of times. It returns a BusyError beside
 // another run on a store whose processes can claim names. If charging is switched off meanwhile, it
 // begins no further request within a second, and returns charging.ErrOff with its report.
-func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error) {
-	j, err := e.newJob(ctx, billing.Payments, schema.PaymentIndex, o)
+func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
+	j, err := newJob(ctx, e, billing.Payments, schema.PaymentIndex, o)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +111,7 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 	}
 	j.report.Off, j.told = !meta.Charging, meta.RunEnded
 	if o.DryRun || !meta.Charging {
-		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.dryRun(ctx, n, o.Date, j.add) })
+		return j.run(ctx, func(ctx context.Context, n billing.Name) error { return e.DryRun(ctx, n, o.Date, j.add) })
 	}
 	end, err := j.begin(ctx)
 	if err != nil {
@@ -118,8 +128,8 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 		if j.isLeft(n) {
 			return nil
 		}
-		return e.collect(ctx, n, work{day: o.Date, refused: j.refused, charging: j.charging,
-			since: cmp.Or(meta.RunEnded, e.Opened.Created)}, j.add)
+		return e.Collect(ctx, n, engine.Pass{Day: o.Date, Refused: j.refused, Charging: j.charging,
+			Since: cmp.Or(meta.RunEnded, e.Opened.Created)}, j.add)
 	})
 	if report != nil {
 		for d, wrong := range e.Doubts(ctx) {
@@ -140,9 +150,9 @@ func (e *Engine) RunPayments(ctx context.Context, o RunOptions) (*Report, error)
 // ErrUnreconciled: the replaced store may have sent the reminders.
 var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesday reconcile has run: %w", billing.ErrState)
 
-// RunReminders is the daily reminder job. It returns a BusyError as RunPayments does.
-func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error) {
-	j, err := e.newJob(ctx, billing.Reminders, schema.ReminderIndex, o)
+// Reminders is the daily reminder job. It returns a BusyError as Payments does.
+func Reminders(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
+	j, err := newJob(ctx, e, billing.Reminders, schema.ReminderIndex, o)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +168,7 @@ func (e *Engine) RunReminders(ctx context.Context, o RunOptions) (*Report, error
 		defer end()
 	}
 	return j.run(ctx, func(ctx context.Context, n billing.Name) error {
-		return e.remind(ctx, n, o.Date, o.DryRun, j.add)
+		return e.Remind(ctx, n, o.Date, o.DryRun, j.add)
 	})
 }
 
@@ -214,32 +224,32 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 func (j *job) unreadable(r row, err error) {
 	reason := billing.UnreadableReason(err)
 	j.e.Log.Warn("a due subscription cannot be read", "subscription", r.Name, "reason", reason)
-	j.add(Result{Name: r.Name, SKU: r.SKU, Outcome: OutcomeUnreadable, Reason: reason})
+	j.add(engine.Result{Name: r.Name, SKU: r.SKU, Outcome: engine.OutcomeUnreadable, Reason: reason})
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.unread = civil.Earlier(j.unread, r.date)
 }
 
 // add counts a result, once: a period left in the index may be met again on the run's day.
-func (j *job) add(r Result) {
+func (j *job) add(r engine.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case r.Outcome == OutcomePending, r.Outcome == OutcomeParked, r.Outcome == OutcomeUnreadable, j.report.Off:
+	case r.Outcome == engine.OutcomePending, r.Outcome == engine.OutcomeParked, r.Outcome == engine.OutcomeUnreadable, j.report.Off:
 		if slices.Contains(j.left[r.Name], r.Period) {
 			return
 		}
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
-	case r.Outcome == OutcomeFailed: // with a new method it is collected by the next run
+	case r.Outcome == engine.OutcomeFailed: // with a new method it is collected by the next run
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	if j.report.Counts[r.Outcome]++; r.First {
 		j.report.Declined++
 	}
-	if r.New && (r.Outcome == OutcomePending || r.Outcome == OutcomePaid && r.Reason != "") {
+	if r.New && (r.Outcome == engine.OutcomePending || r.Outcome == engine.OutcomePaid && r.Reason != "") {
 		j.report.Waits++ // one that was paid twice waits for a person
 	}
-	if r.Outcome == OutcomePaid || (j.report.DryRun && r.Outcome == OutcomeSkipped) {
+	if r.Outcome == engine.OutcomePaid || (j.report.DryRun && r.Outcome == engine.OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {
 			j.e.Log.Warn("the run collected more than an amount can hold, so the sum in its report is incomplete", "subscription", r.Name,
 				"amount", r.Amount.String(), "error", err)
@@ -282,9 +292,4 @@ func (j *job) emptied(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// Outcomes lists the outcomes of a payment run in the order they are shown, but for OutcomeUnreadable.
-func Outcomes() []Outcome {
-	return []Outcome{OutcomePaid, OutcomeRetry, OutcomeFailed, OutcomePending, OutcomeParked, OutcomeAsked, OutcomeSkipped}
 }
