@@ -13,6 +13,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/command/storing"
 	"github.com/duesday/duesday/internal/config"
@@ -20,21 +21,12 @@ import (
 )
 
 func (p *program) commands() []*cobra.Command {
-	subscription := session.Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
-		p.subscriptionCharge(), p.subscriptionLeaf("show", session.Need{Read: true}, p.showSubscription),
-		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
-		p.subscriptionSkip())
-	subscription.Aliases = []string{"sub"}
-	return slices.Concat(sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
-		p.importCommand(), p.runCommand(), p.dueCommand(), subscription,
-		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
-			p.accountCardLink()),
-		session.Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
-		p.reportCommand(), p.exportCommand(),
+	return slices.Concat(bookkeeping.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
+		p.runCommand(), p.dueCommand(),
 
 		p.serveCommand(),
 
-		p.statusCommand(), p.verifyCommand(), p.proveCommand(), p.reconcileCommand(),
+		p.statusCommand(), p.verifyCommand(), p.reconcileCommand(),
 		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
@@ -133,7 +125,7 @@ const (
 func (p *program) completion(use string) cobra.CompletionFunc {
 	_, arguments, _ := strings.Cut(use, " ")
 	switch word, _, _ := strings.Cut(arguments, " "); word {
-	case subscriptionName:
+	case "ACCOUNT/SUBSCRIPTION":
 		return completeIDs(p, (*engine.Engine).Subscriptions, func(s *billing.Subscription) string { return s.Name.String() })
 	case "ACCOUNT", "[ACCOUNT]", "ACCOUNT[/SUBSCRIPTION]", "[ACCOUNT[/SUBSCRIPTION]]":
 		return completeIDs(p, (*engine.Engine).Accounts, func(a *billing.Account) string { return a.ID })

@@ -2,15 +2,8 @@
 // file, two daily jobs remind and charge customers, and an audit checks that no period was charged
 // twice or skipped.
 //
-// It connects the packages under internal and prints their results for people and for programs
-// (--json). It decides nothing about money: package billing does.
-//
-// # Where things are
-//
-//   - main.go, root.go: the process, and the tree of commands; package session opens stores for them
-//   - a file for each family of commands: account.go, subscription.go, run.go, import.go, …
-//   - help.go, help.txt: the groups of commands, and all texts of their help
-//   - view.go: how results look; package screen prints them
+// It assembles the families of commands under internal/command, each a package on package session, and
+// contains the texts of their help. It does not decide anything about money: package billing does.
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
@@ -185,7 +186,7 @@ func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.K
 		n++
 		r.Outcome = "" // there is none yet
 		if p.AsJSON {
-			failed = cmp.Or(failed, list.Add(ViewResult(r)))
+			failed = cmp.Or(failed, list.Add(bookkeeping.ViewResult(r)))
 		}
 	}
 	report, err := p.start(ctx, s, kind, o)

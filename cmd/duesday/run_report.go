@@ -10,6 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 )
@@ -24,7 +25,7 @@ func viewReport(r *job.Report) screen.Object {
 		for _, o := range engine.Outcomes() {
 			v = append(v, string(o), r.Counts[o])
 		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", NameTexts(r.KeepOwn),
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", bookkeeping.NameTexts(r.KeepOwn),
 			"refunds_and_disputes?", r.Reversals, // recorded, or changed
 			"orphans_cancelled?", r.Orphans)
 	}
@@ -134,7 +135,7 @@ func (u Unsettled) view() screen.Object {
 	}
 	of := func(o engine.Outcome) []screen.Object {
 		return screen.Views(u.Of(o), func(r engine.Result) screen.Object {
-			return append(ViewResult(r), "retry_date?", r.Retry, "new?", r.New)
+			return append(bookkeeping.ViewResult(r), "retry_date?", r.Retry, "new?", r.New)
 		})
 	}
 	return screen.Object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),

@@ -12,8 +12,11 @@ import (
 // Commands are at the top and import anything but engines, which storeurl opens for them
 // (but see administered); nobody imports a command. Tests may import what they need.
 var layers = map[string][]string{
-	"internal/billing/job": {"billing", "billing/charging", "billing/engine", "billing/worker", "civil", "clock", "processor",
-		"schema", "secret", "store"},
+	"internal/billing/job": {"billing", "billing/charging", "billing/engine", "billing/worker", "civil", "clock",
+		"processor", "schema", "secret", "store"},
+	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/engine",
+		"billing/proof", "billing/refund", "billing/report", "billing/settings", "book", "civil", "importing", "money",
+		"processor", "screen", "secret", "session", "store"},
 	"internal/command/sales": {"billing/settings", "config", "money", "processor", "screen", "secret", "server",
 		"session", "store", "stripe", "stripe/event", "stripe/sell", "tracking", "tracking/poller"},
 	"internal/command/storing": {"billing", "billing/adoption", "billing/engine", "billing/move", "billing/settings",
@@ -174,9 +177,9 @@ var thirdParty = map[string]struct {
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
-	"github.com/spf13/cobra": {in: []string{"internal/command/storing", "internal/command/sales", "internal/screen", "internal/session", "cmd/duesday", "cmd/duesday-bench",
+	"github.com/spf13/cobra": {in: []string{"internal/command/bookkeeping", "internal/command/storing", "internal/command/sales", "internal/screen", "internal/session", "cmd/duesday", "cmd/duesday-bench",
 		"internal/manual"}},
-	"github.com/spf13/pflag": {in: []string{"internal/command/storing", "internal/screen", "internal/session", "cmd/duesday", "internal/manual"}},
+	"github.com/spf13/pflag": {in: []string{"internal/command/bookkeeping", "internal/command/storing", "internal/screen", "internal/session", "cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
 	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone

@@ -1,4 +1,4 @@
-package main
+package bookkeeping
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestPercent(t *testing.T) {
 // TestLookForLink is what is shown of what the processor answers.
 func TestLookForLink(t *testing.T) {
 	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: processor.RequiresAction}}
-	p := newProgram(func(string) string { return "" }, nil, nil, nil, time.Now)
+	p := &program{session.New(func(string) string { return "" }, nil, nil, nil, time.Now)}
 	for _, tt := range []struct {
 		in           processor.Intent
 		err          error

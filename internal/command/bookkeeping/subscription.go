@@ -1,4 +1,9 @@
-package main
+// Package bookkeeping has the commands for what a store knows about customers: accounts, subscriptions,
+// receipts and periods, book files in and out, the proof of one subscription, and the monthly report.
+//
+// It does not run the daily jobs, except for one period at a user's request, and it decides nothing about
+// money: package engine does.
+package bookkeeping
 
 import (
 	"context"
@@ -8,12 +13,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/session"
 )
+
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	subscription := session.Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
+		p.subscriptionCharge(), p.subscriptionLeaf("show", session.Need{Read: true}, p.showSubscription),
+		p.subscriptionAction("pause", (*engine.Engine).Pause), p.subscriptionAction("resume", (*engine.Engine).Resume),
+		p.subscriptionSkip())
+	subscription.Aliases = []string{"sub"}
+	return []*cobra.Command{
+		p.importCommand(), subscription,
+		session.Group("account", p.accountCreate(), p.accountShow(), p.accountList(), p.accountUpdate(), p.accountAttach(),
+			p.accountCardLink()),
+		session.Group("receipt", p.receiptList(), p.receiptCreate(), p.receiptRefund()), session.Group("period", p.periodList()),
+		p.reportCommand(), p.exportCommand(), p.proveCommand(),
+	}
+}
 
 const subscriptionName = "ACCOUNT/SUBSCRIPTION"
 

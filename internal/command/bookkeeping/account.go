@@ -1,4 +1,4 @@
-package main
+package bookkeeping
 
 import (
 	"cmp"
@@ -261,6 +261,7 @@ func (p *program) accountCardLink() *cobra.Command {
 	})
 }
 
+// NameTexts returns the names as texts.
 func NameTexts(list []billing.Name) (texts []string) {
 	for _, n := range list {
 		texts = append(texts, n.String())
