@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/demo"
 	"github.com/duesday/duesday/internal/screen"
@@ -191,13 +192,13 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 	for _, m := range report.Months {
 		n := m.Counts
 		t.Row(m.Name, m.Reminders, n[engine.OutcomePaid], n[engine.OutcomeRetry], n[engine.OutcomeFailed],
-			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, FormatTotals(&m.Amounts))
+			n[engine.OutcomePending], n[engine.OutcomeParked], m.Outside, runs.FormatTotals(&m.Amounts))
 	}
 	t.Flush()
-	p.Say("\n%s", Verdict(p.Screen, audit))
+	p.Say("\n%s", runs.Verdict(p.Screen, audit))
 	p.Say("%s at the processor, %s, %s open, %s parked.", screen.Plural(audit.Charges, "charge"),
 		screen.Plural(audit.Receipts, "receipt"), screen.Plural(audit.Open, "period"), screen.Plural(audit.Parked, "subscription"))
-	for _, x := range audit.Problems[:min(len(audit.Problems), ShownWaiting)] {
+	for _, x := range audit.Problems[:min(len(audit.Problems), runs.ShownWaiting)] {
 		p.Say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
 	p.demoHints()
@@ -208,7 +209,7 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
 				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
 				"mails", m.Mails, "amounts", m.Amounts.Strings()}
-		}), "audit", ViewAudit(audit), "store", p.Config.Store,
+		}), "audit", runs.ViewAudit(audit), "store", p.Config.Store,
 		"processor", p.Config.Processor, "mail", p.Config.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -56,7 +57,7 @@ func TestDue_InOrder(t *testing.T) {
 	c := newCLI(t)
 	var book strings.Builder
 	book.WriteString(header)
-	for i := range 2*DueAhead + 5 {
+	for i := range 2*runs.DueAhead + 5 {
 		fmt.Fprintf(&book, "%03d,a@example.com,1,news,12.99,USD,15,pm_card_visa\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
@@ -69,5 +70,5 @@ func TestDue_InOrder(t *testing.T) {
 		equal(t, "row", row.(map[string]any)["account"], fmt.Sprintf("%03d", want))
 		want++
 	}
-	equal(t, "rows", want, 2*DueAhead+5)
+	equal(t, "rows", want, 2*runs.DueAhead+5)
 }

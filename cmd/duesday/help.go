@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/command/bookkeeping"
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/command/storing"
 	"github.com/duesday/duesday/internal/config"
@@ -21,13 +22,10 @@ import (
 )
 
 func (p *program) commands() []*cobra.Command {
-	return slices.Concat(bookkeeping.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
-		p.runCommand(), p.dueCommand(),
-
+	return slices.Concat(bookkeeping.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
 		p.serveCommand(),
 
-		p.statusCommand(), p.verifyCommand(), p.reconcileCommand(),
-		p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
+		p.statusCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
 	})

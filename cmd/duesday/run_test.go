@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/config"
 )
 
@@ -72,7 +73,7 @@ func TestRun_NamesThePeriods(t *testing.T) {
 	c := newCLI(t)
 	var book strings.Builder
 	book.WriteString(smallBook)
-	for i := range ShownWaiting + 2 {
+	for i := range runs.ShownWaiting + 2 {
 		fmt.Fprintf(&book, "6,f@example.com,%02d,news,1.00,USD,16,pm_card_authenticationRequired\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
@@ -99,14 +100,14 @@ For details, run: duesday subscription show 3/1
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 1))
 	r = c.run("run", "payments")
 	equal(t, "exit", r.code, exitPerson)
-	equal(t, "new", strings.Count(r.out, " new "), ShownWaiting+2)
+	equal(t, "new", strings.Count(r.out, " new "), runs.ShownWaiting+2)
 	contains(t, r.out, "3/1           0       2026-03-15  KWD 1.500  pending  -    the customer")
 	out := c.must("run", "payments")
-	equal(t, "old", strings.Count(out, "pending  -"), ShownWaiting)
+	equal(t, "old", strings.Count(out, "pending  -"), runs.ShownWaiting)
 	contains(t, out, "and 3 more that have been waiting since earlier runs\n")
 	c.clock.Set(c.clock.Now().Add(time.Minute)) // so that it is the latest one
 	equal(t, "in JSON", len(c.object(exitDone, "run", "payments")["periods"].(map[string]any)["pending"].([]any)),
-		ShownWaiting+3)
+		runs.ShownWaiting+3)
 	contains(t, c.must("run", "watch"), "23 due")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/day"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
@@ -102,7 +103,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	if kind == billing.Reminders {
 		run = job.Reminders
 	}
-	named, began := Unsettled{}, civil.Of(d.p.Now().UTC())
+	named, began := runs.Unsettled{}, civil.Of(d.p.Now().UTC())
 	each := func(r engine.Result) {
 		if named.Add(r); kind == billing.Payments {
 			d.in.Meters.Payment(r)
@@ -134,7 +135,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	parts := []string{}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, OutcomeName(o)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, runs.OutcomeName(o)))
 		}
 	}
 	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.Now()), kind, r.Date, r.Due(),
@@ -148,15 +149,15 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 
 // logUnsettled names the periods that a person may have to know of: those that have failed or are
 // tried again, and those that wait since this run. The log has the first of them.
-func (d *dailyJobs) logUnsettled(began civil.Date, u Unsettled) {
+func (d *dailyJobs) logUnsettled(began civil.Date, u runs.Unsettled) {
 	all := slices.DeleteFunc(u.Of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
 		func(r engine.Result) bool { return !r.New })
 	all = slices.Concat(u.Of(engine.OutcomeFailed), all, u.Of(engine.OutcomeRetry))
-	for _, r := range all[:min(len(all), ShownWaiting)] {
+	for _, r := range all[:min(len(all), runs.ShownWaiting)] {
 		d.s.Log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", screen.Date(r.Due),
 			"amount", screen.Cell(r.Amount), "reason", r.Reason, "again_on", screen.Date(r.Retry))
 	}
-	if more := len(all) - ShownWaiting; more > 0 {
+	if more := len(all) - runs.ShownWaiting; more > 0 {
 		d.s.Log.Warn("more payments have failed or are waiting", "number", more,
 			"see", d.p.Hint("period list --from "+began.String()))
 	}

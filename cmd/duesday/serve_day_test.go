@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
+	"github.com/duesday/duesday/internal/command/runs"
 )
 
 // until waits until it holds.
@@ -169,7 +170,7 @@ func TestServe_NamesFailures(t *testing.T) {
 	var book strings.Builder
 	book.WriteString(header + "a,a@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclined\n" +
 		"b,b@example.com,1,news,12.99,USD,15,pm_card_visa\n")
-	for i := range ShownWaiting + 1 {
+	for i := range runs.ShownWaiting + 1 {
 		fmt.Fprintf(&book, "%02d,x@example.com,1,news,12.99,USD,15,pm_card_visa_chargeDeclinedLostCard\n", i)
 	}
 	c.must("import", c.file("book.csv", book.String()))
@@ -180,7 +181,7 @@ func TestServe_NamesFailures(t *testing.T) {
 		return len(runs) == 1 && runs[0].(map[string]any)["ended_at"] != nil
 	})
 	said := stop().errors
-	equal(t, "named", strings.Count(said, "payment: failed"), ShownWaiting)
+	equal(t, "named", strings.Count(said, "payment: failed"), runs.ShownWaiting)
 	contains(t, said, `msg="payment: failed" subscription=00/1 period=0 due=2026-03-15 amount=$12.99 reason="declined: lost_card"`,
 		"number=2 ", "period list --from 2026-03-15")
 	if strings.Contains(said, "b/1") {

@@ -17,6 +17,9 @@ var layers = map[string][]string{
 	"internal/command/bookkeeping": {"billing", "billing/account", "billing/charging", "billing/engine",
 		"billing/proof", "billing/refund", "billing/report", "billing/settings", "book", "civil", "importing", "money",
 		"processor", "screen", "secret", "session", "store"},
+	"internal/command/runs": {"billing", "billing/audit", "billing/charging", "billing/engine", "billing/job",
+		"billing/replaced", "billing/report", "billing/worker", "civil", "command/bookkeeping", "money", "outbox",
+		"processor", "screen", "session", "store"},
 	"internal/command/sales": {"billing/settings", "config", "money", "processor", "screen", "secret", "server",
 		"session", "store", "stripe", "stripe/event", "stripe/sell", "tracking", "tracking/poller"},
 	"internal/command/storing": {"billing", "billing/adoption", "billing/engine", "billing/move", "billing/settings",
@@ -177,7 +180,7 @@ var thirdParty = map[string]struct {
 		testsIn: []string{"internal/billing/engine"}}, // its file system, which forgets what was not synced
 	"github.com/klauspost/compress":       {in: []string{"internal/tracking"}}, // S2, for the bodies of events
 	"github.com/prometheus/client_golang": {in: []string{"internal/status"}},   // the format of metrics; Pebble has it anyway
-	"github.com/spf13/cobra": {in: []string{"internal/command/bookkeeping", "internal/command/storing", "internal/command/sales", "internal/screen", "internal/session", "cmd/duesday", "cmd/duesday-bench",
+	"github.com/spf13/cobra": {in: []string{"internal/command/runs", "internal/command/bookkeeping", "internal/command/storing", "internal/command/sales", "internal/screen", "internal/session", "cmd/duesday", "cmd/duesday-bench",
 		"internal/manual"}},
 	"github.com/spf13/pflag": {in: []string{"internal/command/bookkeeping", "internal/command/storing", "internal/screen", "internal/session", "cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},

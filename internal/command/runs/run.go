@@ -1,4 +1,8 @@
-package main
+// Package runs has the commands for the two daily jobs: run and due, and for the audits of what they charged:
+// verify and reconcile.
+//
+// It does not decide what is due, and it does not run the jobs by the clock: package serving does.
+package runs
 
 import (
 	"cmp"
@@ -19,6 +23,17 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 )
+
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	return []*cobra.Command{
+		p.runCommand(), p.dueCommand(), p.verifyCommand(), p.reconcileCommand(),
+	}
+}
 
 func (p *program) runCommand() *cobra.Command {
 	job := func(kind billing.Kind) *cobra.Command {

@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"cmp"
@@ -110,6 +110,7 @@ func FormatTotals(t *money.Totals) string {
 // request, and those paid twice. nil is that of a run that another process made.
 type Unsettled map[engine.Outcome][]engine.Result
 
+// Add adds the result, unless the period is settled.
 func (u Unsettled) Add(r engine.Result) {
 	if r.Outcome != engine.OutcomeSent && r.Outcome != engine.OutcomeAsked && r.Outcome != engine.OutcomeSkipped &&
 		(r.Outcome != engine.OutcomePaid || r.Reason != "") {

@@ -1,4 +1,4 @@
-package main
+package runs
 
 import (
 	"context"
@@ -24,6 +24,7 @@ func (p *program) verifyCommand() *cobra.Command {
 	return c
 }
 
+// ViewAudit returns the audit for programs.
 func ViewAudit(a *audit.Report) screen.Object {
 	view := func(x audit.Problem) screen.Object {
 		return screen.Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
@@ -93,6 +94,7 @@ func (p *program) sayProblems(head string, all []audit.Problem) {
 	}
 }
 
+// Verdict returns the audit's result in one sentence.
 func Verdict(s *screen.Screen, a *audit.Report) string {
 	if a.OK {
 		return s.Painted(s.Raw, screen.GoodColour, "The audit is clean: no period was charged twice, none was skipped.")
