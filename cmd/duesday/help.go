@@ -16,16 +16,15 @@ import (
 	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/command/sales"
+	"github.com/duesday/duesday/internal/command/serving"
 	"github.com/duesday/duesday/internal/command/storing"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/session"
 )
 
 func (p *program) commands() []*cobra.Command {
-	return slices.Concat(bookkeeping.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
-		p.serveCommand(),
-
-		p.statusCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(), session.Leaf("version", p.showVersion),
+	return slices.Concat(bookkeeping.Commands(p.Program), serving.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
+		session.Leaf("version", p.showVersion),
 		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
 		{Use: "flags"}, // a topic of the help
 	})

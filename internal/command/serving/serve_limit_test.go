@@ -1,15 +1,17 @@
-package main
+package serving
 
 import (
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
+
+	"github.com/duesday/duesday/internal/session"
 )
 
 // TestLimitMemory: the heap may be twice the cache and a margin, unless the environment says otherwise.
 func TestLimitMemory(t *testing.T) {
 	env := ""
-	p := newProgram(func(string) string { return env }, nil, nil, nil, nil)
+	p := &program{session.New(func(string) string { return env }, nil, nil, nil, nil)}
 	p.Config.CacheBytes = 64 << 20
 	before := debug.SetMemoryLimit(-1)
 	undo := p.limitMemory()

@@ -1,4 +1,8 @@
-package main
+// Package serving has the commands for the running service: serve, its status and its outbox, the mail that
+// it sends, and the switch of charging.
+//
+// It does not know HTTP, and it does not decide when a job is due: packages server and day do.
+package serving
 
 import (
 	"cmp"
@@ -32,6 +36,17 @@ import (
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 )
+
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	return []*cobra.Command{
+		p.serveCommand(), p.statusCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(),
+	}
+}
 
 const (
 	serveHooks     = "127.0.0.1:8080"

@@ -1,24 +1,33 @@
-package main
+package serving
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/duesday/duesday/internal/server"
+	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
 )
 
 // TestClosedHook: whoever has set one secret is told of the endpoint that has none.
 func TestClosedHook(t *testing.T) {
-	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.HookPath),
-		server.ConnectPath+", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS")
-	contains(t, closedHook("acct_own", "http://127.0.0.1:1"+server.ConnectPath),
-		server.HookPath+", for events of acct_own itself, is closed", "DUESDAY_STRIPE_WEBHOOK_SECRETS")
+	for open, want := range map[string][]string{
+		server.HookPath:    {server.ConnectPath + ", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS"},
+		server.ConnectPath: {server.HookPath + ", for events of acct_own itself, is closed", "DUESDAY_STRIPE_WEBHOOK_SECRETS"},
+	} {
+		got := closedHook("acct_own", "http://127.0.0.1:1"+open)
+		for _, text := range want {
+			if !strings.Contains(got, text) {
+				t.Errorf("%s: %q does not contain %q", open, got, text)
+			}
+		}
+	}
 }
 
 // TestAutomations: a command takes its own action, and there is none for an empty line.
 func TestAutomations(t *testing.T) {
-	p := newProgram(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)
+	p := &program{session.New(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)}
 	if list := p.automations(&serveFlags{}); len(list) != 0 {
 		t.Errorf("%d automations of no command", len(list))
 	}
