@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/command/bookkeeping"
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/command/serving"
@@ -23,11 +24,11 @@ import (
 )
 
 func (p *program) commands() []*cobra.Command {
-	return slices.Concat(bookkeeping.Commands(p.Program), serving.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program), storing.Commands(p.Program), []*cobra.Command{
-		session.Leaf("version", p.showVersion),
-		p.demoCommand(), p.stripeFakeCommand(), p.manCommand(),
-		{Use: "flags"}, // a topic of the help
-	})
+	return slices.Concat(bookkeeping.Commands(p.Program), runs.Commands(p.Program), sales.Commands(p.Program),
+		serving.Commands(p.Program), storing.Commands(p.Program), rehearsal.Commands(p.Program), []*cobra.Command{
+			session.Leaf("version", p.showVersion), p.manCommand(),
+			{Use: "flags"}, // a topic of the help
+		})
 }
 
 // setHelp has the root's help end with its text, and the topic flags list the global flags.

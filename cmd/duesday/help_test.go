@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/mail"
@@ -168,9 +169,9 @@ func TestHelp_Names(t *testing.T) {
 		"duesday poll":         {config.EnvStripeKey, config.EnvStripeAPIBase, config.EnvAPIKey, config.EnvPollSecret},
 		"duesday serve": {"  " + server.HookPath + " ", "  " + server.ConnectPath + " ", config.EnvStripeKey,
 			config.EnvWebhookSecrets, config.EnvConnectSecrets, config.EnvPollSecret, "  " + httpapi.PollPath + " "},
-		"duesday stripe-fake": {"http://" + StripeFakeAddress + "/v1/", UseOfStripeFake("http://" + StripeFakeAddress), StripeFakeKey,
+		"duesday stripe-fake": {"http://" + rehearsal.StripeFakeAddress + "/v1/", rehearsal.UseOfStripeFake("http://" + rehearsal.StripeFakeAddress), rehearsal.StripeFakeKey,
 			server.ConnectPath},
-		"duesday demo":       {DemoFolder},
+		"duesday demo":       {rehearsal.DemoFolder},
 		"duesday schema iam": iam.Names(),
 	} {
 		contains(t, texts[path], names...)

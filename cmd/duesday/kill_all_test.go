@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -200,7 +201,7 @@ func (k *killedStore) command(args ...string) *exec.Cmd { return k.commandOn("st
 func (k *killedStore) commandOn(name string, args ...string) *exec.Cmd {
 	now := time.Now()
 	clock := now.Add(time.Duration(k.ahead.Load())).UTC().Format(time.RFC3339Nano) + ",1s/s," + now.UTC().Format(time.RFC3339Nano)
-	c := process(k.t, []string{"DUESDAY_STRIPE_KEY=" + StripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + k.base, "DUESDAY_CLOCK=" + clock},
+	c := process(k.t, []string{"DUESDAY_STRIPE_KEY=" + rehearsal.StripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + k.base, "DUESDAY_CLOCK=" + clock},
 		append(args, "--store", "pebble:"+k.path(name), "--processor",
 			"stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail", k.path("mail"))...)
 	c.Stderr = new(bytes.Buffer)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -30,7 +31,7 @@ var playedAt = time.Date(2026, 11, 28, 5, 0, 0, 0, time.UTC)
 // productAhead runs the product as installed under its name. Servers listen on free ports.
 func productAhead(ahead time.Duration) int {
 	args := append([]string{}, os.Args[1:]...)
-	if len(args) > 0 && (args[0] == "serve" || args[0] == StripeFakeName) {
+	if len(args) > 0 && (args[0] == "serve" || args[0] == rehearsal.StripeFakeName) {
 		args = append(args, "--json", "--listen", "127.0.0.1:0")
 		if args[0] == "serve" {
 			args = append(args, "--api", "127.0.0.1:0")
@@ -183,8 +184,8 @@ func (p *player) run(block string) (out, codes string) {
 func (p *player) listens(server string, line map[string]any) {
 	p.sh = nil
 	base, _ := line["base"].(string)
-	if server == StripeFakeName {
-		p.addresses[StripeFakeAddress] = strings.TrimPrefix(base, "http://")
+	if server == rehearsal.StripeFakeName {
+		p.addresses[rehearsal.StripeFakeAddress] = strings.TrimPrefix(base, "http://")
 		p.control = stripefake.Control{Base: base}
 		return
 	}

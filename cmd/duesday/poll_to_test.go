@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
@@ -123,7 +124,7 @@ func TestPoll_To(t *testing.T) {
 
 func TestPoll_ToFlags(t *testing.T) {
 	c := newCLI(t)
-	env := map[string]string{"DUESDAY_STRIPE_KEY": StripeFakeKey, "DUESDAY_API_KEY": "dd_0123456789abcdef",
+	env := map[string]string{"DUESDAY_STRIPE_KEY": rehearsal.StripeFakeKey, "DUESDAY_API_KEY": "dd_0123456789abcdef",
 		"DUESDAY_POLL_SECRET": strings.ReplaceAll(pollSecret, " ", "-"), "DUESDAY_STRIPE_WEBHOOK_SECRETS": "whsec_" + strings.Repeat("a", 40)}
 	const to = "http://127.0.0.1:1"
 	for _, tt := range []struct{ to, name, value, want string }{

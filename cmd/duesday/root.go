@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/screen"
@@ -73,7 +74,7 @@ func (p *program) root() *cobra.Command {
 				return screen.Invalid(err)
 			}
 			text := p.Env(config.EnvClock)
-			if text == session.ProcessorClock && cmd.Name() == StripeFakeName {
+			if text == session.ProcessorClock && cmd.Name() == rehearsal.StripeFakeName {
 				text = "" // the fake is the processor
 			}
 			return p.SetClock(cmd.Context(), config.EnvClock, text)

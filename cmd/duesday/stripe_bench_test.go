@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -56,7 +57,7 @@ func payThroughStripe(b *testing.B, rate int) {
 	if err := os.WriteFile(file, []byte(book.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	env := map[string]string{"DUESDAY_STRIPE_KEY": StripeFakeKey, "DUESDAY_STRIPE_API_BASE": server.URL,
+	env := map[string]string{"DUESDAY_STRIPE_KEY": rehearsal.StripeFakeKey, "DUESDAY_STRIPE_API_BASE": server.URL,
 		"DUESDAY_STORE": "pebble:" + filepath.Join(dir, "data"),
 		"DUESDAY_MAIL":  filepath.Join(dir, "mail"), "DUESDAY_PROCESSOR": fmt.Sprint("stripe:?rate=", rate)}
 	command := func(args ...string) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -64,7 +65,7 @@ func stripeKillBook(t *testing.T, dir string, random *rand.Rand) (kills int) {
 	file := dueBook(t, filepath.Join(dir, "book.csv"), 3, 0, stripeKillSubscriptions, 1,
 		"pm_card_visa", "pm_card_visa", "pm_card_visa", "pm_sandbox_timeout", "pm_sandbox_flaky")
 	command := func(args ...string) *exec.Cmd {
-		return process(t, []string{"DUESDAY_STRIPE_KEY=" + StripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + server.URL},
+		return process(t, []string{"DUESDAY_STRIPE_KEY=" + rehearsal.StripeFakeKey, "DUESDAY_STRIPE_API_BASE=" + server.URL},
 			append(args, "--json", "--store", "pebble:"+filepath.Join(dir, "store"),
 				"--processor", "stripe:?rate=1000&return_url=https%3A%2F%2Fshop.example%2Fthanks", "--mail",
 				filepath.Join(dir, "mail"))...)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -31,7 +32,7 @@ type stripeCLI struct {
 // newStripeCLI serves a fake that has the clock of the command lines.
 func newStripeCLI(t *testing.T, o stripefake.Options) *stripeCLI {
 	t.Helper()
-	c := &stripeCLI{cli: newCLI(t), key: StripeFakeKey}
+	c := &stripeCLI{cli: newCLI(t), key: rehearsal.StripeFakeKey}
 	o.Now = c.clock.Now
 	if o.Keys != nil {
 		c.key = o.Keys[0].Secret

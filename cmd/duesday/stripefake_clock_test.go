@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/stripefake"
 )
@@ -17,7 +18,7 @@ func TestStripeFake_FastClock(t *testing.T) {
 	c := newCLI(t)
 	first, _ := c.stripeFakeBy(time.Now, "--json", "--clock", "2026-01-20T12:00:00Z,1m/s")
 	base := decode(t, first).(map[string]any)["base"].(string)
-	c.env = map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey, config.EnvClock: "processor",
+	c.env = map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: rehearsal.StripeFakeKey, config.EnvClock: "processor",
 		"DUESDAY_PROCESSOR": "stripe:?return_url=https://gym.example/thanks"}
 	run := func(args ...string) string {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duesday/duesday/internal/command/rehearsal"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -76,7 +77,7 @@ func stripeAskAt(t *testing.T, account, base, path, params string) (int, string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+StripeFakeKey)
+	r.Header.Set("Authorization", "Bearer "+rehearsal.StripeFakeKey)
 	if account != "" {
 		r.Header.Set("Stripe-Account", account)
 	}
@@ -160,10 +161,10 @@ func TestStripeFake_Webhooks(t *testing.T) {
 		{true, "", "", "whsec_duesday_connect"}, {true, environment, "", environment},
 		{true, environment, file, "whsec_of_a_file"},
 	} {
-		c.env[EnvHookSecret], c.env[EnvConnectSecret] = tt.env, ""
+		c.env[rehearsal.EnvHookSecret], c.env[rehearsal.EnvConnectSecret] = tt.env, ""
 		args, name, account := []string{"--connect", "acct_a"}, "webhook", ""
 		if tt.connect {
-			c.env[EnvHookSecret], c.env[EnvConnectSecret] = "", tt.env
+			c.env[rehearsal.EnvHookSecret], c.env[rehearsal.EnvConnectSecret] = "", tt.env
 			name, account = "connect-webhook", "acct_a"
 		}
 		args = append(args, "--"+name+"-url", receiver.URL+"/a")

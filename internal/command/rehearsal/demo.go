@@ -1,4 +1,8 @@
-package main
+// Package rehearsal has the commands to try Duesday with before anything is real: the demo, and the fake of
+// Stripe as a process.
+//
+// It does not charge a card, and the demo does not use a store that is in use.
+package rehearsal
 
 import (
 	"context"
@@ -26,6 +30,17 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/stripefake"
 )
+
+// A program is the invocation, with this family's commands as methods.
+type program struct{ *session.Program }
+
+// Commands returns the commands of the family.
+func Commands(of *session.Program) []*cobra.Command {
+	p := &program{of}
+	return []*cobra.Command{
+		p.demoCommand(), p.stripeFakeCommand(),
+	}
+}
 
 func (p *program) demoCommand() *cobra.Command {
 	var o demo.Options
