@@ -27,7 +27,7 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	form url.Values) (json.RawMessage, http.Header, error) {
 	params := Params(at, key)
 	params.Context = ctx
-	if strings.HasPrefix(path, "/v2/") {
+	if isV2(path) {
 		params.StripeContext, params.StripeAccount = params.StripeAccount, nil
 	}
 	var a rawAnswer
@@ -41,6 +41,8 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	return a.LastResponse.RawJSON, a.LastResponse.Header, nil
 }
 
+func isV2(path string) bool { return strings.HasPrefix(path, "/v2/") }
+
 // Get asks for one object.
 func (c *Client) Get(ctx context.Context, at, path string, query url.Values) (json.RawMessage, error) {
 	raw, _, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
@@ -49,27 +51,30 @@ func (c *Client) Get(ctx context.Context, at, path string, query url.Values) (js
 
 // Rows yields the objects on all pages of a list, as Stripe wrote them. An error comes last.
 // answered, unless nil, gets the header of the first page. An answer other than a list is an error,
-// and so is a page from which no other follows although Stripe says so.
+// and so is a page from which no other follows although Stripe says so. Version 2 of the API gives
+// the address of the next page, of which the query alone is used.
 func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 	answered func(http.Header)) iter.Seq2[json.RawMessage, error] {
+	v2, link := isV2(path), "starting_after"
+	if v2 {
+		link = "page"
+	}
 	return func(yield func(json.RawMessage, error) bool) {
 		query := maps.Clone(query)
 		if query == nil {
 			query = url.Values{}
 		}
 		query.Set("limit", pageSize)
-		for after := ""; ; {
-			if after != "" {
-				query.Set("starting_after", after)
-			}
+		for {
 			raw, header, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
 			var list struct {
 				Object string            `json:"object"`
 				Data   []json.RawMessage `json:"data"`
 				More   *bool             `json:"has_more"`
+				Next   string            `json:"next_page_url"`
 			}
-			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Object != "list" || list.Data == nil ||
-				list.More == nil) {
+			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Data == nil ||
+				!v2 && (list.Object != "list" || list.More == nil)) {
 				err = Unusable("list", "Stripe returned an incomplete list")
 			}
 			if err != nil {
@@ -90,51 +95,21 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 					return
 				}
 			}
-			switch {
-			case !*list.More:
+			if v2 && list.Next == "" || !v2 && !*list.More {
 				return
-			case last == "" || last == after:
+			}
+			next := url.Values{}
+			if !v2 {
+				next = maps.Clone(query)
+				next.Set(link, last)
+			} else if u, err := url.Parse(list.Next); err == nil {
+				next = u.Query()
+			}
+			if last == "" || next.Get(link) == query.Get(link) {
 				yield(nil, Unusable("list", "Stripe reports another page, but no usable link to it"))
 				return
 			}
-			after = last
-		}
-	}
-}
-
-// RowsV2 is Rows of version 2 of the API. Of the address of the next page the query alone is used.
-func (c *Client) RowsV2(ctx context.Context, at, path string, query url.Values) iter.Seq2[json.RawMessage, error] {
-	return func(yield func(json.RawMessage, error) bool) {
-		query := maps.Clone(query)
-		query.Set("limit", pageSize)
-		for {
-			raw, _, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
-			var list struct {
-				Data []json.RawMessage `json:"data"`
-				Next string            `json:"next_page_url"`
-			}
-			if err == nil && (json.Unmarshal(raw, &list) != nil || list.Data == nil) {
-				err = Unusable("list", "Stripe returned an incomplete list")
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, row := range list.Data {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if list.Next == "" {
-				return
-			}
-			next, err := url.Parse(list.Next)
-			if err != nil || len(list.Data) == 0 || !next.Query().Has("page") ||
-				next.Query().Get("page") == query.Get("page") {
-				yield(nil, Unusable("list", "Stripe reports another page, but no usable link to it"))
-				return
-			}
-			query = next.Query()
+			query = next
 		}
 	}
 }

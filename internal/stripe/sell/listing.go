@@ -78,7 +78,7 @@ func (t Tracker) ListThin(ctx context.Context, at string, since time.Time, each 
 	if since.Unix() > 0 {
 		query.Set("created[gte]", since.UTC().Truncate(time.Second).Format(time.RFC3339))
 	}
-	for raw, err := range t.api.RowsV2(ctx, at, thinEvents, query) {
+	for raw, err := range t.api.Rows(ctx, at, thinEvents, query, nil) {
 		if e, ok := api.Is(err, api.Refused, api.AccountRefused, api.Gone, api.Invalid); ok {
 			return fmt.Errorf("%w: %s", poller.ErrNoThin, e.Text)
 		} else if err != nil {
