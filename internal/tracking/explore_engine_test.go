@@ -74,7 +74,7 @@ func TestFlows_OnPebble(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	each := 1
+	each := soaktest.Share(3, 1)
 	if testing.Short() {
 		each = 5
 	}

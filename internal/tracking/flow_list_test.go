@@ -153,7 +153,7 @@ func subscriptionFlows() []*flow {
 			told:  append([]string{"invoice.paid"}, ofBoth...), then: both(flexible, outside),
 			payments: one("failed 1500 USD, invoiced, of a subscription"), subscriptions: one("active active"),
 			jobs: one(fulfilled)},
-		{name: "renewal paid outside Stripe", order: sub(goodCard), last: 2, told: ofSubscription,
+		{name: "renewal paid outside Stripe", oneForm: true, order: sub(goodCard), last: 2, told: ofSubscription,
 			then:          both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(22*day), outside),
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active active"), jobs: one(fulfilled)},
@@ -166,10 +166,10 @@ func subscriptionFlows() []*flow {
 			then:          both(later(10*day), func(s *shop, c *tracking.Created) { card(s, c, badCard) }, later(22*day)),
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active past_due"), jobs: one(fulfilled)},
-		{name: "unpaid, which is no end", order: sub(goodCard), last: 1, told: ofSubscription, then: unpaid,
+		{name: "unpaid, which is no end", oneForm: true, order: sub(goodCard), last: 1, told: ofSubscription, then: unpaid,
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("active unpaid"), jobs: one(fulfilled)},
-		{name: "unpaid, which is an end", order: sub(goodCard), endedBy: one("unpaid"), last: 1, told: ofSubscription,
+		{name: "unpaid, which is an end", oneForm: true, order: sub(goodCard), endedBy: one("unpaid"), last: 1, told: ofSubscription,
 			then:          unpaid,
 			payments:      one("failed 1500 USD, invoiced, of a subscription, declined generic_decline", recurring),
 			subscriptions: one("terminated unpaid (setting)"), jobs: one(unfollowed, nothing)},
@@ -192,7 +192,7 @@ func subscriptionFlows() []*flow {
 				s.post("subscription_schedules/" + objectOf(s, c, tracking.KindSchedule) + "/release")
 			}),
 			payments: one(recurring), subscriptions: one("active active scheduled"), jobs: one(fulfilled)},
-		{name: "two subscriptions, both ended", order: sub(goodCard), last: 2, told: ofSubscription,
+		{name: "two subscriptions, both ended", oneForm: true, order: sub(goodCard), last: 2, told: ofSubscription,
 			then: func(s *shop, c *tracking.Created) {
 				other := second(s, c)
 				cancelSubscription(s, c)

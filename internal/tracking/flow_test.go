@@ -32,8 +32,8 @@ type flow struct {
 	last        int
 
 	// go test explores the first and the last two of these events, and in both forms the first, the last
-	// and its twin. Some ends need more: whole explores all of them, and oneForm leaves both forms to
-	// make check.
+	// and its twin. Some ends need more: whole explores all of them. oneForm leaves the flow's second way
+	// to make check.
 	whole, oneForm bool
 
 	payments, subscriptions []string // sorted
