@@ -429,7 +429,7 @@ func TestStatus_Unserved(t *testing.T) {
 		t.Errorf("a moment after the times were set: %s", out)
 	}
 	c.clock.Set(c.clock.Now().Add(61 * time.Minute))
-	wants("job times are set, and no job ever ran", "no daily run of payments has completed yet", "no serve runs, but both jobs are scheduled daily at 06:10; no process has run the checks yet")
+	wants("job times are set, and no job ever ran", "no daily run of payments has completed yet", "serve is not running, but both jobs are scheduled daily at 06:10; no process has run the checks yet")
 	c.must("run", "payments")
 	c.must("settings", "set", "daily=")
 	contains(t, c.must("status", "--all"), "All is well.", "completed 2026-03-16 11:31 UTC: 1 due, 1 paid")

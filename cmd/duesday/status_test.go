@@ -74,7 +74,7 @@ func TestStatus_BesideServe(t *testing.T) {
 	_, stop := c.serveBy(c.clock.Now)
 	c.until("serve stores its first look", func() bool { return strings.Contains(serve(), ", which ran the checks ") })
 	equal(t, "stopped", stop().code, exitDone)
-	contains(t, serve(), "no serve runs, but both jobs are scheduled daily at 06:10; no process has run the checks since 2026-03-15 10:30 UTC")
+	contains(t, serve(), "serve is not running, but both jobs are scheduled daily at 06:10; no process has run the checks since 2026-03-15 10:30 UTC")
 	_, stop = c.serveBy(time.Now, "--clock", "2026-04-01,240h/s")
 	row := 0
 	c.until("five looks in a row are about now", func() bool {

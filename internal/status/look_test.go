@@ -84,7 +84,7 @@ func TestWatch_Keeps(t *testing.T) {
 		looks(1)
 		stop()
 		synctest.Wait()
-		tells("serve", status.Wrong, "no serve runs, but both jobs are scheduled daily at 06:10 and 18:10; no process has run the checks since")
+		tells("serve", status.Wrong, "serve is not running, but both jobs are scheduled daily at 06:10 and 18:10; no process has run the checks since")
 		tells("stripe", status.Unknown, "only a running serve can check this")
 		w.claim("8@host")
 		tells("serve", status.Unknown, "process 8@host runs, but no process has run the checks since")

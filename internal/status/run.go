@@ -66,11 +66,11 @@ func (v *view) serve(ctx context.Context, c *Check) (err error) {
 	case holder != "":
 		c.mark(Unknown, "check that process's log, and restart it", "process %s runs, but %s", holder, l.since)
 	case known && !v.times.None():
-		c.wrong("to start it, run: "+v.Hint("serve"), "no serve runs, but %s; %s", daily, l.since)
+		c.wrong("to start it, run: "+v.Hint("serve"), "serve is not running, but %s; %s", daily, l.since)
 	case !v.times.None():
 		c.wrong("to start it, run: "+v.Hint("serve"), "%s, but %s", daily, l.since)
 	case known:
-		c.say("no serve runs, and no times are set for the daily jobs")
+		c.say("serve is not running, and no times are set for the daily jobs")
 	default:
 		c.say("not known, because processes on this store do not see each other; %s", l.since)
 	}

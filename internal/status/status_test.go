@@ -208,11 +208,11 @@ func TestLook(t *testing.T) {
 			w.commit(store.Update(w.engine.Table, billing.MetaKey, store.NewItem(store.Attribute{Name: schema.Moved,
 				Value: store.S("pebble:./other")}), nil))
 		}, status.Wrong, "this store was moved to pebble:./other and is no longer live"},
-		{"serve", "nobody", func(*world) {}, status.Wrong, "no serve runs, but both jobs are scheduled daily at 06:10 and 18:10"},
+		{"serve", "nobody", func(*world) {}, status.Wrong, "serve is not running, but both jobs are scheduled daily at 06:10 and 18:10"},
 		{"serve", "somebody", func(w *world) { w.claim("7@host") }, status.Unknown,
 			"process 7@host runs, but no process has run the checks yet"},
 		{"serve", "this one", func(w *world) { w.claim("7@host"); w.in.Serving = true }, status.OK, "process 7@host"},
-		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "no serve runs, and no times are set"},
+		{"serve", "no times", func(w *world) { w.set("daily", "") }, status.OK, "serve is not running, and no times are set"},
 		{"serve", "without claims", func(w *world) { w.in.Engine.Store = w.store.Store }, status.Wrong,
 			"both jobs are scheduled daily at 06:10 and 18:10, but no process has run the checks yet"},
 		{"serve", "without claims or times", func(w *world) { w.set("daily", ""); w.in.Engine.Store = w.store.Store }, status.OK,

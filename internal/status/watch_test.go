@@ -83,7 +83,7 @@ func TestWatch_Claim(t *testing.T) {
 		watch := &status.Watch{In: w.serving(), By: "this one", After: func() <-chan time.Time { return time.After(time.Minute) },
 			Log: slog.New(slog.DiscardHandler)}
 		go func() { _ = watch.Run(ctx) }()
-		for _, want := range []string{"process another serve", "process this one", "no serve runs"} {
+		for _, want := range []string{"process another serve", "process this one", "serve is not running"} {
 			synctest.Wait()
 			if c := w.check("serve"); !strings.HasPrefix(c.Text, want) {
 				t.Errorf("%+v, want %s", c, want)

@@ -96,7 +96,7 @@ func (s Schema) CheckQuery(q Query) (*Table, *Index, error) {
 	case q.Prefix != "" && (q.From != "" || q.To != ""):
 		err = fmt.Errorf("%w: query of %s with both a prefix and a range", ErrInvalid, t.Name)
 	case sortKey == "" && (q.Prefix != "" || q.From != "" || q.To != ""):
-		err = fmt.Errorf("%w: query of %s by sort key, but it has none", ErrInvalid, t.Name)
+		err = fmt.Errorf("%w: query of %s by sort key, which it does not have", ErrInvalid, t.Name)
 	case q.Limit < 0:
 		err = fmt.Errorf("%w: query of %s with a negative limit", ErrInvalid, t.Name)
 	case !Key{q.Partition, q.Prefix}.text() || !Key{q.From, q.To}.text() || !q.After.text():

@@ -213,7 +213,7 @@ func (p *Processor) leaveNote(ctx context.Context, r ref, n note, seen *sdk.Paym
 		Metadata: map[string]string{metaAttempt: n.String()}}
 	pi, err := p.client.V1PaymentIntents.Update(ctx, r.id, params)
 	if f, final := api.Is(err, api.Moved, api.Invalid, api.Declined, api.Action, api.PayerGone); final {
-		return processor.Intent{}, api.Unusable("note", "%s rejected the note about an attempt without a charge: %s", r, f.Text)
+		return processor.Intent{}, api.Unusable("note", "Stripe rejected the note on %s about an attempt without a charge: %s", r, f.Text)
 	}
 	if err != nil {
 		return processor.Intent{}, noIntent(r, err)

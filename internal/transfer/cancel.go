@@ -57,7 +57,7 @@ func (c *Copy) giveUp(ctx context.Context, id string, destinationCanceled bool) 
 	}
 	err = c.From.GiveUp(ctx, id, destinationCanceled)
 	if errors.Is(err, store.ErrConflict) {
-		return refuse("the copy of %s is live or about to be, so it may already have charged customers", c.FromName)
+		return refuse("the copy of %s is live or is being activated, so it may already have charged customers", c.FromName)
 	}
 	if err != nil {
 		return err

@@ -302,15 +302,15 @@ func (c *Comparison) subscription(ctx context.Context, old *billing.Subscription
 	case now.CancelAtEnd && !old.CancelAtEnd:
 		tell("its cancellation was revoked", "resume "+name)
 	case old.Requested == billing.RequestSkip && old.Period == now.Period && old.SkipUntil.IsZero():
-		tell(fmt.Sprintf("period %d was to be skipped", old.Period), "skip "+name)
+		tell(fmt.Sprintf("a skip of period %d was requested", old.Period), "skip "+name)
 	case old.Requested == billing.RequestSkip && old.SkipUntil != now.SkipUntil:
-		tell("it was to be skipped until "+old.SkipUntil.String(), "skip "+name+" --until "+old.SkipUntil.String())
+		tell("a skip until "+old.SkipUntil.String()+" was requested", "skip "+name+" --until "+old.SkipUntil.String())
 	}
 	if m := old.Manual; m != nil && now.Manual == nil && m.Period >= now.Period {
 		each(Change{n, fmt.Sprintf("period %d had a manual payment of %s", m.Period, m.Amount), redoReceipt(n, m.Period, m.Amount, m.Processed, m.Note)})
 	}
 	if old.Collect > 0 && now.Collect != old.Collect {
-		tell(fmt.Sprintf("period %d was to be collected", old.Collect-1), fmt.Sprintf("charge %s --period %d", name, old.Collect-1))
+		tell(fmt.Sprintf("the collection of period %d was requested", old.Collect-1), fmt.Sprintf("charge %s --period %d", name, old.Collect-1))
 	}
 	plan, was := billing.Plan{SKU: old.SKU, Amount: old.Amount}, billing.Plan{SKU: now.SKU, Amount: now.Amount}
 	if old.Pending != nil {

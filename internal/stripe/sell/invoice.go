@@ -268,7 +268,7 @@ func (s *sale) discard(ctx context.Context, b bill, cause error) error {
 		_, err = s.post(ctx, "void", "/v1/invoices/"+b.ID+"/void", nil)
 	}
 	if _, was := api.Is(err, api.Gone); err != nil && !was {
-		return api.Unusable("invoice", "%s could not be removed (%v) after: %v", b.ID, err, cause)
+		return api.Unusable("invoice", "%s could not be removed (%v) after this error: %v", b.ID, err, cause)
 	}
 	return cause
 }
