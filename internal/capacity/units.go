@@ -1,8 +1,8 @@
 // Package capacity estimates the DynamoDB units, hours and shards that a book's busiest day needs.
 //
-// Its table lists what each step of a period reads and writes. "duesday-bench units" measures
-// these units with the real engine, and a test holds the table to the measurement. The package does
-// not talk to AWS, and knows the on-demand prices of one region.
+// Its table lists what each step of a period reads and writes. "duesday-bench units" measures these
+// units with the real engine, and a test compares the table with the measurement. The package does
+// not send requests to AWS, and contains the on-demand prices of only one region.
 package capacity
 
 import (

@@ -1,7 +1,7 @@
 // Package clock provides the clock of a process, which is the machine's clock or a test clock with another
 // start and speed, and measures how far a server's clock differs from it.
 //
-// It does not read the machine's clock itself, and decides nothing about what is due.
+// It does not read the machine's clock itself, and does not decide what is due.
 package clock
 
 import (

@@ -1,11 +1,11 @@
 // Package day schedules the two daily jobs, runs them when they are due, and notifies a monitor after
 // each finished day.
 //
-// Records of runs alone decide what is due: a job is due if a scheduled instant has passed since its
-// last completed run began, or if none has completed. So a start, a restart, a change of the
-// schedule, and a run by another process need no rule of their own.
+// Only the records of runs decide what is due: a job is due if a scheduled instant has passed since
+// its last completed run began, or if no run has completed. Restarts, changes of the schedule, and
+// runs by another process therefore need no special rules.
 //
-// It does not know what a job does, and does not know the store.
+// The package does not know what a job does, and does not know the store.
 package day
 
 import (

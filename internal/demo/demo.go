@@ -1,8 +1,8 @@
 // Package demo generates sample subscriptions and simulates months of billing days, on which customers
 // join, pay, change cards and leave, and both daily jobs run.
 //
-// The same seed always produces the same demo. The package does not open stores or processors, move the
-// clock of the machine, or print.
+// The same seed always produces the same demo. The package does not open stores or processors, set the
+// machine's clock, or print.
 package demo
 
 import (

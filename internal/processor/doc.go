@@ -8,6 +8,6 @@
 //   - errors.go: the errors, which decide whether a request may be sent again
 //   - ask.go: how callers send requests, and gate and repeat them
 //
-// The engine relies on one rule: a payment intent makes at most one successful charge, for ever.
-// The package does not know a store, a subscription or a schedule: a Tag names an intent's period.
+// The engine relies on one rule: a payment intent never makes more than one successful charge. The
+// package does not know stores, subscriptions or schedules. Only an intent's Tag names its period.
 package processor

@@ -9,17 +9,17 @@
 //
 // # The ledger
 //
-// With a file, the ledger is append-only JSON lines, which docs/internals/stripe.md describes. A line
-// is synced to disk before its answer is given, and no answer shows a state without its line on disk.
-// Lines written here also carry install, key, method, charge, code and hard, from which the state is
-// rebuilt. Lines with only the documented fields may be added by hand while the file is closed.
-// Without a file the ledger is in memory.
+// With a file, the ledger is append-only JSON lines, which docs/internals/stripe.md describes. The
+// sandbox syncs a line to disk before it answers, so no answer shows a state whose line could be
+// lost. Lines that the sandbox writes also contain install, key, method, charge, code and hard,
+// from which it rebuilds its state. Lines with only the documented fields may be added by hand
+// while the file is closed. Without a file the ledger is in memory.
 //
 // # Several processes of one user
 //
 // Any number of processes may have the file open. Each call locks the file for a moment, reads what
-// other processes have appended, and appends its own line. Clock, faults and latency are those of the
-// calling process.
+// other processes have appended, and appends its own line. Each process uses its own clock, faults
+// and latency.
 //
 //   - A process is killed: the kernel gives its lock back. A line that it has appended whole counts,
 //     and a torn one is removed. To its caller the outcome is unknown, so a look-up tells.

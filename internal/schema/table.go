@@ -1,6 +1,6 @@
 // Package schema declares Duesday's tables as data: names, keys, indexes, projections and attribute
-// names. The recurring-payments table is, letter by letter, that of the published DynamoDB model
-// (Recurring payments schema design in DynamoDB) with Duesday's own attributes beside it.
+// names. The recurring-payments table is exactly the table of the published DynamoDB model
+// (Recurring payments schema design in DynamoDB), plus Duesday's own attributes.
 //
 // It does not read or write items, and does not know their meaning; package billing does.
 package schema

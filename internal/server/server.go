@@ -2,7 +2,7 @@
 // applies stored events, delivers actions and mail, polls Stripe for missing events, and runs the daily
 // jobs, until its context ends.
 //
-// It does not read flags or settings, print, or open the store. It knows nothing of billing.
+// It does not read flags or settings, print, or open the store. It does not know package billing.
 package server
 
 import (

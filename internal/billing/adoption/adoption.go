@@ -1,5 +1,6 @@
 // Package adoption prepares an existing table, which other tools wrote in the published model's format,
-// for the daily jobs. It does not change any subscription: the first write of package engine completes it.
+// for the daily jobs. It does not change subscriptions: package engine adds the missing attributes when
+// it first writes one.
 package adoption
 
 import (

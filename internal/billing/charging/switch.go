@@ -1,6 +1,6 @@
-// Package charging decides whether a store may charge: by the switch of charging on and off, by the processor
-// account that the store belongs to, by the rollback check, and by the charges of other installations. It also
-// compares the processor's payment intents with the store: lost ones, and orphans.
+// Package charging decides whether a store may charge, from the charging switch, the processor account
+// that the store belongs to, the rollback check, and other installations' charges. It also compares the
+// processor's payment intents with the store, and finds lost intents and orphans.
 //
 // It does not charge, and never decides about a single period.
 package charging

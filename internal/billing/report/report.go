@@ -1,11 +1,11 @@
 // Package report stores running totals of a store's money, and reports received, outstanding and expected
 // payments.
 //
-// Receipts expire, and adding up a million of them is slow. Therefore the package keeps a sum for each
-// quarter of an hour, in items SUM#<month>/<quarter>#<currency>. Every time zone is a whole number of
-// quarters from UTC, so the days and months of any zone are sums of quarters, and a change of the zone
-// setting changes no sum. The commit of each event puts its sums into an outbox row. Package outbox
-// describes how each row is added once.
+// Receipts expire, and adding up a million of them is slow, so the package keeps a sum for each
+// quarter of an hour, in items SUM#<month>/<quarter>#<currency>. Every time zone differs from UTC by
+// whole quarters, so days and months in any zone can be added up from the quarters, and a new
+// time-zone setting changes no sum. The commit that records a payment, failure or reversal also writes
+// its amount into an outbox row. Package outbox describes how each row is counted exactly once.
 //
 // It does not decide what is charged: the engine forecasts what its runs would charge.
 package report

@@ -3,11 +3,11 @@
 //
 // A Bounce means that the server permanently refused an address. Every other failure is retryable: a
 // temporary refusal, a refused client or sender, or a lost or slow connection. If the connection is lost
-// after the whole message was sent and before the reply, the message may have arrived. It is then sent
-// again under the same Message-ID.
+// after the whole message was sent and before the reply, the message may have arrived. The outbox then
+// sends it again with the same Message-ID.
 //
-// It does not write messages, and does not decide when they are sent or sent again: packages mail and
-// outbox do.
+// The package does not write messages, and does not decide when to send or retry them: packages mail
+// and outbox do.
 package smtp
 
 import (

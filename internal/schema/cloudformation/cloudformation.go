@@ -1,7 +1,7 @@
 // Package cloudformation generates an AWS CloudFormation template for the declared tables. The tables have
 // the same settings as those that `duesday store create` creates.
 //
-// It does not call AWS. A stack and `duesday store create` do not create the same tables twice.
+// It does not call AWS. If a stack has created the tables, `duesday store create` uses them.
 package cloudformation
 
 import (

@@ -6,15 +6,17 @@
 //
 // # How the contract is kept
 //
-// docs/internals/store.md has the requests, the retries and the way out of a lost reply.
-// Get, base Query, Scan and a lone Check are strong reads. Conditions are expressions, in which an
-// expired item counts as absent by the clock of this process.
+// docs/internals/store.md describes the requests, the retries, and the handling of lost replies.
+// Get, base Query, Scan and a single Check use strongly consistent reads. Conditions become
+// expressions, which treat an item as absent if it has expired by this process's clock.
 //
-// The token of a put or update is 16 random bytes in the attribute _token, which belongs to this
-// package: reads leave it out, and writes with it are refused. A caller must not put an old value
-// back under a condition on an attribute that its write changes: a lost reply sends it again.
+// Every put or update writes a token of 16 random bytes to the attribute _token. The attribute is
+// reserved for this package: reads omit it, and writes that contain it are rejected. A caller must
+// not restore an attribute's old value in a write whose condition compares that attribute, because
+// the engine repeats such a write after a lost reply.
 //
-// Values outside the contract (NULL and sets) are kept, as package store demands.
+// Values of other programs (NULL and sets) are kept, as package store requires.
 //
-// Each attempt has a time limit and all together have one; the caller's deadline counts before both.
+// Each attempt has a time limit, and so do all attempts together. The caller's deadline takes
+// precedence over both.
 package dynamostore

@@ -3,7 +3,7 @@
 // cloudformation configures autoscaling.
 //
 // It is for operators' commands. All of its requests are control-plane requests, and an interrupted
-// operation can be repeated. It does not read or write items, and knows nothing of their content.
+// operation can be repeated. It does not read or write items.
 //
 //   - input.go: the request that creates a table
 //   - describe.go, compare.go: the state of a table, and its differences from the declaration

@@ -7,10 +7,10 @@
 //
 // Both sides send frames: length, request, kind and body. The client's first frame is its greeting,
 // with its version of Duesday, a digest of its tables and names, and its test clock. The holder
-// refuses another version or digest by name, since the two would read items differently, and another
-// clock. It answers with its own clock. Then a client sends requests, any number at a time, and the
-// holder answers each in any order. A query is sent page by page, so that a reader that stops in the
-// middle of a list holds nothing.
+// refuses a client with another version or digest, because the two would read items differently, and
+// a client with another clock. It answers with its own clock. Then the client sends any number of
+// requests at a time, and the holder answers them in any order. Queries are sent page by page, so a
+// reader that stops in the middle of a list blocks nothing.
 //
 // # Failures
 //

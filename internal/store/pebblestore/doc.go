@@ -2,8 +2,8 @@
 // Duesday's default engine. docs/internals/store.md describes how a commit passes from the committer to
 // the finisher, what readers see, and why a failed sync ends the process.
 //
-// It does not replicate, does not serve a second process, and does not survive a disk that
-// reports an fsync it has not done.
+// It does not replicate, does not serve a second process, and does not protect against a disk that
+// reports an fsync before it has stored the data.
 //
 // # Layout
 //
