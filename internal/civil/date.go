@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The years a Date can hold, both inclusive: those of four digits.
+// The first and last year that a Date can represent.
 const (
 	MinYear = 1
 	MaxYear = 9999
@@ -19,13 +19,14 @@ const (
 )
 
 // Date is one day of the proleptic Gregorian calendar, in years 1 to 9999. It is comparable with ==
-// and a possible map key. The zero value is no date: it has year 0 and sorts before every date.
+// and can be a map key. The zero value is not a date: it has year 0 and sorts before every date.
 type Date struct {
 	// year<<9 | month<<5 | day: dates order as these numbers, and fields need no division.
 	packed int32
 }
 
-// New returns the given day, or an error when there is no such day or year (1 to 9999).
+// New returns the given day. It returns an error if the day does not exist or the year is not 1 to
+// 9999.
 func New(year int, month time.Month, day int) (Date, error) {
 	if year < MinYear || year > MaxYear {
 		return Date{}, fmt.Errorf("date: year must be %d to %d (got %d)", MinYear, MaxYear, year)
@@ -53,7 +54,7 @@ func pack(year int, month time.Month, day int) Date {
 	return Date{packed: int32(year<<9 | int(month)<<5 | day)}
 }
 
-// IsZero reports whether d is the zero value, which is no date.
+// IsZero reports whether d is the zero value.
 func (d Date) IsZero() bool { return d.packed == 0 }
 
 // Year returns the year, 1 to 9999.
@@ -68,8 +69,8 @@ func (d Date) Day() int { return int(d.packed & 31) }
 // Weekday returns the day of the week.
 func (d Date) Weekday() time.Weekday { return time.Weekday((d.number() + 1) % 7) }
 
-// AddDays returns the date n days after d, or before it when n is negative.
-// It is the zero Date when the result leaves years 1 to 9999 or d is zero.
+// AddDays returns the date n days after d, or before d if n is negative. It returns the zero Date
+// if d is zero or the result is outside the years 1 to 9999.
 func (d Date) AddDays(n int) Date {
 	// A sum that exceeds an int wraps to a negative one, so it is refused too.
 	number := d.number() + n
@@ -122,7 +123,7 @@ func daysIn(year int, month time.Month) int {
 	}
 }
 
-// Earlier returns the earlier of two days. A zero date counts as none.
+// Earlier returns the earlier of two dates. It ignores a zero date.
 func Earlier(a, b Date) Date {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -130,7 +131,7 @@ func Earlier(a, b Date) Date {
 	return a
 }
 
-// Later returns the later of two days.
+// Later returns the later of two dates.
 func Later(a, b Date) Date {
 	if b.After(a) {
 		return b
@@ -140,7 +141,8 @@ func Later(a, b Date) Date {
 
 const dateLen = len("2006-01-02")
 
-// Parse reads a date written exactly as 2006-01-02. Its error quotes the text and names the fault.
+// Parse reads a date written exactly as 2006-01-02. The error quotes the text and explains what is
+// wrong.
 func Parse(s string) (Date, error) {
 	if len(s) != dateLen || s[4] != '-' || s[7] != '-' {
 		return Date{}, formError(s)

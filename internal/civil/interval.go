@@ -11,7 +11,7 @@ import (
 // Unit is the calendar unit of an [Interval]. The zero value is no unit.
 type Unit uint8
 
-// The units of an interval. There is no day: the shortest period is a week.
+// The units of an interval. A day is not a unit, because the shortest period is a week.
 const (
 	Week Unit = iota + 1
 	Month
@@ -45,7 +45,7 @@ type Interval struct {
 	Unit Unit
 }
 
-// Validate returns an error that names the range when N or the unit is none of it.
+// Validate returns an error with the valid range if N or the unit is outside it.
 func (i Interval) Validate() error {
 	_, most, _ := i.Unit.facts()
 	if most == 0 {
@@ -72,8 +72,8 @@ func (i Interval) months() int {
 }
 
 // ParseInterval reads "weekly", "monthly", "quarterly", "yearly" or "annual", a unit such as
-// "month", or a count and a unit such as "2 weeks". Case, space around the text and the number of
-// spaces inside it do not matter. The error names the right forms.
+// "month", or a count and a unit such as "2 weeks". It ignores case, surrounding spaces and
+// repeated spaces. The error lists the valid forms.
 func ParseInterval(s string) (Interval, error) {
 	words := strings.Fields(strings.ToLower(s))
 	var i Interval
@@ -114,7 +114,7 @@ func unitNamed(word string) Unit {
 	return 0
 }
 
-// PerMonth returns how many of the interval a month has: a year has 12 months and 52 weeks.
+// PerMonth returns how many intervals a month has, if a year has 12 months or 52 weeks.
 func (i Interval) PerMonth() *big.Rat {
 	switch n := int64(i.N); i.Unit {
 	case Week:

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// ErrRange: a period is before a schedule's first one, or its date after year 9999.
+// ErrRange is wrapped if a period is before the schedule's first period, or its due date is after
+// the year 9999.
 var ErrRange = errors.New("out of range")
 
-// Schedule is a rule that gives every period from From on one due date.
+// Schedule is a rule that computes one due date for every period from From on.
 type Schedule struct {
 	// Anchor is the due date of period From. It must be a payment day: its day of the month is Day,
 	// or the month's last day when the month is shorter; for weeks, its weekday is Day.
@@ -50,9 +51,10 @@ func (s Schedule) OnAnchor() Schedule {
 	return s
 }
 
-// Due returns the due date of period n; Due(From) is the anchor. It is computed from the anchor and
-// n, never from the period before. The error wraps [ErrRange] when n is before From or the date is
-// after year 9999, and is that of [Schedule.Validate] when the schedule is not valid.
+// Due returns the due date of period n; Due(From) is the anchor. Due computes the date from the
+// anchor and n, never from the previous period. The error wraps [ErrRange] if n is before From or
+// the date is after the year 9999. If the schedule is not valid, Due returns the error of
+// [Schedule.Validate].
 func (s Schedule) Due(n int) (Date, error) {
 	if err := s.Validate(); err != nil {
 		return Date{}, err
@@ -82,10 +84,10 @@ func pastLastYear(n int) error {
 	return fmt.Errorf("period %d is due after year %d: %w", n, MaxYear, ErrRange)
 }
 
-// FirstOnOrAfter returns the first payment day that is d or later. For weeks that is the first date
-// on ISO weekday day. For months and years it is the first date that is day of its month, or the
-// last of a shorter month. The error names the range when day is outside it, and wraps [ErrRange]
-// when the date is after year 9999.
+// FirstOnOrAfter returns the first payment day on or after d. For weeks, this is the first date on
+// the ISO weekday day. For months and years, it is the first date on that day of the month, or on
+// the last day of a shorter month. If day is out of range, the error contains the range. If the
+// date is after the year 9999, the error wraps [ErrRange].
 func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	if err := checkDay(day, i); err != nil {
 		return Date{}, err
@@ -105,7 +107,8 @@ func FirstOnOrAfter(d Date, day int, i Interval) (Date, error) {
 	return first, nil
 }
 
-// LastBefore returns the last payment day before d, as FirstOnOrAfter counts them, or its error.
+// LastBefore returns the last payment day before d, with the payment days and errors of
+// FirstOnOrAfter.
 func LastBefore(d Date, day int, i Interval) (last Date, err error) {
 	next, err := FirstOnOrAfter(d.AddDays(-31), day, i) // no two are further apart
 	for err == nil && next.Before(d) {

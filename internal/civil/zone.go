@@ -11,9 +11,10 @@ import (
 // zones caches the locations that exist, by name: those of the zone database at most.
 var zones sync.Map // string -> *time.Location
 
-// Zone returns the location of an IANA zone name such as "Europe/Paris", or "UTC". It refuses the
-// empty name and the names of the machine's own zone, because a schedule must not depend on the
-// machine. It is safe for concurrent use, and cheap after the first call for a name.
+// Zone returns the location of an IANA zone name such as "Europe/Paris", or "UTC". It returns an
+// error for an empty name and for names that mean the machine's own zone, because a schedule must
+// not depend on the machine. It is safe for concurrent use, and fast after the first call for a
+// name.
 func Zone(name string) (*time.Location, error) {
 	if loc, ok := zones.Load(name); ok {
 		return loc.(*time.Location), nil
@@ -46,13 +47,14 @@ func machineZone(name string) bool {
 func Today(now time.Time, loc *time.Location) Date { return Of(now.In(loc)) }
 
 // In returns the start of the day in loc: the first instant at which a clock there shows d or a
-// later date. That is midnight, except where the clocks skip midnight or, as in Pacific/Apia on
-// 2011-12-30, the whole day. The zero Date gives the zero time. loc must not be nil.
+// later date. That is midnight, unless the clocks skip midnight or, as in Pacific/Apia on
+// 2011-12-30, the whole day. For the zero Date, In returns the zero time. loc must not be nil.
 func (d Date) In(loc *time.Location) time.Time { return d.At(0, loc) }
 
 // At returns the first instant at which a clock in loc shows this minute of d, counted from
-// midnight, or a later one. Where clocks skip the minute, that is the end of the gap; where they
-// show it twice, the first. The zero Date gives the zero time. loc must not be nil.
+// midnight, or a later one. If the clocks skip the minute, At returns the end of the gap. If they
+// show it twice, At returns the first instant. For the zero Date, At returns the zero time. loc
+// must not be nil.
 func (d Date) At(minute int, loc *time.Location) time.Time {
 	if d.IsZero() {
 		return time.Time{}

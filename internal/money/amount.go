@@ -14,13 +14,15 @@ import (
 )
 
 var (
-	// ErrOverflow is wrapped when an amount does not fit an int64 of minor units.
+	// ErrOverflow is wrapped by errors about amounts that do not fit into an int64 of minor units.
 	ErrOverflow = errors.New("amount overflow")
-	// ErrCurrency is wrapped when amounts of different currencies, or of none, are added.
+	// ErrCurrency is wrapped by errors about adding amounts of different currencies, or without a
+	// currency.
 	ErrCurrency = errors.New("currency mismatch")
 )
 
-// Amount is a signed amount of money, comparable with ==. The zero value is zero of no currency.
+// Amount is a signed amount of money, comparable with ==. The zero value is zero without a
+// currency.
 type Amount struct {
 	minor    int64
 	currency Currency
@@ -41,8 +43,8 @@ func (a Amount) IsPositive() bool { return a.minor > 0 }
 // IsZero reports whether the amount is zero, in any currency.
 func (a Amount) IsZero() bool { return a.minor == 0 }
 
-// Add returns the exact sum. The error wraps [ErrCurrency] when the currencies
-// differ or there is none, and [ErrOverflow] when the sum does not fit.
+// Add returns the exact sum. The error wraps [ErrCurrency] if the currencies differ or are missing,
+// and [ErrOverflow] if the sum does not fit.
 func (a Amount) Add(b Amount) (Amount, error) {
 	if a.currency != b.currency || a.currency.IsZero() {
 		return Amount{}, fmt.Errorf("adding %s and %s: %w", a, b, ErrCurrency)
@@ -54,7 +56,7 @@ func (a Amount) Add(b Amount) (Amount, error) {
 	return Amount{minor: sum, currency: a.currency}, nil
 }
 
-// Round returns the amount of so many minor units, rounded half up, or ErrOverflow.
+// Round returns an amount of the given minor units, rounded half up, or ErrOverflow.
 func Round(minor *big.Rat, c Currency) (Amount, error) {
 	two := big.NewInt(2)
 	n := new(big.Int).Add(new(big.Int).Mul(minor.Num(), two), minor.Denom())
@@ -64,9 +66,10 @@ func Round(minor *big.Rat, c Currency) (Amount, error) {
 	return New(n.Int64(), c), nil
 }
 
-// Parse reads a decimal number such as "12.99", "12.9" or "-12" as an amount of c. It takes ASCII
-// digits with at most as many decimals as c has, a digit on each side of a point, and no sign but a
-// minus. The error names the right form, and wraps [ErrOverflow] for a number too large.
+// Parse reads a decimal number such as "12.99", "12.9" or "-12" as an amount of c. It accepts ASCII
+// digits with at most as many decimals as c has, at least one digit on each side of a point, and a
+// minus sign. The error shows the required form, and wraps [ErrOverflow] if the number is too
+// large.
 func Parse(text string, c Currency) (Amount, error) {
 	if c.IsZero() {
 		return Amount{}, fmt.Errorf("amount %.40q has no currency", text)
@@ -102,8 +105,8 @@ func formError(text string, c Currency) error {
 	return fmt.Errorf("amount must be digits with at most %d decimals, such as %s (got %.40q)", c.Exponent(), c.example(), text)
 }
 
-// Decimal returns the amount with exactly the currency's decimals and no
-// currency: "12.99", "500", "-0.05". [Parse] reads it back as the same amount.
+// Decimal returns the amount with exactly the currency's number of decimals, without the currency:
+// "12.99", "500", "-0.05". [Parse] reads it back as the same amount.
 func (a Amount) Decimal() string {
 	var buf [32]byte
 	return string(a.AppendDecimal(buf[:0]))
@@ -120,7 +123,7 @@ func (a Amount) String() string {
 }
 
 // Format returns the amount for people: "$1,234.50", "¥500", "-£5.00", "CHF 12.00". A currency
-// without a symbol that means it alone goes by its code. Nothing parses it.
+// whose symbol is missing or ambiguous is shown by its code. No function parses this format.
 func (a Amount) Format() string {
 	prefix := entries[a.currency.index].symbol
 	if prefix == "" {
@@ -167,8 +170,8 @@ type Totals struct {
 	sums map[Currency]Amount
 }
 
-// Add adds a to the sum of its currency. On an error the sums are unchanged; it
-// wraps [ErrOverflow] or, for an amount of no currency, [ErrCurrency].
+// Add adds a to the sum of its currency. If Add returns an error, the sums are unchanged. The error
+// wraps [ErrOverflow] or, for an amount without a currency, [ErrCurrency].
 func (t *Totals) Add(a Amount) error {
 	sum, err := New(t.sums[a.currency].minor, a.currency).Add(a)
 	if err != nil {
@@ -181,7 +184,7 @@ func (t *Totals) Add(a Amount) error {
 	return nil
 }
 
-// Len returns the number of currencies that were added, those whose sum is zero included.
+// Len returns the number of added currencies, including currencies whose sum is zero.
 func (t *Totals) Len() int { return len(t.sums) }
 
 // All yields the sums in the order of their currency codes.

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Currency is an ISO 4217 currency with a minor unit, comparable with ==. The zero value is none.
+// Currency is an ISO 4217 currency with a minor unit, comparable with ==. The zero value is not a
+// currency.
 type Currency struct {
 	// An index into entries keeps an Amount at 16 bytes without a pointer. It
 	// is never stored or printed, so the order of the table is free to change.
@@ -61,8 +62,9 @@ var byCode = func() map[[3]byte]Currency {
 	return m
 }()
 
-// ParseCurrency returns the currency of an ISO 4217 code, also in lower case. The error names the
-// code, and why no payment can be in one that ISO 4217 lists, such as gold.
+// ParseCurrency returns the currency with the given ISO 4217 code, in upper or lower case. The
+// error names the code. For a listed code that cannot be used for payments, such as gold, it also
+// gives the reason.
 func ParseCurrency(code string) (Currency, error) {
 	if len(code) != 3 {
 		return Currency{}, fmt.Errorf("currency must be a three-letter ISO 4217 code, such as EUR (got %.40q)", code)
@@ -100,7 +102,7 @@ func (c Currency) Code() string { return entries[c.index].code }
 // Exponent returns the number of decimals: 2 for USD, 0 for JPY, 3 for KWD.
 func (c Currency) Exponent() int { return int(entries[c.index].exponent) }
 
-// IsZero reports whether c is the zero value, which is no currency.
+// IsZero reports whether c is the zero value.
 func (c Currency) IsZero() bool { return c.index == 0 }
 
 // String returns the code, and "(no currency)" for the zero value.

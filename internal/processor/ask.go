@@ -7,10 +7,12 @@ import (
 	"sync"
 )
 
-// MaxSends bounds the sendings of one request in one step. The next run goes on with it.
+// MaxSends is the maximum number of times that one step sends a request. After that, the next run
+// continues.
 const MaxSends = 3
 
-// Definite reports whether the processor has done nothing and would answer the same again.
+// Definite reports whether the processor did nothing and would give the same answer to a repeated
+// request.
 func Definite(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid) ||
 		errors.Is(err, ErrNoIntent)
@@ -19,12 +21,13 @@ func Definite(err error) bool {
 type gateKey struct{}
 
 // WithGate returns a context whose requests to a processor, other than look-ups, are sent only while
-// the gate returns nil. A processor asks it right before each send: a request may have waited long.
+// the gate returns nil. A processor calls the gate right before each send, because a request may
+// have waited for a long time.
 func WithGate(ctx context.Context, gate func(context.Context) error) context.Context {
 	return context.WithValue(ctx, gateKey{}, gate)
 }
 
-// PassGate returns the error of the context's gate, or nil if it has none.
+// PassGate returns the error of the context's gate, or nil if the context has no gate.
 func PassGate(ctx context.Context) error {
 	if gate, ok := ctx.Value(gateKey{}).(func(context.Context) error); ok {
 		return gate(ctx)
@@ -33,7 +36,7 @@ func PassGate(ctx context.Context) error {
 }
 
 // Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
-// it for repeatable requests, and for lists: an interrupted one begins anew.
+// it for repeatable requests and for lists. An interrupted list starts again.
 func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
 	for range MaxSends {
 		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {
@@ -43,19 +46,21 @@ func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error)
 	return answer, err
 }
 
-// AskAll is Ask for a list. It returns the list's elements, also those before a lasting error.
+// AskAll is Ask for a list. If the list ends with an error, AskAll also returns the elements before
+// the error.
 func AskAll[T any](ctx context.Context, list func(context.Context, ListRequest) iter.Seq2[T, error],
 	r ListRequest) ([]T, error) {
 	return Ask(ctx, func() ([]T, error) { return Gather(list(ctx, r)) })
 }
 
-// Refuses reports whether the error is the refusal of our requests by the connected account. It is
-// ErrInvalid if there is no such account.
+// Refuses reports whether the error means that a connected account refuses our requests. If there
+// is no such account, the error is ErrInvalid instead.
 func Refuses(at string, err error) bool {
 	return at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid))
 }
 
-// Gather returns the elements of a list, also those before an error.
+// Gather returns the elements of a list. If the list ends with an error, it also returns the
+// elements before the error.
 func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for v, err := range list {
 		if err != nil {
@@ -69,14 +74,15 @@ func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 // maxListings is the number of the processor's accounts listed at a time.
 const maxListings = 16
 
-// An Answer is that of one question of AskEach.
+// An Answer is the answer to one question of AskEach.
 type Answer[T any] struct {
 	Value T
 	Err   error
 }
 
 // AskEach calls do for every question, the first alone and then maxListings at a time, and returns
-// all answers. If the first is ErrRefused, our credentials are refused, and AskEach stops.
+// all answers. If the first answer is ErrRefused, the processor refuses our credentials, and
+// AskEach stops.
 func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
 	answers := make([]Answer[T], len(questions))
 	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }

@@ -9,10 +9,11 @@ import (
 )
 
 // A Charger moves the money. Open makes a payment intent, and only Confirm moves money. An intent
-// makes at most one successful charge, without a limit in time, and the charge protocol relies on
-// that. An idempotency key only saves work: the processor may forget it after a day.
+// makes at most one successful charge, without a time limit, and the charge protocol relies on
+// this. An idempotency key only saves work, because the processor may forget it after a day.
 //
-// An error other than the Err… of this package, such as a cancelled context, is an unknown outcome.
+// Any error other than this package's Err… values, such as a canceled context, means that the
+// outcome is unknown.
 type Charger interface {
 	// Open makes an intent, unconfirmed. The same key within a day gives the same
 	// intent; the same key with other parameters is ErrInvalid.
@@ -41,15 +42,16 @@ type ListRequest struct {
 	Until    time.Time // exclusive; zero for no end
 }
 
-// A Payer is the processor's side of an account, beside the payment method. The zero Payer is our
-// own account at the processor, without a customer. An open period keeps the Payer of its opening.
+// A Payer holds an account's data at the processor, except the payment method. The zero Payer is
+// our own account at the processor, without a customer. An open period keeps the Payer with which
+// it was opened.
 type Payer struct {
 	At       string // a connected account at the processor, acct_…; "" for our own
 	Customer string // the processor's customer, cus_…; "" for none
 	Fee      int    // our share of the connected account's charges, in hundredths of a percent
 }
 
-// Same reports whether both are one customer of one account at the processor.
+// Same reports whether both payers are the same customer of the same account at the processor.
 func (p Payer) Same(q Payer) bool { return p.At == q.At && p.Customer == q.Customer }
 
 // A Platform is a Charger with connected accounts.
@@ -61,8 +63,8 @@ type Platform interface {
 	Connected(ctx context.Context) iter.Seq2[string, error]
 }
 
-// An Identified processor tells its account and mode in one short line, such as
-// "stripe acct_123 test". It is no secret, and the same for every key of the account.
+// An Identified processor returns its account and mode in one short line, such as "stripe acct_123
+// test". The line is not a secret, and is the same for every key of the account.
 type Identified interface {
 	Identity(ctx context.Context) (string, error)
 }
@@ -70,7 +72,7 @@ type Identified interface {
 // A State is the progress of a payment intent at the processor.
 type State string
 
-// The states of an intent, in the words of the sandbox's ledger. Succeeded and Canceled are final.
+// The states of an intent, named as in the sandbox's ledger. Succeeded and Canceled are final.
 const (
 	Opened         State = "opened"          // not yet confirmed
 	Succeeded      State = "succeeded"       // the money was taken
@@ -80,7 +82,7 @@ const (
 	Canceled       State = "canceled"
 )
 
-// A Tag names the period of an intent. It travels with the intent as metadata.
+// A Tag names the period of an intent. The processor stores it as the intent's metadata.
 type Tag struct {
 	Installation string
 	Account      string
@@ -90,7 +92,8 @@ type Tag struct {
 	Generation   int
 }
 
-// An OpenRequest asks for an unconfirmed intent. The caller has frozen all of it.
+// An OpenRequest requests an unconfirmed intent. The caller must not change any field when it
+// repeats the request.
 type OpenRequest struct {
 	Key     string // idempotency key
 	Tag     Tag
@@ -100,7 +103,7 @@ type OpenRequest struct {
 	Payer   Payer
 }
 
-// A ConfirmRequest asks for one attempt to take the money.
+// A ConfirmRequest requests one attempt to charge an intent.
 type ConfirmRequest struct {
 	Key     string // idempotency key
 	Ref     string

@@ -3,16 +3,17 @@ package processor
 import "errors"
 
 var (
-	// ErrUnknown: the answer was lost. The processor may have done it.
+	// ErrUnknown means that the answer was lost. The processor may have executed the request.
 	ErrUnknown = errors.New("the processor's answer was lost")
-	// ErrNotExecuted: refused before anything happened (rate limit, lock). It may be sent again.
+	// ErrNotExecuted means that the processor did not execute the request (rate limit, lock). The
+	// caller may send it again.
 	ErrNotExecuted = errors.New("the processor is busy")
-	// ErrInvalid: the processor refuses the request itself. A person must look.
+	// ErrInvalid means that the processor refuses the request itself, so an operator must act.
 	ErrInvalid = errors.New("the processor refused the request as invalid")
-	// ErrRefused: the processor refuses our credentials. The job stops.
+	// ErrRefused means that the processor refuses our credentials, so the job stops.
 	ErrRefused = errors.New("the processor refused the API key")
-	// ErrAccountRefused: the processor refuses this account alone.
+	// ErrAccountRefused means that the processor refuses requests only for this account.
 	ErrAccountRefused = errors.New("the processor refused this account")
-	// ErrNoIntent: there is no such intent.
+	// ErrNoIntent means that the processor does not have the intent.
 	ErrNoIntent = errors.New("the processor has no such payment intent")
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A Refunder is a Charger that gives money back.
+// A Refunder is a Charger that can refund charges.
 type Refunder interface {
 	// Refund gives back a part of the intent's amount, or all of it. The same key within a day
 	// gives the same refund. It returns ErrInvalid if less is left.
@@ -22,7 +22,7 @@ type Refunder interface {
 	Reversals(ctx context.Context, r ListRequest) iter.Seq2[Reversal, error]
 }
 
-// A RefundRequest asks to give money back.
+// A RefundRequest requests a refund of a charge.
 type RefundRequest struct {
 	Key    string // idempotency key
 	ID     string // ours; travels as metadata and comes back as Reversal.Request
@@ -32,10 +32,10 @@ type RefundRequest struct {
 	Tag    Tag // of the charge
 }
 
-// A RefundReason is why money is given back, in Stripe's words, or "".
+// A RefundReason is one of Stripe's refund reasons, or empty.
 type RefundReason string
 
-// A person's reasons.
+// The reasons that an operator can give.
 const (
 	Duplicate           RefundReason = "duplicate"
 	Fraudulent          RefundReason = "fraudulent"
@@ -77,8 +77,8 @@ const (
 	ReversalCanceled  ReversalState = "canceled"
 )
 
-// Final reports whether the reversal is over. A bank may still send a succeeded refund back, and a
-// lost dispute may still be won.
+// Final reports whether the reversal has an outcome. The outcome may still change: a bank may
+// return a succeeded refund, and a lost dispute may be won after an appeal.
 func (s ReversalState) Final() bool {
 	return s == ReversalSucceeded || s == ReversalFailed || s == ReversalCanceled
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// A Wallet is a Charger that keeps customers and their cards, of which Duesday stores the ids.
+// A Wallet is a Charger that stores customers and their cards. Duesday stores only their IDs.
 type Wallet interface {
 	// MakeCustomer makes a customer and returns its id, the same for the same key within a day.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
@@ -30,10 +30,10 @@ type Wallet interface {
 	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
 }
 
-// ErrNoWallet: the processor keeps no customers and cards.
+// ErrNoWallet is returned for a processor that is not a Wallet.
 var ErrNoWallet = errors.New("this processor stores no customers or cards, so it needs a payment method's token")
 
-// A CustomerRequest asks for a customer at the processor.
+// A CustomerRequest requests a new customer at the processor.
 type CustomerRequest struct {
 	Key          string // idempotency key
 	At           string // connected account, or ""
@@ -42,7 +42,7 @@ type CustomerRequest struct {
 	Email        string
 }
 
-// A Card describes a payment method without its secrets. Last4 and Expires are a card's alone.
+// A Card describes a payment method without its secrets. Only cards have Last4 and Expires.
 type Card struct {
 	Method  string    // its token
 	Brand   string    // visa
@@ -51,8 +51,8 @@ type Card struct {
 	Made    time.Time // when it was given to the processor
 }
 
-// A LinkRequest asks for a page on which a customer gives a card. Installation, Account and
-// Subscription travel as metadata and come back with the Setup.
+// A LinkRequest requests a page where a customer can enter a card. The processor stores
+// Installation, Account and Subscription as metadata, and the Setup contains them again.
 type LinkRequest struct {
 	Key          string // idempotency key
 	Payer        Payer  // with a Customer
@@ -62,13 +62,13 @@ type LinkRequest struct {
 	Currency     string // ISO 4217 code
 }
 
-// A CardLink is a page on which a customer gives a card.
+// A CardLink is a page where a customer can enter a card.
 type CardLink struct {
 	URL     string    // holds a secret: shown and mailed, never stored or logged
 	Expires time.Time // UTC
 }
 
-// A Setup is a card given by a customer through a link.
+// A Setup is a card that a customer entered through a link.
 type Setup struct {
 	ID           string // the processor's
 	At           string
@@ -96,7 +96,8 @@ var brands = map[string]string{"": "Card", "unknown": "Card", "amex": "American 
 	"american_express": "American Express", "cartes_bancaires": "Cartes Bancaires", "diners": "Diners Club", "jcb": "JCB",
 	"unionpay": "UnionPay"}
 
-// LastMonth returns the last month in which the card is valid, as 2026-12; "": unknown.
+// LastMonth returns the last month in which the card is valid, such as 2026-12, or "" if it is
+// unknown.
 func (c Card) LastMonth() string {
 	if c.Expires.IsZero() {
 		return ""
@@ -104,7 +105,7 @@ func (c Card) LastMonth() string {
 	return c.Expires.UTC().Add(-time.Millisecond).Format("2006-01")
 }
 
-// ExpiredOn reports whether the card has expired when the day begins, in UTC.
+// ExpiredOn reports whether the card has expired at the start of the day, in UTC.
 func (c Card) ExpiredOn(day civil.Date) bool {
 	return !c.Expires.IsZero() && !day.In(time.UTC).Before(c.Expires)
 }
