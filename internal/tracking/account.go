@@ -1,8 +1,14 @@
 package tracking
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
 	"time"
 
+	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -59,4 +65,205 @@ func (a *ConnectedAccount) fields(c *codec) {
 		text(c, schema.PollError, &a.Polled.Error)
 		c.flag(schema.PollThin, &a.Polled.Thin)
 	})
+}
+
+func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
+
+// registryRow is a row of the registry with more attributes than its key.
+func registryRow(pk, sk string, more ...store.Attribute) store.Item {
+	it := store.NewItem(more...)
+	it.Set(schema.PK, store.S(pk))
+	it.Set(schema.SK, store.S(sk))
+	return it
+}
+
+// A registry knows the Stripe accounts whose events are followed, with their merchants.
+type registry struct {
+	*rows
+	merchants sync.Map // by registered Stripe account
+	thin      sync.Map // by registered Stripe account that has sent a thin event
+}
+
+// Register records the Stripe account as the merchant's, to follow its events, and releases its
+// quarantined events. Repeating it changes nothing. It returns a FieldError for an invalid id,
+// ErrOther if another merchant has the account, and ErrDisconnected if Stripe refuses access to it.
+func (r *registry) Register(ctx context.Context, merchant, stripeAccount string) (*ConnectedAccount, error) {
+	merchant, err := checkUUID("account", merchant)
+	if err != nil {
+		return nil, err
+	}
+	if !isID(stripeAccount, "acct_") {
+		return nil, field.Wrong("stripe_account", "must be a Stripe account ID, such as acct_1A2b3C")
+	}
+	if stripeAccount != r.o.Own {
+		if err := r.o.Finder.Connected(ctx, stripeAccount); err != nil {
+			return nil, fmt.Errorf("the Stripe account %s: %w", stripeAccount, err)
+		}
+	}
+	now := r.now()
+	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == r.o.Own,
+		Created: now, Updated: now, Status: Connected}
+	sells := store.Put(r.accounts, registryRow(merchantRows, merchant,
+		store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)}))
+	// The inbox releases the quarantined events if this process dies before it has done so.
+	err = r.commit(ctx, put(r.accounts, a.fields, now), sells, r.pending(pendingRelease, stripeAccount, releaseWait))
+	if store.Retryable(err) {
+		there, reading := r.ConnectedAccount(ctx, stripeAccount)
+		switch {
+		case reading != nil:
+			return nil, errors.Join(err, reading)
+		case there.Merchant != merchant:
+			return nil, fmt.Errorf("the Stripe account %s already belongs to merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
+		}
+		if a, err = r.connection(ctx, stripeAccount, Connected); err == nil {
+			err = r.commit(ctx, sells) // the merchant's purchases are made there from now on
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, r.release(ctx, stripeAccount)
+}
+
+// release moves the quarantined events of the account into the inbox. It may be repeated.
+func (r *registry) release(ctx context.Context, stripeAccount string) error {
+	for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: quarantineRows,
+		Prefix: stripeAccount + "#"}) {
+		if err != nil {
+			return err
+		}
+		key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
+		err := r.commit(ctx, r.pending(pendingEvent, key.SK[len(stripeAccount)+1:], 0), store.Delete(r.accounts, key))
+		if err != nil && !errors.Is(err, store.ErrConflict) { // another call was faster
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *registry) accountOf(it store.Item) *ConnectedAccount {
+	a := from(it, (*ConnectedAccount).fields)
+	a.Own = a.StripeAccount == r.o.Own
+	return a
+}
+
+// ConnectedAccount returns the registered Stripe account, or ErrUnregistered.
+func (r *registry) ConnectedAccount(ctx context.Context, stripeAccount string) (*ConnectedAccount, error) {
+	if !isID(stripeAccount, "acct_") {
+		return nil, fmt.Errorf("the Stripe account %q: %w", stripeAccount, ErrUnregistered)
+	}
+	it, err := r.o.Store.Get(ctx, r.accounts, accountKey(stripeAccount))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("the Stripe account %s: %w", stripeAccount, ErrUnregistered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.accountOf(it), nil
+}
+
+// ConnectedAccounts yields all registered accounts, by their id.
+func (r *registry) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedAccount, error] {
+	return read(r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: accountRows}),
+		func(it store.Item) (*ConnectedAccount, error) { return r.accountOf(it), nil })
+}
+
+// Accounts is ConnectedAccounts without a Service. Own is not known.
+func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*ConnectedAccount, error] {
+	return read(s.Query(ctx, store.Query{Table: t.Tracking.Registry.Name, Partition: accountRows}),
+		func(it store.Item) (*ConnectedAccount, error) { return from(it, (*ConnectedAccount).fields), nil })
+}
+
+// merchantOf returns the merchant of a Stripe account, which it reads once, or ErrUnregistered.
+func (r *registry) merchantOf(ctx context.Context, stripeAccount string) (string, error) {
+	if merchant, known := r.merchants.Load(stripeAccount); known {
+		return merchant.(string), nil
+	}
+	a, err := r.ConnectedAccount(ctx, stripeAccount)
+	if err != nil {
+		return "", err
+	}
+	r.merchants.Store(stripeAccount, a.Merchant)
+	return a.Merchant, nil
+}
+
+// stripeAccountOf returns the Stripe account at which a merchant sells now.
+func (r *registry) stripeAccountOf(ctx context.Context, merchant string) (string, error) {
+	it, err := r.o.Store.Get(ctx, r.accounts, store.Key{PK: merchantRows, SK: merchant})
+	if errors.Is(err, store.ErrNotFound) {
+		return "", fmt.Errorf("merchant %s has no Stripe account in this store: %w", merchant, ErrUnregistered)
+	}
+	return it.Str(schema.TrackedStripeAccount), err
+}
+
+// SavePoll records how far the poller is with the account. Through never moves back.
+func (r *registry) SavePoll(ctx context.Context, stripeAccount string, p PollState) error {
+	_, err := r.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
+		if p.Through.Before(a.Polled.Through) {
+			p.Through = a.Polled.Through
+		}
+		if a.Polled.Thin && !p.Thin { // noted after that round had begun
+			p.Thin, p.Checked = true, time.Time{}
+		}
+		reconnected := a.Status == Disconnected && p.Error == "" && p.Checked.After(a.Updated)
+		if reconnected { // Stripe listed its events after it had disconnected
+			a.Status, a.Updated = Connected, r.now()
+		}
+		changed := a.Polled != p || reconnected
+		a.Polled = p
+		return changed
+	})
+	return err
+}
+
+func (r *registry) connection(ctx context.Context, stripeAccount string, status AccountStatus,
+) (*ConnectedAccount, error) {
+	return r.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
+		wakes := status == Connected && !a.Polled.Next.IsZero()
+		if wakes { // the poller may wait because the account refused it
+			a.Polled.Next, a.Polled.Quiet = time.Time{}, 0
+		}
+		if a.Status != status {
+			a.Status, a.Updated = status, r.now()
+			return true
+		}
+		return wakes
+	})
+}
+
+func (r *registry) changeAccount(ctx context.Context, stripeAccount string,
+	change func(*ConnectedAccount) bool) (a *ConnectedAccount, err error) {
+	err = store.Retry(ctx, "account "+stripeAccount, func() error {
+		if a, err = r.ConnectedAccount(ctx, stripeAccount); err != nil || !change(a) {
+			return err
+		}
+		return r.commit(ctx, put(r.accounts, a.fields, r.now()))
+	})
+	return a, err
+}
+
+// noteThin records, once and before the first such event is stored, that the account has sent a thin
+// event: the poller lists these too. The next round lists them from the beginning, since earlier ones
+// may be lost.
+func (r *registry) noteThin(ctx context.Context, e *Event, status EventStatus) error {
+	if e.ToldType == "" || status == Refused {
+		return nil
+	}
+	if _, known := r.thin.Load(e.StripeAccount); known {
+		return nil
+	}
+	_, err := r.changeAccount(ctx, e.StripeAccount, func(a *ConnectedAccount) bool {
+		if a.Polled.Thin {
+			return false
+		}
+		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
+		return true
+	})
+	if errors.Is(err, ErrUnregistered) { // its release notes it
+		return nil
+	}
+	if err == nil {
+		r.thin.Store(e.StripeAccount, true)
+	}
+	return err
 }

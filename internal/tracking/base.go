@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -104,8 +106,15 @@ func mode(live bool) string {
 // now is the clock, in the stored resolution.
 func (b *base) now() time.Time { return b.o.Now().UTC().Truncate(time.Millisecond) }
 
+// commit commits the writes, and wakes the worker if one of them puts a row into the outbox.
 func (b *base) commit(ctx context.Context, writes ...store.Write) error {
-	return b.o.Store.Commit(ctx, writes...)
+	err := b.o.Store.Commit(ctx, writes...)
+	if err == nil && slices.ContainsFunc(writes, func(w store.Write) bool {
+		return w.Op == store.OpPut && w.Table == b.o.Tables.Outbox.Name
+	}) {
+		b.nudge()
+	}
+	return err
 }
 
 // Wake holds one element when something was put into the inbox or the actions by this Service.
@@ -127,12 +136,59 @@ const (
 	endedByRow     = "ENDED_BY" // of ownRow: the Options.EndedBy that subscriptions were looked at for
 )
 
-func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
+// The kinds of rows in the inbox, and the name of the id in their data.
+const (
+	pendingEvent    = "event"    // an event undecided so far
+	pendingCharge   = "charge"   // an event about a payment intent of billing's
+	pendingRefresh  = "refresh"  // <account>/<subscription> or <account>/<payment>/<dispute>: its state has to be fetched
+	pendingPurchase = "purchase" // a purchase was begun: its objects have to be fetched
+	pendingEndedBy  = "ended-by" // Options.EndedBy was changed: subscriptions are looked at
+	pendingRelease  = "release"  // a Stripe account was registered: its quarantined events are released
+	pendingID       = "id"
+)
 
-// registryRow is a row of the registry with more attributes than its key.
-func registryRow(pk, sk string, more ...store.Attribute) store.Item {
-	it := store.NewItem(more...)
-	it.Set(schema.PK, store.S(pk))
-	it.Set(schema.SK, store.S(sk))
-	return it
+const (
+	workers = 16 // of the inbox, and of the actions
+	// settleWait gives the run behind a payment the time to settle it itself.
+	settleWait = 10 * time.Second
+	// releaseWait gives Register the time to release the quarantined events itself.
+	releaseWait = 30 * time.Second
+	// claimFor is longer than any automation takes.
+	claimFor = 2 * time.Minute
+	// forceTries is the number of tries after which the end of a split payment counts as cancelled.
+	forceTries = 5
+	lastTry    = 9 // tries before an effect's last: the schedule of package outbox
+)
+
+// pending writes a row of the inbox, due after the wait.
+func (b *base) pending(kind, id string, wait time.Duration) store.Write {
+	now := b.now()
+	return outbox.Write(b.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind,
+		Due: now.Add(wait), Created: now, Data: map[string]string{pendingID: id}})
+}
+
+// ask writes the outbox's row for an action of the purchase.
+func (b *base) ask(p *Purchase, action Action) store.Write {
+	asked := p.effect(action).Asked
+	due := asked
+	if action == ActionUnsubscribe {
+		due = due.Add(b.o.UnsubscribeAfter)
+	}
+	return outbox.Write(b.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
+		Kind: string(action), Created: asked, Due: due, Data: map[string]string{pendingID: p.ID}})
+}
+
+// A deliver does the work of one row.
+type deliver func(context.Context, outbox.Effect) error
+
+// Deliver implements outbox.Deliverer.
+func (d deliver) Deliver(ctx context.Context, e outbox.Effect) error { return d(ctx, e) }
+
+// queue is the outbox of one queue. Of several processes each claims its rows.
+func (b *base) queue(l outbox.Queue, d deliver) *outbox.Outbox {
+	o := outbox.New(b.o.Store, b.o.Tables.Outbox, b.now, d, nil).On(l)
+	if b.o.Shared {
+		o = o.Claiming(claimFor)
+	}
+	return o
 }

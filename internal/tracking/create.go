@@ -116,7 +116,7 @@ func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row 
 	}
 	p.History = remember(nil, Change{At: now, What: asked})
 	row = s.pending(pendingPurchase, p.ID, recoverAfter)
-	err = s.commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row)
+	err = s.o.Store.Commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row) // without waking the inbox: the row is due later
 	if !store.Retryable(err) {
 		return p, row, false, err
 	}

@@ -65,44 +65,36 @@ func (t *turn) bury(ctx context.Context, reason string) (Verdict, error) {
 	return t.fileNew(ctx)
 }
 
-// file stores the event and the writes of its decision in one commit. Its row must be as it was read.
+// file stores the event, if there is one, and the writes of its decision in one commit. The event's row
+// must be as it was read.
 func (t *turn) file(ctx context.Context) (Verdict, error) {
-	if err := t.noteThin(ctx, t.e, t.status); err != nil {
-		return Verdict{}, err
+	writes, filed := t.writes, Event{}
+	if t.e != nil {
+		if err := t.noteThin(ctx, t.e, t.status); err != nil {
+			return Verdict{}, err
+		}
+		filed = *t.e
+		if filed.Twin != "" && filed.ToldType == "" && t.status.Final() {
+			t.reason = cmp.Or(t.reason, "the same as "+filed.Twin+", which came before")
+		}
+		filed.Status, filed.Reason, filed.Applied = t.status, t.reason, time.Time{}
+		if t.status.Final() {
+			filed.Applied = t.now()
+		}
+		it, err := filed.item()
+		if err != nil {
+			return Verdict{}, err
+		}
+		condition := store.Absent()
+		if filed.was != nil {
+			condition = *filed.was
+		}
+		writes = append([]store.Write{store.Put(t.events, it, condition)}, writes...)
 	}
-	condition, filed := store.Absent(), *t.e
-	if t.e.was != nil {
-		condition = *t.e.was
-	}
-	if filed.Twin != "" && filed.ToldType == "" && t.status.Final() {
-		t.reason = cmp.Or(t.reason, "the same as "+filed.Twin+", which came before")
-	}
-	filed.Status, filed.Reason, filed.Applied = t.status, t.reason, time.Time{}
-	if t.status.Final() {
-		filed.Applied = t.now()
-	}
-	it, err := filed.item()
-	if err != nil {
-		return Verdict{}, err
-	}
-	if err = t.commit(ctx, append([]store.Write{store.Put(t.events, it, condition)}, t.writes...)...); err != nil {
-		return Verdict{}, err
-	}
-	if len(t.writes) > 0 {
-		t.nudge()
+	if len(writes) > 0 {
+		if err := t.commit(ctx, writes...); err != nil {
+			return Verdict{}, err
+		}
 	}
 	return Verdict{Event: filed.ID, Status: filed.Status, Reason: filed.Reason, Created: filed.Created}, nil
-}
-
-// fileRows stores the changed rows, with the effects asked for, and reports whether there are any.
-func (t *turn) fileRows(ctx context.Context) (changed bool, err error) {
-	writes := t.rowWrites()
-	if len(writes) == 0 {
-		return false, nil
-	}
-	if err := t.commit(ctx, writes...); err != nil {
-		return false, err
-	}
-	t.nudge()
-	return true, nil
 }

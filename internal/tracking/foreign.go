@@ -43,16 +43,6 @@ const (
 // link may come yet.
 const linkWait = 10 * time.Minute
 
-func markOf(o Object) string {
-	switch {
-	case o.Invoice != "":
-		return markedLinked
-	case o.Status == "succeeded":
-		return markedPaid
-	}
-	return ""
-}
-
 // believes reports whether the event needs no new look at a payment that was foreign: its link to
 // an invoice may be made after its first events, so its success and the link's own event ask again.
 func (e *Event) believes(mark string) bool {

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
-	"time"
 
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
@@ -25,15 +25,6 @@ type Origin struct {
 	Source  Source
 }
 
-// A Verdict is the result of ingesting or replaying an event.
-type Verdict struct {
-	Event     string      `json:"event"`
-	Status    EventStatus `json:"status"`
-	Reason    string      `json:"reason,omitempty"`
-	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is the stored one
-	Created   time.Time   `json:"-"`                   // when Stripe made it; zero of a duplicate
-}
-
 // Ingest stores an event whose signature has been verified. If it returns nil, the event is
 // durable, and it has been applied or the inbox will apply it. It returns an ErrBody if the body is
 // not an event, and ErrEndpoint if the event belongs to the other endpoint; neither is stored.
@@ -43,29 +34,27 @@ func (in *intake) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	if err != nil {
 		return Verdict{}, err
 	}
-	e.Body, e.Source, e.Received = withoutSecrets(body), from.Source, in.now()
 	told := e.StripeAccount
-	e.StripeAccount = cmp.Or(told, in.o.Own)
-	t := &turn{intake: in, e: &e}
+	e.Body, e.Source, e.Received, e.StripeAccount = withoutSecrets(body), from.Source, in.now(), cmp.Or(told, in.o.Own)
+	var refused decision
 	switch {
 	case strings.HasPrefix(e.Type, "v2."):
-		t.set(Ignored, "events of version 2 of the API are not followed")
+		refused.set(Ignored, "events of version 2 of the API are not followed")
 	case e.Live != in.o.Live:
-		t.set(Refused, "of the other mode")
+		refused.set(Refused, "of the other mode")
 	case told != "" && !isID(told, "acct_"):
-		t.set(Refused, "of no account that can be")
+		refused.set(Refused, "of no account that can be")
 	case from.Connect && told == "":
 		return Verdict{}, fmt.Errorf("%w: it names no connected account, but this endpoint accepts only events from connected accounts", ErrEndpoint)
 	case !from.Connect && told != "" && told != in.o.Own:
 		return Verdict{}, fmt.Errorf("%w: it comes from a connected account, but this endpoint accepts only the platform's own events", ErrEndpoint)
 	}
-	if t.status != "" {
-		return t.fileNew(ctx)
-	}
 	var v Verdict
-	err = store.Retry(ctx, "event "+e.ID, func() error {
+	err = store.Retry(ctx, "event "+e.ID, func() (err error) {
 		t := &turn{intake: in, e: &e}
-		err := t.decide(ctx)
+		if t.decision = refused; t.status == "" {
+			err = t.decide(ctx)
+		}
 		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
 			why := secret.Short(err.Error())
 			in.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
@@ -124,4 +113,72 @@ func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 		return Verdict{}, err
 	}
 	return t.file(ctx)
+}
+
+// Apply merges an object fetched from Stripe, as if an event had told it, and reports whether it
+// changed anything. at is the connected account, "" for our own.
+func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
+	return in.applyFetched(ctx, cmp.Or(at, in.o.Own), o)
+}
+
+// applyFetched merges objects of which each may be about another row, one commit each.
+func (in *intake) applyFetched(ctx context.Context, at string, objects ...Object) (changed bool, err error) {
+	merchant, err := in.merchantOf(ctx, at)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range objects {
+		o.Fetched = true
+		err := store.Retry(ctx, o.Kind+" "+o.ID, func() error {
+			if o.Kind == KindDispute { // it never makes its payment known: most disputes are about other payments
+				if _, err := in.Payment(ctx, at, o.Payment); err != nil {
+					return ignoreNotFound(err)
+				}
+			}
+			t := &turn{intake: in, by: askStripe, application: application{at: at, merchant: merchant}}
+			err := t.work(ctx, o)
+			if err == nil {
+				_, err = t.file(ctx)
+			}
+			changed = changed || err == nil && len(t.writes) > 0
+			return err
+		})
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+// refresh fetches a subscription (sub_…), or a payment's dispute (pi_…/du_…), whose state its events cannot
+// tell. The answer counts only if no event about the row was applied meanwhile, because such an event may
+// be newer.
+func (in *intake) refresh(ctx context.Context, at, id string, by effort) error {
+	merchant, err := in.merchantOf(ctx, at)
+	if err != nil {
+		return err
+	}
+	n, row := need{kind: KindSubscription, id: id}, need{row: true, kind: KindSubscription, id: id}
+	if payment, dispute, is := strings.Cut(id, "/"); is {
+		n, row = need{kind: KindDispute, id: dispute}, need{row: true, kind: KindPayment, id: payment}
+	}
+	return store.Retry(ctx, n.kind+" "+n.id, func() error {
+		t := &turn{intake: in, by: by, application: application{at: at, merchant: merchant, rule: rule{fresh: true}}}
+		before, err := t.read(ctx, row)
+		if before == nil || err != nil {
+			return err
+		}
+		o, err := in.fetch(ctx, at, n)
+		if err != nil {
+			return err
+		}
+		if err := t.work(ctx, o); err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(t.known[row], before) {
+			return fmt.Errorf("%w: an event for it was applied in the meantime", store.ErrConflict)
+		}
+		_, err = t.file(ctx)
+		return err
+	})
 }

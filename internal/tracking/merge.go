@@ -236,6 +236,15 @@ func terms(s *Subscription, o Object, fresh bool) (ask bool) {
 	return false
 }
 
+// text describes the terms for people.
+func (t Terms) text() string {
+	s := fmt.Sprintf("%d of %s", t.Quantity, t.Price)
+	if !t.CancelAt.IsZero() {
+		s += ", cancelled at " + t.CancelAt.Format(time.RFC3339)
+	}
+	return s
+}
+
 // detail merges Stripe's word for the state, and reports whether it has to be fetched. A word just
 // fetched is the truth. Of the words of events, the end is final and incomplete is the first;
 // the order of the others is unknown.
@@ -248,6 +257,11 @@ func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 		return true
 	}
 	return false
+}
+
+// differs reports whether the two differ in a part that decides no status.
+func (s *Subscription) differs(t *Subscription) bool {
+	return s.Schedule != t.Schedule || s.Terms != t.Terms || s.progress != t.progress
 }
 
 // undecided reports whether it is over, and its schedule has not told how it ended.

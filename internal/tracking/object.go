@@ -1,9 +1,6 @@
 package tracking
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // The kinds of Stripe's objects followed here, in Stripe's words. Other kinds keep theirs.
 const (
@@ -27,8 +24,6 @@ const (
 	Subscribe    Kind = "subscription" // a Stripe subscription
 	SplitPayment Kind = "split"        // a subscription schedule with a fixed number of payments
 )
-
-func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
 // An Object is one of Stripe's, as told in any version of the API. An untold member is zero.
 type Object struct {
@@ -78,15 +73,6 @@ type Terms struct {
 	Price    string    `json:"price,omitempty"` // price_… (or plan_…) of its first item
 	Quantity int64     `json:"quantity,omitempty"`
 	CancelAt time.Time `json:"cancel_at,omitzero"` // when Stripe will cancel it; zero: it goes on
-}
-
-// text describes the terms for people.
-func (t Terms) text() string {
-	s := fmt.Sprintf("%d of %s", t.Quantity, t.Price)
-	if !t.CancelAt.IsZero() {
-		s += ", cancelled at " + t.CancelAt.Format(time.RFC3339)
-	}
-	return s
 }
 
 // A Refund is one refund of a payment.

@@ -49,11 +49,7 @@ func (r *rows) changePurchase(ctx context.Context, p *Purchase,
 		if !changed {
 			return nil
 		}
-		err = r.commit(ctx, append([]store.Write{put(r.o.Tables.Tracking.Purchases.Name, p.fields, r.now())}, with...)...)
-		if err == nil && len(with) > 0 {
-			r.nudge()
-		}
-		return err
+		return r.commit(ctx, append(with, put(r.o.Tables.Tracking.Purchases.Name, p.fields, r.now()))...)
 	})
 	return p, err
 }

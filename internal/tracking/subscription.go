@@ -36,11 +36,6 @@ type progress struct {
 	asking         bool   // its Detail is being asked for
 }
 
-// differs reports whether the two differ in a part that decides no status.
-func (s *Subscription) differs(t *Subscription) bool {
-	return s.Schedule != t.Schedule || s.Terms != t.Terms || s.progress != t.progress
-}
-
 // A SubscriptionStatus is where a subscription stands. Terminated absorbs.
 type SubscriptionStatus string
 

@@ -1,13 +1,17 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
 
@@ -53,32 +57,163 @@ func (t *turn) ignore(reason string) error {
 	return nil
 }
 
-// work applies the object of a merchant. It reads the rows and fetches the objects that apply lacks, and
-// applies all objects again. By fromStore it returns a need.
-func (t *turn) work(ctx context.Context, at, merchant string, o Object) error {
-	t.application = application{at: at, merchant: merchant, installation: t.o.Installation, known: map[unread]any{},
-		rule: rule{endedBy: t.o.EndedBy, force: t.by == forced, fresh: t.fresh}}
-	if t.e != nil {
-		t.event = t.e.ID
+// decide decides the event, and fills in its merchant and subscription. A panic is an errPoison. After
+// it the caller must end the turn.
+func (t *turn) decide(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: it panicked: %v", errPoison, p)
+		}
+	}()
+	if is, err := t.begin(ctx); is || err != nil {
+		return cmp.Or(err, t.ignore(notOurs))
 	}
+	e := t.e
+	if t.settles() {
+		return t.decideCharge(ctx)
+	}
+	e.Merchant, err = t.merchantOf(ctx, e.StripeAccount)
+	isOwn := e.StripeAccount == t.o.Own
+	switch {
+	case e.names() && (err == nil || errors.Is(err, ErrUnregistered) && isOwn):
+		return t.decideThin(ctx)
+	case errors.Is(err, ErrUnregistered) && isOwn && e.Object.Tag.Purchase == "":
+		return t.ignore("our own account sells nothing here")
+	case errors.Is(err, ErrUnregistered):
+		t.set(Quarantined, "the Stripe account is not registered")
+		t.writes = []store.Write{store.Put(t.accounts, registryRow(quarantineRows, e.StripeAccount+"#"+e.ID)),
+			store.Check(t.accounts, accountKey(e.StripeAccount), store.Absent())} // unless it is registered by now
+		return nil
+	case err != nil:
+		return err
+	case strings.HasPrefix(e.Type, "account.application."):
+		return t.decideConnection(ctx)
+	}
+	t.at, t.merchant, t.event = e.StripeAccount, e.Merchant, e.ID
+	err = t.work(ctx, e.Object)
+	if n, undecided := errors.AsType[need](err); undecided {
+		if is, err := t.isForeign(ctx); is || err != nil {
+			return cmp.Or(err, t.ignore(notOurs))
+		}
+		return t.later(pendingEvent, n.Error(), 0)
+	}
+	switch {
+	case errors.Is(err, ErrGone):
+		return t.ignore(gone)
+	case err == nil && t.status == Applied:
+		e.Subscription = t.about(e.Subscription)
+	case err == nil && t.foreign && t.held != nil:
+		t.writes = []store.Write{t.foreignMark()}
+	case err == nil && t.status == "":
+		err = fmt.Errorf("%w: no status was decided", errPoison)
+	}
+	return err
+}
+
+// settles reports whether the event is about a payment intent of billing's.
+func (t *turn) settles() bool {
+	o := &t.e.Object
+	return o.Kind == KindPayment && o.Tag.Charge && o.Tag.Installation == t.o.Installation && t.o.Settler != nil
+}
+
+// decideCharge has billing settle its payment intent.
+func (t *turn) decideCharge(ctx context.Context) error {
+	if t.by == fromStore {
+		return t.later(pendingCharge, "for billing to settle", settleWait)
+	}
+	tag := t.e.Object.Tag
+	t.set(Applied, "settled by billing")
+	return t.o.Settler.Heard(ctx, tag.ChargeAccount, tag.ChargeSubscription, t.e.Object.ID)
+}
+
+// decideConnection asks Stripe whether we have access: the order of its events is unknown.
+func (t *turn) decideConnection(ctx context.Context) error {
+	if t.by == fromStore {
+		return t.later(pendingEvent, "to be looked at", 0)
+	}
+	status := Connected
+	err := t.o.Finder.Connected(ctx, t.e.StripeAccount)
+	switch {
+	case errors.Is(err, ErrDisconnected):
+		status = Disconnected
+		t.o.Log.Warn("a Stripe account has disconnected", "account", t.e.StripeAccount)
+	case err != nil:
+		return err
+	}
+	t.set(Applied, string(status))
+	_, err = t.connection(ctx, t.e.StripeAccount, status)
+	return err
+}
+
+const gone = "Stripe has no such object any more"
+
+// decideThin fetches the object that a thin event names without containing it, and decides the event as if
+// it contained the object. If the snapshot event of the same change, its twin, has come before, the twin
+// decides, and nothing is fetched.
+func (t *turn) decideThin(ctx context.Context) error {
+	e := t.e
+	twin, err := t.eventOrMarker(ctx, e.Twin)
+	isNew, n := errors.Is(err, store.ErrNotFound), need{kind: e.Object.Kind, id: e.Object.ID}
+	switch {
+	case err != nil && !isNew:
+		return err
+	case !isNew && !twin.isMarker() && twin.StripeAccount == e.StripeAccount && twin.Status != Dead &&
+		twin.Status != Refused:
+		return t.ignore("the same as " + twin.ID + ", which is " + string(twin.Status))
+	case t.by == fromStore:
+		return t.later(pendingEvent, n.Error(), 0)
+	}
+	o, err := t.fetch(ctx, e.StripeAccount, n)
+	if errors.Is(err, ErrGone) {
+		return t.ignore(gone)
+	} else if err != nil {
+		return err
+	}
+	e.Object, e.Subscription = o, cmp.Or(o.Subscription, e.Subscription)
+	if err = t.decide(ctx); err != nil || t.status != Applied {
+		return err
+	}
+	told, err := json.Marshal(o)
+	e.fetched = string(told) // Rebuild folds it
+	if isNew && e.Twin != "" {
+		t.writes = append(t.writes, t.twinMarker(e))
+	}
+	return err
+}
+
+// twinMarker writes an item in the place of the snapshot event that tells what the thin event has
+// told: an id, the twin and an expiration, in no index. The snapshot event replaces it.
+func (t *turn) twinMarker(thin *Event) store.Write {
+	return store.Put(t.events, store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(thin.Twin)},
+		store.Attribute{Name: schema.TrackedTwin, Value: store.S(thin.ID)},
+		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(thin.expiration().Unix())}), store.Absent())
+}
+
+// work applies the object. It reads the rows and fetches the objects that apply lacks, and applies all
+// objects again. By fromStore it returns a need.
+func (t *turn) work(ctx context.Context, o Object) error {
+	t.installation, t.endedBy, t.force, t.known = t.o.Installation, t.o.EndedBy, t.by == forced, map[need]any{}
 	objects := []Object{o}
 	for {
 		t.noted = t.now()
 		err := t.apply(objects)
-		if lacks, ok := errors.AsType[unread](err); ok {
-			if err := t.read(ctx, lacks); err != nil {
+		n, lacks := errors.AsType[need](err)
+		switch {
+		case err == nil && t.status == Applied:
+			t.writes = t.rowWrites()
+			return nil
+		case n.row:
+			if t.known[n], err = t.read(ctx, n); err != nil {
 				return err
 			}
 			continue
-		}
-		n, lacks := errors.AsType[need](err)
-		if !lacks || t.by == fromStore {
+		case !lacks || t.by == fromStore:
 			return err
 		}
 		if slices.ContainsFunc(objects[:len(objects)-1], func(o Object) bool { return o.Kind == n.kind && o.ID == n.id }) {
 			return fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
-		more, err := t.fetch(ctx, at, n)
+		more, err := t.fetch(ctx, t.at, n)
 		if errors.Is(err, ErrGone) && n.kind != KindPayment { // a lost part is not the whole
 			return fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
 		}
@@ -90,19 +225,20 @@ func (t *turn) work(ctx context.Context, at, merchant string, o Object) error {
 	}
 }
 
-// read reads a row for the application.
-func (t *turn) read(ctx context.Context, of unread) (err error) {
-	var there any
-	switch of.kind {
+// read returns a row for the application, or nil if there is none.
+func (t *turn) read(ctx context.Context, n need) (there any, err error) {
+	switch n.kind {
 	case rowOfPurchase:
-		there, err = t.loadPurchase(ctx, of.id)
+		there, err = t.loadPurchase(ctx, n.id)
 	case KindPayment:
-		there, err = t.Payment(ctx, t.at, of.id)
+		there, err = t.Payment(ctx, t.at, n.id)
 	default:
-		there, err = t.Subscription(ctx, t.at, of.id)
+		there, err = t.Subscription(ctx, t.at, n.id)
 	}
-	t.known[of] = there
-	return ignoreNotFound(err)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return there, err
 }
 
 func (in *intake) fetch(ctx context.Context, at string, n need) (Object, error) {

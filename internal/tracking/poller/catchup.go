@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -13,30 +12,6 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
-
-// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours can
-// make it skip an event. The first round of a day starts a day earlier, for late events.
-func (r *round) since(a *tracking.ConnectedAccount) time.Time {
-	through := a.Polled.Through
-	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // nobody has read its thin events yet
-		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
-	}
-	if !r.isDaily(a) {
-		return through.Add(-overlap)
-	}
-	return earlier(through, dayOf(r.now)).Add(-day)
-}
-
-// isDaily reports whether the account's last successful round was on another day.
-func (r *round) isDaily(a *tracking.ConnectedAccount) bool {
-	return !dayOf(a.Polled.Checked).Equal(dayOf(r.now))
-}
-
-// asksThin reports whether the account's thin events are listed: in each round if it has sent one,
-// and once a day if another account has, since all of its webhooks may be lost.
-func (r *round) asksThin(a *tracking.ConnectedAccount) bool {
-	return a.Polled.Thin || r.thin && r.isDaily(a)
-}
 
 // A catchUp is one account's part of a round.
 type catchUp struct {
@@ -55,30 +30,6 @@ type catchUp struct {
 	listed  int
 	found   int // missing
 	sent    int
-}
-
-// poll lists the events of one account, sends the missing ones, and saves its state.
-func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
-	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
-	err := c.run(ctx)
-	c.release()
-	if ctx.Err() == nil { // else the next round asks again
-		c.state = r.p.next(c.state, a.StripeAccount, r.now, c.news, err)
-		err = errors.Join(err, c.save(ctx))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := &r.report
-	t.Accounts++
-	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
-	if err == nil || a.Status == tracking.Disconnected && errors.Is(err, tracking.ErrDisconnected) {
-		return
-	}
-	if t.Failed++; len(t.Failures) < maxFailures {
-		t.Failures = append(t.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
-		r.p.o.Log.Warn("the poller could not verify an account's events", "stripe_account", a.StripeAccount, "error",
-			secret.Short(err.Error()))
-	}
 }
 
 // run brings the account up to date. Of too many events it sends the oldest, and lists the rest again.
@@ -127,10 +78,6 @@ func (c *catchUp) verified(through time.Time) {
 		c.state.Through = later(c.state.Through, through)
 	}
 }
-
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
-
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // list keeps the oldest missing events in memory. It returns the time by Stripe's clock.
 func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
@@ -268,41 +215,4 @@ func (c *catchUp) save(ctx context.Context) error {
 	}
 	c.a.Polled = c.state
 	return nil
-}
-
-// next returns the state after a round. Each round without events, or that the account refuses,
-// doubles the wait for the next. The first refusal waits for the shortest time: access may come
-// back in a moment.
-func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
-	err error) tracking.PollState {
-	wait, refused := p.o.Interval, errors.Is(err, tracking.ErrDisconnected)
-	if refused && s.Error == "" {
-		s.Quiet = 0
-	}
-	s.Error = ""
-	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
-		s.Checked = now
-	}
-	if err != nil {
-		s.Error = secret.Short(err.Error())
-	}
-	switch {
-	case err != nil && !refused:
-	case err == nil && news:
-		s.Quiet = 0
-	default:
-		s.Quiet++
-		for range min(s.Quiet, 64) { // a poller elsewhere may have told any number
-			wait = min(2*wait, p.o.MaxQuiet)
-		}
-	}
-	// Earlier by up to half, always the same for one account: not all at once.
-	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
-	return s
-}
-
-func hashOf(id string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(id)) // never fails
-	return h.Sum64()
 }

@@ -1,99 +1,16 @@
 package poller
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"iter"
-	"log/slog"
-	"sync/atomic"
+	"hash/fnv"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
 )
-
-// A Ledger is the poller's part of tracking.Service.
-type Ledger interface {
-	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
-	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
-	Events(ctx context.Context, q tracking.EventQuery) iter.Seq2[tracking.EventRow, error]
-	SavePoll(ctx context.Context, stripeAccount string, p tracking.PollState) error
-	Apply(ctx context.Context, at string, o tracking.Object) (changed bool, err error)
-}
-
-// A Lister lists events and objects from Stripe.
-type Lister interface {
-	// ListEvents calls each for every event of the account since then, inclusive, all pages, in
-	// Stripe's order: the newest first. It returns the time of the first page by Stripe's clock;
-	// the list has all events before it. An error of each ends the list.
-	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
-	// ListThin is ListEvents of the thin events. It returns ErrNoThin if Stripe has no such list.
-	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
-	// ListObjects calls each for every subscription of the account, in any state, every schedule
-	// and payment intent made since then, and every dispute that may have changed since then, as
-	// they are now: all Fetched. A payment made by an invoice has the invoice's links, as
-	// tracking.Finder has them.
-	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
-}
-
-// ErrNoThin: Stripe lists no thin events of this account.
-var ErrNoThin = errors.New("thin events cannot be listed for this account")
-
-// A RawEvent is an event as Stripe lists it.
-type RawEvent struct {
-	ID      string
-	Created time.Time
-	Body    []byte // whole, with "account" filled in for a connected account's; "context" if thin
-}
-
-// Options configure a Poller. Ledger and Lister are needed; the others have defaults.
-type Options struct {
-	Ledger Ledger
-	Lister Lister // must keep to Stripe's rates
-
-	Now      func() time.Time // nil: time.Now
-	Log      *slog.Logger     // nil: nothing is logged
-	Interval time.Duration    // from round to round; 0: 10 minutes
-	MaxQuiet time.Duration    // longest wait of a quiet account; 0: 6 hours
-	Parallel int              // accounts at a time; 0: 64
-	Batch    int              // most missing events of one account in memory; 0: 10000
-
-	// Another poller does the rounds, or the sweeps: then no lost time is compared here either.
-	NoRounds, NoSweeps bool
-}
-
-const (
-	day         = 24 * time.Hour
-	stripeKeeps = 30 * day  // the time for which Stripe lists an event
-	overlap     = time.Hour // listed again before an account's mark
-	alarmAfter  = 20 * day  // without a successful round of an account
-	maxHeld     = 64 << 20  // bytes of missing events, over all accounts
-	leastHeld   = 100       // missing events always allowed to an account
-	maxFailures = 20        // named in a report
-	hurry       = 10        // divides the interval after a failed round: the service may be about to start
-)
-
-// A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is
-// safe for concurrent use; two rounds at a time do the same work twice.
-type Poller struct {
-	o       Options
-	maxHeld int64
-	held    atomic.Int64 // bytes of missing events in memory
-}
-
-// New returns a Poller. It does nothing yet.
-func New(o Options) *Poller {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.Interval = cmp.Or(o.Interval, 10*time.Minute)
-	o.MaxQuiet = max(o.Interval, cmp.Or(o.MaxQuiet, 6*time.Hour))
-	o.Parallel = max(1, cmp.Or(o.Parallel, 64))
-	o.Batch = max(1, cmp.Or(o.Batch, 10_000))
-	return &Poller{o: o, maxHeld: maxHeld}
-}
 
 // Run does a round at once, and then every Interval. After the first round, and then every MaxQuiet,
 // it sweeps the accounts that are due for it. It returns nil when ctx ends. A failed round or sweep is
@@ -155,4 +72,127 @@ func (p *Poller) sweepTurn(ctx context.Context) bool {
 		p.o.Log.Debug("a sweep found no object that had changed without an event", "changed", r.Changed, "accounts", r.Accounts, "objects", r.Objects)
 	}
 	return err == nil
+}
+
+// Round lists the events of every due account, or of every account if all is set, and sends the
+// missing ones. The failure of one account is in the report, and stops no other. Round returns an
+// error only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
+func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
+	r := &round{p: p, now: p.o.Now()}
+	accounts, err := p.connected(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	due := slices.Clone(accounts)
+	if !all {
+		due = slices.DeleteFunc(due, func(a *tracking.ConnectedAccount) bool { return !p.isDue(a.Polled, r.now) })
+	}
+	// The account furthest behind comes first: a round may be cut short.
+	slices.SortStableFunc(due, byMark)
+	from := r.now
+	for _, a := range due {
+		if since := r.since(a); r.isShort(since) && since.Before(from) {
+			from = since
+		}
+	}
+	r.stored = sync.OnceValues(func() (map[string]struct{}, error) { return r.readDays(ctx, from) })
+	r.thin = slices.ContainsFunc(accounts, func(a *tracking.ConnectedAccount) bool { return a.Polled.Thin })
+	r.report.Skipped = len(accounts) - len(due)
+	p.inParallel(ctx, due, r.poll)
+	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
+		return a.Status == tracking.Disconnected && a.Polled.Error != ""
+	})
+	if len(accounts) > 0 { // connected ones: the oldest mark
+		r.report.Through = slices.MinFunc(accounts, byMark).Polled.Through
+	}
+	r.warn(accounts)
+	return r.report, context.Cause(ctx)
+}
+
+// isDue reports whether an account is due. A time beyond MaxQuiet was set by a wrong clock.
+func (p *Poller) isDue(s tracking.PollState, now time.Time) bool {
+	return !s.Next.After(now) || s.Next.After(now.Add(p.o.MaxQuiet))
+}
+
+// poll lists the events of one account, sends the missing ones, and saves its state.
+func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
+	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
+	err := c.run(ctx)
+	c.release()
+	if ctx.Err() == nil { // else the next round asks again
+		c.state = r.p.next(c.state, a.StripeAccount, r.now, c.news, err)
+		err = errors.Join(err, c.save(ctx))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &r.report
+	t.Accounts++
+	t.Listed, t.Missing, t.Sent = t.Listed+c.listed, t.Missing+c.found, t.Sent+c.sent
+	if err == nil || a.Status == tracking.Disconnected && errors.Is(err, tracking.ErrDisconnected) {
+		return
+	}
+	if t.Failed++; len(t.Failures) < maxFailures {
+		t.Failures = append(t.Failures, Failure{a.StripeAccount, secret.Short(err.Error())})
+		r.p.o.Log.Warn("the poller could not verify an account's events", "stripe_account", a.StripeAccount, "error",
+			secret.Short(err.Error()))
+	}
+}
+
+// next returns the state after a round. Each round without events, or that the account refuses,
+// doubles the wait for the next. The first refusal waits for the shortest time: access may come
+// back in a moment.
+func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
+	err error) tracking.PollState {
+	wait, refused := p.o.Interval, errors.Is(err, tracking.ErrDisconnected)
+	if refused && s.Error == "" {
+		s.Quiet = 0
+	}
+	s.Error = ""
+	if err == nil || dayOf(s.Checked).Equal(dayOf(now)) {
+		s.Checked = now
+	}
+	if err != nil {
+		s.Error = secret.Short(err.Error())
+	}
+	switch {
+	case err != nil && !refused:
+	case err == nil && news:
+		s.Quiet = 0
+	default:
+		s.Quiet++
+		for range min(s.Quiet, 64) { // a poller elsewhere may have told any number
+			wait = min(2*wait, p.o.MaxQuiet)
+		}
+	}
+	// Earlier by up to half, always the same for one account: not all at once.
+	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
+	return s
+}
+
+func hashOf(id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id)) // never fails
+	return h.Sum64()
+}
+
+// warn logs late accounts: soon Stripe will not list their events any more.
+func (r *round) warn(accounts []*tracking.ConnectedAccount) {
+	late, oldest := 0, r.now
+	var which string
+	for _, a := range accounts {
+		mark := a.Polled.Through
+		if mark.IsZero() {
+			mark = a.Created
+		}
+		if r.now.Sub(mark) > alarmAfter {
+			late++
+			if mark.Before(oldest) {
+				oldest, which = mark, a.StripeAccount
+			}
+		}
+	}
+	if late > 0 {
+		r.p.o.Log.Warn("events have not been verified for more than 20 days; Stripe deletes them after 30",
+			"accounts", late, "oldest", which, "verified_through", oldest)
+	}
 }

@@ -2,8 +2,6 @@ package poller
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +21,6 @@ type Report struct {
 	// Every event of every connected account before Through is stored, except those Lost. It is
 	// zero if there is no account, or one without a successful round.
 	Through time.Time `json:"verified_through,omitzero"`
-}
-
-// A Failure says why an account's round failed. A report has the first 20.
-type Failure struct {
-	StripeAccount string `json:"stripe_account"`
-	Error         string `json:"error"`
 }
 
 // A Gap is a time of which Stripe does not list an account's events any more: the poller came too
@@ -51,113 +43,28 @@ type round struct {
 	report Report // guarded by mu
 }
 
-// Round lists the events of every due account, or of every account if all is set, and sends the
-// missing ones. The failure of one account is in the report, and stops no other. Round returns an
-// error only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
-func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
-	r := &round{p: p, now: p.o.Now()}
-	accounts, err := p.connected(ctx)
-	if err != nil {
-		return Report{}, err
+// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours can
+// make it skip an event. The first round of a day starts a day earlier, for late events.
+func (r *round) since(a *tracking.ConnectedAccount) time.Time {
+	through := a.Polled.Through
+	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // nobody has read its thin events yet
+		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
 	}
-	due := slices.Clone(accounts)
-	if !all {
-		due = slices.DeleteFunc(due, func(a *tracking.ConnectedAccount) bool { return !p.isDue(a.Polled, r.now) })
+	if !r.isDaily(a) {
+		return through.Add(-overlap)
 	}
-	// The account furthest behind comes first: a round may be cut short.
-	slices.SortStableFunc(due, byMark)
-	from := r.now
-	for _, a := range due {
-		if since := r.since(a); r.isShort(since) && since.Before(from) {
-			from = since
-		}
-	}
-	r.stored = sync.OnceValues(func() (map[string]struct{}, error) { return r.readDays(ctx, from) })
-	r.thin = slices.ContainsFunc(accounts, func(a *tracking.ConnectedAccount) bool { return a.Polled.Thin })
-	r.report.Skipped = len(accounts) - len(due)
-	p.inParallel(ctx, due, r.poll)
-	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
-		return a.Status == tracking.Disconnected && a.Polled.Error != ""
-	})
-	if len(accounts) > 0 { // connected ones: the oldest mark
-		r.report.Through = slices.MinFunc(accounts, byMark).Polled.Through
-	}
-	r.warn(accounts)
-	return r.report, context.Cause(ctx)
+	return earlier(through, dayOf(r.now)).Add(-day)
 }
 
-// connected returns the accounts; disconnected ones seldom: the event of a reconnection may be lost.
-func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, error) {
-	var list []*tracking.ConnectedAccount
-	now := p.o.Now()
-	for a, err := range p.o.Ledger.ConnectedAccounts(ctx) {
-		if err != nil {
-			return nil, fmt.Errorf("poll: read the connected accounts: %w", err)
-		}
-		if a.Status == tracking.Disconnected && now.Before(later(a.Polled.Next, a.Updated.Add(p.o.MaxQuiet))) {
-			continue
-		}
-		list = append(list, a)
-	}
-	return list, nil
+// isDaily reports whether the account's last successful round was on another day.
+func (r *round) isDaily(a *tracking.ConnectedAccount) bool {
+	return !dayOf(a.Polled.Checked).Equal(dayOf(r.now))
 }
 
-// isDue reports whether an account is due. A time beyond MaxQuiet was set by a wrong clock.
-func (p *Poller) isDue(s tracking.PollState, now time.Time) bool {
-	return !s.Next.After(now) || s.Next.After(now.Add(p.o.MaxQuiet))
-}
-
-// warn logs late accounts: soon Stripe will not list their events any more.
-func (r *round) warn(accounts []*tracking.ConnectedAccount) {
-	late, oldest := 0, r.now
-	var which string
-	for _, a := range accounts {
-		mark := a.Polled.Through
-		if mark.IsZero() {
-			mark = a.Created
-		}
-		if r.now.Sub(mark) > alarmAfter {
-			late++
-			if mark.Before(oldest) {
-				oldest, which = mark, a.StripeAccount
-			}
-		}
-	}
-	if late > 0 {
-		r.p.o.Log.Warn("events have not been verified for more than 20 days; Stripe deletes them after 30",
-			"accounts", late, "oldest", which, "verified_through", oldest)
-	}
-}
-
-func byMark(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) }
-
-// inParallel calls do for each account, Parallel at a time, until ctx ends.
-func (p *Poller) inParallel(ctx context.Context, accounts []*tracking.ConnectedAccount,
-	do func(context.Context, *tracking.ConnectedAccount)) {
-	next := make(chan *tracking.ConnectedAccount)
-	var running sync.WaitGroup
-	for range min(p.o.Parallel, len(accounts)) {
-		running.Go(func() {
-			for a := range next {
-				if ctx.Err() == nil {
-					do(ctx, a)
-				}
-			}
-		})
-	}
-	for _, a := range accounts {
-		next <- a
-	}
-	close(next)
-	running.Wait()
-}
-
-// atOf is the account in a request to Stripe: "" for our own.
-func atOf(a *tracking.ConnectedAccount) string {
-	if a.Own {
-		return ""
-	}
-	return a.StripeAccount
+// asksThin reports whether the account's thin events are listed: in each round if it has sent one,
+// and once a day if another account has, since all of its webhooks may be lost.
+func (r *round) asksThin(a *tracking.ConnectedAccount) bool {
+	return a.Polled.Thin || r.thin && r.isDaily(a)
 }
 
 // shortWindow is the longest time of which the events of all accounts are read together, by the time
@@ -182,19 +89,6 @@ func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct
 	}
 	return ids, nil
 }
-
-func (p *Poller) readIDs(ctx context.Context, q tracking.EventQuery, each func(id string)) error {
-	for e, err := range p.o.Ledger.Events(ctx, q) {
-		if err != nil {
-			return fmt.Errorf("read the stored events: %w", err)
-		}
-		each(e.ID)
-	}
-	return nil
-}
-
-// dayOf is midnight in UTC.
-func dayOf(t time.Time) time.Time { return t.UTC().Truncate(day) }
 
 // A span holds the ids of one account's stored events of some days. Stripe lists the newest events
 // first, so spans are needed one after the other, and only one is in memory.
