@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -29,11 +30,11 @@ func (c *Control) CheckRollback(ctx context.Context) (refused map[string]bool, e
 	if err != nil {
 		return nil, err
 	}
-	return c.checkScope(ctx, Each(places))
+	return c.checkScope(ctx, each(places))
 }
 
-// Each returns a request for each place.
-func Each(places []string) []processor.ListRequest {
+// each returns a request for each place.
+func each(places []string) []processor.ListRequest {
 	scope := make([]processor.ListRequest, len(places))
 	for i, at := range places {
 		scope[i].At = at
@@ -87,7 +88,7 @@ func (c *Control) checkScope(ctx context.Context, scope []processor.ListRequest)
 	for i := range scope {
 		scope[i].Since = ended.Add(-RollbackMargin)
 	}
-	lost, refused, err := c.Lost(ctx, scope)
+	lost, refused, err := c.lost(ctx, scope)
 	if err != nil || len(lost) == 0 {
 		return refused, err
 	}
@@ -113,9 +114,9 @@ func (c *Control) complete(ctx context.Context) error {
 	return billing.IgnoreNotFound(err)
 }
 
-// Lost returns the scope's intents that the store does not know and whose money has moved or still
+// lost returns the scope's intents that the store does not know and whose money has moved or still
 // may, those of our own account first. refused has the connected accounts refusing us.
-func (c *Control) Lost(ctx context.Context,
+func (c *Control) lost(ctx context.Context,
 	scope []processor.ListRequest) (lost []processor.Intent, refused map[string]bool, err error) {
 	if c.Processor == nil {
 		return nil, nil, errors.New("this command needs the payment processor")
@@ -248,4 +249,55 @@ func (c *Control) cancelOrphansAt(ctx context.Context, r processor.ListRequest) 
 		canceled++
 	}
 	return canceled, nil
+}
+
+// Lost returns the lost intents at all places, as Reconcile needs them. refused has the connected
+// accounts refusing us.
+func (c *Control) Lost(ctx context.Context) (lost []processor.Intent, refused map[string]bool, err error) {
+	places, err := c.allPlaces(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.lost(ctx, each(places))
+}
+
+// allPlaces is Places with all connected accounts: a restored store may not know the latest.
+func (c *Control) allPlaces(ctx context.Context) ([]string, error) {
+	places, err := c.Places(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := c.Processor.(processor.Platform)
+	if !ok {
+		return places, nil
+	}
+	for at, err := range p.Connected(ctx) {
+		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // a key that need not see any
+			c.Log.WarnContext(ctx, "the key may not list connected accounts; this store has never used one", "error", err)
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the connected accounts: %w", err)
+		}
+		if !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	return places, nil
+}
+
+// Finish cancels an unknown intent unless its money was taken.
+func (c *Control) Finish(ctx context.Context, in processor.Intent) (processor.Intent, error) {
+	if in.State == processor.Succeeded {
+		return in, nil
+	}
+	now, err := c.Processor.Cancel(ctx, in.Ref)
+	if err == nil && now.State != processor.Succeeded && now.State != processor.Canceled {
+		const undecided = "it is %s and cannot be canceled yet; run reconcile again when the processor has decided: %w"
+		err = fmt.Errorf(undecided, now.State, billing.ErrState)
+	}
+	if err != nil {
+		return in, err
+	}
+	return now, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -47,6 +48,15 @@ func (c *Control) TurnOff(ctx context.Context, reason string) error {
 	return c.turn(ctx, set)
 }
 
+// Reconciled lets reminders go out again, when the replaced store was asked which it has sent.
+func (c *Control) Reconciled(ctx context.Context) error {
+	meta, err := c.Meta(ctx)
+	if err != nil || !meta.Unreconciled() {
+		return err
+	}
+	return c.TurnOff(ctx, "it was put back and is reconciled: duesday charging on")
+}
+
 func (c *Control) turn(ctx context.Context, set store.Item, remove ...string) error {
 	err := c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
 	if errors.Is(err, store.ErrConflict) {
@@ -58,24 +68,24 @@ func (c *Control) turn(ctx context.Context, set store.Item, remove ...string) er
 // ErrOff: charging is switched off for the whole store.
 var ErrOff = errors.New("charging is switched off: duesday charging on")
 
-// SwitchAge is the age of what a run knows about charging, at most, when it opens or confirms an
+// switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
 // intent. It reads META when it needs to know, and not for every row.
-const SwitchAge = 300 * time.Millisecond
+const switchAge = 300 * time.Millisecond
 
 // A Switch tells a run whether charging is on. A nil Switch always says yes: a person has looked.
 type Switch struct {
 	control *Control
-	old     atomic.Bool // set every SwitchAge: META is to be read again
+	old     atomic.Bool // set every switchAge: META is to be read again
 
 	mu  sync.Mutex
 	off error // guarded by mu
 }
 
-// NewSwitch returns the switch for a run. Its owner calls Expire every SwitchAge.
-func NewSwitch(c *Control) *Switch { return &Switch{control: c} }
-
-// Expire has the next Check read META again.
-func (s *Switch) Expire() { s.old.Store(true) }
+// Watch returns the switch for a run, which reads META again every switchAge until stop is called.
+func (c *Control) Watch(t worker.Ticker) (s *Switch, stop func()) {
+	s = &Switch{control: c}
+	return s, t.Every(switchAge, func() { s.old.Store(true) })
+}
 
 // Check returns a StopError if charging was switched off, the store moved, or the clock is wrong.
 func (s *Switch) Check(ctx context.Context) error {

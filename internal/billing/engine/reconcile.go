@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -27,11 +26,7 @@ func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 }
 
 func (e *Engine) reconcile(ctx context.Context) (int, error) {
-	places, err := e.allPlaces(ctx)
-	if err != nil {
-		return 0, err
-	}
-	lost, refused, err := e.Charging().Lost(ctx, charging.Each(places))
+	lost, refused, err := e.Charging().Lost(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -42,7 +37,7 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	slices.SortStableFunc(lost, func(a, b processor.Intent) int { return a.Tag.Period - b.Tag.Period })
 	adopted := 0
 	for _, in := range lost {
-		in, err := e.finish(ctx, in)
+		in, err := e.Charging().Finish(ctx, in)
 		if err == nil && in.State == processor.Succeeded {
 			if err = e.adopt(ctx, in); err == nil {
 				adopted++
@@ -93,31 +88,6 @@ func (e *Engine) Mailed(ctx context.Context, n billing.Name, topics []string, to
 		s.Told, s.CardTold = told, card
 		return e.put(ctx, s)
 	})
-}
-
-// Reconciled lets reminders go out again, when the replaced store was asked which it has sent.
-func (e *Engine) Reconciled(ctx context.Context) error {
-	meta, err := e.Meta(ctx)
-	if err != nil || !meta.Unreconciled() {
-		return err
-	}
-	return e.Charging().TurnOff(ctx, "it was put back and is reconciled: duesday charging on")
-}
-
-// finish cancels an unknown intent unless its money was taken.
-func (e *Engine) finish(ctx context.Context, in processor.Intent) (processor.Intent, error) {
-	if in.State == processor.Succeeded {
-		return in, nil
-	}
-	now, err := e.proc.Cancel(ctx, in.Ref)
-	if err == nil && now.State != processor.Succeeded && now.State != processor.Canceled {
-		const undecided = "it is %s and cannot be canceled yet; run reconcile again when the processor has decided: %w"
-		err = fmt.Errorf(undecided, now.State, billing.ErrState)
-	}
-	if err != nil {
-		return in, err
-	}
-	return now, nil
 }
 
 // adopt settles the charge's period, step by step.
@@ -216,29 +186,4 @@ func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in proc
 	}
 	_, err = e.settle(ctx, s, in, today)
 	return err
-}
-
-// allPlaces is Places with all connected accounts: a restored store may not know the latest.
-func (e *Engine) allPlaces(ctx context.Context) ([]string, error) {
-	places, err := e.Places(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, ok := e.proc.(processor.Platform)
-	if !ok {
-		return places, nil
-	}
-	for at, err := range p.Connected(ctx) {
-		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // a key that need not see any
-			e.Log.WarnContext(ctx, "the key may not list connected accounts; this store has never used one", "error", err)
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the connected accounts: %w", err)
-		}
-		if !slices.Contains(places, at) {
-			places = append(places, at)
-		}
-	}
-	return places, nil
 }

@@ -44,8 +44,7 @@ func (j *job) begin(ctx context.Context) (end func(), err error) {
 	}
 	stop := func() {}
 	if j.report.Kind == billing.Payments {
-		j.charging = charging.NewSwitch(j.e.Charging())
-		stop = j.e.Sharing.Ticker.Every(charging.SwitchAge, j.charging.Expire)
+		j.charging, stop = j.e.Charging().Watch(j.e.Sharing.Ticker)
 	}
 	return func() {
 		stop()

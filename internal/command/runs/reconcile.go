@@ -47,7 +47,7 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 		}
 	}
 	if failed == nil {
-		failed = s.Engine.Reconciled(ctx)
+		failed = s.Engine.Charging().Reconciled(ctx)
 	}
 	p.Deliver(ctx, s)
 	held, err := heldMail(ctx, s)
