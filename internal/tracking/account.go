@@ -67,16 +67,6 @@ func (a *ConnectedAccount) fields(c *codec) {
 	})
 }
 
-func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
-
-// registryRow is a row of the registry with more attributes than its key.
-func registryRow(pk, sk string, more ...store.Attribute) store.Item {
-	it := store.NewItem(more...)
-	it.Set(schema.PK, store.S(pk))
-	it.Set(schema.SK, store.S(sk))
-	return it
-}
-
 // A registry knows the Stripe accounts whose events are followed, with their merchants.
 type registry struct {
 	*rows
@@ -103,8 +93,7 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 	now := r.now()
 	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == r.o.Own,
 		Created: now, Updated: now, Status: Connected}
-	sells := store.Put(r.accounts, registryRow(merchantRows, merchant,
-		store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(stripeAccount)}))
+	sells := store.Put(r.accounts, registryRow(merchantRows, merchant, attribute(schema.TrackedStripeAccount, stripeAccount)))
 	// The inbox releases the quarantined events if this process dies before it has done so.
 	err = r.commit(ctx, put(r.accounts, a.fields, now), sells, r.pending(pendingRelease, stripeAccount, releaseWait))
 	if store.Retryable(err) {
@@ -127,8 +116,7 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 
 // release moves the quarantined events of the account into the inbox. It may be repeated.
 func (r *registry) release(ctx context.Context, stripeAccount string) error {
-	for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: quarantineRows,
-		Prefix: stripeAccount + "#"}) {
+	for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: quarantineRows, Prefix: stripeAccount + "#"}) {
 		if err != nil {
 			return err
 		}
@@ -216,8 +204,8 @@ func (r *registry) SavePoll(ctx context.Context, stripeAccount string, p PollSta
 	return err
 }
 
-func (r *registry) connection(ctx context.Context, stripeAccount string, status AccountStatus,
-) (*ConnectedAccount, error) {
+// connection records whether the account gives access.
+func (r *registry) connection(ctx context.Context, stripeAccount string, status AccountStatus) (*ConnectedAccount, error) {
 	return r.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
 		wakes := status == Connected && !a.Polled.Next.IsZero()
 		if wakes { // the poller may wait because the account refused it

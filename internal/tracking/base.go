@@ -86,9 +86,8 @@ func (b *base) pin(ctx context.Context) error {
 			return err
 		}
 		b.salt = rand.Text()
-		it = registryRow(ownRow, ownRow, store.Attribute{Name: schema.TrackedStripeAccount, Value: store.S(b.o.Own)},
-			store.Attribute{Name: schema.TrackedLive, Value: store.Bool(b.o.Live)}, store.Attribute{Name: schema.TrackedSalt,
-				Value: store.S(b.salt)})
+		it = registryRow(ownRow, ownRow, attribute(schema.TrackedStripeAccount, b.o.Own), attribute(schema.TrackedSalt, b.salt))
+		it.Set(schema.TrackedLive, store.Bool(b.o.Live))
 		return b.commit(ctx, store.Put(b.accounts, it, store.Absent()))
 	})
 }
@@ -136,6 +135,16 @@ const (
 	endedByRow     = "ENDED_BY" // of ownRow: the Options.EndedBy that subscriptions were looked at for
 )
 
+func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
+
+// registryRow is a row of the registry with more attributes than its key.
+func registryRow(pk, sk string, more ...store.Attribute) store.Item {
+	it := store.NewItem(more...)
+	it.Set(schema.PK, store.S(pk))
+	it.Set(schema.SK, store.S(sk))
+	return it
+}
+
 // The kinds of rows in the inbox, and the name of the id in their data.
 const (
 	pendingEvent    = "event"    // an event undecided so far
@@ -163,8 +172,12 @@ const (
 // pending writes a row of the inbox, due after the wait.
 func (b *base) pending(kind, id string, wait time.Duration) store.Write {
 	now := b.now()
-	return outbox.Write(b.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Inbox, ID: kind + "/" + id, Kind: kind,
-		Due: now.Add(wait), Created: now, Data: map[string]string{pendingID: id}})
+	return b.row(outbox.Inbox, kind, id, now, now.Add(wait))
+}
+
+func (b *base) row(q outbox.Queue, kind, id string, created, due time.Time) store.Write {
+	return outbox.Write(b.o.Tables.Outbox.Name, outbox.Effect{Queue: q, ID: kind + "/" + id, Kind: kind, Due: due,
+		Created: created, Data: map[string]string{pendingID: id}})
 }
 
 // ask writes the outbox's row for an action of the purchase.
@@ -174,8 +187,7 @@ func (b *base) ask(p *Purchase, action Action) store.Write {
 	if action == ActionUnsubscribe {
 		due = due.Add(b.o.UnsubscribeAfter)
 	}
-	return outbox.Write(b.o.Tables.Outbox.Name, outbox.Effect{Queue: outbox.Actions, ID: string(action) + "/" + p.ID,
-		Kind: string(action), Created: asked, Due: due, Data: map[string]string{pendingID: p.ID}})
+	return b.row(outbox.Actions, string(action), p.ID, asked, due)
 }
 
 // A deliver does the work of one row.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,8 +100,7 @@ func (s *shop) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, erro
 }
 
 // begin stores the incomplete purchase, with a row of the inbox; or it finds that of the key.
-func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool,
-	err error) {
+func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool, err error) {
 	stored, hash, err := o.encode()
 	if err != nil {
 		return nil, row, false, err
@@ -145,18 +143,20 @@ func (s *shop) orderOf(p *Purchase) Order {
 	return o
 }
 
-// tagged gives each object the order's Tag: a payment intent made by an invoice has none.
-func (s *shop) tagged(p *Purchase, objects []Object) []Object {
-	list := slices.Clone(objects)
-	for i := range list {
-		list[i].Tag = s.orderOf(p).Tag
+// merge merges the objects with the order's Tag: a payment intent made by an invoice has none.
+func (s *shop) merge(ctx context.Context, p *Purchase, objects []Object) error {
+	for _, o := range objects {
+		o.Tag = s.orderOf(p).Tag
+		if _, err := s.Apply(ctx, p.StripeAccount, o); err != nil {
+			return err
+		}
 	}
-	return list
+	return nil
 }
 
 // record merges the purchase's objects at Stripe, and notes the buyer's customer.
 func (s *shop) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
-	if _, err := s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil {
+	if err := s.merge(ctx, p, sale.Objects); err != nil {
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
 	}
 	problem := ""
@@ -212,7 +212,7 @@ func (s *shop) recoverPurchase(ctx context.Context, id string) error {
 	if err != nil || len(sale.Objects) == 0 {
 		return err
 	}
-	if _, err = s.applyFetched(ctx, p.StripeAccount, s.tagged(p, sale.Objects)...); err != nil || sale.Customer == "" {
+	if err = s.merge(ctx, p, sale.Objects); err != nil || sale.Customer == "" {
 		return err
 	}
 	if p, err = s.Purchase(ctx, p.ID); err != nil { // as it is by now

@@ -88,8 +88,8 @@ func (t *turn) foreignMark() store.Write {
 	if t.mark == "" {
 		lasts = linkWait
 	}
-	it := store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(foreignKey(t.e.StripeAccount, t.e.payment()).PK)},
-		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(t.now().Add(lasts).Unix())})
+	it := store.NewItem(attribute(schema.TrackedID, foreignKey(t.e.StripeAccount, t.e.payment()).PK))
+	it.Set(schema.TrackedExpiration, store.Int(t.now().Add(lasts).Unix()))
 	if t.mark != "" {
 		it.Set(schema.TrackedStatus, store.S(t.mark))
 	}

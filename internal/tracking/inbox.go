@@ -28,8 +28,7 @@ func (b *inbox) DrainInbox(ctx context.Context) (outbox.Report, error) {
 func (b *inbox) queued() *outbox.Outbox { return b.queue(outbox.Inbox, b.deliver) }
 
 func (b *inbox) deliver(ctx context.Context, e outbox.Effect) error {
-	id := e.Data[pendingID]
-	by := askStripe
+	id, by := e.Data[pendingID], askStripe
 	if e.Tries >= forceTries {
 		by = forced
 	}
@@ -63,11 +62,11 @@ func (b *inbox) setback(ctx context.Context, id string, tries int, cause error) 
 	if err != nil || e.Status.Final() {
 		return cause
 	}
-	set := store.NewItem(store.Attribute{Name: schema.TrackedReason, Value: store.S(secret.Short(cause.Error()))})
+	why := secret.Short(cause.Error())
+	set := store.NewItem(attribute(schema.TrackedReason, why))
 	if tries >= lastTry || errors.Is(cause, outbox.ErrPermanent) {
 		set.Set(schema.TrackedStatus, store.S(string(Dead)))
-		b.o.Log.Error("an event failed too often and is now a dead letter", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why",
-			secret.Short(cause.Error()))
+		b.o.Log.Error("an event failed too often and is now a dead letter", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
 	}
 	err = b.commit(ctx, store.Update(b.events, store.Key{PK: e.ID}, set, nil, *e.was))
 	if err != nil && !store.Retryable(err) {
@@ -150,14 +149,11 @@ func (b *inbox) TakeEndedBy(ctx context.Context) error {
 	return store.Retry(ctx, "ended-by", func() error {
 		now := strings.Join(slices.Sorted(slices.Values(b.o.EndedBy)), ",")
 		it, err := b.o.Store.Get(ctx, b.accounts, store.Key{PK: ownRow, SK: endedByRow})
-		if errors.Is(err, store.ErrNotFound) {
-			err = nil
-		}
-		if err != nil || it.Str(schema.TrackedStatus) == now {
+		if err = ignoreNotFound(err); err != nil || it.Str(schema.TrackedStatus) == now {
 			return err
 		}
-		return b.commit(ctx, store.Put(b.accounts, registryRow(ownRow, endedByRow,
-			store.Attribute{Name: schema.TrackedStatus, Value: store.S(now)})), b.pending(pendingEndedBy, now, 0))
+		return b.commit(ctx, store.Put(b.accounts, registryRow(ownRow, endedByRow, attribute(schema.TrackedStatus, now))),
+			b.pending(pendingEndedBy, now, 0))
 	})
 }
 
@@ -172,8 +168,7 @@ func (b *inbox) askEndedBy(ctx context.Context) error {
 		merchants[a.Merchant] = true
 	}
 	for merchant := range merchants {
-		for it, err := range b.items(ctx, &b.o.Tables.Tracking.Subscriptions, schema.AccountIndex, merchant,
-			store.Cursor{}, false) {
+		for it, err := range b.items(ctx, &b.o.Tables.Tracking.Subscriptions, schema.AccountIndex, merchant, store.Cursor{}, false) {
 			if err != nil {
 				return err
 			}

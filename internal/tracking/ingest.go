@@ -118,36 +118,26 @@ func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 // Apply merges an object fetched from Stripe, as if an event had told it, and reports whether it
 // changed anything. at is the connected account, "" for our own.
 func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
-	return in.applyFetched(ctx, cmp.Or(at, in.o.Own), o)
-}
-
-// applyFetched merges objects of which each may be about another row, one commit each.
-func (in *intake) applyFetched(ctx context.Context, at string, objects ...Object) (changed bool, err error) {
+	at, o.Fetched = cmp.Or(at, in.o.Own), true
 	merchant, err := in.merchantOf(ctx, at)
 	if err != nil {
 		return false, err
 	}
-	for _, o := range objects {
-		o.Fetched = true
-		err := store.Retry(ctx, o.Kind+" "+o.ID, func() error {
-			if o.Kind == KindDispute { // it never makes its payment known: most disputes are about other payments
-				if _, err := in.Payment(ctx, at, o.Payment); err != nil {
-					return ignoreNotFound(err)
-				}
+	err = store.Retry(ctx, o.Kind+" "+o.ID, func() error {
+		if o.Kind == KindDispute { // it never makes its payment known: most disputes are about other payments
+			if _, err := in.Payment(ctx, at, o.Payment); err != nil {
+				return ignoreNotFound(err)
 			}
-			t := &turn{intake: in, by: askStripe, application: application{at: at, merchant: merchant}}
-			err := t.work(ctx, o)
-			if err == nil {
-				_, err = t.file(ctx)
-			}
-			changed = changed || err == nil && len(t.writes) > 0
-			return err
-		})
-		if err != nil {
-			return changed, err
 		}
-	}
-	return changed, nil
+		t := &turn{intake: in, by: askStripe, application: application{at: at, merchant: merchant}}
+		if err := t.work(ctx, o); err != nil {
+			return err
+		}
+		_, err := t.file(ctx)
+		changed = err == nil && len(t.writes) > 0
+		return err
+	})
+	return changed, err
 }
 
 // refresh fetches a subscription (sub_…), or a payment's dispute (pi_…/du_…), whose state its events cannot

@@ -127,16 +127,14 @@ func isAddress(text string) bool {
 
 // encode returns the order as it is stored, and its hash without the key.
 func (o Order) encode() (stored, hash string, err error) {
-	b, err := json.Marshal(o)
-	if err != nil {
+	whole, err := json.Marshal(o)
+	o.Key = ""
+	keyless, fault := json.Marshal(o)
+	if err = cmp.Or(err, fault); err != nil {
 		return "", "", fmt.Errorf("order: %w", err)
 	}
-	stored, o.Key = string(b), ""
-	if b, err = json.Marshal(o); err != nil {
-		return "", "", fmt.Errorf("order: %w", err)
-	}
-	sum := sha256.Sum256(b)
-	return stored, hex.EncodeToString(sum[:16]), nil
+	sum := sha256.Sum256(keyless)
+	return string(whole), hex.EncodeToString(sum[:16]), nil
 }
 
 // checkUUID returns the UUID in lower case, or a FieldError.

@@ -1,12 +1,16 @@
 package tracking
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,24 +45,30 @@ type RebuildSteps struct {
 	Folded func(done, all int) // after all are read; their objects are compared meanwhile
 }
 
+// A rebuild is one call of Rebuild.
+type rebuild struct {
+	*intake
+	sorter
+	of map[string]*Rebuilt // by Stripe account
+}
+
 // Rebuild folds the stored events of registered Stripe accounts into fresh state and compares it
 // with the stored state, for the objects whose first event is still stored. It changes nothing, and
 // asks Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
 // Stripe never made or has not sent yet. It is counted, and no difference. Its memory does not grow
 // with the events, but with the differences: it sorts them by object in temporary files.
 func (in *intake) Rebuild(ctx context.Context, stripeAccounts []string, step RebuildSteps) (list []*Rebuilt, err error) {
-	of := map[string]*Rebuilt{}
+	r := &rebuild{intake: in, of: map[string]*Rebuilt{}}
 	for _, at := range stripeAccounts {
 		if _, err := in.ConnectedAccount(ctx, at); err != nil {
 			return nil, err
 		}
-		of[at] = &Rebuilt{StripeAccount: at, Waiting: []string{}, Differences: []Difference{}}
-		list = append(list, of[at])
+		r.of[at] = &Rebuilt{StripeAccount: at, Waiting: []string{}, Differences: []Difference{}}
+		list = append(list, r.of[at])
 	}
-	var sorted sorter
-	defer func() { err = errors.Join(err, sorted.close()) }()
-	if err = in.sortEvents(ctx, stripeAccounts, of, &sorted, step.Read); err == nil {
-		err = in.foldSorted(ctx, of, &sorted, step.Folded)
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err = r.sortEvents(ctx, stripeAccounts, step.Read); err == nil {
+		err = r.foldSorted(ctx, step.Folded)
 	}
 	for _, r := range list {
 		slices.SortFunc(r.Differences, func(a, b Difference) int { return strings.Compare(a.ID, b.ID) })
@@ -66,21 +76,20 @@ func (in *intake) Rebuild(ctx context.Context, stripeAccounts []string, step Reb
 	return list, err
 }
 
-func (in *intake) sortEvents(ctx context.Context, stripeAccounts []string, of map[string]*Rebuilt, to *sorter,
-	read func()) error {
-	for e, err := range in.stored(ctx, stripeAccounts) {
+func (b *rebuild) sortEvents(ctx context.Context, stripeAccounts []string, read func()) error {
+	for e, err := range b.stored(ctx, stripeAccounts) {
 		if err != nil {
 			return err
 		}
 		read()
-		r := of[e.StripeAccount]
+		r := b.of[e.StripeAccount]
 		if r != nil && !e.Status.Final() && len(r.Waiting) < maxWaiting {
 			r.Waiting = append(r.Waiting, e.ID)
 		}
 		if r == nil || !e.Status.Final() || e.Status == Refused {
 			continue
 		}
-		decoded, err := in.decode(e.Body)
+		decoded, err := b.decode(e.Body)
 		if err != nil { // its body was too large to be kept
 			r.Unread++
 			continue
@@ -96,7 +105,7 @@ func (in *intake) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 		}
 		r.Events++
 		if id := owner(&decoded.Object); id != "" {
-			if err := to.add(told{e.StripeAccount, id, e.Type, decoded.Object}); err != nil {
+			if err := b.add(told{e.StripeAccount, id, e.Type, decoded.Object}); err != nil {
 				return err
 			}
 		}
@@ -104,12 +113,11 @@ func (in *intake) sortEvents(ctx context.Context, stripeAccounts []string, of ma
 	return nil
 }
 
-func (in *intake) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *sorter,
-	step func(done, all int)) error {
+func (b *rebuild) foldSorted(ctx context.Context, step func(done, all int)) error {
 	done := 0
 	for part := range sorterFiles {
 		objects := map[[2]string]*folded{}
-		for t, err := range from.each(part) {
+		for t, err := range b.each(part) {
 			if err != nil {
 				return err
 			}
@@ -119,10 +127,10 @@ func (in *intake) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 			}
 			objects[key].add(t)
 			done++
-			step(done, from.n)
+			step(done, b.n)
 		}
 		for key, f := range objects {
-			if err := in.compare(ctx, of[key[0]], key[1], f); err != nil {
+			if err := b.compare(ctx, b.of[key[0]], key[1], f); err != nil {
 				return err
 			}
 		}
@@ -133,25 +141,25 @@ func (in *intake) foldSorted(ctx context.Context, of map[string]*Rebuilt, from *
 // stored yields the stored events of the Stripe accounts: all events of a store of this machine for
 // several accounts, else those of one account after the other by the index. On a shared store the
 // policy of the runtime allows no scan.
-func (in *intake) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
+func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		others := false
-		for a, err := range in.ConnectedAccounts(ctx) {
+		for a, err := range b.ConnectedAccounts(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			others = others || a.StripeAccount != stripeAccounts[0]
 		}
-		if !in.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
-			read(in.o.Store.Scan(ctx, store.Scan{Table: in.events}), eventOf)(yield)
+		if !b.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
+			read(b.o.Store.Scan(ctx, store.Scan{Table: b.events}), eventOf)(yield)
 			return
 		}
 		for _, at := range stripeAccounts {
-			for row, err := range in.Events(ctx, EventQuery{StripeAccount: at}) {
+			for row, err := range b.Events(ctx, EventQuery{StripeAccount: at}) {
 				var e *Event
 				if err == nil {
-					e, err = in.Event(ctx, row.ID)
+					e, err = b.Event(ctx, row.ID)
 				}
 				if errors.Is(err, store.ErrNotFound) {
 					continue // expired meanwhile
@@ -207,17 +215,17 @@ func (f *folded) add(t told) {
 	mergePayment(f.payment, o, false)
 }
 
-func (in *intake) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {
+func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded) (err error) {
 	var stored, now string
 	var ahead bool
 	if f.payment != nil {
 		var p *Payment
-		if p, err = in.Payment(ctx, r.StripeAccount, id); err == nil {
+		if p, err = b.Payment(ctx, r.StripeAccount, id); err == nil {
 			stored, now, ahead = p.summary(), f.payment.summary(), p.includes(f.payment)
 		}
 	} else {
 		var sub *Subscription
-		if sub, err = in.Subscription(ctx, r.StripeAccount, id); err == nil {
+		if sub, err = b.Subscription(ctx, r.StripeAccount, id); err == nil {
 			stored, now, ahead = sub.summary(), f.subscription.summary(), sub.sound() && sub.includes(f.subscription)
 		}
 	}
@@ -288,4 +296,74 @@ func (s *Subscription) summary() string {
 		return string(SubscriptionActive)
 	}
 	return string(s.Status) + ": " + string(s.Ending)
+}
+
+// A told is what one event tells of a payment or subscription.
+type told struct {
+	At, ID, Type string // Stripe account, id of the payment or subscription, type of the event
+	Object       Object
+}
+
+// sorterFiles is the number of a sorter's files. A rebuild has the objects of one of them in memory.
+const sorterFiles = 64
+
+// A sorter puts what events tell of one object into one of its files, in order. The files are
+// temporary, private, and removed at once: they go with the process.
+type sorter struct {
+	seed  maphash.Seed
+	files [sorterFiles]*os.File // nil: empty
+	out   [sorterFiles]*bufio.Writer
+	n     int // added
+}
+
+func (s *sorter) add(t told) error {
+	if s.seed == (maphash.Seed{}) {
+		s.seed = maphash.MakeSeed()
+	}
+	part := maphash.Comparable(s.seed, [2]string{t.At, t.ID}) % sorterFiles
+	if s.files[part] == nil {
+		f, err := os.CreateTemp("", "duesday-rebuild-")
+		if err != nil {
+			return err
+		}
+		s.files[part], s.out[part] = f, bufio.NewWriterSize(f, 32<<10)
+		if err := os.Remove(f.Name()); err != nil {
+			return err
+		}
+	}
+	s.n++
+	return json.NewEncoder(s.out[part]).Encode(t)
+}
+
+// each yields what was added to a file. Nothing may be added to it any more.
+func (s *sorter) each(part int) iter.Seq2[told, error] {
+	return func(yield func(told, error) bool) {
+		if s.files[part] == nil {
+			return
+		}
+		err := s.out[part].Flush()
+		if err == nil {
+			_, err = s.files[part].Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			yield(told{}, err)
+			return
+		}
+		for from := json.NewDecoder(s.files[part]); ; {
+			var t told
+			err := from.Decode(&t)
+			if err == io.EOF || !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *sorter) close() (err error) {
+	for _, f := range s.files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
 }

@@ -56,10 +56,7 @@ func (r *rows) changePurchase(ctx context.Context, p *Purchase,
 
 // Payment returns the payment, or store.ErrNotFound.
 func (r *rows) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "pi_") {
-		return nil, fmt.Errorf("payment %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := r.o.Store.Get(ctx, r.o.Tables.Tracking.Payments.Name, store.Key{PK: stripeAccount, SK: id})
+	it, err := r.ofAccount(ctx, "payment", r.o.Tables.Tracking.Payments.Name, stripeAccount, "pi_", id)
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +71,18 @@ func paymentOf(it store.Item) *Payment {
 
 // Subscription returns the subscription, or store.ErrNotFound.
 func (r *rows) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
-	if !isID(stripeAccount, "acct_") || !isID(id, "sub_") {
-		return nil, fmt.Errorf("subscription %s/%s: %w", stripeAccount, id, store.ErrNotFound)
-	}
-	it, err := r.o.Store.Get(ctx, r.o.Tables.Tracking.Subscriptions.Name, store.Key{PK: stripeAccount, SK: id})
+	it, err := r.ofAccount(ctx, "subscription", r.o.Tables.Tracking.Subscriptions.Name, stripeAccount, "sub_", id)
 	if err != nil {
 		return nil, err
 	}
 	return from(it, (*Subscription).fields), nil
+}
+
+func (r *rows) ofAccount(ctx context.Context, kind, table, stripeAccount, prefix, id string) (store.Item, error) {
+	if !isID(stripeAccount, "acct_") || !isID(id, prefix) {
+		return nil, fmt.Errorf("%s %s/%s: %w", kind, stripeAccount, id, store.ErrNotFound)
+	}
+	return r.o.Store.Get(ctx, table, store.Key{PK: stripeAccount, SK: id})
 }
 
 // Event returns the stored event, or store.ErrNotFound.

@@ -184,9 +184,9 @@ func (t *turn) decideThin(ctx context.Context) error {
 // twinMarker writes an item in the place of the snapshot event that tells what the thin event has
 // told: an id, the twin and an expiration, in no index. The snapshot event replaces it.
 func (t *turn) twinMarker(thin *Event) store.Write {
-	return store.Put(t.events, store.NewItem(store.Attribute{Name: schema.TrackedID, Value: store.S(thin.Twin)},
-		store.Attribute{Name: schema.TrackedTwin, Value: store.S(thin.ID)},
-		store.Attribute{Name: schema.TrackedExpiration, Value: store.Int(thin.expiration().Unix())}), store.Absent())
+	it := store.NewItem(attribute(schema.TrackedID, thin.Twin), attribute(schema.TrackedTwin, thin.ID))
+	it.Set(schema.TrackedExpiration, store.Int(thin.expiration().Unix()))
+	return store.Put(t.events, it, store.Absent())
 }
 
 // work applies the object. It reads the rows and fetches the objects that apply lacks, and applies all
