@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -109,4 +110,12 @@ func TestImport_Gym(t *testing.T) {
 	}
 	equal(t, "mails to members whose name is clean", []any{len(mails), greeted, err}, []any{304, 304 - 40, nil})
 	c.must("verify")
+
+	book, accounts := c.must("export", "subscriptions"), c.must("export", "accounts")
+	other := func(args ...string) string { return c.must(append(args, "--store", "pebble:other")...) }
+	other("import", c.file("book.csv", book))
+	equal(t, "the book in another store", other("export", "subscriptions"), book)
+	times := regexp.MustCompile(`[0-9-]{10}T[0-9:.]+Z`)
+	equal(t, "the accounts in another store", times.ReplaceAllString(other("export", "accounts"), "at"),
+		times.ReplaceAllString(accounts, "at"))
 }

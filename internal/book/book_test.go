@@ -12,8 +12,8 @@ import (
 
 const header = "account,email,subscription,sku,amount,currency,payment_day,payment_method"
 
-// fullHeader has every column.
-var fullHeader = strings.Join(Columns(), ",")
+// fullHeader has the columns of a subscription without those of its account and its product.
+var fullHeader = strings.Join(Columns()[:trialDays], ",")
 
 // readAll returns what a text holds: the good rows, and the rejections as
 // "line column: reason", with a ! before those that are fatal.

@@ -65,8 +65,10 @@ const ignored = columns
 type columnSet [columns + 1]bool
 
 // Columns returns the names of the columns of a stored subscription, the seven required ones first. It
-// has a next_payment_date instead of trial_days, and its account has the columns after that.
-func Columns() []string { return append([]string(nil), columnNames[:trialDays]...) }
+// has a next_payment_date instead of trial_days. Customer, name, locale and fallback are its account's.
+func Columns() []string {
+	return slices.Delete(slices.Clone(columnNames[:]), int(trialDays), int(trialDays)+1)
+}
 
 // columnNamed returns the column of a name in any case, with spaces or hyphens for its underscores.
 func columnNamed(name string) (c column, ok bool) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
@@ -22,7 +23,8 @@ import (
 // The columns of exports: names of the members of their views. Those of subscriptions are what
 // import takes, so that a book can be carried on elsewhere.
 var (
-	accountColumns = []string{"account", "email", "time_zone", "created_at"}
+	accountColumns = []string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
+		"fallback_payment_method"}
 	receiptColumns = []string{"account", "subscription", "sku", "period", "due_date", "processed_at", "amount",
 		"currency", "charge", "kind", "number", "email", "refunded", "note"}
 	reversalColumns = []string{"account", "subscription", "sku", "period", "kind", "id", "created_at", "amount",
@@ -112,12 +114,37 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
 			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), viewReversal)
 	}
-	left, pending := 0, 0
-	columns, view := book.Columns(), viewBookRow
+	return p.exportBook(ctx, s, f, w, bar)
+}
+
+// exportBook writes the subscriptions as import takes them, with what their accounts and products have.
+func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportFlags, w io.Writer,
+	bar *screen.Progress) error {
+	now, err := settings.Read(ctx, s.Engine.Records)
+	if err != nil {
+		return err
+	}
+	holders := map[string]screen.Object{} // of accounts that have any of it
+	for a, err := range screen.Readable(p.Screen, s.Engine.Accounts(ctx)) {
+		if err != nil {
+			return err
+		}
+		if a.Payer.Customer+a.Name+a.Locale+a.Fallback != "" {
+			holders[a.ID] = screen.Object{"customer?", a.Payer.Customer, "name?", a.Name, "locale?", a.Locale, "fallback?", a.Fallback}
+		}
+	}
+	columns := book.Columns()
 	if f.all {
 		columns = append(columns, "status")
-		view = func(sub *billing.Subscription) screen.Object { return append(viewBookRow(sub), "status", sub.Status) }
 	}
+	view := func(sub *billing.Subscription) screen.Object {
+		row := append(viewBookRow(sub), holders[sub.Account]...)
+		if row = append(row, "product?", now.Products[sub.SKU]); f.all {
+			row = append(row, "status", sub.Status)
+		}
+		return row
+	}
+	left, pending := 0, 0
 	// An import would revive a payment of the others.
 	all := screen.Filtered(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
@@ -129,7 +156,7 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 		left++
 		return false
 	})
-	err := exportRows(w, asJSON, bar, columns, all, view)
+	err = exportRows(w, f.format.Value == "jsonl", bar, columns, all, view)
 	if err == nil && left > 0 {
 		p.Warn("left out %s that another store should not charge (not active, or ending); --all exports them too",
 			screen.Plural(left, "subscription"))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -157,10 +158,14 @@ func (m *importer) progress(what string, rows int) (step func(done, rows int64),
 // shownRows is how many reasons people get, and how many differences and warnings; --json has all.
 const shownRows = 50
 
+// shownLines is how many lines people get of equal reasons: enough to see values that differ.
+const shownLines = 3
+
 // A reason is why rows are bad, without the values and the lines in it.
 type reason struct {
 	kind  string
 	first *book.Rejection
+	lines []int // of the first shownLines rows
 	rows  int
 }
 
@@ -176,26 +181,32 @@ func (m *importer) report(r *book.Rejection) {
 	at := slices.IndexFunc(m.reasons, func(x *reason) bool { return x.kind == kind })
 	switch {
 	case at >= 0:
-		m.reasons[at].rows++
+		x := m.reasons[at]
+		if x.rows++; x.rows <= shownLines {
+			x.lines = append(x.lines, r.Line)
+		}
 	case len(m.reasons) < shownRows:
-		m.reasons = append(m.reasons, &reason{kind, r, 1})
+		m.reasons = append(m.reasons, &reason{kind, r, []int{r.Line}, 1})
 	default:
 		m.others++
 	}
 }
 
-// sayReasons prints equal reasons once, with the first row.
+// sayReasons prints equal reasons once, with the reason of the first row.
 func (m *importer) sayReasons() {
 	if len(m.reasons) == 0 {
 		return
 	}
 	t := m.p.Table("LINE", "COLUMN", "REASON")
 	for _, x := range m.reasons {
-		if x.rows > 1 {
-			t.Row(fmt.Sprintf("%d rows, such as line %d", x.rows, x.first.Line), x.first.Column, x.first.Reason)
-		} else {
-			t.Row(x.first.Line, x.first.Column, x.first.Reason)
+		lines := fmt.Sprint(x.first.Line)
+		switch list := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(x.lines)), ", "), "[]"); {
+		case x.rows > len(x.lines):
+			lines = fmt.Sprintf("%d rows, such as lines %s", x.rows, list)
+		case x.rows > 1:
+			lines = "lines " + list
 		}
+		t.Row(lines, x.first.Column, x.first.Reason)
 	}
 	if m.others > 0 {
 		t.Row("…", "", screen.Plural(m.others, "more reason")+"; --json prints all of them, and --skip-bad writes them to a file")
