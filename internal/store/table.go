@@ -56,6 +56,16 @@ func (t *Table) IsKey(name string) bool {
 	return name == t.PartitionKey || (t.SortKey != "" && name == t.SortKey)
 }
 
+// KeyNames returns the sorted names of the key attributes of the table and its indexes.
+func (t *Table) KeyNames() []string {
+	names := []string{t.PartitionKey, t.SortKey}
+	for i := range t.Indexes {
+		names = append(names, t.Indexes[i].PartitionKey, t.Indexes[i].SortKey)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
 // Index returns the named index, or nil.
 func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {

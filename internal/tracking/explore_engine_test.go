@@ -89,7 +89,7 @@ func TestFlows_OnDynamoDB(t *testing.T) {
 	for i := range lasting {
 		lasting[i].TTL = ""
 	}
-	if _, err := dynamotable.Ensure(t.Context(), client, lasting); err != nil {
+	if _, err := dynamotable.Create(t.Context(), client, lasting, dynamotable.Settings{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -20,7 +20,7 @@ import (
 func (w *world) onDynamo(endpoint string) move.Side {
 	w.t.Helper()
 	tables := schema.New(dynamotest.Prefix(w.t))
-	if _, err := dynamotable.Ensure(w.t.Context(), dynamotest.Client(w.t), tables.All()); err != nil {
+	if _, err := dynamotable.Create(w.t.Context(), dynamotest.Client(w.t), tables.All(), dynamotable.Settings{}, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	s, err := dynamostore.Open(w.t.Context(), dynamostore.Options{Tables: tables.All(), Now: w.now,

@@ -51,7 +51,7 @@ func (s *service) engine(seed uint64) func(w *world) store.Store {
 		w.tables = schema.New(dynamotest.Prefix(s.t))
 		s.tables = w.tables
 		used := []store.Table{w.tables.RecurringPayments, w.tables.Outbox}
-		if _, err := dynamotable.Ensure(context.Background(), dynamotest.ClientAt(s.endpoint), used); err != nil {
+		if _, err := dynamotable.Create(context.Background(), dynamotest.ClientAt(s.endpoint), used, dynamotable.Settings{}, nil); err != nil {
 			s.t.Fatal(err)
 		}
 		s.proxy = dynamotest.NewProxy(s.t, s.endpoint, dynamotest.Options{Seed: seed, Rates: s.rates})

@@ -162,7 +162,7 @@ func TestOtherHands_DuringCharges(t *testing.T) {
 	tables := schema.New(dynamotest.Prefix(t))
 	used := []store.Table{tables.RecurringPayments, tables.Outbox}
 	client := dynamotest.Client(t)
-	_, err := dynamotable.Ensure(t.Context(), client, used)
+	_, err := dynamotable.Create(t.Context(), client, used, dynamotable.Settings{}, nil)
 	mustNot(t, err)
 	db, err := dynamostore.Open(t.Context(), dynamostore.Options{Tables: used, Now: clock, Client: client})
 	mustNot(t, err)

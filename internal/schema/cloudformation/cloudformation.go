@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/duesday/duesday/internal/schema"
@@ -121,17 +120,12 @@ func tableProperties(t *store.Table, s Settings) properties {
 	if t.TTL != "" {
 		p.TimeToLiveSpecification = &timeToLive{t.TTL, true}
 	}
-	names := []string{t.PartitionKey, t.SortKey}
 	for _, x := range t.Indexes {
-		names = append(names, x.PartitionKey, x.SortKey)
 		p.GlobalSecondaryIndexes = append(p.GlobalSecondaryIndexes,
 			index{x.Name, keys(x.PartitionKey, x.SortKey), schema.ProjectionOf(&x), p.ProvisionedThroughput})
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if name != "" {
-			p.AttributeDefinitions = append(p.AttributeDefinitions, definition{name, "S"})
-		}
+	for _, name := range t.KeyNames() {
+		p.AttributeDefinitions = append(p.AttributeDefinitions, definition{name, "S"})
 	}
 	return p
 }

@@ -43,7 +43,7 @@ func Compare(declared store.Table, described Description) []Difference {
 	c.differ("partition key", declared.PartitionKey, got.PartitionKey)
 	c.differ("sort key", declared.SortKey, got.SortKey)
 	for _, k := range described.Types {
-		if isKey(&declared, k.Name) {
+		if slices.Contains(declared.KeyNames(), k.Name) {
 			c.differ("type of key attribute "+k.Name, "S", k.Type)
 		}
 	}
@@ -130,11 +130,6 @@ func projected(t *store.Table, x *store.Index) (list []string) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-func isKey(t *store.Table, name string) bool {
-	return t.IsKey(name) || slices.ContainsFunc(t.Indexes,
-		func(x store.Index) bool { return name == x.PartitionKey || name == x.SortKey })
 }
 
 // A DifferentError names tables other than declared. Nothing was created or changed.

@@ -65,12 +65,6 @@ func Create(ctx context.Context, client *dynamodb.Client, tables []store.Table, 
 	return made, nil
 }
 
-// Ensure is Create on demand and unprotected; it reports whether it made any.
-func Ensure(ctx context.Context, client *dynamodb.Client, tables []store.Table) (made bool, err error) {
-	names, err := Create(ctx, client, tables, Settings{}, nil)
-	return len(names) > 0, err
-}
-
 func (s Settings) check() error {
 	if p := s.Provisioned; p != nil && (p.ReadUnits < 1 || p.WriteUnits < 1) {
 		return fmt.Errorf("provisioned capacity must be 1 or more units (got %d read and %d write)", p.ReadUnits, p.WriteUnits)

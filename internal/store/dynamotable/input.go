@@ -39,20 +39,15 @@ func Input(table store.Table, s Settings) *dynamodb.CreateTableInput {
 		in.BillingMode = types.BillingModeProvisioned
 		in.ProvisionedThroughput = s.Provisioned.throughput()
 	}
-	names := []string{table.PartitionKey, table.SortKey}
 	for i := range table.Indexes {
 		x := &table.Indexes[i]
-		names = append(names, x.PartitionKey, x.SortKey)
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{IndexName: &x.Name,
 			KeySchema: keySchema(x.PartitionKey, x.SortKey), Projection: projection(x),
 			ProvisionedThroughput: in.ProvisionedThroughput})
 	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if name != "" {
-			in.AttributeDefinitions = append(in.AttributeDefinitions,
-				types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
-		}
+	for _, name := range table.KeyNames() {
+		in.AttributeDefinitions = append(in.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
 	}
 	return in
 }

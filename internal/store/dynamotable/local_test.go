@@ -98,16 +98,16 @@ func TestLocal_CreateDescribeDrop(t *testing.T) {
 	}
 }
 
-// TestLocal_Ensure completes a set that was cut off: one table without TTL, the others missing.
-func TestLocal_Ensure(t *testing.T) {
+// TestLocal_Complete completes a set that was cut off: one table without TTL, the others missing.
+func TestLocal_Complete(t *testing.T) {
 	client, all := dynamotest.Client(t), tables(t)
 	if _, err := client.CreateTable(t.Context(), dynamotable.Input(all[0], dynamotable.Settings{})); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []bool{true, false} {
-		made, err := dynamotable.Ensure(t.Context(), client, all)
-		if err != nil || made != want {
-			t.Errorf("call %d: made %v, %v", i, made, err)
+	for i, want := range []int{len(all) - 1, 0} {
+		made, err := dynamotable.Create(t.Context(), client, all, dynamotable.Settings{}, nil)
+		if err != nil || len(made) != want {
+			t.Errorf("call %d: made %q, %v", i, made, err)
 		}
 	}
 	found, err := dynamotable.Describe(t.Context(), client, all)

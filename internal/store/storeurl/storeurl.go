@@ -100,7 +100,7 @@ func (p Place) openTables(ctx context.Context, o Options) (store.Store, error) {
 	}
 	missing, err := missing(ctx, s, o.Tables)
 	if err == nil && len(missing) > 0 {
-		_, err = dynamotable.Ensure(ctx, client, missing)
+		_, err = dynamotable.Create(ctx, client, missing, dynamotable.Settings{}, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
