@@ -117,9 +117,10 @@ func (t *table) raw() string {
 	return strings.Trim(string(t.src.upTo(t.csv.InputOffset())), "\r\n")
 }
 
-// AsCell returns a text as a cell of a CSV that no spreadsheet takes for a formula: with a leading
-// ' if it begins so, or with more of them before that. A plain number, also a negative one, stays
-// as it is. Read takes the ' back, so every text survives.
+// AsCell returns a text as a CSV cell that no spreadsheet evaluates as a formula. It puts a '
+// before a text that begins like a formula, or that already begins with ' before such a text. A
+// plain number, even a negative one, stays unchanged. Read removes the ' again, so every text
+// survives a round trip.
 func AsCell(text string) string {
 	if isFormula(text) {
 		return "'" + text

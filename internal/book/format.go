@@ -13,7 +13,7 @@ import (
 // A Format is the form of a book.
 type Format uint8
 
-// The formats. The zero value is none.
+// The formats. The zero value means an unknown format.
 const (
 	CSV       Format = iota + 1 // a header, then one subscription a row
 	JSONLines                   // one JSON object a line
@@ -22,11 +22,12 @@ const (
 	Prices                      // a header with sku, amount, and perhaps currency and name, then one price a row
 )
 
-// HeadSize is the length of a file's beginning that Detect needs.
+// HeadSize is the number of bytes that Detect needs from the beginning of a file.
 const HeadSize = 64 << 10
 
 // Detect returns the format of a file from its first bytes, or from its name if they do not decide.
-// A file of another format gets the likeliest one, and Read then names its problem.
+// For a file in another format, it returns the most likely format, and Read then reports the
+// problem.
 func Detect(head []byte, name string) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(byteOrderMark)), " \t\r\n")
 	if len(text) > 0 {

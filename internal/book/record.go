@@ -25,7 +25,7 @@ type Record struct {
 	Price   *Price           // of Prices alone
 }
 
-// A Rejection is the problem of one column of a row. None of its texts holds a card number.
+// A Rejection is the problem with one column of a row. Its texts contain no card number.
 type Rejection struct {
 	Line   int    `json:"line"`   // where the row begins, from 1; a CSV header is line 1
 	Column string `json:"column"` // or attribute; "" when it is the row as a whole
@@ -44,7 +44,7 @@ type csvHeader struct {
 	separator rune
 }
 
-// Options say how to read a file, and have facts missing from a Workbench model and its samples.
+// Options configure Read, and supply values that a Workbench model and its samples do not contain.
 type Options struct {
 	PaymentMethod string   // of subscriptions without one; the model's default-card is always dropped
 	Currency      string   // of amounts without one; "": USD

@@ -29,13 +29,14 @@ type Clock struct {
 	speed  int64     // seconds in a second of the machine's
 }
 
-// Machine returns the clock that shows what real does.
+// Machine returns a clock that shows the time of real.
 func Machine(real func() time.Time) *Clock { return &Clock{real: real, speed: 1} }
 
-// Parse reads a test clock: START[,SPEED[,ANCHOR]]. START is the instant that it shows at ANCHOR, a
-// time such as 2026-01-01T06:00:00Z, or a date for its beginning in UTC. SPEED is how far it goes in
-// a second, in whole seconds from 1s/s, the default, to 240h/s. ANCHOR is an instant of the machine's
-// clock, now by default. Clocks of one text with an ANCHOR show the same time on one machine.
+// Parse reads a test clock: START[,SPEED[,ANCHOR]]. START is the time that the clock shows at ANCHOR:
+// a time such as 2026-01-01T06:00:00Z, or a date, which means its start in UTC. SPEED is how far the
+// clock advances per second, from 1s/s, the default, to 240h/s, in whole seconds. ANCHOR is a time of
+// the machine's clock, by default now. On one machine, clocks parsed from the same text with an
+// ANCHOR show the same time.
 func Parse(text string, real func() time.Time) (*Clock, error) {
 	wrong := func(what, part string) (*Clock, error) {
 		return nil, fmt.Errorf("%s %.40q: a test clock must be START[,SPEED], such as 2026-01-01,1h/s for one hour per second "+
@@ -70,7 +71,8 @@ func Parse(text string, real func() time.Time) (*Clock, error) {
 	return c, nil
 }
 
-// Now returns the instant shown. A test clock stands still before its anchor and after 292 years.
+// Now returns the time that the clock shows. A test clock does not advance before its anchor, or
+// after 292 years.
 func (c *Clock) Now() time.Time {
 	if !c.Test() {
 		return c.real()
@@ -79,14 +81,14 @@ func (c *Clock) Now() time.Time {
 	return c.start.Add(passed * time.Duration(c.speed))
 }
 
-// Test reports whether it is a test clock.
+// Test reports whether the clock is a test clock.
 func (c *Clock) Test() bool { return !c.start.IsZero() }
 
-// Machine returns the machine's clock, below a test clock.
+// Machine returns the machine's clock, on which a test clock is based.
 func (c *Clock) Machine() func() time.Time { return c.real }
 
-// Real returns the time of the machine's clock in which this one goes so far. By a test clock it is
-// at least 5 ms, so that a fast one wakes nobody without end.
+// Real returns how long the machine's clock takes while this clock advances by d. For a test clock,
+// the result is at least 5 ms, so that a fast clock does not wake its callers constantly.
 func (c *Clock) Real(d time.Duration) time.Duration {
 	if !c.Test() {
 		return d
@@ -94,13 +96,14 @@ func (c *Clock) Real(d time.Duration) time.Duration {
 	return max(leastWait, d/time.Duration(c.speed))
 }
 
-// Shown returns how far this clock goes in that time of the machine's.
+// Shown returns how far this clock advances while the machine's clock advances by d.
 func (c *Clock) Shown(d time.Duration) time.Duration { return d * time.Duration(c.speed) }
 
-// After returns a channel that gets a value once the clock has gone so far.
+// After returns a channel that receives a value when the clock has advanced by d.
 func (c *Clock) After(d time.Duration) <-chan time.Time { return time.After(c.Real(d)) }
 
-// String returns a text for Parse in another process of the machine; "": the machine's clock.
+// String returns a text that Parse accepts in another process on the same machine. It is empty for
+// the machine's clock.
 func (c *Clock) String() string {
 	if !c.Test() {
 		return ""

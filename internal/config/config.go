@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The environment variables of every command that have no flag, and that of --store.
+// The environment variables without a flag that all commands use, and the variable for --store.
 const (
 	EnvStore        = "DUESDAY_STORE"
 	EnvSMTPPassword = "DUESDAY_SMTP_PASSWORD"
@@ -36,7 +36,7 @@ const (
 // KnownProcessors lists the processors, for messages.
 const KnownProcessors = "stripe or sandbox:FILE"
 
-// A Config has the settings of every command.
+// A Config holds the settings that all commands share.
 type Config struct {
 	Store     string // URL of the store; package storeurl knows the schemes
 	Processor string // URL of the payment processor: stripe or sandbox:FILE
@@ -54,7 +54,7 @@ type Config struct {
 	StoreGiven, ProcessorGiven, MailGiven bool // by flag or environment, not by default
 }
 
-// New returns the Config of flags, environment and defaults. Its errors name the wrong setting.
+// New returns the Config from flags, environment and defaults. Its errors name the wrong setting.
 func New(flag, env func(name string) string) (Config, error) {
 	v := read(flag, env)
 	level, format := v["log-level"].text, v["log-format"].text
@@ -90,19 +90,20 @@ func New(flag, env func(name string) string) (Config, error) {
 	return c, nil
 }
 
-// SMTP has the settings for sending mail.
+// SMTP holds the settings for sending mail.
 type SMTP struct {
 	Server   string // its address; package smtp knows the form. "": mail is written to a folder
 	Password Secret
 }
 
-// Live reports whether the processor moves real money, as one does whose key is still unread.
+// Live reports whether the processor moves real money. It also returns true for a Stripe key that
+// has not been read yet.
 func (c *Config) Live() bool {
 	key := c.Stripe.Key.Reveal()
 	return c.UsesStripe() && !strings.HasPrefix(key, "sk_test_") && !strings.HasPrefix(key, "rk_test_")
 }
 
-// Stripe has the settings for reaching Stripe.
+// Stripe holds the settings for Stripe's API.
 type Stripe struct {
 	Key     Secret // of the API
 	APIBase string // address of the API; "" for Stripe's own
@@ -113,7 +114,7 @@ func (c *Config) UsesStripe() bool {
 	return c.Processor == "stripe" || strings.HasPrefix(c.Processor, "stripe:")
 }
 
-// CheckKey returns an error if there is no key, or more than one.
+// CheckKey returns an error unless exactly one key is set.
 func (s *Stripe) CheckKey() error {
 	if !s.Key.Given() {
 		return fmt.Errorf("this command needs a Stripe key: set %s, or set %[1]s%s to a file that contains it and that "+

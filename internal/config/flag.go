@@ -24,12 +24,12 @@ func Flags() []Flag {
 	}
 }
 
-// Variable returns the environment variable that stands for the flag.
+// Variable returns the environment variable that sets the flag.
 func (f *Flag) Variable() string {
 	return "DUESDAY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// Help returns the flag's usage, and what holds without it.
+// Help returns the flag's usage, with its default.
 func (f *Flag) Help() string {
 	absent := ""
 	if f.Default != "" {

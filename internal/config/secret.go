@@ -8,11 +8,11 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// InFile ends the name of the variable that names the file of a secret.
+// InFile is the suffix of a variable that contains the path of a secret's file.
 const InFile = "_FILE"
 
-// A Secret comes from an environment variable, or from a file that its owner alone can read. It never
-// comes from the command line, which other people on the machine can read.
+// A Secret comes from an environment variable, or from a file that only its owner can read. It never
+// comes from the command line, which other users of the machine can read.
 type Secret struct {
 	secret.Text        // none if there is none, or it has not been read
 	File        string // to be read; ""
@@ -29,7 +29,7 @@ func newSecret(env func(string) string, name string) Secret {
 	return Secret{}
 }
 
-// Given reports whether there is a secret, read or not.
+// Given reports whether a secret is configured, even if its file has not been read yet.
 func (s *Secret) Given() bool { return s.source != "" }
 
 // check returns an error if both variables are set.
@@ -40,7 +40,8 @@ func (s *Secret) check() error {
 	return fmt.Errorf("%s and %[1]s%s are both set; unset one of them", s.source, InFile)
 }
 
-// Read reads the secret, if it lies in a file. The error names the variable, and repeats no secret.
+// Read reads the secret if it is in a file. The error names the variable and does not contain the
+// secret.
 func (s *Secret) Read() error {
 	return s.read(func(path string) (string, error) {
 		text, err := secret.FromFile(path)

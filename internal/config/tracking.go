@@ -24,7 +24,7 @@ const (
 	leastPollSecret = 32
 )
 
-// Tracking has the settings for following Stripe's payments.
+// Tracking holds the settings for following Stripe's payments.
 type Tracking struct {
 	Stripe    Stripe // filled in with every processor
 	Processor string // stripe with its options, for stripe.Parse
@@ -37,14 +37,15 @@ type Tracking struct {
 	Heartbeat Secret // URL of a monitor, whose path is its secret
 }
 
-// Secrets belong to one webhook endpoint. There are two of them while one replaces the other.
+// Secrets are the signing secrets of one webhook endpoint. While a secret is rotated, there are
+// two.
 type Secrets struct {
 	Secret
 	List []secret.Text
 }
 
-// NewTracking reads the settings of the tracking commands, but no file. Its errors name the wrong
-// variable, and repeat no secret.
+// NewTracking returns the settings of the tracking commands without reading files. Its errors name
+// the wrong variable and do not contain secrets.
 func NewTracking(c Config, env func(string) string) (t Tracking, err error) {
 	t = Tracking{Processor: "stripe", APIKey: newSecret(env, EnvAPIKey), Poll: newSecret(env, EnvPollSecret),
 		Heartbeat: newSecret(env, EnvHeartbeat),
@@ -61,7 +62,8 @@ func NewTracking(c Config, env func(string) string) (t Tracking, err error) {
 	return t, cmp.Or(t.Webhook.check(), t.Connect.check(), t.APIKey.check(), t.Poll.check(), t.Heartbeat.check(), t.checkSecrets())
 }
 
-// Read reads the secrets that lie in files. Its errors are as NewTracking's.
+// Read reads the secrets that are in files. Its errors name the variable and do not contain
+// secrets.
 func (t *Tracking) Read() error {
 	lines := func(path string) (string, error) {
 		text, err := secret.ReadFile(path)

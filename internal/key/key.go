@@ -16,7 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Scope says what a key may do. Each scope includes those before it; the zero Scope includes none.
+// A Scope defines what a key may do. Each scope includes the scopes before it. The zero Scope
+// includes none.
 type Scope string
 
 // The scopes.
@@ -27,16 +28,16 @@ const (
 	Admin  Scope = "admin"  // change the installation itself
 )
 
-// Scopes returns all scopes, the least first.
+// Scopes returns all scopes, starting with the smallest.
 func Scopes() []Scope { return []Scope{Read, Write, Charge, Admin} }
 
-// Includes reports whether a key of the scope may do what needs the other one.
+// Includes reports whether a key with this scope may make requests that need the other scope.
 func (s Scope) Includes(other Scope) bool {
 	need := slices.Index(Scopes(), other)
 	return need >= 0 && slices.Index(Scopes(), s) >= need
 }
 
-// A Key is what is known of a key, without its secret. Times are UTC, in milliseconds.
+// A Key describes an API key, without its secret. Times are UTC, in milliseconds.
 type Key struct {
 	ID       string // dd_ and ten letters and digits: the visible part of the key
 	Name     string
@@ -55,7 +56,7 @@ func (k *Key) Active(now time.Time) bool {
 	return k.Revoked.IsZero() && (k.Expires.IsZero() || now.Before(k.Expires))
 }
 
-// Sees reports whether the key may see what is of the merchant.
+// Sees reports whether the key may see the merchant's data.
 func (k *Key) Sees(merchant string) bool {
 	return k.Merchant == "" || strings.EqualFold(k.Merchant, merchant)
 }

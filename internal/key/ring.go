@@ -22,7 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options are the parts of a Ring. Log may be left out.
+// Options configure a Ring. Log may be nil.
 type Options struct {
 	Store store.Store
 	Table string // of the recurring payments
@@ -30,7 +30,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// A Ring has the keys of a store. It is safe for concurrent use.
+// A Ring manages the API keys of a store. It is safe for concurrent use.
 type Ring struct {
 	o     Options
 	mu    sync.Mutex
@@ -56,13 +56,14 @@ func New(o Options) *Ring {
 	return &Ring{o: o, cache: map[string]*cached{}}
 }
 
-// ErrRefused: the key is not valid. What the error says beside it is for a log, and not for a caller.
+// ErrRefused means that the key is not valid. The rest of the error's text is for logs, and must not
+// be sent to the client.
 var ErrRefused = errors.New("the key is not valid")
 
 func (r *Ring) now() time.Time { return r.o.Now().UTC().Truncate(time.Millisecond) }
 
-// Find returns the valid key of the text, or ErrRefused; other errors are the store's. A revocation
-// counts within five seconds. The caller must not change the returned Key.
+// Find returns the valid key with the given text, or ErrRefused. Other errors come from the store.
+// A revocation takes effect within five seconds. The caller must not change the returned Key.
 func (r *Ring) Find(ctx context.Context, text string) (*Key, error) {
 	parts := keyForm.FindStringSubmatch(text)
 	if parts == nil {
@@ -152,10 +153,11 @@ func (r *Ring) note(ctx context.Context, c *cached, now time.Time) {
 	})
 }
 
-// Wait waits until every last use under way is stored. No Find may begin meanwhile.
+// Wait waits until the last-use times that are being stored are durable. Callers must not call Find
+// meanwhile.
 func (r *Ring) Wait() { r.uses.Wait() }
 
-// All yields the stored keys by their id, also those that are not valid any more.
+// All yields the stored keys ordered by ID, including keys that are no longer valid.
 func (r *Ring) All(ctx context.Context) iter.Seq2[*Key, error] {
 	return func(yield func(*Key, error) bool) {
 		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition, Prefix: idPrefix}) {
@@ -177,9 +179,9 @@ func (r *Ring) Any(ctx context.Context) (any bool, err error) {
 // maxActive is the most valid keys of one name: two, while one replaces the other.
 const maxActive = 2
 
-// Create makes a key of the Name, Scope, Merchant and Expires, fills in the others, and returns its
-// text, which nobody can be shown again. It returns a field.Error for a wrong field, and if the
-// name has two valid keys.
+// Create stores a new key with the given Name, Scope, Merchant and Expires, sets its other fields,
+// and returns its text, which cannot be shown again. It returns a field.Error for a wrong field,
+// and if two valid keys already have the name.
 func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	k.Merchant, k.Created = strings.ToLower(k.Merchant), r.now()
 	if err := k.check(k.Created); err != nil {
@@ -242,7 +244,8 @@ func (r *Ring) active(ctx context.Context, name string) (list []*Key, err error)
 	return list, nil
 }
 
-// Revoke ends the valid key of the name or id for good. None, or several, are a field.Error.
+// Revoke permanently ends the valid key with the given name or ID. It returns a field.Error if no
+// key or several keys match.
 func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
 	found, err := r.active(ctx, name)
 	switch {

@@ -15,24 +15,25 @@ import (
 // several drains, and by one of two commits if the answer of the first was lost. Where effects are
 // claimed, the same commit claims the batch, and nothing is written that was not written before.
 
-// A Tally returns the writes that add Effect.Sums. They must not hold if the same sums have changed.
+// A Tally returns the writes that add the effects' Sums to the totals. Their conditions must fail if
+// the totals have changed since they were read.
 type Tally func(ctx context.Context, sums []string) ([]store.Write, error)
 
-// Counting returns the outbox with a drain that adds the sums of rows. Without a tally a drain
-// deletes a delivered row uncounted, as an older Duesday does.
+// Counting returns an outbox whose drains add up the Sums of rows with the tally. An outbox without
+// a tally deletes delivered rows without counting them.
 func (o Outbox) Counting(t Tally) *Outbox {
 	o.tally = t
 	return &o
 }
 
-// SetSums gives the put of an effect its Sums.
+// SetSums sets the Sums attribute on an effect's put.
 func SetSums(w *store.Write, sums string) {
 	if sums != "" {
 		w.Item.Set(schema.Sums, store.S(sums))
 	}
 }
 
-// Uncounted yields the undelivered effects whose sums have not been added.
+// Uncounted yields the undelivered effects whose Sums have not been added up yet.
 func (o *Outbox) Uncounted(ctx context.Context) iter.Seq2[Effect, error] {
 	return func(yield func(Effect, error) bool) {
 		for e, err := range o.Waiting(ctx) {

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Report counts the effects of a drain. The counts are disjoint.
+// A Report counts the effects that a drain processed. Each effect is in one of the counts.
 type Report struct {
 	Delivered int
 	Dropped   int // no longer wanted
@@ -22,12 +22,12 @@ type Report struct {
 // pageRows is the number of rows read at a time: no query stays open during deliveries.
 const pageRows = 256
 
-// Drain delivers, at least once, every effect that is due when it begins, and deletes it. At
-// most workers deliveries run at a time, in no particular order. An effect that fails or is
-// unreadable is put aside and does not stop the others. Drain returns the first error of the
-// store or of ctx; then some effects are left as they were. In a store whose processes can claim
-// names, one drain of a queue works at a time: Drain returns at once while another one does. When
-// its claim is lost, it ends the deliveries under way, and claims again.
+// Drain delivers, at least once, every effect that is due when it begins, and deletes it. At most
+// workers deliveries run at a time, in no particular order. An effect that fails or is unreadable
+// does not stop the other effects. Drain returns the first error of the store or of ctx. In that
+// case, it leaves some effects unchanged. In a store whose processes can claim names, only one
+// drain of a queue works at a time, and Drain returns immediately while another drain works. If
+// Drain loses its claim, it cancels its deliveries and claims the queue again.
 func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	var total Report
 	c, ok := o.store.(store.Claimer)
@@ -51,8 +51,8 @@ func (o *Outbox) Drain(ctx context.Context, workers int) (Report, error) {
 	}
 }
 
-// AnyDue reports whether an effect is due. It may miss those of the last seconds: of an empty queue, it
-// costs half of what a drain does on DynamoDB.
+// AnyDue reports whether an effect is due. It may miss effects that were written in the last seconds.
+// For an empty queue on DynamoDB, it costs half as much as a drain.
 func (o *Outbox) AnyDue(ctx context.Context) (bool, error) {
 	for n, last := 0, lastDue(o.now()); n < shards; n++ {
 		for _, err := range o.rows(ctx, store.Query{Partition: o.queue.shard(n), To: last, Limit: 1, Eventual: true}) {

@@ -19,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Queue is a part of the outbox with a deliverer of its own. The zero Queue is Mail.
+// A Queue is a part of the outbox with its own deliverer. The zero Queue is Mail.
 type Queue string
 
 // The queues.
@@ -30,7 +30,7 @@ const (
 	Inbox   Queue = "INB" // events that cannot be applied at once, for Duesday's own worker
 )
 
-// An Effect is one thing to do in another system: a mail to send.
+// An Effect is one piece of work for another system, such as sending an email.
 type Effect struct {
 	Queue   Queue
 	ID      string            // stable and unique: a receiver recognises a repetition by it
@@ -44,7 +44,7 @@ type Effect struct {
 	Sums    string            // what its cause adds to the sums of money, until it has been added; see Counting
 }
 
-// The kinds of effects, by which a writer and a deliverer understand each other.
+// The kinds of effects. The deliverer uses the kind to decide what to do.
 const (
 	KindReceipt        = "receipt"         // a payment was taken
 	KindReminder       = "reminder"        // a payment will be taken
@@ -63,14 +63,15 @@ const (
 // NoMethodTopic is the detail of the first mail about a period for which there is no payment method.
 const NoMethodTopic = "no_method"
 
-// Topic names the news of a mail within its subscription: two mails of one topic tell the same. The
-// details of a decline are the day of the next attempt, and of a failed period none: it fails once.
+// Topic returns the topic of a mail, which is what the mail reports about its subscription. Two
+// mails with the same topic report the same thing. For a decline, details is the day of the next
+// attempt. For a failed period, details is empty, because a period fails only once.
 func Topic(kind string, period int, details string) string {
 	return kind + "/" + strconv.Itoa(period) + "/" + details
 }
 
-// Topic returns the topic of the mail about a subscription. Its id ends with the period, and the details if
-// there are any.
+// Topic returns the topic of a mail about a subscription. The effect's ID ends with the period, followed
+// by the details if there are any.
 func (f Effect) Topic() string {
 	var details string
 	if parts := strings.SplitN(f.ID, "/", 7); len(parts) == 7 {
@@ -90,7 +91,8 @@ func (f Effect) Topic() string {
 	return f.Kind + "/" + f.Data[DataPeriod] + "/" + details
 }
 
-// In reports whether one of the topics is the mail's, or of a later decline of its period.
+// In reports whether the topics contain this topic, or the topic of a later decline of the same
+// period.
 func (f Effect) In(topics []string) bool {
 	topic := f.Topic()
 	declines := KindDeclined + "/" + f.Data[DataPeriod] + "/"
@@ -178,11 +180,11 @@ func lastDue(now time.Time) string { return stamp(now) + "$" }
 
 func stamp(t time.Time) string { return t.UTC().Format(stampLayout) }
 
-// Write returns the put of an effect. The cause includes it in its own commit, so the effect
-// exists if, and only if, the cause happened. The put has no condition: those of the cause
-// decide. An effect written twice under one id may be delivered twice. A zero Due means at
-// once. If the id is longer than 999 bytes, or the data has hundreds of kilobytes, the commit
-// fails with store.ErrTooLarge. The keys of the table must be schema.PK and schema.SK.
+// Write returns the put of an effect. The cause includes it in its own commit, so the effect exists
+// if, and only if, the cause happened. The put has no condition, because the conditions of the
+// cause decide. If an effect is written twice with the same ID, it may be delivered twice. A zero
+// Due means immediately. If the id is longer than 999 bytes, or the data has hundreds of kilobytes,
+// the commit fails with store.ErrTooLarge. The keys of the table must be schema.PK and schema.SK.
 func Write(table string, e Effect) store.Write {
 	key := e.Queue.keyOf(e.ID, e.Due)
 	data := make(store.Item, 0, len(e.Data))

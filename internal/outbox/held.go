@@ -22,7 +22,7 @@ func IsHeld(w *store.Write) bool {
 	return e.Queue == Held
 }
 
-// A Fate is what becomes of an undelivered row.
+// A Fate is what Decide does with an undelivered row.
 type Fate uint8
 
 // The fates.
@@ -33,9 +33,9 @@ const (
 	Drop                // deleted undelivered
 )
 
-// Decide asks for the fate of each row of the queue that is no dead letter and has more than Sums, and
-// carries it out, each in a commit of its own. It returns how many rows met each fate. A call that was cut
-// off is repeated; of two at once, one decides about a row.
+// Decide asks for the fate of each row of the queue, except dead letters and rows with only Sums, and
+// carries it out in one commit per row. It returns the number of rows for each fate. An interrupted call
+// can be repeated. If two calls run at once, only one of them decides about each row.
 func (o *Outbox) Decide(ctx context.Context, fate func(Effect) (Fate, error)) (count [Drop + 1]int, err error) {
 	var all []store.Item
 	for n := range shards {

@@ -11,12 +11,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrPermanent marks an effect that no repetition can deliver. It is a dead letter at once.
+// ErrPermanent means that an effect can never be delivered. The effect becomes a dead letter
+// immediately.
 var ErrPermanent = errors.New("undeliverable")
 
-// A Deliverer carries out effects. It is called from several goroutines and may get one effect more
-// than once, even at the same time; the effect's ID tells. It must return nil only after the effect
-// has happened durably, because the effect is then deleted. It must limit its own time.
+// A Deliverer carries out effects. The outbox calls it from several goroutines, and may pass it the
+// same effect more than once, even at the same time. The effect's ID identifies repetitions. A
+// Deliverer must return nil only after the effect has happened durably, because the outbox then
+// deletes the effect. It must limit its own time.
 type Deliverer interface {
 	Deliver(ctx context.Context, e Effect) error
 }
@@ -25,9 +27,9 @@ type Deliverer interface {
 // unwanted effect is deleted undelivered. An error of the guard counts as a failed delivery.
 type Guard func(ctx context.Context, e Effect) (wanted bool, err error)
 
-// An Outbox delivers the effects of one queue in one table. It is safe for concurrent use.
-// Any number of them, in any number of processes, may drain one table: an effect may then be
-// delivered twice, and is never lost.
+// An Outbox delivers the effects of one queue in one table. It is safe for concurrent use. Any
+// number of outboxes, in any number of processes, may drain one table. An effect may then be
+// delivered twice, but is never lost.
 type Outbox struct {
 	store   store.Store
 	table   store.Table
@@ -39,7 +41,8 @@ type Outbox struct {
 	tally   Tally         // nil: nothing is counted
 }
 
-// New returns the outbox of the queue Mail in table t of s, by the clock now. A nil guard wants all.
+// New returns the outbox of the queue Mail in table t of s, with the clock now. A nil guard accepts
+// every effect.
 func New(s store.Store, t store.Table, now func() time.Time, d Deliverer, g Guard) *Outbox {
 	return &Outbox{store: s, table: t, now: now, deliver: d, guard: g}
 }
@@ -50,16 +53,16 @@ func (o Outbox) On(q Queue) *Outbox {
 	return &o
 }
 
-// Claiming returns the outbox with a claim before each delivery: one process marks the effect for
-// the lease and delivers it, and the others pass it over. Without claims, processes that drain the
-// table at the same time deliver the same effects. A claim costs a commit, and an effect whose
-// process has died waits until its lease is over.
+// Claiming returns an outbox that claims each effect before its delivery. The process that claims
+// an effect delivers it, and other processes skip it until the lease ends. Without claims,
+// processes that drain the table at the same time deliver the same effects. A claim costs one
+// commit, and if the claiming process dies, the effect waits until the lease ends.
 func (o Outbox) Claiming(lease time.Duration) *Outbox {
 	o.lease = lease
 	return &o
 }
 
-// A Backlog is the undelivered rows of a queue, but for those of KindSum.
+// A Backlog describes the undelivered rows of a queue, except rows of KindSum.
 type Backlog struct {
 	Due, Later, Dead int
 	Oldest           time.Time // since when the row that waits longest has waited; zero: none waits
@@ -152,8 +155,8 @@ func (o *Outbox) bury(ctx context.Context, it store.Item, tries int, reason erro
 	return o.settle(ctx, &r.Dead, o.moved(dead, store.Key{PK: o.queue.dead(), SK: o.table.KeyOf(it).SK})...)
 }
 
-// Dead yields the dead letters, oldest first, each with the reason in Error. Of an unreadable
-// one it yields the readable attributes. It yields an error at most once, last.
+// Dead yields the dead letters, oldest first, each with the reason in Error. For an unreadable row,
+// it yields the readable attributes. If it yields an error, the error comes last.
 func (o *Outbox) Dead(ctx context.Context) iter.Seq2[Effect, error] {
 	return o.effects(ctx, o.queue.dead())
 }
@@ -190,9 +193,10 @@ func (o *Outbox) Forget(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// Replay makes the dead letter with this id due now, with all its tries before it. Of several with
-// one id it takes the oldest. It returns store.ErrNotFound if there is none, store.ErrConflict if
-// another call was faster, and store.ErrUnknown if the outcome is unknown: Dead shows it.
+// Replay makes the dead letter with this ID due now, with its full number of tries. If several dead
+// letters have the ID, it replays the oldest. It returns store.ErrNotFound if there is none,
+// store.ErrConflict if another call was faster, and store.ErrUnknown if the outcome is unknown. In
+// that case, Dead shows whether the row is still a dead letter.
 func (o *Outbox) Replay(ctx context.Context, id string) error {
 	for it, err := range o.rows(ctx, store.Query{Partition: o.queue.dead()}) {
 		if err != nil {
@@ -216,8 +220,8 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	return nil
 }
 
-// Waiting yields every undelivered effect, dead letters last. Of an unreadable one it yields the
-// readable attributes. It yields an error at most once, last.
+// Waiting yields every undelivered effect, with dead letters last. For an unreadable row, it yields
+// the readable attributes. If it yields an error, the error comes last.
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
 	var partitions []string
 	for n := range shards {

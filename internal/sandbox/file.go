@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/socket"
 )
 
-// ErrLocked means that another process has kept the ledger's file locked for lockPatience: it stands
-// still, or it is of a version that keeps the file for itself.
+// ErrLocked means that another process has kept the ledger's file locked for lockPatience, because
+// the process is suspended or is an older version that never unlocks the file.
 var ErrLocked = errors.New("another process keeps the file locked")
 
 const lockPatience = 10 * time.Second

@@ -225,7 +225,7 @@ func (v *view) intent(number uint32) processor.Intent {
 		Latest: v.charge(n), Code: v.name(n.code), Hard: n.hard, Changed: time.UnixMilli(n.at).UTC()}
 }
 
-// An Entry is a line of the ledger: the intent as the line left it.
+// An Entry is a line of the ledger, with the intent's state after that line.
 type Entry struct {
 	processor.Intent
 	Attempt int // as the caller numbered it; 0 before the first

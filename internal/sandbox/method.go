@@ -41,8 +41,8 @@ var (
 	}
 )
 
-// Knows reports whether the payment method is one of the sandbox's. Every attempt with another is
-// declined.
+// Knows reports whether the sandbox has the payment method. It declines every attempt with an
+// unknown method.
 func Knows(method string) bool {
 	_, ok := byMethods[method]
 	return ok

@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// DefaultKeyLife is the life of an idempotency key, as Stripe promises it.
+// DefaultKeyLife is how long the sandbox remembers an idempotency key, which is what Stripe
+// promises.
 const DefaultKeyLife = 24 * time.Hour
 
-// Options say how the sandbox behaves; the zero value has no faults. Each rate is a probability per
-// call, from 0 to 1. Together they are at most 1, since a call has one fate.
+// Options configure the sandbox. The zero value configures no faults. Each rate is a probability
+// per call, from 0 to 1. Their sum is at most 1, because a call has at most one fault.
 type Options struct {
 	Now     func() time.Time // clock of the ledger and its keys; nil: time.Now
 	Latency time.Duration    // of every call, before it is executed; passes on the real clock

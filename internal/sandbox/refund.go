@@ -40,7 +40,8 @@ func (s *Sandbox) Reversals(ctx context.Context, r processor.ListRequest) iter.S
 	})
 }
 
-// AllReversals returns every refund and dispute as it stands: the auditor's view, without faults.
+// AllReversals returns the current state of every refund and dispute, for the audit. It has no
+// faults.
 func (s *Sandbox) AllReversals() []processor.Reversal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +74,9 @@ func (s *Sandbox) refund(r processor.RefundRequest) (processor.Reversal, error) 
 	})
 }
 
-// MakeReversal makes a refund or a dispute as another person does at the processor, of r.Kind, r.Ref,
-// r.Amount, r.State and r.Reason, and returns it whole. It has no faults and no latency.
+// MakeReversal creates a refund or dispute, as someone else could at the processor, from r.Kind,
+// r.Ref, r.Amount, r.State and r.Reason. It returns the complete reversal, and has no faults or
+// latency.
 func (s *Sandbox) MakeReversal(r processor.Reversal) (processor.Reversal, error) {
 	if wordOf(r.Kind, r.State) == "" || !utf8.ValidString(r.Reason) {
 		return processor.Reversal{}, invalid(fmt.Sprintf("a %s cannot have the state %s", r.Kind, r.State))
@@ -82,7 +84,7 @@ func (s *Sandbox) MakeReversal(r processor.Reversal) (processor.Reversal, error)
 	return change(s, func(now time.Time) (processor.Reversal, error) { return s.makeReversal(r, "", now) })
 }
 
-// MoveReversal brings a refund or dispute into another state, as the bank does, without faults.
+// MoveReversal changes the state of a refund or dispute, as the bank would. It has no faults.
 func (s *Sandbox) MoveReversal(id string, state processor.ReversalState) error {
 	_, err := change(s, func(now time.Time) (processor.Reversal, error) {
 		i, ok := s.ledger.reversals.ids[id]

@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// A Sandbox is a processor.Charger, safe for concurrent use. Its intents succeed at most once,
-// however often and late they are confirmed.
+// A Sandbox is a processor.Charger, safe for concurrent use. Each of its intents succeeds at most
+// once, no matter how often or how late it is confirmed.
 type Sandbox struct {
 	o     Options
 	fates *fates
@@ -38,8 +38,8 @@ var _ processor.Charger = (*Sandbox)(nil)
 
 var errClosed = errors.New("the sandbox processor is closed")
 
-// Open opens the ledger in the file, which any number of processes of the user may have open, or
-// makes the file and its folder. An empty name is a ledger in memory.
+// Open opens the ledger in the file, or creates the file and its folder. Any number of the user's
+// processes may have the file open. An empty name means a ledger in memory.
 func Open(file string, o Options) (*Sandbox, error) {
 	s, err := newSandbox(o)
 	if err != nil || file == "" {
@@ -57,7 +57,8 @@ func Open(file string, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// ReadFile returns the ledger of the file, unlocked, for reading: calls change it in memory alone.
+// ReadFile returns the file's ledger for reading, without locking the file. Calls change the ledger
+// only in memory.
 func ReadFile(file string, o Options) (*Sandbox, error) {
 	s, err := newSandbox(o)
 	if err != nil {
@@ -86,7 +87,7 @@ func newSandbox(o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Close waits for the calls under way and closes the file. Calls after it fail, except Entries.
+// Close waits for running calls and closes the file. Later calls fail, except Entries.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -97,14 +98,14 @@ func (s *Sandbox) Close() error {
 	return s.out.close()
 }
 
-// Open implements processor.Charger. Within KeyLife the key answers as it did first.
+// Open implements processor.Charger. Within KeyLife, a repeated key returns the first answer.
 func (s *Sandbox) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	return call(ctx, s, r.Key, func() (processor.Intent, error) { return s.open(r) })
 }
 
-// Confirm implements processor.Charger. Within KeyLife the key answers as it did first, even if the
-// intent has moved since. A new key has no effect on an intent that is processing or final, and is
-// not remembered.
+// Confirm implements processor.Charger. Within KeyLife, a repeated key returns the first answer,
+// even if the intent has changed since. For an intent that is processing or final, a new key has no
+// effect and is not remembered.
 func (s *Sandbox) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	return call(ctx, s, r.Key, func() (processor.Intent, error) { return s.confirm(r) })
 }
@@ -136,7 +137,8 @@ func (s *Sandbox) List(ctx context.Context, r processor.ListRequest) iter.Seq2[p
 	})
 }
 
-// Entries yields the ledger as it is now, in the order of the file: the auditor's, without faults.
+// Entries yields the current lines of the ledger in the order of the file, for the audit. It has no
+// faults.
 func (s *Sandbox) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		// What other processes have appended is read, unless the ledger is closed or has failed.

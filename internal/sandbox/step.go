@@ -179,10 +179,12 @@ func (s *Sandbox) cancel(ref string) (processor.Intent, error) {
 	})
 }
 
-// Authenticate has an intent in state RequiresAction succeed. In any other state: ErrInvalid.
+// Authenticate makes an intent in the state RequiresAction succeed. It returns ErrInvalid for any
+// other state.
 func (s *Sandbox) Authenticate(ref string) error { return s.decide(ref, requiresAction, paid) }
 
-// Finish decides an intent in state Processing, as the bank does. In any other state: ErrInvalid.
+// Finish decides an intent in the state Processing, as the bank would. It returns ErrInvalid for
+// any other state.
 func (s *Sandbox) Finish(ref string, ok bool) error {
 	if ok {
 		return s.decide(ref, processing, paid)

@@ -22,7 +22,8 @@ const (
 
 var alarmKey = store.Key{PK: "ALARMS", SK: "NOW"} // the alarms of a store
 
-// A Letter tells the operator of checks; of none, that all is well. The zero Letter tells nothing.
+// A Letter reports checks to the operator or, if it has none, that all checks pass again. The zero
+// Letter reports nothing.
 type Letter struct {
 	Subject, Text string
 	Checks        []string

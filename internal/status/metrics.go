@@ -104,7 +104,8 @@ func (m *Meters) Payment(r engine.Result) {
 	}
 }
 
-// Event counts an event that the endpoint took, and its lag unless created is zero: it was stored before.
+// Event counts an event that the endpoint accepted. It also records the event's lag, unless created is
+// zero because the event was already stored.
 func (m *Meters) Event(endpoint string, polled bool, created, now time.Time) {
 	source := "webhook"
 	if polled {

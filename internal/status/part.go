@@ -171,7 +171,8 @@ func (e *Endpoints) at(path string) *endpoint {
 	return e.list[path]
 }
 
-// Found notes an event of that time which came by the poller, and should have come by the endpoint before.
+// Found records an event of that time which the poller found, although the endpoint should have received
+// it before.
 func (e *Endpoints) Found(path string, created, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +183,7 @@ func (e *Endpoints) Found(path string, created, now time.Time) {
 	}
 }
 
-// Note notes a signature at the endpoint.
+// Note records whether a signature at the endpoint was valid.
 func (e *Endpoints) Note(path string, good bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -322,7 +323,7 @@ func (v *view) tables(ctx context.Context, c *Check) error {
 
 func gib(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
 
-// Disk returns the bytes of the folder's disk: those free for this user, and all.
+// Disk returns the bytes of the folder's disk that are free for this user, and the disk's size.
 func Disk(folder string) (free, size uint64, err error) {
 	var s syscall.Statfs_t
 	err = syscall.Statfs(folder, &s)

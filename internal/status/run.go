@@ -293,7 +293,8 @@ func (v *view) completed(ctx context.Context, kind billing.Kind, runs []*job.Rep
 	return nil
 }
 
-// Runs are the daily jobs of a process that serves. A nil one knows of none. It is safe for concurrent use.
+// Runs holds the state of the daily jobs in a process that serves. A nil Runs holds none. It is safe for
+// concurrent use.
 type Runs struct {
 	mu   sync.Mutex
 	list map[billing.Kind]refusal // guarded by mu
@@ -305,7 +306,7 @@ type refusal struct {
 	why   string
 }
 
-// Note notes that a run was refused before it began, with the error, or that none was.
+// Note records the error of a run that was refused before it began, or nil.
 func (r *Runs) Note(kind billing.Kind, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

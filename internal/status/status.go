@@ -21,7 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// A State says how a part of an installation is.
+// A State is the health of one part of an installation.
 type State string
 
 // The states of a part.
@@ -46,14 +46,15 @@ type Check struct {
 	served *served // of the part "serve", by a process that does not serve
 }
 
-// A Value is a number of a check, under the name of its metric.
+// A Value is a number that a check measures, with the name of its metric.
 type Value struct {
 	Metric string
 	Labels []string // the values of the metric's labels
 	Number float64
 }
 
-// An Installation is one store, and its machine. All fields are needed unless they say otherwise.
+// An Installation is one store and its machine. All fields are required unless their comments say
+// otherwise.
 type Installation struct {
 	Engine  *engine.Engine
 	Version string                                             // of the program
@@ -183,7 +184,7 @@ func (in *Installation) within(ctx context.Context, name string, do func(context
 	}
 }
 
-// Alarms returns the checks of which somebody has to be told: those that are Wrong or Unknown.
+// Alarms returns the checks that the operator must be notified about, which are Wrong or Unknown.
 func Alarms(all []Check) (list []Check) {
 	for _, c := range all {
 		if c.State == Wrong || c.State == Unknown {

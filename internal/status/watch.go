@@ -11,9 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Watch looks at an installation every minute for as long as its process serves, and keeps the claim
-// that says so. It logs a check that has turned wrong, once a day for as long as it is, and once when
-// it is right again. A check has turned when two looks in a row agree.
+// A Watch checks an installation every minute while its process serves, and holds the claim that shows
+// this. It logs a check when it turns wrong, once a day while it stays wrong, and once when it passes
+// again. A check turns when two looks in a row agree.
 type Watch struct {
 	In    *Installation
 	After func() <-chan time.Time // waits from one look to the next
@@ -51,7 +51,7 @@ func (w *Watch) Last() []Check {
 	return w.last
 }
 
-// Run looks until ctx ends.
+// Run repeats the checks until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
 	w.runs, w.told, w.ran = map[string]int{}, map[string]time.Time{}, map[string]time.Time{}
 	defer func() {

@@ -10,32 +10,34 @@ import (
 
 // The classes of errors, by errors.Is.
 var (
-	// ErrNotFound: Get found no item, or an expired one.
+	// ErrNotFound means that the item does not exist or has expired.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: a condition did not hold; nothing was written. See ConflictError.
+	// ErrConflict means that a condition did not hold, and nothing was written. See ConflictError.
 	ErrConflict = errors.New("conflict")
-	// ErrTooLarge: an item, key or commit is over a limit; nothing was written.
+	// ErrTooLarge means that an item, key or commit exceeds a limit, and nothing was written.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalid: the request can never succeed (unknown table, empty key); nothing was written.
+	// ErrInvalid means that the request can never succeed (unknown table, empty key), and nothing
+	// was written.
 	ErrInvalid = errors.New("invalid request")
-	// ErrThrottled: the engine refused for now; nothing was written.
+	// ErrThrottled means that the engine is overloaded, and nothing was written.
 	ErrThrottled = errors.New("throttled")
-	// ErrUnknown: the answer was lost; the writes may or may not have landed.
+	// ErrUnknown means that the answer was lost, so the writes may or may not have landed.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrClosed: the store has been closed; nothing was written.
+	// ErrClosed means that the store has been closed, and nothing was written.
 	ErrClosed = errors.New("store is closed")
-	// ErrLocked: another process holds the store.
+	// ErrLocked means that another process holds the store.
 	ErrLocked = errors.New("store is in use")
-	// ErrMissing: there is no store at that place, and none may be created.
+	// ErrMissing means that the store does not exist and the caller did not allow its creation.
 	ErrMissing = errors.New("no store here")
 	// ErrFormat: the store was written by a newer Duesday or by another program; or an item
 	// is damaged or has a value that is not supported (see the package comment).
 	ErrFormat = errors.New("unreadable store format")
-	// ErrDamaged: files of the store are damaged or missing.
+	// ErrDamaged means that files of the store are damaged or missing.
 	ErrDamaged = errors.New("the store is damaged")
 )
 
-// IsUnwritable reports whether nobody can write there: no space, no rights, or a read-only disk.
+// IsUnwritable reports whether the error is about a full or read-only disk, or about missing
+// permissions.
 func IsUnwritable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) ||
 		errors.Is(err, syscall.EDQUOT)
@@ -57,11 +59,11 @@ func (e *ConflictError) Error() string {
 // Is makes errors.Is(err, ErrConflict) true.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// MaxTries is the number of tries after which Retry gives up. Only a broken store, or
-// writers that overtake each other without end, come near it.
+// MaxTries is the number of tries after which Retry gives up. Only a broken store, or writers that
+// constantly conflict, reach this number.
 const MaxTries = 32
 
-// ErrOvertaken: Retry gave up after MaxTries tries.
+// ErrOvertaken means that Retry gave up after MaxTries tries.
 var ErrOvertaken = errors.New("overtaken by other writers")
 
 // Retryable reports whether an error of Commit is ErrConflict or ErrUnknown: the caller

@@ -13,12 +13,13 @@ type Attribute struct {
 	Value Value
 }
 
-// An Item is a set of named attributes, sorted by name, each name once. Make one with NewItem
-// or by calling Set on a nil Item. Values are immutable, so a Clone is an independent copy.
+// An Item is a set of named attributes, sorted by name, each name once. Create an Item with
+// NewItem, or by calling Set on a nil Item. Values are immutable, so a Clone is an independent
+// copy.
 type Item []Attribute
 
-// NewItem returns the item of the given attributes. Of two with one name the later wins. It
-// leaves out attributes with a zero Value.
+// NewItem returns the item of the given attributes. If two attributes have the same name, the later
+// one wins. NewItem omits attributes with a zero Value.
 func NewItem(attributes ...Attribute) Item {
 	it := make(Item, 0, len(attributes))
 	for _, a := range attributes {
@@ -41,10 +42,10 @@ func (it Item) Get(name string) Value {
 	return Value{}
 }
 
-// Str returns the attribute's string, or "" when it is absent or no string.
+// Str returns the attribute's string, or "" if the attribute is absent or not a string.
 func (it Item) Str(name string) string { return it.Get(name).Str() }
 
-// Int returns the attribute's integer, or 0 when it is absent or no integer.
+// Int returns the attribute's integer, or 0 if the attribute is absent or not an integer.
 func (it Item) Int(name string) int64 {
 	n, _ := it.Get(name).Int64()
 	return n
@@ -56,7 +57,7 @@ func (it Item) Has(name string) bool {
 	return ok
 }
 
-// Set puts the attribute in its place, replacing an earlier value of that name.
+// Set sets the attribute, and replaces an earlier value with the same name.
 func (it *Item) Set(name string, v Value) {
 	n := len(*it)
 	if n == 0 || (*it)[n-1].Name < name {
@@ -71,7 +72,7 @@ func (it *Item) Set(name string, v Value) {
 	*it = slices.Insert(*it, i, Attribute{name, v})
 }
 
-// Remove takes the attribute out, if it is present.
+// Remove removes the attribute if it is present.
 func (it *Item) Remove(name string) {
 	if i, ok := it.find(name); ok {
 		*it = slices.Delete(*it, i, i+1)
@@ -89,7 +90,7 @@ func (it Item) Equal(other Item) bool {
 // A Kind is the type of a Value, after DynamoDB's type descriptors.
 type Kind uint8
 
-// The kinds of values. The zero Kind is no value at all.
+// The kinds of values. The zero Kind means that there is no value.
 const (
 	KindNone Kind = iota
 	KindString
@@ -103,7 +104,7 @@ const (
 )
 
 // A Value is one attribute value: a string, a number, a boolean, bytes, a map, a list, a set or a
-// null. Values are immutable once made; the zero Value is none.
+// null. Values are immutable. The zero Value means that there is no value.
 type Value struct {
 	kind Kind
 	bool bool
@@ -137,7 +138,8 @@ func L(vs ...Value) Value { return Value{kind: KindList, nest: &nested{l: vs}} }
 // Null returns the null, which maps and lists of other programs may have.
 func Null() Value { return Value{kind: KindNull} }
 
-// Set returns a set of strings, of numbers or of binaries, or ErrInvalid for another mixture or for none.
+// Set returns a set of strings, numbers or binaries. It returns ErrInvalid if the values have different
+// or other kinds, or if there are none.
 func Set(vs ...Value) (Value, error) {
 	set := slices.Clone(vs)
 	for _, e := range set {
@@ -153,19 +155,19 @@ func Set(vs ...Value) (Value, error) {
 	return Value{kind: KindSet, nest: &nested{l: set}}, nil
 }
 
-// Kind tells the type of v.
+// Kind returns the type of v.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsZero reports whether v is no value at all, or a null.
+// IsZero reports whether v is the zero Value or a null.
 func (v Value) IsZero() bool { return v.kind == KindNone || v.kind == KindNull }
 
-// Str returns the string of a string value, else "".
+// Str returns the string of a string value, or "".
 func (v Value) Str() string { return v.text(KindString) }
 
-// Num returns the canonical decimal text of a number value, else "".
+// Num returns the canonical decimal text of a number value, or "".
 func (v Value) Num() string { return v.text(KindNumber) }
 
-// Raw returns the bytes of a binary value as a string, without a copy, else "".
+// Raw returns the bytes of a binary value as a string without copying them, or "".
 func (v Value) Raw() string { return v.text(KindBinary) }
 
 func (v Value) text(k Kind) string {
@@ -175,7 +177,8 @@ func (v Value) text(k Kind) string {
 	return v.s
 }
 
-// Int64 returns the integer of a number value; false when v is no number or does not fit.
+// Int64 returns the integer of a number value. It returns false if v is not a number or does not
+// fit.
 func (v Value) Int64() (int64, bool) {
 	if v.kind != KindNumber {
 		return 0, false
@@ -190,10 +193,10 @@ func (v Value) fraction() bool {
 	return strings.Contains(n, "E-") || (strings.Contains(n, ".") && !strings.Contains(n, "E"))
 }
 
-// Bool returns the truth of a boolean value, else false.
+// Bool returns the value of a boolean, or false.
 func (v Value) Bool() bool { return v.kind == KindBool && v.bool }
 
-// Bytes returns a copy of the bytes of a binary value, else nil.
+// Bytes returns a copy of the bytes of a binary value, or nil.
 func (v Value) Bytes() []byte {
 	if v.kind != KindBinary {
 		return nil
@@ -201,7 +204,7 @@ func (v Value) Bytes() []byte {
 	return []byte(v.s)
 }
 
-// Map returns the attributes of a map value, else nil. They must not be changed.
+// Map returns the attributes of a map value, or nil. The caller must not change them.
 func (v Value) Map() Item {
 	if v.kind != KindMap {
 		return nil
@@ -209,7 +212,7 @@ func (v Value) Map() Item {
 	return v.nest.m
 }
 
-// List returns the elements of a list value, else nil. They must not be changed.
+// List returns the elements of a list value, or nil. The caller must not change them.
 func (v Value) List() []Value {
 	if v.kind != KindList {
 		return nil
@@ -217,7 +220,7 @@ func (v Value) List() []Value {
 	return v.nest.l
 }
 
-// Elements returns the elements of a set in an order of their own, else nil. They must not be changed.
+// Elements returns the elements of a set in a fixed order, or nil. The caller must not change them.
 func (v Value) Elements() []Value {
 	if v.kind != KindSet {
 		return nil
@@ -225,7 +228,8 @@ func (v Value) Elements() []Value {
 	return v.nest.l
 }
 
-// Equal reports whether v and w are of one kind and equal: numbers by value, maps and sets in any order.
+// Equal reports whether v and w have the same kind and are equal. It compares numbers by value, and maps
+// and sets in any order.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind || v.bool != w.bool || v.s != w.s {
 		return false

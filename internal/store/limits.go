@@ -13,8 +13,8 @@ const (
 	MaxSegments          = 1_000_000 // of a Scan
 )
 
-// DynamoDB takes an update and its conditions as two texts of at most 4 KB each, with
-// at most 300 operators. Within these limits every update can be written so.
+// DynamoDB accepts an update and its conditions as two expressions of at most 4 KB each, with at
+// most 300 operators. Every update within these limits fits into such expressions.
 const (
 	MaxUpdateAttributes = 250 // set and removed by one update
 	MaxConditions       = 50  // of one write

@@ -13,9 +13,10 @@ const (
 )
 
 // Number returns the number value of a decimal text such as "12", "-0.5" or "6.02e23", exactly.
-// Texts of one value give equal Values: "1e3", "1000.0" and Int(1000) are the same. It returns
-// ErrInvalid if the text is no decimal number. It returns ErrTooLarge for more than MaxNumberDigits
-// significant digits, or for a number other than zero with a magnitude outside 1E-130 to 9.99E+125.
+// Texts for the same number give equal Values: "1e3", "1000.0" and Int(1000) are equal. It returns
+// ErrInvalid if the text is not a decimal number. It returns ErrTooLarge for more than
+// MaxNumberDigits significant digits, or for a number other than zero with a magnitude outside
+// 1E-130 to 9.99E+125.
 func Number(text string) (Value, error) {
 	negative, digits, exponent, ok := parseDecimal(text)
 	if !ok {

@@ -67,10 +67,11 @@ type Cursor struct {
 	Index Key // index key, in a query of an index
 }
 
-// IsZero reports whether c is the start.
+// IsZero reports whether c is the zero cursor, which is the start.
 func (c Cursor) IsZero() bool { return c == Cursor{} }
 
-// CursorAt returns an item's cursor, in a query of the named index of t, or of t ("") or its scan.
+// CursorAt returns the cursor of an item for a query of the named index of t, or, if the name is
+// empty, for a query or scan of t.
 func (t *Table) CursorAt(index string, it Item) Cursor {
 	c := Cursor{Key: t.KeyOf(it)}
 	if x := t.Index(index); x != nil {
@@ -174,13 +175,13 @@ type Claimer interface {
 	Claim(ctx context.Context, name, by string) (lost <-chan struct{}, release func(), err error)
 }
 
-// A ClaimedError tells by whom a name is claimed.
+// A ClaimedError reports which process has claimed a name.
 type ClaimedError struct{ Name, By string }
 
 func (e *ClaimedError) Error() string { return fmt.Sprintf("%s is claimed by %s", e.Name, e.By) }
 
-// Claims are the claims of one process, or those kept by it for others. Nothing of them is stored.
-// The zero value has none. It is safe for concurrent use.
+// Claims holds the claims of one process, or the claims that it keeps for other processes. They
+// exist only in memory. The zero value holds no claims. It is safe for concurrent use.
 type Claims struct {
 	mu   sync.Mutex
 	held map[string]string // by name; guarded by mu
@@ -188,7 +189,7 @@ type Claims struct {
 
 var _ Claimer = (*Claims)(nil)
 
-// Claim implements Claimer. The claim is never lost.
+// Claim implements Claimer. The process keeps the claim until it releases it.
 func (c *Claims) Claim(_ context.Context, name, by string) (lost <-chan struct{}, release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ type Index struct {
 // A Key names one item. SK is "" in a table without a sort key.
 type Key struct{ PK, SK string }
 
-// Compare orders keys as the contract orders rows.
+// Compare compares two keys in the order in which queries return rows.
 func (k Key) Compare(other Key) int {
 	if c := strings.Compare(k.PK, other.PK); c != 0 {
 		return c
@@ -91,13 +91,13 @@ func (x *Index) KeyOf(it Item) (Key, bool) {
 	return k, true
 }
 
-// Projects reports whether a row of index x in table t carries the attribute.
+// Projects reports whether rows of index x of table t contain the attribute.
 func (t *Table) Projects(x *Index, name string) bool {
 	return x.All || t.IsKey(name) || name == x.PartitionKey || (x.SortKey != "" && name == x.SortKey) ||
 		slices.Contains(x.Include, name)
 }
 
-// Project returns the row that index x of table t shows for the item.
+// Project returns the row of index x of table t for the item.
 func (t *Table) Project(x *Index, it Item) Item {
 	row := make(Item, 0, len(x.Include)+4)
 	for _, a := range it {

@@ -11,7 +11,7 @@ const (
 	OpCheck                // change nothing, only test the conditions
 )
 
-// A Write is one step of a Commit; make one with Put, Update, Delete or Check.
+// A Write is one step of a Commit. Create it with Put, Rewrite, Update, Delete or Check.
 type Write struct {
 	Op     Op
 	Table  string
@@ -49,7 +49,7 @@ func (w *Write) Differences() (set Item, remove []string) {
 	return set, remove
 }
 
-// Update changes an existing item if the conditions hold; an absent or expired one is a conflict.
+// Update changes an existing item if the conditions hold. An absent or expired item is a conflict.
 func Update(table string, key Key, set Item, remove []string, conditions ...Condition) Write {
 	return Write{Op: OpUpdate, Table: table, Key: key, Set: set, Remove: remove, If: conditions}
 }
@@ -59,7 +59,7 @@ func Delete(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpDelete, Table: table, Key: key, If: conditions}
 }
 
-// Check tests the conditions alone. The item must exist, unless Absent is one of them.
+// Check only tests the conditions. The item must exist, unless one of the conditions is Absent.
 func Check(table string, key Key, conditions ...Condition) Write {
 	return Write{Op: OpCheck, Table: table, Key: key, If: conditions}
 }
@@ -79,13 +79,13 @@ const (
 	attributeEquals
 )
 
-// Absent holds when there is no item at the key, or an expired one.
+// Absent holds if the item does not exist or has expired.
 func Absent() Condition { return Condition{op: itemAbsent} }
 
-// AttributeAbsent holds when the item does not have the attribute, or is absent itself.
+// AttributeAbsent holds if the item does not have the attribute, or if the item is absent.
 func AttributeAbsent(name string) Condition { return Condition{op: attributeAbsent, name: name} }
 
-// AttributeEquals holds when the item exists and has the attribute with that value.
+// AttributeEquals holds if the item exists and its attribute has that value.
 func AttributeEquals(name string, v Value) Condition {
 	return Condition{op: attributeEquals, name: name, value: v}
 }

@@ -32,7 +32,7 @@ type Manifest struct {
 	From         string    `json:"from"` // the folder of the store, absolute, on the machine it was made on
 }
 
-// ErrNoBackup: the folder is no backup, or an incomplete one.
+// ErrNoBackup means that the folder is not a complete backup.
 var ErrNoBackup = errors.New("not a finished backup")
 
 // Folders are the options of backups and restores.
@@ -58,10 +58,10 @@ func (f Folders) options() pebblestore.Options {
 		Now: f.Now, Holder: f.Holder, CacheBytes: 32 << 20} // for a short check
 }
 
-// Backup makes a consistent copy of the embedded store in the folder dir, as the folder to,
-// while the store may be in use: then its holder makes the copy. The copy appears under its name
-// when it is complete, on disk, and every block of it has been read. It returns store.ErrDamaged if
-// the store is damaged.
+// Backup makes a consistent copy of the embedded store in the folder dir, and puts it into the
+// folder to. If the store is in use, its holder makes the copy. The folder to appears only when the
+// copy is complete and on disk, and Backup has read every block of it. It returns store.ErrDamaged
+// if the store is damaged.
 func Backup(ctx context.Context, f Folders, dir, to string) (*Manifest, error) {
 	dir, to = filepath.Clean(dir), filepath.Clean(to)
 	if is, err := pebblestore.IsStore(dir); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Cancel gives up an unfinished copy: its destination can never become live from then on,
-// and the source charges again if it did before. It is refused when the destination is live.
-// The destination may be lost, or empty: the source decides.
+// Cancel abandons an unfinished copy. The destination can then never become live, and the source
+// charges again if it did before. Cancel returns ErrRefused if the destination is live. If the
+// destination is lost or empty, the source decides.
 func (c *Copy) Cancel(ctx context.Context) error {
 	c.prepare()
 	src, err := c.source(ctx)

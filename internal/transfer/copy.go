@@ -18,7 +18,7 @@ import (
 // A Phase is a part of a copy.
 type Phase string
 
-// The phases, in their order. A copy taken up again mends known differences first.
+// The phases, in their order. A resumed copy first corrects known differences.
 const (
 	Waiting    Phase = "waiting"    // for workers on the source
 	Copying    Phase = "copying"    // counts items
@@ -28,8 +28,8 @@ const (
 	Lifting    Phase = "lifting"    // marks off the source of a canceled copy; counts items
 )
 
-// A Copy is one source and one destination. Run and Cancel may be called again and again,
-// by any process, until one of them has come to its end.
+// A Copy has one source and one destination. Any process may call Run and Cancel repeatedly until
+// one of the calls has finished.
 type Copy struct {
 	From, To move.Side
 	FromName string // URLs for people, without secrets; they are kept in both stores
@@ -62,7 +62,7 @@ const (
 	MaxSegments     = 14 // of each table: the places of all tables, the plan and META are made in one commit
 )
 
-// A Report says how far a copy has come.
+// A Report describes the progress of a copy.
 type Report struct {
 	Installation string
 	Shards       int
@@ -75,21 +75,22 @@ type Report struct {
 	Different    int          // how many there are
 }
 
-// ErrRefused: the two stores are no source and destination of one copy; nothing was changed.
+// ErrRefused means that the two stores cannot be the source and destination of one copy. Nothing
+// was changed.
 var ErrRefused = errors.New("cannot copy")
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// ErrOvertaken: another process works on the same copy.
+// ErrOvertaken means that another process is working on the same copy.
 var ErrOvertaken = errors.New("another process is working on this copy")
 
 var errGivenUp = fmt.Errorf("%w: it was canceled", ErrOvertaken)
 
-// Run fences the source, copies, compares, and makes the destination the live store. After an error
-// it can be run again and goes on from where it was. When differences are left they are in the
-// report, the destination is not live, and the next Run mends them and compares again.
+// Run fences the source, copies, compares, and makes the destination the live store. After an
+// error, the next Run continues at the same position. If differences remain, the report contains
+// them and the destination is not live. The next Run corrects them and compares again.
 func (c *Copy) Run(ctx context.Context) (*Report, error) {
 	c.prepare()
 	dst, err := c.begin(ctx)

@@ -9,9 +9,9 @@ import (
 // migration is the id for which a store is fenced while it is migrated.
 const migration = "migration"
 
-// Migrate gives a shared store the format of this program, whose version is given, and returns the one
-// that it had. The store is fenced as the source of a copy is, until no lease lives and its format is
-// raised. Interrupted, the same call goes on. It returns billing.ErrMoved for a store that has moved.
+// Migrate upgrades a shared store to this program's format, and returns the previous format. It fences
+// the store like the source of a copy until no lease is live and the format is upgraded. After an
+// interruption, the same call continues. It returns billing.ErrMoved for a store that has moved.
 func (c *Copy) Migrate(ctx context.Context, program string) (had int, err error) {
 	c.prepare()
 	st, err := c.From.State(ctx)

@@ -23,12 +23,12 @@ type Restored struct {
 	Held  int // mails that waited in the backup, and may have been sent since
 }
 
-// ErrExists: there is a store at the place already.
+// ErrExists means that the destination already contains a store.
 var ErrExists = errors.New("a store already exists")
 
-// Restore copies the backup in the folder from to the folder dir, where there is nothing
-// yet; with replace an existing store is moved aside, never deleted. The new folder
-// appears whole: copied, on disk, opened, and with both jobs told to look at all dates.
+// Restore copies the backup in the folder from to the folder dir, where nothing may exist yet. With
+// replace, it moves an existing store aside and never deletes it. The new folder appears only when
+// it is copied, on disk and opened, and when both jobs will look at all dates.
 func Restore(ctx context.Context, f Folders, from, dir string, replace bool) (r *Restored, err error) {
 	m, err := ReadManifest(from)
 	if err != nil {
