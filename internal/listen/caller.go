@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Caller returns the caller's address: the nearest one that does not belong to a proxy, as the
-// proxies tell it in X-Forwarded-For. Caller ignores what others write there, and the header
-// Forwarded, which a proxy that sets the one passes on as its own caller wrote it. If a proxy has
-// not told, it is the proxy's address.
+// Caller returns the client's address, which is the nearest address in X-Forwarded-For that does
+// not belong to a proxy. Caller trusts the header only from proxies. It ignores the header
+// Forwarded, because a proxy that sets X-Forwarded-For may pass on its client's Forwarded. If a
+// proxy sets no X-Forwarded-For, Caller returns the proxy's address.
 func Caller(r *http.Request, proxies []netip.Prefix) string {
 	at := r.RemoteAddr
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

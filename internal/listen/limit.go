@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Limits bound what callers can hold of a server.
+// Limits limit the resources that clients can occupy.
 type Limits struct {
 	Connections int                      // at a time; an address has a quarter of them
 	Proxies     []netip.Prefix           // believed about whose request they forward
@@ -25,13 +25,13 @@ const (
 	linger = 500 * time.Millisecond
 )
 
-// Limit returns a listener that holds at most o.Connections connections, and sets the server up for
-// it: the server must serve only that listener.
+// Limit returns a listener with at most o.Connections open connections, and configures the server
+// for it. The server must serve only that listener.
 //
-// A request that has arrived completely has a slot until it is answered, and is not cut off. Any
-// other connection can be evicted: one more connection than o.Connections closes the one that has
-// waited longest for a request or for the rest of one, and an address above its share loses its own
-// slowest connection. No request is refused.
+// A request that has arrived completely has a slot until it is answered, and is not cut off. Limit
+// can close any other connection. If there is one connection too many, it closes the connection
+// that has waited longest for a request or for the rest of a request. If an address exceeds its
+// share, Limit closes that address's slowest connection. It refuses no request.
 //
 // If the handler answers before the request has arrived completely, the connection is closed after
 // the answer.

@@ -15,17 +15,18 @@ import (
 // grace is the time that requests under way have once the server is to stop.
 const grace = 20 * time.Second
 
-// NewServer returns a server for programs of the same owner. A request has 30 seconds, and an answer
-// the time given. A connection may idle for five minutes, which is longer than a client keeps one.
+// NewServer returns a server for the owner's own programs. Reading a request may take 30 seconds,
+// and writing the answer may take the given time. A connection may be idle for five minutes, which
+// is longer than clients keep idle connections.
 func NewServer(h http.Handler, answer time.Duration) *http.Server {
 	const read, idle, header = 30 * time.Second, 5 * time.Minute, 64 << 10
 	return &http.Server{Handler: h, ReadHeaderTimeout: read, ReadTimeout: read, WriteTimeout: answer, IdleTimeout: idle,
 		MaxHeaderBytes: header}
 }
 
-// Serve serves until ctx ends, lets requests under way finish for up to 20 seconds, and returns
-// nil. It returns an error if requests were cut off, or if the listener fails before ctx ends.
-// It closes the listener. Errors of connections go to the log.
+// Serve serves until ctx ends, gives running requests up to 20 seconds to finish, and returns nil.
+// It returns an error if requests were cut off, or if the listener fails before ctx ends. It closes
+// the listener. Serve logs the errors of connections.
 func Serve(ctx context.Context, l net.Listener, server *http.Server, log *slog.Logger) error {
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	stopped := make(chan error, 1)

@@ -34,7 +34,7 @@ type flush struct {
 	err  error
 }
 
-// NewFolder returns the folder at dir. The first delivery makes it, for its owner alone.
+// NewFolder returns the folder at dir. The first delivery creates it, accessible only to its owner.
 func NewFolder(dir string, w *Writer) (*Folder, error) {
 	if dir == "" {
 		return nil, errors.New("mail folder: the path must not be empty")
@@ -42,10 +42,10 @@ func NewFolder(dir string, w *Writer) (*Folder, error) {
 	return &Folder{dir: filepath.Clean(dir), write: w, next: map[string]*flush{}, swept: map[string]bool{}}, nil
 }
 
-// Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a power
-// cut. A reader never sees a part of it under its name. A repetition replaces the file. A
-// killed process can leave a hidden .tmp file behind: the first delivery of a later process into the
-// day's folder, which repeats it, removes those that are more than an hour older than itself.
+// Deliver implements outbox.Deliverer. When it returns nil, the whole file survives a power cut. A
+// reader never sees an incomplete file under its name. A repeated delivery replaces the file. A
+// killed process can leave a hidden .tmp file. A later process removes .tmp files that are more than
+// an hour old when it first delivers into the day's folder.
 func (f *Folder) Deliver(ctx context.Context, e outbox.Effect) error {
 	if err := ctx.Err(); err != nil {
 		return err

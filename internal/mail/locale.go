@@ -9,7 +9,8 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// Languages returns the languages that mail is written in. The first is used for all others.
+// Languages returns the languages in which mail is available. For all other languages, mail uses
+// the first one.
 func Languages() []string { return []string{"en", "de", "pt", "zh", "ko"} }
 
 // languageOf returns the language for a locale: pt for pt-BR, en for an unknown one.

@@ -29,21 +29,21 @@ func id(e outbox.Effect) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// A Message is a mail in the form of RFC 5322 with CRLF, and its envelope.
+// A Message is an RFC 5322 message with CRLF line ends, and its envelope.
 type Message struct {
 	From, To string // of the envelope: <ada@example.com>
 	Bytes    []byte
 }
 
-// A Writer makes messages of effects. It is safe for concurrent use.
+// A Writer turns effects into messages. It is safe for concurrent use.
 type Writer struct {
 	templates *Templates
 	settings  settings.Settings
 	from      *mail.Address
 }
 
-// NewWriter returns a Writer with the merchant's name, address and sender of the settings. Without a
-// sender, mail is from an address of this machine.
+// NewWriter returns a Writer that uses the merchant's name, address and sender from the settings.
+// Without a sender, mail is from an address of this machine.
 func NewWriter(t *Templates, s settings.Settings) (*Writer, error) {
 	from, err := mail.ParseAddress(cmp.Or(s.Sender, defaultFrom))
 	if err != nil {
@@ -52,8 +52,8 @@ func NewWriter(t *Templates, s settings.Settings) (*Writer, error) {
 	return &Writer{t, s, from}, nil
 }
 
-// Message returns the message of the effect: the same for the same effect, templates and settings.
-// It returns outbox.ErrPermanent if the effect can never become a message.
+// Message returns the effect's message, which is always the same for the same effect, templates and
+// settings. It returns outbox.ErrPermanent if the effect can never become a message.
 func (w *Writer) Message(e outbox.Effect) (Message, error) {
 	c, err := w.content(e)
 	if err != nil {

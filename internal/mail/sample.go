@@ -14,7 +14,8 @@ import (
 //go:embed sample.json
 var sampleData []byte
 
-// Sample returns an effect of the kind with all the data that the kind has, to be shown or tried.
+// Sample returns an effect of the kind with all data that the kind can have, for previews and
+// tests.
 func Sample(kind, locale, email string, at time.Time) outbox.Effect {
 	var of map[string]map[string]string
 	_ = json.Unmarshal(sampleData, &of) // a test reads it

@@ -36,7 +36,7 @@ func Kinds() []string {
 		outbox.KindPriceChange, outbox.KindPaymentRequest}
 }
 
-// Templates make texts of views. They are safe for concurrent use.
+// Templates render views as text and HTML. They are safe for concurrent use.
 type Templates struct {
 	files map[string]string // by name: en/receipt.txt
 
@@ -64,9 +64,9 @@ func (f *forms) label(fact *fact) error {
 	return err
 }
 
-// NewTemplates returns the built-in templates, with the files of the folder in place of those of the
-// same name. It reads and tries every template: the error names the file and the line. With "" there
-// is no folder.
+// NewTemplates returns the built-in templates, replaced by the folder's files with the same names.
+// It parses and renders every template. Errors name the file and the line. If folder is empty,
+// NewTemplates returns only the built-in templates.
 func NewTemplates(dir string) (*Templates, error) {
 	t := &Templates{files: map[string]string{}, parsed: map[string]*forms{}}
 	err := fs.WalkDir(embedded, "templates", func(name string, d fs.DirEntry, err error) error {
@@ -129,7 +129,8 @@ func (t *Templates) check() error {
 	return nil
 }
 
-// Export writes the built-in templates into a folder, or nothing: fs.ErrExist, if one is there.
+// Export writes the built-in templates into a folder. If one of the files exists, Export writes
+// nothing and returns fs.ErrExist.
 func Export(dir string) (names []string, err error) {
 	t, err := NewTemplates("")
 	if err != nil {

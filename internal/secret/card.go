@@ -30,11 +30,12 @@ func HasCardInMethod(text string) bool {
 	return longNumber.MatchString(text) || len(find(text, minMethodDigits)) > 0
 }
 
-// MaskCards replaces the digits of every card number in the text by stars, except the last four. Typed
-// texts go through it before they are shown, logged or stored. The result has none.
+// MaskCards replaces the digits of every card number in the text with stars, except the last four.
+// Callers use it for typed text before they show, log or store it. The result contains no card number.
 func MaskCards(text string) string { return maskAll(text, minDigits) }
 
-// MaskMethod is MaskCards for a payment-method field. It masks all that HasCardInMethod finds.
+// MaskMethod is MaskCards for a payment-method field. It masks everything that HasCardInMethod
+// finds.
 func MaskMethod(text string) string {
 	if longNumber.MatchString(text) {
 		return mask(text, []span{{0, len(text)}})
@@ -42,12 +43,12 @@ func MaskMethod(text string) string {
 	return maskAll(text, minMethodDigits)
 }
 
-// Clean returns the text without secrets and card numbers, as Redact and MaskCards do.
+// Clean returns the text after Redact and MaskCards.
 func Clean(text string) string { return MaskCards(Redact(text)) }
 
 const maxShort = 300 // bytes
 
-// Short is Clean for a text from elsewhere, such as an error's, cut if it is long.
+// Short is Clean for a text from elsewhere, such as an error. It truncates a long text.
 func Short(text string) string {
 	if text = Clean(text); len(text) > maxShort {
 		text = MaskCards(strings.ToValidUTF8(text[:maxShort], "") + "…") // a cut number may look like a card's

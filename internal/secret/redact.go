@@ -91,7 +91,7 @@ func redacted(a slog.Attr) slog.Attr {
 // The text may be JSON: it keeps its meaning.
 func Visible(text string) string { return visible(text, "\n\t") }
 
-// Line is Visible for a text within a line, without new lines and tabs.
+// Line is Visible for text within one line. It also replaces new lines and tabs.
 func Line(text string) string { return visible(text, "") }
 
 func visible(text, stays string) string {

@@ -13,17 +13,18 @@ import (
 	"strings"
 )
 
-// Mask stands in place of a secret.
+// Mask is shown instead of a secret.
 const Mask = "***"
 
-// A Text is a secret: however it is printed, encoded or logged, it shows as Mask. The zero
-// Text is none. It cannot be decoded from JSON or text, so a file of data cannot set a secret.
+// A Text is a secret that always appears as Mask when it is printed, encoded or logged. The zero
+// Text holds no secret. A Text cannot be decoded from JSON or text, so a data file cannot set a
+// secret.
 type Text struct {
 	// A pointer: fmt prints unexported fields without asking methods, and shows an address.
 	p *string
 }
 
-// New returns a Text that holds s, or none for "".
+// New returns a Text that holds s. If s is empty, the Text holds no secret.
 func New(s string) Text {
 	if s == "" {
 		return Text{}
@@ -31,7 +32,7 @@ func New(s string) Text {
 	return Text{&s}
 }
 
-// Reveal returns the secret itself, or "" of none. Call it where the secret is used.
+// Reveal returns the secret itself, or "" if there is none. Call it only where the secret is used.
 func (t Text) Reveal() string {
 	if t.p == nil {
 		return ""
@@ -57,8 +58,8 @@ func (t Text) LogValue() slog.Value { return slog.StringValue(Mask) }
 // maxFile is the most bytes of a secret's file: a longer one was given by mistake.
 const maxFile = 4096
 
-// FromFile reads the secret in a file, without the white space around it. Beside the rules of
-// ReadFile, the secret must be in one line and not empty. No error repeats a part of it.
+// FromFile reads the secret in a file, without the white space around it. In addition to the rules
+// of ReadFile, the secret must be on one line and not empty. No error contains a part of it.
 func FromFile(path string) (Text, error) {
 	text, err := ReadFile(path)
 	if err != nil {
@@ -75,8 +76,8 @@ func FromFile(path string) (Text, error) {
 	return New(s), nil
 }
 
-// ReadFile returns the text of a file of secrets. It must be a regular file of at most 4096
-// bytes, and only its owner may have access to it.
+// ReadFile returns the text of a file that contains secrets. The file must be a regular file of at
+// most 4096 bytes that only its owner can access.
 func ReadFile(path string) (string, error) {
 	info, err := os.Stat(path) // before it is opened: opening a pipe would wait for its writer
 	if err != nil {

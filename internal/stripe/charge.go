@@ -16,10 +16,10 @@ import (
 )
 
 // Open implements processor.Charger. All parameters come from the request, and none from settings
-// or the clock: a key has the same parameters whenever it is sent.
+// or the clock, so a key always has the same parameters.
 //
-// A 5xx under a key is repeated by Stripe for a day. Open then asks under a second and a third key:
-// an intent that is never confirmed moves no money.
+// Stripe replays a 5xx under the same key for a day. Open therefore repeats the request under a
+// second and a third key, because an intent that is never confirmed moves no money.
 func (p *Processor) Open(ctx context.Context, r processor.OpenRequest) (processor.Intent, error) {
 	params, err := openParams(r)
 	if err != nil {
@@ -113,8 +113,8 @@ func (p *Processor) retrieve(ctx context.Context, at ref) (*sdk.PaymentIntent, e
 	return pi, nil
 }
 
-// Cancel implements processor.Charger. It sends no idempotency key: a second cancellation changes
-// nothing, and a key would repeat yesterday's refusal.
+// Cancel implements processor.Charger. It sends no idempotency key, because a second cancellation
+// changes nothing, and a key would replay an earlier refusal.
 func (p *Processor) Cancel(ctx context.Context, text string) (processor.Intent, error) {
 	at, err := parseRef(text)
 	if err != nil {
@@ -140,9 +140,10 @@ func (p *Processor) sameIntent(at ref, pi *sdk.PaymentIntent) (processor.Intent,
 	return p.intent(at.at, pi)
 }
 
-// List implements processor.Charger. Stripe lists by creation: an intent made before r.Since that
-// has succeeded since then is not among them. r.Since and r.Until count in whole seconds, rounded
-// down: of two listings, one until where the other begins, each intent is in one.
+// List implements processor.Charger. Stripe lists intents by creation time, so the list does not
+// contain an intent that was created before r.Since and has succeeded since. r.Since and r.Until
+// are rounded down to seconds. If one list ends where another begins, each intent is in exactly one
+// of them.
 func (p *Processor) List(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Intent, error] {
 	rows := p.rows(ctx, "/v1/payment_intents", r, "expand[]", "data.latest_charge")
 	return list(rows, func(pi *sdk.PaymentIntent) (processor.Intent, error) { return p.intent(r.At, pi) })

@@ -13,9 +13,9 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Confirm implements processor.Charger. It says no only if Stripe's code says no, by the table in
-// api/classify.go. If the customer must authenticate, Confirm confirms the intent once more as if
-// the customer were present, which makes the page.
+// Confirm implements processor.Charger. It reports a decline only for the codes that the table in
+// api/classify.go lists as declines. If the customer must authenticate, Confirm confirms the intent
+// once more as if the customer were present, so that Stripe creates the page.
 func (p *Processor) Confirm(ctx context.Context, r processor.ConfirmRequest) (processor.Intent, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {

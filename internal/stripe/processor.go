@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// A Processor is Stripe for package billing. It is safe for concurrent use.
+// A Processor implements package processor's interfaces with Stripe. It is safe for concurrent use.
 type Processor struct {
 	api       *api.Client
 	client    *sdk.Client // of api
@@ -32,7 +32,7 @@ var (
 	_ processor.Identified = (*Processor)(nil)
 )
 
-// New returns a Processor, and sends nothing yet. No error repeats the key.
+// New returns a Processor without sending a request. Its errors do not contain the key.
 func New(o Options) (*Processor, error) {
 	c, err := api.New(o.API)
 	if err != nil {
@@ -46,7 +46,7 @@ func New(o Options) (*Processor, error) {
 	return &Processor{api: c, client: c.SDK, returnURL: o.ReturnURL}, nil
 }
 
-// API returns the processor's Client, to share its budget.
+// API returns the processor's Client, so that other packages can share its request budget.
 func (p *Processor) API() *api.Client { return p.api }
 
 // Close closes idle connections. It never fails.
@@ -55,7 +55,7 @@ func (p *Processor) Close() error {
 	return nil
 }
 
-// Options say how Stripe is reached. Parse reads some of them from a text.
+// Options configure a Processor. Parse reads some of them from a text.
 type Options struct {
 	API       api.Options
 	ReturnURL string // address to which customers return from Stripe's pages, http or https; "": no pages
@@ -63,7 +63,8 @@ type Options struct {
 
 // Parse reads stripe, stripe: or stripe:?PARAMETERS. The parameters are rate (requests a second to
 // each endpoint) and return_url (the address to which customers return from Stripe's pages). The API
-// key is no parameter, since others see command lines. Errors do not repeat a text that may be a key.
+// key is not a parameter, because other users can see command lines. Errors do not contain text that
+// may be a key.
 func Parse(text string) (Options, error) {
 	rest, ok := strings.CutPrefix(text, "stripe")
 	query, hasQuery := strings.CutPrefix(rest, ":?")
@@ -113,9 +114,9 @@ func (o *Options) set(name, value string) error {
 	return nil
 }
 
-// CheckConnected implements processor.Platform. It returns ErrInvalid if at is no id of an account,
-// or is our own account, whose payments would be listed twice. It returns ErrAccountRefused if the
-// account is not connected to us.
+// CheckConnected implements processor.Platform. It returns ErrInvalid if at is not an account ID,
+// or if it is our own account, whose payments would be listed twice. It returns ErrAccountRefused
+// if the account is not connected to us.
 func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 	if err := api.CheckID("connected account", at, "acct_"); err != nil {
 		return err
@@ -135,12 +136,13 @@ func (p *Processor) CheckConnected(ctx context.Context, at string) error {
 	return err
 }
 
-// Connected implements processor.Platform. It leaves disconnected accounts out.
+// Connected implements processor.Platform. It omits disconnected accounts.
 func (p *Processor) Connected(ctx context.Context) iter.Seq2[string, error] {
 	return list(p.rows(ctx, "/v1/accounts", processor.ListRequest{}), api.IDOf)
 }
 
-// Identity implements processor.Identified: "stripe acct_123 test". It asks Stripe for the account.
+// Identity implements processor.Identified. It fetches the account from Stripe and returns a text
+// such as "stripe acct_123 test".
 func (p *Processor) Identity(ctx context.Context) (string, error) {
 	id, live, err := p.api.Own(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Refund implements processor.Refunder. A connected account's fee to us stays with us.
+// Refund implements processor.Refunder. We keep the fee that a connected account has paid.
 func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest) (processor.Reversal, error) {
 	at, err := parseRef(r.Ref)
 	if err != nil {
@@ -68,9 +68,9 @@ func (p *Processor) ReversalsOf(ctx context.Context, text string) ([]processor.R
 	return all, nil
 }
 
-// Reversals implements processor.Refunder. r.Since and r.Until count in whole seconds, rounded
-// down; r.Customer leaves nothing out, since Stripe does not list by it. The disputes made up to a
-// year before r.Since are listed, too, because a verdict and an appeal come months later.
+// Reversals implements processor.Refunder. r.Since and r.Until are rounded down to seconds.
+// r.Customer has no effect, because Stripe cannot list by customer here. The list also contains
+// disputes created up to a year before r.Since, because verdicts and appeals come months later.
 func (p *Processor) Reversals(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Reversal, error] {
 	if err := checkList(r); err != nil {
 		return func(yield func(processor.Reversal, error) bool) { yield(processor.Reversal{}, err) }

@@ -38,8 +38,8 @@ func (p *Processor) MakeCustomer(ctx context.Context, r processor.CustomerReques
 	return c.ID, p.api.CheckMode(c.ID, c.Livemode)
 }
 
-// Attach implements processor.Wallet. The default method is that of the customer's invoices at
-// Stripe, or else the newest card. Attach sets nothing at Stripe but the method's customer.
+// Attach implements processor.Wallet. The default method is the default for the customer's invoices
+// at Stripe, or else the newest card. At Stripe, Attach only sets the method's customer.
 func (p *Processor) Attach(ctx context.Context, payer processor.Payer, method string) (processor.Card, error) {
 	if err := cmp.Or(api.CheckAt(payer.At), api.CheckID("customer", payer.Customer, "cus_")); err != nil {
 		return processor.Card{}, err
@@ -143,7 +143,7 @@ func (p *Processor) card(pm *sdk.PaymentMethod) (processor.Card, error) {
 	return c, nil
 }
 
-// CardLink implements processor.Wallet, by a Checkout Session in setup mode.
+// CardLink implements processor.Wallet with a Checkout Session in setup mode.
 func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (processor.CardLink, error) {
 	if p.returnURL == "" {
 		return processor.CardLink{}, api.Unsent("the card page needs an address to which the customer returns; set " +
@@ -172,8 +172,8 @@ func (p *Processor) CardLink(ctx context.Context, r processor.LinkRequest) (proc
 	return processor.CardLink{URL: s.URL, Expires: api.Instant(s.ExpiresAt)}, p.api.CheckMode("the card page", s.Livemode)
 }
 
-// Setups implements processor.Wallet. r.Since and r.Until count in whole seconds, rounded down. It
-// leaves out, and logs, a setup without its payment method.
+// Setups implements processor.Wallet. r.Since and r.Until are rounded down to seconds. Setups omits
+// and logs a setup without its payment method.
 func (p *Processor) Setups(ctx context.Context, r processor.ListRequest) iter.Seq2[processor.Setup, error] {
 	return func(yield func(processor.Setup, error) bool) {
 		rows := p.rows(ctx, "/v1/setup_intents", r, "expand[]", "data.payment_method")

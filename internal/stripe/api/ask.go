@@ -43,16 +43,16 @@ func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 
 func isV2(path string) bool { return strings.HasPrefix(path, "/v2/") }
 
-// Get asks for one object.
+// Get fetches one object.
 func (c *Client) Get(ctx context.Context, at, path string, query url.Values) (json.RawMessage, error) {
 	raw, _, err := c.Ask(ctx, http.MethodGet, path, at, "", query)
 	return raw, err
 }
 
-// Rows yields the objects on all pages of a list, as Stripe wrote them. An error comes last.
-// answered, unless nil, gets the header of the first page. An answer other than a list is an error,
-// and so is a page from which no other follows although Stripe says so. Version 2 of the API gives
-// the address of the next page, of which the query alone is used.
+// Rows yields the objects on all pages of a list, unchanged. An error comes last. If answered is
+// not nil, Rows calls it with the header of the first page. It yields an error if an answer is not
+// a list, or if Stripe reports another page that Rows cannot request. Version 2 of the API returns
+// the address of the next page, and Rows uses only its query.
 func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 	answered func(http.Header)) iter.Seq2[json.RawMessage, error] {
 	v2, link := isV2(path), "starting_after"
@@ -114,7 +114,7 @@ func (c *Client) Rows(ctx context.Context, at, path string, query url.Values,
 	}
 }
 
-// IDIn returns the id of an object, or an error if it has none.
+// IDIn returns the ID of an object, or an error if the object has no ID.
 func IDIn(raw json.RawMessage) (string, error) {
 	var o struct {
 		ID string `json:"id"`

@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// An Answer holds the parts of Stripe's answer by which it is classified.
+// An Answer holds the parts of Stripe's answer that its classification needs.
 type Answer struct {
 	Status    int    // of HTTP; 0: no answer came
 	readable  bool   // in Stripe's form
@@ -30,8 +30,8 @@ type Answer struct {
 // A Verdict is the meaning of an answer.
 type Verdict string
 
-// The verdicts. Declined, Action and PayerGone alone mean a failed attempt to take money. All but
-// Busy and Unknown are certain.
+// The verdicts. Only Declined, Action and PayerGone mean that an attempt to charge failed. All
+// verdicts except Busy and Unknown are final.
 const (
 	Declined       Verdict = "declined"        // a definite no to this attempt
 	Action         Verdict = "action"          // the customer has to authenticate
@@ -126,7 +126,7 @@ const (
 
 const doNotTryAgain = "do_not_try_again"
 
-// IsStop reports whether no other attempt is to be made, also not with another card.
+// IsStop reports whether no further attempt should be made, not even with another card.
 func IsStop(decline, advice string) bool { return decline == doNotTryAgain || advice == doNotTryAgain }
 
 // IsHard reports whether another attempt with the same card is pointless.
@@ -148,7 +148,8 @@ func IsAction(code, decline string) bool {
 	return listed(customerCodes, code) || decline == "authentication_required"
 }
 
-// AdviceOf reads the issuer's advice from Stripe's error or intent; the library leaves it out.
+// AdviceOf reads the issuer's advice from Stripe's error or intent, because Stripe's library omits
+// it.
 func AdviceOf(raw []byte) string {
 	type advised struct {
 		Advice string `json:"advice_code"`
@@ -181,7 +182,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v: stripe: %s: %s", e.sentinel(), e.Request, e.Text)
 }
 
-// Unwrap returns the verdict's error in package billing, as of a request that takes no money.
+// Unwrap returns the verdict's error in package processor, as for a request that moves no money.
 func (e *Error) Unwrap() []error {
 	if e.cause == nil {
 		return []error{e.sentinel()}
@@ -211,13 +212,14 @@ func Is(err error, verdicts ...Verdict) (*Error, bool) {
 	return nil, false
 }
 
-// Disconnected reports whether a connected account has disconnected, now or a moment ago. A key
-// that lacks one permission, or a mode that the account does not have yet, is another case.
+// Disconnected reports whether a connected account has disconnected, according to this or a recent
+// answer. It returns false if the key lacks a permission, or if the account does not have the mode
+// yet.
 func (e *Error) Disconnected() bool {
 	return e.Verdict == AccountRefused && (e.Answer.Status == 0 || e.Answer.disconnects())
 }
 
-// IsRejected reports whether the request was wrong and was not carried out.
+// IsRejected reports whether Stripe rejected the request as wrong and did not execute it.
 func IsRejected(err error) bool {
 	if _, ok := errors.AsType[*unsentError](err); ok {
 		return true
@@ -232,10 +234,10 @@ func IsRejected(err error) bool {
 	return true
 }
 
-// IsReplay reports whether Stripe repeats its answer to an earlier send of the same key.
+// IsReplay reports whether Stripe replayed its answer to an earlier request with the same key.
 func IsReplay(h http.Header) bool { return h.Get("Idempotent-Replayed") == "true" }
 
-// Unsent is the error of a wrong request, which is not sent. It wraps processor.ErrInvalid.
+// Unsent returns the error for a wrong request that was not sent. It wraps processor.ErrInvalid.
 func Unsent(format string, args ...any) error { return &unsentError{fmt.Sprintf(format, args...)} }
 
 type unsentError struct{ text string }
@@ -243,13 +245,14 @@ type unsentError struct{ text string }
 func (e *unsentError) Error() string { return e.text }
 func (e *unsentError) Unwrap() error { return processor.ErrInvalid }
 
-// Unusable is the error of an unusable answer with a status of success: the outcome of the request
-// is unknown. object names the expected object.
+// Unusable returns the error for a successful answer that cannot be used, so the outcome of the
+// request is unknown. object names the expected object.
 func Unusable(object, format string, args ...any) error {
 	return &Error{Verdict: Unknown, Request: object, Text: Clean(fmt.Sprintf(format, args...))}
 }
 
-// Clean makes a foreign text fit for an error: one short line, without secrets and card numbers.
+// Clean returns a text from elsewhere in a form that an error can contain: one short line without
+// secrets and card numbers.
 func Clean(text string) string {
 	return secret.Short(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
 }

@@ -25,7 +25,7 @@ const (
 	MaxRate     = 1000
 )
 
-// Options say how Stripe is reached. Key is needed.
+// Options configure a Client. Key is required.
 type Options struct {
 	Key  secret.Text      // sk_test_…, rk_test_…, sk_live_… or rk_live_…
 	Base string           // address of the API; "": DefaultBase
@@ -48,7 +48,7 @@ type Client struct {
 	sender *sender
 }
 
-// New returns a Client, and sends nothing yet. No error repeats the key.
+// New returns a Client without sending a request. Its errors do not contain the key.
 func New(o Options) (*Client, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -76,14 +76,17 @@ func New(o Options) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// ClockAhead returns how far Stripe's clock was ahead of Options.Now at its last answer; zero: none.
+// ClockAhead returns how far Stripe's clock was ahead of Options.Now when Stripe last answered, and
+// that time. The time is zero if Stripe has not answered.
 func (c *Client) ClockAhead() (ahead time.Duration, at time.Time) { return c.sender.clock.Ahead() }
 
-// KeyRefused reports whether Stripe refused the key at the last answer: it is revoked, or expired.
+// KeyRefused reports whether Stripe's last answer refused the key, because it is revoked or
+// expired.
 func (c *Client) KeyRefused() bool { return c.sender.refused.Load() }
 
-// Silent returns since when Stripe has not answered a request, or only with errors of its own; zero: it has
-// answered the last one. An answer that is not in Stripe's form, such as a proxy's page, is not Stripe's.
+// Silent returns the time since which Stripe has not answered, or has only answered with server errors.
+// It is zero if Stripe answered the last request. A reply that does not have Stripe's format, such as a
+// proxy's page, does not count as an answer.
 func (c *Client) Silent() (since time.Time) {
 	if ms := c.sender.silent.Load(); ms != 0 {
 		since = time.UnixMilli(ms)
@@ -137,7 +140,8 @@ func checkClear(base string, live bool) error {
 	return errors.New("stripe: the API address must begin with https, or be on this machine, because the key is a live key")
 }
 
-// CheckMode refuses an object of the other mode, which comes from another API than the key's.
+// CheckMode returns an error if an object has the other mode, because it then comes from an API
+// other than the key's.
 func (c *Client) CheckMode(id string, live bool) error {
 	if live == c.live {
 		return nil
@@ -154,7 +158,7 @@ func Mode(live bool) string {
 	return "test"
 }
 
-// AccountID asks for the id of an account: a connected one, or our own if at is empty.
+// AccountID fetches the ID of the connected account at, or of our own account if at is empty.
 func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
 	a, err := c.SDK.V1Accounts.Retrieve(ctx, &sdk.AccountRetrieveParams{Params: Params(at, "")})
 	if err != nil {
@@ -163,7 +167,7 @@ func (c *Client) AccountID(ctx context.Context, at string) (string, error) {
 	return IDOf(a)
 }
 
-// IDOf returns the id of an account, or an error if it is none.
+// IDOf returns the ID of an account, or an error if the object is not an account.
 func IDOf(a *sdk.Account) (string, error) {
 	if !IsID(a.ID, "acct_") {
 		return "", Unusable("account", "Stripe returned a %q with ID %q", a.Object, a.ID)
@@ -171,7 +175,7 @@ func IDOf(a *sdk.Account) (string, error) {
 	return a.ID, nil
 }
 
-// Own asks for the account of the key, acct_…, and returns the key's mode with it.
+// Own fetches the ID of the account that the key belongs to, and returns it with the key's mode.
 func (c *Client) Own(ctx context.Context) (id string, live bool, err error) {
 	id, err = c.AccountID(ctx, "")
 	return id, c.live, err

@@ -47,7 +47,8 @@ func scaleOf(c money.Currency) (scale, bool) {
 	return scale{}, false
 }
 
-// Units returns the amount in Stripe's units; ErrInvalid if Stripe has no such amount or currency.
+// Units returns the amount in Stripe's units. It returns ErrInvalid if Stripe does not support the
+// amount or the currency.
 func Units(a money.Amount) (int64, error) {
 	c := a.Currency()
 	s, ok := scaleOf(c)
@@ -114,8 +115,8 @@ func limits(code string) (least, most int64) {
 	return cmp.Or(least, 1), cmp.Or(most, 99_999_999)
 }
 
-// Amount returns the amount of Stripe's units. It is the zero Amount, which is never asked for, if
-// Duesday does not know the currency or the units are no amount of it.
+// Amount returns the amount of Stripe's units. If Duesday does not know the currency, or the units
+// are not an amount of it, Amount returns the zero Amount, which no request contains.
 func Amount(units int64, code string) money.Amount {
 	c, err := money.ParseCurrency(code)
 	s, known := scaleOf(c)
@@ -126,8 +127,8 @@ func Amount(units int64, code string) money.Amount {
 	return money.New(minor, c)
 }
 
-// FeeUnits returns a connected account's fee to us. fee is in hundredths of a percent of the units.
-// The result is rounded down to a payable amount of the currency.
+// FeeUnits returns the fee that a connected account pays us. fee is in hundredths of a percent of
+// the units. The result is rounded down to an amount that the currency allows.
 func FeeUnits(units int64, fee int, c money.Currency) (int64, error) {
 	if fee < 0 || fee > 10000 {
 		return 0, Unsent("the application fee must be 0 to 10000 hundredths of a percent (got %d)", fee)

@@ -13,13 +13,13 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// The metadata of a charge, which events are read for too.
+// The metadata keys of a charge. Events are searched for them too.
 const (
 	MetaAccount      = "duesday_account"
 	MetaSubscription = "duesday_subscription"
 )
 
-// IsID reports whether the text is an id of Stripe's with the prefix.
+// IsID reports whether the text is a Stripe ID with the prefix.
 func IsID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
 	return ok && rest != "" && len(text) <= 255 && !strings.ContainsFunc(rest, func(r rune) bool {
@@ -27,7 +27,8 @@ func IsID(text, prefix string) bool {
 	})
 }
 
-// CheckAt refuses a malformed connected account; "" is our own account.
+// CheckAt returns an error unless at is a well-formed connected account, or empty for our own
+// account.
 func CheckAt(at string) error {
 	if at != "" && !IsID(at, "acct_") {
 		return Unsent("the connected account must be acct_… (got %.60q)", at)
@@ -35,7 +36,8 @@ func CheckAt(at string) error {
 	return nil
 }
 
-// CheckID refuses a malformed id, from which another path could be made.
+// CheckID returns an error if the ID is malformed, because a malformed ID could change the
+// request's path.
 func CheckID(name, id, prefix string) error {
 	if !IsID(id, prefix) {
 		return Unsent("the %s must be %s… (got %.60q)", name, prefix, id)
@@ -43,13 +45,14 @@ func CheckID(name, id, prefix string) error {
 	return nil
 }
 
-// IsMethod reports whether the text is an id of a payment method.
+// IsMethod reports whether the text is a payment method ID.
 func IsMethod(id string) bool { return IsID(id, "pm_") || IsID(id, "card_") || IsID(id, "src_") }
 
-// Quote returns a typed text as an error may repeat it.
+// Quote returns a user's text in a form that an error can contain.
 func Quote(text string) string { return fmt.Sprintf("%.40q", secret.Redact(text)) }
 
-// CheckURL refuses all but an absolute http address, and repeats none: it may hold a password.
+// CheckURL returns an error unless the text is an absolute http or https address. The error does
+// not contain the text, which may contain a password.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -61,7 +64,7 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Instant returns the time of Unix seconds; 0 is the zero time.
+// Instant returns the time for Unix seconds, or the zero time for 0.
 func Instant(unix int64) time.Time {
 	if unix == 0 {
 		return time.Time{}
@@ -69,7 +72,8 @@ func Instant(unix int64) time.Time {
 	return time.Unix(unix, 0).UTC()
 }
 
-// Params are the library's for a connected account and an idempotency key; "" is none.
+// Params returns the library's parameters for a connected account and an idempotency key. Either
+// can be empty.
 func Params(at, key string) (p sdk.Params) {
 	if at != "" {
 		p.StripeAccount = &at
@@ -80,11 +84,11 @@ func Params(at, key string) (p sdk.Params) {
 	return p
 }
 
-// DisputesLast is how long after it was made a dispute, with its appeal, may still change.
+// DisputesLast is how long after its creation a dispute, including its appeal, can still change.
 const DisputesLast = 365 * 24 * time.Hour
 
 // CreatedBetween returns the parameters of a list of objects created at or after from, and before
-// until. Stripe counts whole seconds. A zero time is no bound.
+// until. Stripe counts whole seconds. A zero time means no limit.
 func CreatedBetween(from, until time.Time) url.Values {
 	query := url.Values{}
 	for name, t := range map[string]time.Time{"created[gte]": from, "created[lt]": until} {

@@ -226,7 +226,7 @@ const words = " account accounts attach cancel charges checkout confirm core cus
 	"invoice_payments invoiceitems invoices pay payment_intents payment_methods prices refunds sessions setup_intents " +
 	"subscription_schedules subscriptions v1 v2 void "
 
-// Endpoint returns the unit of Stripe's rate limits: the method and the path, without ids.
+// Endpoint returns the method and the path without IDs, which is the unit of Stripe's rate limits.
 func Endpoint(method, path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
