@@ -19,7 +19,7 @@ type PeakOptions struct {
 	Hours         float64 // in which the day shall be done; 0: as long as the processor takes
 }
 
-// A Sum is one figure of a Peak, and how it comes about.
+// A Sum is one figure of a Peak, with its calculation.
 type Sum struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
@@ -162,10 +162,10 @@ func shares(lines []Line, name func(Line) string, of func(Units) float64) (all s
 	return all
 }
 
-// RateNeeded returns the charges a second with which the day is done in the hours given, or in a day.
+// RateNeeded returns the charges per second that complete the day in the given hours, or in 24 hours.
 func (p *Peak) RateNeeded() float64 { return max(p.ChargeRate*p.Hours/min(p.Hours, 24), p.ChargeRate) }
 
-// Number writes a figure for people: thousands apart, at most two decimals.
+// Number formats a figure with thousands separators and at most two decimals.
 func Number(x float64) string {
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(x, 'f', 2, 64), ".")
 	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {

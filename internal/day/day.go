@@ -22,7 +22,8 @@ import (
 	"github.com/duesday/duesday/internal/schedule"
 )
 
-// ErrElsewhere: another process runs this job now. An error that wraps it names that run.
+// ErrElsewhere means that another process is running this job. An error that wraps it names that
+// run.
 var ErrElsewhere = errors.New("another process runs this job")
 
 // Jobs are the two daily jobs of one store.
@@ -40,7 +41,7 @@ type Jobs interface {
 	Mails(ctx context.Context) (int, error)
 }
 
-// Options are the parts of a Day. All are needed unless the field says otherwise.
+// Options configure a Day. All fields are required unless their comments say otherwise.
 type Options struct {
 	Jobs  Jobs
 	Clock *clock.Clock
@@ -85,14 +86,14 @@ type job struct {
 	said  string       // the last problem that was logged
 }
 
-// New returns a day that does nothing yet.
+// New returns a Day that has not started yet.
 func New(o Options) *Day {
 	o.Every = cmp.Or(o.Every, lookEvery)
 	return &Day{o: o, jobs: [2]*job{{kind: billing.Reminders}, {kind: billing.Payments}}}
 }
 
-// Run runs what is due, now and from then on, until ctx ends. A failed run is logged and retried,
-// after 1, 5 and then every 15 minutes, and at the next scheduled instant.
+// Run runs each job when it is due, until ctx ends. A failed run is logged and retried, after 1, 5
+// and then every 15 minutes, and at the next scheduled instant.
 func (d *Day) Run(ctx context.Context) error {
 	for {
 		wait := d.turn(ctx)

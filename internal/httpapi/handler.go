@@ -88,7 +88,7 @@ const headerRequest = "Request-Id"
 
 type requestKey struct{}
 
-// RequestID returns the id of the request that is answered in the context; "" of none.
+// RequestID returns the ID of the request to which the context belongs, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id
@@ -142,7 +142,7 @@ func (n *refused) Header() http.Header         { return n.header }
 func (n *refused) Write(p []byte) (int, error) { return len(p), nil }
 func (n *refused) WriteHeader(status int)      { n.status = status }
 
-// A Lack is what a server needs before it is ready, in words for everybody.
+// A Lack is the reason why a server is not ready, in a text that anyone may read.
 type Lack string
 
 func (l Lack) Error() string { return string(l) }

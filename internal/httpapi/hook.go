@@ -54,7 +54,8 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	return nil
 }
 
-// Tell passes an event that the inbox has taken to Taken, and logs one that was not applied.
+// Tell passes an event that the inbox has accepted to Taken, and logs the event if it was not
+// applied.
 func (o *Options) Tell(ctx context.Context, h Hook, polled bool, v tracking.Verdict) {
 	if o.Taken != nil {
 		o.Taken(h, polled, v)

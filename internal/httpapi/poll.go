@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// PollPath takes the marks of pollers elsewhere.
+// PollPath is the path to which pollers on other machines send their marks.
 const PollPath = "/hooks/poll"
 
 // Poll is what pollers elsewhere may do, by the secret that signs: they may post events to every hook.
@@ -24,7 +24,8 @@ type Poll struct {
 	Mark  func(ctx context.Context, stripeAccount string, p tracking.PollState) error
 }
 
-// A Mark is the body of a request to PollPath: how far a poller is with a Stripe account.
+// A Mark is the body of a request to PollPath. It reports a poller's progress with a Stripe
+// account.
 type Mark struct {
 	StripeAccount string    `json:"stripe_account"`
 	Through       time.Time `json:"verified_through,omitzero"` // every event before it is stored here

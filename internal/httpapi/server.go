@@ -20,14 +20,14 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// An Inbox takes events whose signature is good.
+// An Inbox ingests events with a valid signature.
 type Inbox interface {
 	// Ingest returns nil when the event is durable, and tracking.ErrBody when it is none. The
 	// body is the caller's again once Ingest has returned nil.
 	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 }
 
-// A Shop sells, and shows purchases and payments.
+// A Shop creates purchases, and returns purchases and payments.
 type Shop interface {
 	CreatePurchase(ctx context.Context, o tracking.Order) (*tracking.Created, error)
 	Purchases(ctx context.Context, account string, after tracking.Mark) iter.Seq2[*tracking.Purchase, error]
@@ -36,7 +36,7 @@ type Shop interface {
 	Payment(ctx context.Context, stripeAccount, id string) (*tracking.Payment, error)
 }
 
-// Options are the parts of a server. All are needed unless the field says otherwise.
+// Options configure a server. All fields are required unless their comments say otherwise.
 type Options struct {
 	Inbox Inbox // needed with Hooks
 	// Shop and Record are what /v1 is about; nil: there is no /v1.
@@ -120,8 +120,8 @@ const (
 	maxHeader     = 16 << 10         // bytes of a request's header
 )
 
-// Serve is listen.Serve within the limits of this package and the given ones. Health is answered
-// without a slot.
+// Serve is listen.Serve within the limits of this package and the given ones. Health checks do not
+// need a request slot.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, limits listen.Limits, log *slog.Logger) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true}

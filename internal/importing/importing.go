@@ -89,8 +89,8 @@ type Note struct {
 	Warning string
 }
 
-// Detect finds out the file's format. It sets the sandbox's card as the payment method of a Workbench
-// model, unless there is one or the key is live.
+// Detect detects the file's format. For a Workbench model without a payment method, it sets the
+// sandbox's card, unless the key is live.
 func (m *Import) Detect() error {
 	info, err := os.Stat(m.File)
 	switch {

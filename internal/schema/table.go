@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// DefaultPrefix begins the name of every table unless another is configured.
+// DefaultPrefix is the default prefix of every table's name.
 const DefaultPrefix = "duesday-"
 
 // The secondary indexes of the recurring-payments table, by their published names.
@@ -21,7 +21,7 @@ const (
 	PaymentIndex  = "GSI-2" // NextPaymentDate, LastPaymentDate
 )
 
-// Tables are the tables of one installation.
+// Tables holds the tables of one installation.
 type Tables struct {
 	RecurringPayments store.Table
 	Outbox            store.Table
@@ -67,7 +67,7 @@ func (t Tables) All() []store.Table {
 // tableName is the form of a table's name at DynamoDB.
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 
-// CheckNames returns an error unless DynamoDB takes the names of all tables, each another one.
+// CheckNames returns an error unless all table names are distinct and valid in DynamoDB.
 func (t Tables) CheckNames() error {
 	seen := map[string]bool{}
 	for _, table := range t.All() {

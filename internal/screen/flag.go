@@ -34,10 +34,10 @@ func (f *Flag[T]) String() string { return f.Text }
 
 func (f *Flag[T]) Type() string { return f.Form }
 
-// FirstYear is the year of the first date that a flag takes.
+// FirstYear is the earliest year that a date flag accepts.
 const FirstYear = 1970
 
-// DateFlag takes a date.
+// DateFlag returns a flag that accepts a date.
 func DateFlag() Flag[civil.Date] {
 	return Flag[civil.Date]{Form: "DATE", Parse: func(text string) (civil.Date, error) {
 		d, err := civil.Parse(text)
@@ -101,7 +101,7 @@ func ChoiceFlag[T ~string](choices ...T) Flag[T] {
 	}}
 }
 
-// Given returns the value of the flag; nil if the command line does not have it.
+// Given returns the value of the flag, or nil if the flag is not on the command line.
 func Given[T any](flags *pflag.FlagSet, name string, value T) *T {
 	if !flags.Changed(name) {
 		return nil

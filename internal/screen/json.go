@@ -137,7 +137,7 @@ func isEscaped(r rune) bool {
 // StampLayout is the form of every timestamp.
 const StampLayout = "2006-01-02T15:04:05.000Z"
 
-// Stamp returns the timestamp, or "" for the zero time.
+// Stamp returns the time as a timestamp, or "" for the zero time.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -153,7 +153,7 @@ func Date(d civil.Date) string {
 	return d.String()
 }
 
-// Views returns the view of each; an empty list of none.
+// Views returns the view of each element. It returns an empty list, not nil, if there are none.
 func Views[T any](all []T, view func(T) Object) []Object {
 	list := make([]Object, len(all))
 	for i, v := range all {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Progress is a bar on a terminal. The zero one shows nothing. Its counts may be set from any
+// A Progress is a bar on a terminal. The zero value shows nothing. Its counts may be set from any
 // goroutine.
 type Progress struct {
 	out   io.Writer // nil: no terminal
@@ -22,7 +22,7 @@ type Progress struct {
 	ended sync.WaitGroup
 }
 
-// End wipes the bar away.
+// End removes the bar from the terminal.
 func (b *Progress) End() {
 	if b.out != nil {
 		close(b.stop)

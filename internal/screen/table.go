@@ -86,7 +86,7 @@ func Section[T any](s *Screen, title string, columns []string, rows []T, cells f
 	t.Flush()
 }
 
-// Cell returns a value as people read it.
+// Cell returns a value as text for a table cell.
 func Cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -151,7 +151,7 @@ func Prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// Elapsed returns how long something took.
+// Elapsed formats a duration for output.
 func Elapsed(d time.Duration) string {
 	if ms := d.Milliseconds(); ms < 10_000 {
 		return fmt.Sprintf("%d ms", ms)

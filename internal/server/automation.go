@@ -42,7 +42,8 @@ func (c *Command) Name() string { return "command" }
 
 func (c *Command) Takes(a tracking.Action) bool { return a == c.Action }
 
-// Do: exit 0 is done, exit 100 can never be done. After any other end the job is tried again.
+// Do runs the command for a job. Exit code 0 means done, and 100 means that the job can never be
+// done. After any other result, the job is tried again.
 func (c *Command) Do(ctx context.Context, j tracking.Job) error {
 	input, err := json.Marshal(j)
 	if err != nil {
@@ -63,7 +64,7 @@ type Alarm struct {
 	limit time.Duration // 0: commandLimit
 }
 
-// Run runs the program to its end, and kills it and its children after 30 seconds or when ctx ends.
+// Run runs the program. It kills the program and its children after 30 seconds or when ctx ends.
 func (a *Alarm) Run(ctx context.Context, subject, text string, checks []string) error {
 	return execute(ctx, a.Dir, cmp.Or(a.limit, commandLimit), []byte(text), append(append([]string{}, a.Env...),
 		"DUESDAY_ALARM_SUBJECT="+subject, "DUESDAY_ALARM_CHECKS="+strings.Join(checks, ",")), a.Words[0], a.Words[1:]...)

@@ -41,7 +41,8 @@ func NewRemote(base string, key, pollSecret secret.Text, now func() time.Time) *
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Ingest implements poller.Ledger. A body that the server takes for no event is an ErrBody.
+// Ingest implements poller.Ledger. It returns ErrBody if the server does not accept the body as an
+// event.
 func (r *Remote) Ingest(ctx context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
 	path := HookPath
 	if from.Connect {
@@ -59,7 +60,8 @@ func (r *Remote) SavePoll(ctx context.Context, stripeAccount string, p tracking.
 	return r.do(ctx, http.MethodPost, httpapi.PollPath, body, nil)
 }
 
-// Apply implements poller.Ledger. Only Stripe tells of an object's state: the server compares them.
+// Apply implements poller.Ledger. It always returns an error, because only the server compares
+// objects.
 func (r *Remote) Apply(context.Context, string, tracking.Object) (bool, error) {
 	return false, errors.New("only the server can compare objects")
 }

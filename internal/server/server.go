@@ -24,7 +24,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// Options are the parts of a Server. All are needed unless the field says otherwise.
+// Options configure a Server. All fields are required unless their comments say otherwise.
 type Options struct {
 	Service     *tracking.Service                            // nil: no Stripe is followed, and the fields for that are not needed
 	Lister      poller.Lister                                // Stripe, for the poller
@@ -69,7 +69,7 @@ type Server struct {
 	poller *poller.Poller // nil: it does not poll
 }
 
-// New returns a server that does nothing yet.
+// New returns a server that has not started yet.
 func New(o Options) (*Server, error) {
 	s := &Server{o: o}
 	if o.Hooks != nil {

@@ -15,7 +15,7 @@ import (
 // A path without a file is nobody's.
 func CheckOwner(path string) error { return checkFile(path, 0, "") }
 
-// Everybody and Group are the bits of a file's mode by which others may write it.
+// Everybody and Group are the mode bits that allow others to write a file.
 const (
 	Everybody fs.FileMode = 0o002
 	Group     fs.FileMode = 0o020

@@ -26,7 +26,7 @@ const longest = 100
 // private is where the folders of sockets with too long paths begin.
 func private() string { return filepath.Join(os.TempDir(), "duesday-") }
 
-// Clear removes the socket of a killed holder, if it has a private folder, and the folder.
+// Clear removes the private folder and socket of a killed holder, if it had one.
 func Clear(path string) {
 	if isPrivate(path) {
 		_, _ = os.Remove(path), os.Remove(filepath.Dir(path)) // they are in nobody's way

@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrOtherInstallation: another installation has charged subscriptions of this store. The store was
-// lost and made again, perhaps, and would charge everybody a second time.
+// ErrOtherInstallation means that another installation has charged subscriptions of this store.
+// Perhaps the store was lost and created again, and would then charge everyone a second time.
 var ErrOtherInstallation = errors.New("another installation has charged subscriptions of this store")
 
 // otherDays is how far back an installation's first runs look for charges of others: over a month.
@@ -106,7 +106,7 @@ func (c *Control) otherAt(ctx context.Context, r processor.ListRequest,
 	return nil, seen, nil
 }
 
-// Accept notes that charges of that other installation are no reason to doubt this store.
+// Accept records that an operator accepts the other installation's charges.
 func (c *Control) Accept(ctx context.Context, id string) error {
 	if err := billing.CheckID("installation", id); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrWentBack: the processor has charges unknown to the store. The store was restored from a copy,
-// or is a copy.
+// ErrWentBack means that the processor has charges that the store does not know, because the store
+// is a copy or was restored from one.
 var ErrWentBack = errors.New("the store went back in time")
 
 // RollbackMargin is the time before the end of the last run from which the rollback check lists
@@ -64,7 +64,7 @@ func (c *Control) CheckRollbackOf(ctx context.Context, id string, charges bool) 
 	return err
 }
 
-// Payer returns the account's payer; zero without an account.
+// Payer returns the account's payer, or the zero Payer if there is no account.
 func (c *Control) Payer(ctx context.Context, id string) (processor.Payer, error) {
 	a, err := c.Account(ctx, id)
 	if err != nil {
@@ -286,7 +286,7 @@ func (c *Control) allPlaces(ctx context.Context) ([]string, error) {
 	return places, nil
 }
 
-// Finish cancels an unknown intent unless its money was taken.
+// Finish cancels an unknown intent unless it has succeeded.
 func (c *Control) Finish(ctx context.Context, in processor.Intent) (processor.Intent, error) {
 	if in.State == processor.Succeeded {
 		return in, nil

@@ -38,7 +38,8 @@ func (c *Control) TurnOn(ctx context.Context) error {
 	return c.turn(ctx, set, append(remove, schema.Reason)...)
 }
 
-// TurnOff switches charging off for the whole store: no job opens or confirms an intent from then on.
+// TurnOff switches charging off for the whole store. From then on, no job opens or confirms an
+// intent.
 func (c *Control) TurnOff(ctx context.Context, reason string) error {
 	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(false)})
 	if reason == "" {
@@ -65,14 +66,15 @@ func (c *Control) turn(ctx context.Context, set store.Item, remove ...string) er
 	return err
 }
 
-// ErrOff: charging is switched off for the whole store.
+// ErrOff means that charging is switched off for the whole store.
 var ErrOff = errors.New("charging is switched off: duesday charging on")
 
 // switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
 // intent. It reads META when it needs to know, and not for every row.
 const switchAge = 300 * time.Millisecond
 
-// A Switch tells a run whether charging is on. A nil Switch always says yes: a person has looked.
+// A Switch reports to a run whether charging is on. A nil Switch always allows charging, because an
+// operator requested it.
 type Switch struct {
 	control *Control
 	old     atomic.Bool // set every switchAge: META is to be read again
@@ -123,18 +125,20 @@ func (c *Control) MayCharge(ctx context.Context) error {
 	return err
 }
 
-// IsOff reports whether the run must end: nobody charges, or a newer Duesday has raised the format.
+// IsOff reports whether the error ends the run, because charging is off or a newer Duesday has
+// upgraded the format.
 func IsOff(err error) bool {
 	return errors.Is(err, ErrOff) || errors.Is(err, billing.ErrMoved) || errors.Is(err, store.ErrFormat)
 }
 
-// A StopError ends the whole job: every other subscription would meet the same error.
+// A StopError ends the whole job, because every other subscription would cause the same error.
 type StopError struct{ Err error }
 
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// ErrOtherProcessor: the store was charged through another processor account, or in its other mode.
+// ErrOtherProcessor means that the store was charged through another processor account, or in the
+// other mode.
 var ErrOtherProcessor = errors.New("this store belongs to another processor")
 
 // Pin stores the identity of the first processor account, and refuses every other one from then

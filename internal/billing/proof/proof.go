@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// A State tells how far a period has come.
+// A State is the state of a period.
 type State string
 
 // The states, beside the endings of unpaid periods.
@@ -26,7 +26,7 @@ const (
 	Lost     State = "unknown" // it is past, and the store has neither receipt nor record of it
 )
 
-// A Proof is what is known of one period.
+// A Proof holds everything that the store and the processor know about one period.
 type Proof struct {
 	billing.Name
 	SKU           string // what the period is for, not the key's; "": its receipt has expired

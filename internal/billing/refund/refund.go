@@ -21,7 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Order is a person's order to give money back.
+// An Order is an operator's request for a refund.
 type Order struct {
 	billing.Name
 	Period int
@@ -31,7 +31,7 @@ type Order struct {
 	Charge string                 // the processor's reference, if the period's receipt has expired; else ""
 }
 
-// A Service gives money back, and records the reversals that others have made.
+// A Service refunds charges, and records the reversals that others created.
 type Service struct {
 	*billing.Records
 	proc   processor.Charger
@@ -45,7 +45,7 @@ type Notice func(ctx context.Context, was, becomes *billing.ReversalRecord) ([]s
 // New returns the service over the records. Refunds need a proc that is a processor.Refunder.
 func New(r *billing.Records, proc processor.Charger, n Notice) *Service { return &Service{r, proc, n} }
 
-// ErrNoRefunds: the processor gives nothing back.
+// ErrNoRefunds means that the processor does not support refunds.
 var ErrNoRefunds = errors.New("this processor cannot refund")
 
 // Refund gives back all or a part of a period's charge, and records it. The same order again is the

@@ -25,7 +25,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Query says what a report is to show.
+// A Query selects what a report shows.
 type Query struct {
 	// From and To are days of the first and last month; zero: of the last twelve that had a store.
 	From, To civil.Date
@@ -36,7 +36,7 @@ type Query struct {
 	Progress func(items int64) // is called with the number of items read
 }
 
-// A Report is the money of a store.
+// A Report shows a store's received, outstanding and expected money.
 type Report struct {
 	Zone       string         // of the days: the setting
 	AsOf       time.Time      // nothing from before is missing
@@ -47,7 +47,7 @@ type Report struct {
 	Unreadable int            // subscriptions left out: another tool has made their items unreadable
 }
 
-// A Month is the money of a month in one currency.
+// A Month holds the sums of one month in one currency.
 type Month struct {
 	First       civil.Date
 	Sums        map[Kind]money.Amount // of every kind
@@ -55,7 +55,7 @@ type Month struct {
 	Missing     string                // why the sums may be too small, or can be held against no receipts; "": they are complete
 }
 
-// An Expected is what the runs of a day are expected to charge in a currency.
+// An Expected is the amount that the runs of one day are expected to charge in one currency.
 type Expected struct {
 	Date   civil.Date
 	Amount money.Amount

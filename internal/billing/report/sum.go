@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Kind tells the sums of one quarter and currency apart.
+// A Kind identifies one of the sums of a quarter and currency.
 type Kind string
 
 // The kinds of sums. Recovered is a part of the first two.
@@ -29,7 +29,7 @@ const (
 	Recovered Kind = "recovered" // paid after a decline, or after the period had ended failed
 )
 
-// Kinds has all of them, in the order of the columns of a report.
+// Kinds lists all kinds in the order of a report's columns.
 var Kinds = [...]Kind{Collected, Outside, Refunded, Failed, Recovered}
 
 // A Sum is the money of one event, or of a quarter's, by kind; of a refund sent back, negative.
@@ -112,7 +112,7 @@ func OfReversal(r, was *billing.ReversalRecord) []Sum {
 	return nil
 }
 
-// Text returns the sums as a text; "" of none.
+// Text returns the sums as text, or "" if there are none.
 func Text(list []Sum) string {
 	b := make([]byte, 0, 96)
 	for i, s := range list {
@@ -269,7 +269,7 @@ func fence(e *billing.Records) store.Write {
 // tooLarge stands for a sum that no amount can hold. It cannot be read, so reports and audits name it.
 const tooLarge = "too large"
 
-// TooLarge says so, of a currency.
+// TooLarge returns the text for a sum that is too large, in a currency.
 const TooLarge = "the sum in %s is larger than an amount can hold, and cannot be repaired while its records exist"
 
 // add returns the writes that add the sums to those of the store.

@@ -207,7 +207,7 @@ func (s *Settings) setRetryDays(text string) bool {
 	return true
 }
 
-// Names returns the names of the settings in their order.
+// Names returns the names of the settings, in order.
 func Names() []string {
 	var names []string
 	for _, f := range settings() {
@@ -267,7 +267,7 @@ func settingOf(name string) (setting, error) {
 		productPrefix+"SKU")
 }
 
-// Text returns the setting of the name in the form that Set takes; "" for an unknown name.
+// Text returns the named setting in the form that Set accepts, or "" for an unknown name.
 func (s *Settings) Text(name string) string {
 	if f, err := settingOf(name); err == nil {
 		return f.get(s)
@@ -275,8 +275,8 @@ func (s *Settings) Text(name string) string {
 	return ""
 }
 
-// Set changes the setting of the name; an empty text sets its default. The FieldError of another
-// text says what would be right, and leaves s as it was.
+// Set changes the named setting. An empty text sets the default. If the text is invalid, Set
+// returns a FieldError with the valid form and does not change s.
 func (s *Settings) Set(name, text string) error {
 	f, err := settingOf(name)
 	if err != nil {

@@ -171,7 +171,8 @@ func (c *Cards) AccountCard(ctx context.Context, id string) (processor.Card, err
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
-// CardOf returns the card for the subscription's charges; false: none, or the processor is silent.
+// CardOf returns the card for the subscription's charges. It returns false if there is no card or
+// the processor does not answer.
 func (c *Cards) CardOf(ctx context.Context, s *billing.Subscription) (processor.Card, bool) {
 	w, ok := c.Processor.(processor.Wallet)
 	if !ok {
@@ -199,7 +200,7 @@ func (c *Cards) CardName(ctx context.Context, o *billing.OpenPeriod) string {
 	return ""
 }
 
-// Passing reports whether the same question may be answered later.
+// Passing reports whether the error is temporary, so that the same request may succeed later.
 func Passing(err error) bool {
 	return !processor.Definite(err) && !errors.Is(err, processor.ErrNoWallet) && !errors.Is(err, billing.ErrState) &&
 		!errors.Is(err, store.ErrNotFound)

@@ -33,7 +33,7 @@ func (e *BusyError) Date() civil.Date {
 	return d
 }
 
-// ThisProcess names the process for people: <pid>@<host>.
+// ThisProcess returns the name of this process for output: <pid>@<host>.
 func ThisProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -59,13 +59,14 @@ type Claim struct {
 	release func()          // guarded by mu
 }
 
-// NewClaim returns a claim of the run's job, not yet held. claims is nil for a store without claims.
+// NewClaim returns a claim of the run's job that is not held yet. claims is nil for a store without
+// claims.
 func NewClaim(claims store.Claimer, r *billing.Run) *Claim {
 	return &Claim{store: claims, kind: r.Kind, by: r.ID + " " + r.Process}
 }
 
-// Hold returns nil while the job is claimed by this run. It claims a lost job again, and returns a
-// BusyError if another run has been faster.
+// Hold returns nil while this run holds the claim. If the claim was lost, Hold claims the job
+// again, and returns a BusyError if another run was faster.
 func (c *Claim) Hold(ctx context.Context) error {
 	if c == nil || c.store == nil {
 		return nil
@@ -98,7 +99,7 @@ func (c *Claim) Hold(ctx context.Context) error {
 	}
 }
 
-// End gives the job back.
+// End releases the claim.
 func (c *Claim) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,8 @@ func busy(kind billing.Kind, e *store.ClaimedError) *BusyError {
 	return &BusyError{kind, id, process}
 }
 
-// Busy returns the job's run under way in any process, or nil; not known: the store has no claims.
+// Busy returns the active run of the job in any process, or nil. If the store has no claims, known
+// is false.
 func Busy(ctx context.Context, claims store.Claimer, kind billing.Kind) (run *BusyError, known bool, err error) {
 	if claims == nil {
 		return nil, false, nil

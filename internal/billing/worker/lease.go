@@ -32,7 +32,8 @@ type Lease struct {
 	lost  atomic.Bool
 }
 
-// Acquire takes the lease of the partition. It returns nil if another live worker holds it.
+// Acquire acquires the lease for the partition. It returns nil if another live worker holds the
+// lease.
 func (in *Leases) Acquire(ctx context.Context, kind billing.Kind, partition, owner string) (*Lease, error) {
 	l := &Lease{in: in, key: store.Key{PK: billing.LeasePK(kind), SK: partition}, owner: owner}
 	taken := false
@@ -83,8 +84,9 @@ func (l *Lease) write(ctx context.Context, was []store.Condition) error {
 	return err
 }
 
-// Held reports whether the lease is good for another row. After a sleep, a worker must not begin
-// rows taken over by another worker. A lease once found expired stays lost: rows may be left out.
+// Held reports whether the lease allows the worker to start another row. After a suspension, a
+// worker must not start rows that another worker has taken over. A lease that Held has found
+// expired stays lost, and some rows may be left out.
 func (l *Lease) Held() bool {
 	if l == nil {
 		return true
@@ -115,7 +117,7 @@ func (l *Lease) mine() []store.Condition {
 	return l.conditions(l.owner, billing.Stamp(*l.until.Load()))
 }
 
-// Release gives the lease back. A failure does no harm, since the lease runs out.
+// Release releases the lease. A failure does no harm, because the lease expires by itself.
 func (l *Lease) Release(ctx context.Context) error {
 	err := l.in.Store.Commit(ctx, store.Delete(l.in.Table, l.key, l.mine()...))
 	if store.Retryable(err) {

@@ -12,7 +12,8 @@ type Locks struct {
 	held sync.Map // chan struct{} by billing.Name without SKU; closed by the unlock
 }
 
-// Lock waits for the subscription and returns its unlock.
+// Lock waits until no other goroutine works on the subscription, and returns the function that
+// unlocks it.
 func (l *Locks) Lock(n billing.Name) (unlock func()) {
 	n.SKU = ""
 	mine := make(chan struct{})

@@ -7,17 +7,17 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Sharing says how the processes at work on one store share a run.
+// A Sharing configures how the processes on one store share a run.
 type Sharing struct {
 	Claims store.Claimer // nil: the store has no claims
 	Lease  time.Duration // after it others take over a silent worker's share; 0: there are no others
 	Ticker Ticker
 }
 
-// A Ticker makes a ticker, as time.NewTicker does. A simulation's never ticks.
+// A Ticker creates a ticker, as time.NewTicker does. In a simulation, it never ticks.
 type Ticker func(time.Duration) *time.Ticker
 
-// Every calls do again and again until stop is called. stop waits for the last call.
+// Every calls do repeatedly until stop is called. stop waits for the last call.
 func (t Ticker) Every(d time.Duration, do func()) (stop func()) {
 	tick, end := t(d), make(chan struct{})
 	var work sync.WaitGroup

@@ -22,7 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options say how to open a store.
+// Options configure how to open a store.
 type Options struct {
 	// Tables are the tables this program uses, under their names in DynamoDB.
 	Tables []store.Table
@@ -144,9 +144,10 @@ const (
 	findCredentials    = 15 * time.Second // an instance role is asked over the network
 )
 
-// Dial returns a client by the SDK's default chain, with the given region and endpoint instead
-// of the chain's. The client retries nothing, and has no time limit of its own beyond connecting.
-// It is an error when there is no region or are no credentials; DynamoDB itself is asked nothing.
+// Dial returns a client that uses the SDK's default chain, with the given region and endpoint
+// instead of the chain's. The client does not retry, and its only time limit is for connecting.
+// Dial returns an error if there is no region or there are no credentials. It sends no request to
+// DynamoDB.
 func Dial(ctx context.Context, region, endpoint string) (*dynamodb.Client, error) {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).

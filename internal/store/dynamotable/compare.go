@@ -132,7 +132,7 @@ func projected(t *store.Table, x *store.Index) (list []string) {
 	return slices.Compact(list)
 }
 
-// A DifferentError names tables other than declared. Nothing was created or changed.
+// A DifferentError names tables that differ from their declaration. Nothing was created or changed.
 type DifferentError struct{ Differences []Difference }
 
 func (e *DifferentError) Error() string {

@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Progress is called at each step for a table, also while it waits. It may be nil.
+// Progress is called for each step on a table, and also while Create waits. It may be nil.
 type Progress func(table, step string)
 
 func (p Progress) say(table, format string, args ...any) {

@@ -41,7 +41,7 @@ type Description struct {
 // A KeyType is the type of a key attribute: S, N or B.
 type KeyType struct{ Name, Type string }
 
-// Describe returns the descriptions of the tables, in their order. A missing table is no error.
+// Describe returns the descriptions of the tables, in their order. A missing table is not an error.
 func Describe(ctx context.Context, client *dynamodb.Client, tables []store.Table) ([]Description, error) {
 	found, err := Look(ctx, client, tables)
 	if err != nil {

@@ -43,7 +43,7 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// Options say how to open a shared store.
+// Options configure how to open a shared store.
 type Options struct {
 	pebblestore.Options        // Now is the machine's clock
 	Version             string // of Duesday: all processes of a folder have the same
@@ -314,5 +314,5 @@ func (s *Store) Scan(ctx context.Context, c store.Scan) iter.Seq2[store.Item, er
 	}
 }
 
-// Close implements store.Store. A holder answers its clients first, and then gives the folder back.
+// Close implements store.Store. A holder first answers its clients, and then releases the folder.
 func (s *Store) Close() error { return s.election.close() }

@@ -17,7 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 )
 
-// ErrLost: the connection to the holder is gone, and nothing was written by the call.
+// ErrLost means that the connection to the holder is lost, and that the call wrote nothing.
 var ErrLost = errors.New("lost the connection to the process that holds the store")
 
 // The refusals of a holder, in its answer to the greeting. Nothing was written.
@@ -202,7 +202,7 @@ func (c *Client) Get(ctx context.Context, table string, key store.Key) (store.It
 	return it, r.err
 }
 
-// Commit implements store.Store. A commit whose answer does not come is ErrUnknown.
+// Commit implements store.Store. It returns ErrUnknown if no answer arrives.
 func (c *Client) Commit(ctx context.Context, writes ...store.Write) error {
 	if err := c.schema.CheckCommit(ctx, writes); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (c *Client) page(ctx context.Context, kind byte,
 	return items, more, err
 }
 
-// Close implements store.Store: it ends the connection, and leaves the holder's store open.
+// Close implements store.Store. It closes the connection and leaves the holder's store open.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {

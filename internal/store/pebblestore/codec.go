@@ -63,8 +63,8 @@ func NewDictionary(names []string) (*Dictionary, error) {
 // Append appends the packed item. The item must be one that a Commit takes.
 func (d *Dictionary) Append(dst []byte, it store.Item) []byte { return d.encode(dst, it, nil) }
 
-// Unpack returns the item that Append has packed. It takes any bytes, and returns ErrFormat if they
-// are no item.
+// Unpack returns the item that Append has packed. It accepts any bytes, and returns ErrFormat if
+// they are not an item.
 func (d *Dictionary) Unpack(b []byte) (store.Item, error) { return d.decode(b, nil) }
 
 // encode appends the item's attributes whose names are to be kept; nil keeps all.

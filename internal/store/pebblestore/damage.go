@@ -54,8 +54,8 @@ type Damage struct {
 }
 
 // Check reads every block of every file of the store in the folder, and returns what is damaged. It
-// changes nothing, and works in a folder that nobody can write and on an older store. The number is
-// of the files read.
+// changes nothing, and also works in a read-only folder and on an older store. The number is the
+// number of files that Check has read.
 func Check(ctx context.Context, dir string, o Options) (list []Damage, files int, err error) {
 	o.ReadOnly, o.Create, o.Tables = true, false, nil // nothing of the tables has to be known
 	s, err := Open(dir, o)

@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Options say how to open a store.
+// Options configure how to open a store.
 type Options struct {
 	// Tables are the tables of this program. The store remembers every table; the keys of a
 	// remembered one must not change.
@@ -130,5 +130,5 @@ func BareOptions(cacheBytes int64) *pebble.Options {
 	return pebbleOptions(&o, o.FS, pebbleLog{o.Logger, newFailure(nil), ""})
 }
 
-// Metrics returns those of the engine, for benchmarks.
+// Metrics returns the engine's metrics, for benchmarks.
 func (s *Store) Metrics() *pebble.Metrics { return s.db.Metrics() }

@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Store is an open store. Make one with Open.
+// A Store is an open store. Create it with Open.
 type Store struct {
 	schema  store.Schema
 	layouts map[string]*layout

@@ -22,7 +22,8 @@ type rawAnswer struct{ sdk.APIResource }
 // UnmarshalJSON implements json.Unmarshaler. The text is in the last response.
 func (*rawAnswer) UnmarshalJSON([]byte) error { return nil }
 
-// Ask sends a request and returns the answer as Stripe wrote it, or an *Error. An empty key is none.
+// Ask sends a request and returns Stripe's answer unchanged, or an *Error. If key is empty, the
+// request has no idempotency key.
 func (c *Client) Ask(ctx context.Context, method, path, at, key string,
 	form url.Values) (json.RawMessage, http.Header, error) {
 	params := Params(at, key)
