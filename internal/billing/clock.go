@@ -63,7 +63,8 @@ func (e *Records) ahead(w *Witness) (time.Duration, bool) {
 	return ahead, e.Now().Sub(at).Abs() <= clockAge
 }
 
-// CheckClock returns the last payment run's end. ErrClock: it is ahead, or Compare refuses ours.
+// CheckClock returns the end of the last payment run. It returns ErrClock if that end is in the
+// future, or if Compare refuses our clock.
 func (e *Records) CheckClock(ctx context.Context) (ended time.Time, err error) {
 	if ended, err = e.LastRunEnded(ctx); err != nil {
 		return ended, err

@@ -3,8 +3,8 @@ package billing
 import "errors"
 
 var (
-	// ErrExists: it exists already.
+	// ErrExists means that the account or subscription already exists.
 	ErrExists = errors.New("already exists")
-	// ErrState: the request does not fit the present state.
+	// ErrState means that the current state does not allow the request.
 	ErrState = errors.New("not possible now")
 )

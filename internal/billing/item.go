@@ -254,8 +254,8 @@ func (s *Subscription) Ours() bool {
 	return ours
 }
 
-// AsRead holds while the subscription's item is as it was read. A legacy item has no version:
-// then it must still be there, not be moved, and have the same terms.
+// AsRead holds if the subscription's item has not changed since it was read. A legacy item has no
+// version, so it must still exist, not be moved, and have the same terms.
 func AsRead(it store.Item) []store.Condition {
 	v := it.Get(schema.Version)
 	if _, ours := v.Int64(); ours {
@@ -270,7 +270,8 @@ func AsRead(it store.Item) []store.Condition {
 	return was
 }
 
-// Unchanged holds while the attribute is as it was read; the zero value is an absent one.
+// Unchanged holds if the attribute has not changed since it was read. The zero value stands for an
+// absent attribute.
 func Unchanged(name string, was store.Value) store.Condition {
 	if was.IsZero() {
 		return store.AttributeAbsent(name)
@@ -286,18 +287,20 @@ func NextVersion(it store.Item) store.Item {
 	return nil
 }
 
-// Unchanged holds while the account is as it was read.
+// Unchanged holds if the account has not changed since it was read.
 func (a *Account) Unchanged() store.Condition {
 	return Unchanged(schema.Version, a.Raw.Get(schema.Version))
 }
 
-// UnchangedCheck holds a commit to the account as it was read.
+// UnchangedCheck returns a check that fails the commit if the account has changed since it was
+// read.
 func (a *Account) UnchangedCheck(table string) store.Write {
 	return store.Check(table, AccountKey(a.ID), a.Unchanged())
 }
 
-// BumpVersion returns the put of the account, if it is still as it was read. Each commit that
-// changes the account's set of subscriptions has it: their ids stay unique.
+// BumpVersion returns a put of the account with a new version, on condition that the account has
+// not changed since it was read. Each commit that changes the account's set of subscriptions
+// contains it, so that their IDs stay unique.
 func (a *Account) BumpVersion(table string) store.Write {
 	a.Version++
 	return store.Rewrite(table, a.Raw, a.Item(), a.Unchanged())

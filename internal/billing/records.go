@@ -30,7 +30,7 @@ type Records struct {
 	Witnesses []Witness // of the clock; none of a test clock
 }
 
-// NewRecords returns the records of the store. A nil log discards.
+// NewRecords returns the records of the store. If log is nil, Records logs nothing.
 func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.Logger) *Records {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -42,7 +42,8 @@ func NewRecords(s store.Store, t schema.Tables, now func() time.Time, log *slog.
 // Today returns the clock's day in UTC.
 func (e *Records) Today() civil.Date { return civil.Of(e.Now()) }
 
-// Load returns the subscription under either form of key, ErrNotFound, ErrMoved or IllegibleError.
+// Load returns the subscription under either form of its key. It returns ErrNotFound, ErrMoved or
+// an IllegibleError otherwise.
 func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 	it, err := e.Store.Get(ctx, e.Table, n.Key())
 	if errors.Is(err, store.ErrNotFound) && n.SKU != "" {
@@ -68,7 +69,7 @@ func (e *Records) Load(ctx context.Context, n Name) (*Subscription, error) {
 // ErrStrayMark is that of a subscription with the mark of a copy, in a store that was not copied.
 var ErrStrayMark error = &IllegibleError{schema.Moved, "must not be there: remove it", nil}
 
-// IgnoreNotFound returns nil for store.ErrNotFound, and any other error as it is.
+// IgnoreNotFound returns nil for store.ErrNotFound, and any other error unchanged.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -76,8 +77,8 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// Put commits the subscription if it is still as it was read, together with the other
-// writes. After an error the caller must read it again.
+// Put commits the subscription together with the other writes, if the subscription has not changed
+// since it was read. After an error the caller must read it again.
 func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Write) error {
 	s.Shards = e.Opened.Shards
 	w := s.write(e.Table)
@@ -123,9 +124,9 @@ type Meta struct {
 	ClockRight   time.Time // the latest instant at which the clock is known to have been right; zero: none
 }
 
-// FormatVersion is the version of the items' layout. A store of a newer one is refused: its items
-// may mean other things. docs/internals/recovery.md lists what each format added, and what an older
-// build would do wrong.
+// FormatVersion is the version of the items' layout. Duesday refuses a store with a newer version,
+// because its items may have another meaning. docs/internals/recovery.md lists what each format
+// added, and what an older build would do wrong.
 const FormatVersion = 4
 
 // The first formats whose builds know a state: an open past period and a requested manual payment, or a
@@ -152,13 +153,13 @@ func (e *Records) NeedFormat(ctx context.Context, format int) error {
 // ErrNoStore: the table is no store of Duesday's, or not one any more. It is also store.ErrMissing.
 var ErrNoStore = fmt.Errorf("this is not a Duesday store (%w)", store.ErrMissing)
 
-// ErrMoved: the store, or the subscription, was copied to another store, which charges now.
+// ErrMoved means that the store or the subscription was copied to another store, which charges now.
 var ErrMoved = errors.New("moved to another store")
 
 // MetaKey is the key of the store's item about itself.
 var MetaKey = store.Key{PK: MetaPK, SK: MetaPK}
 
-// AnyItem reports whether there is an item.
+// AnyItem reports whether the table contains an item.
 func AnyItem[T any](items iter.Seq2[T, error]) (there bool, err error) {
 	for _, err := range items {
 		return err == nil, err
@@ -216,7 +217,7 @@ func DecodeMeta(it store.Item) (Meta, error) {
 	return m, nil
 }
 
-// Accepts reports whether the installation id is the store's own, or accepted by a person.
+// Accepts reports whether the installation ID is the store's own, or an operator has accepted it.
 func (m *Meta) Accepts(installation string) bool {
 	return installation == m.Installation || slices.Contains(strings.Fields(m.Accepted), installation)
 }
@@ -284,7 +285,7 @@ const (
 )
 
 // MayMake returns an error if the table is no store and may not become one. A copy of another store
-// without its META would be a new installation, and charge every account again.
+// without its META would become a new installation, and would charge every account again.
 func MayMake(ctx context.Context, e *Records, making Making) error {
 	_, err := e.Meta(ctx)
 	switch {

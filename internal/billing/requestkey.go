@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A KeyedKind is the kind of a request that a person may give a key.
+// A KeyedKind is the kind of a request that can have a key.
 type KeyedKind string
 
 // The kinds.
@@ -22,14 +22,14 @@ const (
 	KeyedCharge  KeyedKind = "charge"  // of one period
 )
 
-// AnyPeriod is the period of a KeyedRequest that names none.
+// AnyPeriod is the period of a KeyedRequest that names no period.
 const AnyPeriod = -1
 
 // keyDays is for how many days a key is known: longer than a year's bookkeeping looks back.
 const keyDays = 400
 
-// A KeyedRequest is a request that a person has given a key, and its item KEY#…, of the commit that
-// fixes the period. The same key again is the same request, and settles nothing.
+// A KeyedRequest is a request with a key. The commit that chooses its period also writes its item
+// KEY#…. A repeated key means the same request, which settles nothing again.
 type KeyedRequest struct {
 	Name
 	Key     string // the person's text; the item's key has its hash. "": none, and no item

@@ -52,7 +52,8 @@ func (r *Run) Due() int {
 
 func (r *Run) key() store.Key { return store.Key{PK: RunPK(r.Kind), SK: r.ID} }
 
-// Write returns the write of the record. A record of a run under way never replaces that of its end.
+// Write returns the write of the record. The record of a running run never replaces the record of
+// its end.
 func (r *Run) Write(table string) store.Write {
 	c := writer(nil)
 	r.attributes(c)
@@ -133,7 +134,8 @@ func (e *Records) Run(ctx context.Context, kind Kind, id string) (*Run, error) {
 	return decodeRun(kind, it)
 }
 
-// Runs yields the records of that many runs, the latest business day first; 0 for all.
+// Runs yields the records of the given number of runs, or of all if it is 0. The latest business
+// day comes first.
 func (e *Records) Runs(ctx context.Context, kind Kind, limit int) iter.Seq2[*Run, error] {
 	return decodeEach(e.LatestRuns(ctx, kind, limit), nil,
 		func(it store.Item) (*Run, error) { return decodeRun(kind, it) })
@@ -155,7 +157,7 @@ func (e *Records) latestRun(ctx context.Context, kind Kind, wanted func(*Run) bo
 	return nil, nil
 }
 
-// HasDealt reports whether any payment run has dealt with a period.
+// HasDealt reports whether any payment run has processed a period.
 func (e *Records) HasDealt(ctx context.Context) (bool, error) {
 	r, err := e.latestRun(ctx, Payments, func(r *Run) bool { return r.Due() > 0 })
 	return r != nil, err
@@ -172,7 +174,7 @@ func (e *Records) LastDailyRun(ctx context.Context, kind Kind) (*Run, error) {
 	return cmp.Or(r, new(Run)), err
 }
 
-// NoteHeartbeat notes, durably, that a monitor was told of the day that the run finished.
+// NoteHeartbeat durably records that the monitor was notified about the day that the run finished.
 func (e *Records) NoteHeartbeat(ctx context.Context, r *Run) error {
 	set := store.NewItem(store.Attribute{Name: schema.HeartbeatDate, Value: store.S(Stamp(e.Now()))})
 	return e.Store.Commit(ctx, store.Update(e.Table, r.key(), set, nil))

@@ -34,7 +34,8 @@ func (e *Records) Watermark(ctx context.Context, kind Kind) (*Watermark, error) 
 	return f, nil
 }
 
-// DecodeWatermark reads the item. With an error its date is the oldest one.
+// DecodeWatermark reads the item. If it returns an error, the watermark's date is the oldest
+// possible date.
 func DecodeWatermark(it store.Item) (*Watermark, error) {
 	f, c := &Watermark{raw: it}, codec{stored: it}
 	c.stamp(schema.LoweredDate, &f.lowered)
@@ -91,8 +92,9 @@ func (e *Records) lowerWatermark(ctx context.Context, kind Kind, d civil.Date) (
 		store.Attribute{Name: schema.LoweredDate, Value: store.S(Stamp(hour))}), f.conditions()...), nil
 }
 
-// RaiseWatermark removes the watermark f, at which a walk has begun. It leaves a watermark under
-// which a row was written since, or less than a day before the walk: an index may not show it yet.
+// RaiseWatermark removes the watermark f, at which a walk started. It keeps the watermark if an
+// older row was written since, or less than a day before the walk, because an index may not show
+// that row yet.
 func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, started time.Time) error {
 	if f == nil || started.Sub(f.lowered) < 25*time.Hour {
 		return nil
@@ -104,7 +106,8 @@ func (e *Records) RaiseWatermark(ctx context.Context, kind Kind, f *Watermark, s
 	return err
 }
 
-// LatestRuns yields the records of that many runs, the latest business day first; 0 for all.
+// LatestRuns yields the records of the given number of runs, or of all if it is 0. The latest
+// business day comes first.
 func (e *Records) LatestRuns(ctx context.Context, kind Kind, limit int) iter.Seq2[store.Item, error] {
 	return e.Store.Query(ctx, store.Query{Table: e.Table, Partition: RunPK(kind), To: "9999-12-31~", Reverse: true,
 		Limit: limit})

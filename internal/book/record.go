@@ -158,7 +158,8 @@ func NewRejectedWriter(w io.Writer, f Format) *RejectedWriter {
 	return &RejectedWriter{out: bufio.NewWriterSize(w, chunk), format: f}
 }
 
-// Write takes a Rejection, in the order of Read. It leaves out a Fatal one, which has no row.
+// Write writes a Rejection. The caller passes Rejections in the order of Read. Write omits a Fatal
+// one, which has no row.
 func (w *RejectedWriter) Write(r *Rejection) error {
 	if r.Fatal {
 		return nil

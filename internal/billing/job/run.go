@@ -147,7 +147,7 @@ func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error)
 	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
 }
 
-// ErrUnreconciled: the replaced store may have sent the reminders.
+// ErrUnreconciled means that the replaced store may already have sent the reminders.
 var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesday reconcile has run: %w", billing.ErrState)
 
 // Reminders is the daily reminder job. It returns a BusyError as Payments does.

@@ -25,8 +25,9 @@ const (
 // Key is the key of the settings.
 var Key = store.Key{PK: settingsPK, SK: "NOW"}
 
-// Read returns the store's settings, or the defaults with Version 0 if it has none. A wrong
-// value in the store is an IllegibleError that names the setting; the others are returned with it.
+// Read returns the store's settings, or the defaults with Version 0 if it has none. If a value in
+// the store is wrong, Read returns an IllegibleError that names the setting, together with the
+// other settings.
 func Read(ctx context.Context, e *billing.Records) (Settings, error) {
 	it, err := e.Store.Get(ctx, e.Table, Key)
 	if err != nil {
