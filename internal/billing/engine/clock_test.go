@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
@@ -70,27 +68,6 @@ func TestClock_Apart(t *testing.T) {
 		}
 		w.report(t)
 	}
-}
-
-// TestClock_LeapsDuringARun: a run stops when the clock leaps, and the next one goes on.
-func TestClock_LeapsDuringARun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 200)
-		var ahead atomic.Int64
-		e := s.engine(s.mem, s.box)
-		e.Witnesses = []billing.Witness{{Name: "the bank", Ask: func(context.Context) error { return nil },
-			Ahead: func() (time.Duration, time.Time) { return time.Duration(ahead.Load()), time.Now() }}}
-		time.AfterFunc(time.Second, func() { ahead.Store(int64(-time.Hour)) })
-		_, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
-		wantErr(t, err, billing.ErrClock)
-		if n := len(s.charged()); n == 0 || n > 100 {
-			t.Errorf("%d were charged", n)
-		}
-		ahead.Store(0)
-		_, err = job.Payments(t.Context(), e, job.Options{Workers: 4})
-		mustNot(t, err)
-		s.wantAllCharged(200)
-	})
 }
 
 // TestClock_CommandsRefuse: what makes accounts and subscriptions looks at the clock, too.

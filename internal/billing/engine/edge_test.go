@@ -17,25 +17,26 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/shop"
 	"github.com/duesday/duesday/internal/test/storetest"
 )
 
 // due is a foreign subscription of account f1 that falls due today.
-func (s *shop) foreignDue(changes ...any) store.Item {
+func foreignDue(changes ...any) store.Item {
 	day := time.Now().UTC().Format(time.DateOnly)
 	return foreign("f1", "s1", append([]any{"PaymentDay", day[8:], "NextPaymentDate", day, "NextReminderDate",
 		store.Value{}}, changes...)...)
 }
 
 // adopting opens an engine that may take over what other tools have written, and does.
-func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.Report) {
+func adopting(s *shop.Shop, items ...store.Item) (*engine.Engine, *adoption.Report) {
 	s.Helper()
 	for _, it := range items {
-		if err := s.mem.Commit(s.Context(), store.Put(s.tables.RecurringPayments.Name, it)); err != nil {
+		if err := s.Mem.Commit(s.Context(), store.Put(s.Tables.RecurringPayments.Name, it)); err != nil {
 			s.Fatal(err)
 		}
 	}
-	e := s.engine(s.mem, s.box)
+	e := s.Engine(s.Mem, s.Box)
 	r, err := adoption.Adopt(s.Context(), e.Records, adoption.Options{Methods: map[string]string{"f1": "pm_card_visa"}})
 	if err != nil {
 		s.Fatal(err)
@@ -47,32 +48,32 @@ func (s *shop) adopting(items ...store.Item) (*engine.Engine, *adoption.Report) 
 // new installation's, which the processor's successes would say nothing to.
 func TestATableWithoutItsMETAIsNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 10)
-		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 1}); err != nil {
+		s := shop.New(t, 1, 10)
+		if _, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 1}); err != nil {
 			t.Fatal(err)
 		}
-		torn, err := memstore.Open(s.tables.All(), time.Now)
+		torn, err := memstore.Open(s.Tables.All(), time.Now)
 		mustNot(t, err)
-		for it, err := range s.mem.Scan(t.Context(), store.Scan{Table: s.tables.RecurringPayments.Name}) {
+		for it, err := range s.Mem.Scan(t.Context(), store.Scan{Table: s.Tables.RecurringPayments.Name}) {
 			mustNot(t, err)
 			if it.Str(schema.PK) != "META" {
-				mustNot(t, torn.Commit(t.Context(), store.Put(s.tables.RecurringPayments.Name, it)))
+				mustNot(t, torn.Commit(t.Context(), store.Put(s.Tables.RecurringPayments.Name, it)))
 			}
 		}
 		for _, making := range []billing.Making{billing.MakeNew, billing.MakeNever, billing.MakeAdopted} {
-			_, err := engine.Open(t.Context(), engine.Options{Store: torn, Tables: s.tables, Now: time.Now, Making: making})
+			_, err := engine.Open(t.Context(), engine.Options{Store: torn, Tables: s.Tables, Now: time.Now, Making: making})
 			if !errors.Is(err, billing.ErrNoStore) || !errors.Is(err, store.ErrMissing) {
 				t.Errorf("making %d: %v", making, err)
 			}
 		}
-		if _, err := torn.Get(t.Context(), s.tables.RecurringPayments.Name,
+		if _, err := torn.Get(t.Context(), s.Tables.RecurringPayments.Name,
 			store.Key{PK: "META", SK: "META"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("META was made: %v", err)
 		}
-		empty, err := memstore.Open(s.tables.All(), time.Now)
+		empty, err := memstore.Open(s.Tables.All(), time.Now)
 		mustNot(t, err)
 		if _, err := engine.Open(t.Context(),
-			engine.Options{Store: empty, Tables: s.tables, Now: time.Now, Making: billing.MakeNever}); !errors.Is(err,
+			engine.Options{Store: empty, Tables: s.Tables, Now: time.Now, Making: billing.MakeNever}); !errors.Is(err,
 			billing.ErrNoStore) {
 			t.Errorf("an empty table: %v", err)
 		}
@@ -96,27 +97,27 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newShop(t, 1, 0)
-			it := s.foreignDue()
-			s.adopting(it)
-			f := storetest.NewFaulty(s.mem)
+			s := shop.New(t, 1, 0)
+			it := foreignDue()
+			adopting(s, it)
+			f := storetest.NewFaulty(s.Mem)
 			var once sync.Once
 			f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 				if op.Kind == storetest.Commit && phase == storetest.Before &&
 					strings.HasPrefix(op.Writes[0].Item.Str(schema.SK), "SUB#") {
-					once.Do(func() { mustNot(t, s.mem.Commit(t.Context(), change(it.Clone()))) })
+					once.Do(func() { mustNot(t, s.Mem.Commit(t.Context(), change(it.Clone()))) })
 				}
 				return nil
 			}
-			if _, err := job.Payments(t.Context(), s.engine(f, s.box), job.Options{Workers: 1}); err != nil {
+			if _, err := job.Payments(t.Context(), s.Engine(f, s.Box), job.Options{Workers: 1}); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			for e := range s.box.Entries() {
+			for e := range s.Box.Entries() {
 				if e.State == processor.Succeeded && e.Amount.Decimal() != "1.00" {
 					t.Errorf("charged %s although another tool %s", e.Amount, what)
 				}
 			}
-			if _, err := s.mem.Get(t.Context(), s.tables.RecurringPayments.Name,
+			if _, err := s.Mem.Get(t.Context(), s.Tables.RecurringPayments.Name,
 				store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}); (err != nil) != (what == "deletes it") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -128,8 +129,8 @@ func TestAnotherToolBetweenReadAndBind(t *testing.T) {
 // before a person has looked, as the report of the adoption says.
 func TestArrearsOfOthersAreParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 0)
-		e, r := s.adopting(s.foreignDue(schema.PaymentDay, "1", schema.NextPaymentDate, "1998-01-01"))
+		s := shop.New(t, 1, 0)
+		e, r := adopting(s, foreignDue(schema.PaymentDay, "1", schema.NextPaymentDate, "1998-01-01"))
 		if r.Arrears != 1 {
 			t.Errorf("the report: %+v", r)
 		}
@@ -137,18 +138,18 @@ func TestArrearsOfOthersAreParked(t *testing.T) {
 		if err != nil || run.Counts[engine.OutcomeParked] != 1 || run.Due() != 1 {
 			t.Errorf("the run: %+v, %v", run, err)
 		}
-		if n := len(s.charged()); n > 0 {
+		if n := len(s.Charged()); n > 0 {
 			t.Errorf("%d periods were charged", n)
 		}
-		s.wantAllCharged(0)
+		s.WantAllCharged(0)
 	})
 }
 
 // TestAShardThatIsNotThere is reported by adoption and by the audit: no job would find the row.
 func TestAShardThatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 0)
-		e, r := s.adopting(s.foreignDue(schema.NextPaymentDate, time.Now().UTC().Format(time.DateOnly)+"#07"))
+		s := shop.New(t, 1, 0)
+		e, r := adopting(s, foreignDue(schema.NextPaymentDate, time.Now().UTC().Format(time.DateOnly)+"#07"))
 		if len(r.NotIndexed) != 1 {
 			t.Errorf("the report: %+v", r)
 		}
@@ -178,8 +179,8 @@ func TestAForeignTTLWithAFraction(t *testing.T) {
 // it has been looked for already.
 func TestALateSettlingIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 1)
-		f := storetest.NewFaulty(s.mem)
+		s := shop.New(t, 1, 1)
+		f := storetest.NewFaulty(s.Mem)
 		var late []store.Write
 		f.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 			settles := false
@@ -192,15 +193,15 @@ func TestALateSettlingIsCounted(t *testing.T) {
 				late = op.Writes
 				return store.ErrUnknown
 			default:
-				mustNot(t, s.mem.Commit(t.Context(), late...))
+				mustNot(t, s.Mem.Commit(t.Context(), late...))
 			}
 			return nil
 		}
-		r, err := job.Payments(t.Context(), s.engine(f, s.box), job.Options{Workers: 1})
+		r, err := job.Payments(t.Context(), s.Engine(f, s.Box), job.Options{Workers: 1})
 		if err != nil || r.Counts[engine.OutcomePaid] != 1 {
 			t.Errorf("%+v, %v; want one paid", r, err)
 		}
-		s.wantAllCharged(1)
+		s.WantAllCharged(1)
 	})
 }
 

@@ -108,7 +108,10 @@ var layers = map[string][]string{
 		"billing/settings", "civil", "clock", "config", "field", "httpapi", "key", "mail", "mail/smtp", "outbox",
 		"processor", "sandbox", "schema", "screen", "secret", "status", "store", "store/dynamostore", "store/dynamotable",
 		"store/storeurl", "stripe", "stripe/api", "stripefake", "transfer"},
-	"internal/socket":            {},
+	"internal/socket": {},
+	// memstore: the store that its engines share
+	"internal/test/shop": {"billing", "billing/engine", "civil", "money", "processor", "sandbox", "schema", "store",
+		"store/memstore"},
 	"internal/test/soaktest":     {},
 	"internal/store":             {},
 	"internal/store/dynamostore": {"clock", "store"},

@@ -1,4 +1,4 @@
-package engine_test
+package job_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/sandbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/shop"
 	"github.com/duesday/duesday/internal/test/storetest"
 )
 
@@ -47,9 +48,9 @@ func (p *slow) between(from, to time.Time) (n int) {
 	return n
 }
 
-func (s *shop) lease(partition, owner string, until time.Time) {
+func lease(s *shop.Shop, partition, owner string, until time.Time) {
 	s.Helper()
-	if err := s.mem.Commit(s.Context(), store.Put(s.tables.RecurringPayments.Name, store.NewItem(
+	if err := s.Mem.Commit(s.Context(), store.Put(s.Tables.RecurringPayments.Name, store.NewItem(
 		store.Attribute{Name: schema.PK, Value: store.S("LEASE#payments")},
 		store.Attribute{Name: schema.SK, Value: store.S(partition)},
 		store.Attribute{Name: schema.Owner, Value: store.S(owner)},
@@ -61,18 +62,18 @@ func (s *shop) lease(partition, owner string, until time.Time) {
 // TestALongShareStaysWithItsWorker: a lease is renewed for as long as its owner works.
 func TestALongShareStaysWithItsWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 60)
+		s := shop.New(t, 1, 60)
 		var wg sync.WaitGroup
 		begun := time.Now()
 		wg.Go(func() {
-			r, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: 10 * time.Second}),
+			r, err := job.Payments(t.Context(), s.Engine(s.Mem, &slow{Sandbox: s.Box, takes: 10 * time.Second}),
 				job.Options{Workers: 1})
 			if err != nil || r.Counts[engine.OutcomePaid] != 60 {
 				t.Errorf("the owner: %+v, %v; want all 60 paid by it", r, err)
 			}
 		})
 		time.Sleep(time.Second)
-		r, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 1})
+		r, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 1})
 		if err != nil || r.Due() != 0 {
 			t.Errorf("the other: %+v, %v; want nothing left for it", r, err)
 		}
@@ -80,7 +81,7 @@ func TestALongShareStaysWithItsWorker(t *testing.T) {
 			t.Error("the share was too short to try a lease")
 		}
 		wg.Wait()
-		s.wantAllCharged(60)
+		s.WantAllCharged(60)
 	})
 }
 
@@ -88,18 +89,18 @@ func TestALongShareStaysWithItsWorker(t *testing.T) {
 // else's begins nothing more, waits for it, and then does what is left.
 func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 60)
-		p := &slow{Sandbox: s.box, takes: 5 * time.Second}
+		s := shop.New(t, 1, 60)
+		p := &slow{Sandbox: s.Box, takes: 5 * time.Second}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := job.Payments(t.Context(), s.engine(s.mem, p), job.Options{Workers: 2}); err != nil {
+			if _, err := job.Payments(t.Context(), s.Engine(s.Mem, p), job.Options{Workers: 2}); err != nil {
 				t.Error(err)
 			}
 		})
 		time.Sleep(20 * time.Second)
 		taken := time.Now()
 		until := taken.Add(engine.DefaultLease)
-		s.lease(s.due.String(), "somebody else", until)
+		lease(s, s.Due.String(), "somebody else", until)
 		wg.Wait()
 		if n := p.between(taken.Add(engine.DefaultLease/4+time.Second), until); n > 0 {
 			t.Errorf("%d were begun under another's lease", n)
@@ -107,23 +108,23 @@ func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
 		if p.between(until, until.Add(time.Hour)) == 0 {
 			t.Error("nothing was left to do when it had run out")
 		}
-		s.wantAllCharged(60)
+		s.WantAllCharged(60)
 	})
 }
 
 // TestALeaseOfAClockThatIsAhead is not believed.
 func TestALeaseOfAClockThatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 5)
-		s.lease(s.due.String(), "ahead", time.Now().Add(10*time.Hour))
+		s := shop.New(t, 1, 5)
+		lease(s, s.Due.String(), "ahead", time.Now().Add(10*time.Hour))
 		begun := time.Now()
-		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 2}); err != nil {
+		if _, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 2}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took > time.Minute {
 			t.Errorf("it took %s", took)
 		}
-		s.wantAllCharged(5)
+		s.WantAllCharged(5)
 	})
 }
 
@@ -132,9 +133,9 @@ func TestALeaseOfAClockThatIsAhead(t *testing.T) {
 // complete when, and only when, nothing is left.
 func TestASleeperAloneDoesItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 400)
-		sleepy := storetest.NewFaulty(s.mem)
-		e := s.engine(sleepy, s.box)
+		s := shop.New(t, 1, 400)
+		sleepy := storetest.NewFaulty(s.Mem)
+		e := s.Engine(sleepy, s.Box)
 		var once sync.Once
 		var wakes time.Time
 		asleep := make(chan struct{})
@@ -153,7 +154,7 @@ func TestASleeperAloneDoesItsWork(t *testing.T) {
 		if err != nil || r.Counts[engine.OutcomePaid] != 400 {
 			t.Errorf("%+v, %v; want 400 paid", r, err)
 		}
-		s.wantAllCharged(400)
+		s.WantAllCharged(400)
 	})
 }
 
@@ -161,10 +162,10 @@ func TestASleeperAloneDoesItsWork(t *testing.T) {
 // still at work, and does not begin the rows that it had in line.
 func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 120)
-		sleepy := storetest.NewFaulty(s.mem)
-		mine := &slow{Sandbox: s.box}
-		e := s.engine(sleepy, mine)
+		s := shop.New(t, 1, 120)
+		sleepy := storetest.NewFaulty(s.Mem)
+		mine := &slow{Sandbox: s.Box}
+		e := s.Engine(sleepy, mine)
 		var once sync.Once
 		var wakes time.Time
 		asleep := make(chan struct{})
@@ -187,7 +188,7 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 		})
 		<-asleep
 		var ended time.Time
-		if _, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: 20 * time.Second}),
+		if _, err := job.Payments(t.Context(), s.Engine(s.Mem, &slow{Sandbox: s.Box, takes: 20 * time.Second}),
 			job.Options{Workers: 1}); err != nil {
 			t.Error(err)
 		}
@@ -199,28 +200,28 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 			t.Errorf("the sleeper began %d rows of another's share", n)
 		}
 		wg.Wait()
-		s.wantAllCharged(120)
+		s.WantAllCharged(120)
 	})
 }
 
 // TestChargingOffStopsARunBetweenShares: on a shared store a run that is under way sees it.
 func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 16, 160)
+		s := shop.New(t, 16, 160)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := job.Payments(t.Context(), s.engine(s.mem, &slow{Sandbox: s.box, takes: time.Second}),
+			_, err := job.Payments(t.Context(), s.Engine(s.Mem, &slow{Sandbox: s.Box, takes: time.Second}),
 				job.Options{Workers: 1})
 			if !errors.Is(err, charging.ErrOff) {
 				t.Errorf("the run: %v", err)
 			}
 		})
 		time.Sleep(30 * time.Second)
-		if err := s.engine(s.mem, s.box).SetCharging(t.Context(), false, "stop"); err != nil {
+		if err := s.Engine(s.Mem, s.Box).SetCharging(t.Context(), false, "stop"); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
-		if n := len(s.charged()); n == 0 || n > 80 {
+		if n := len(s.Charged()); n == 0 || n > 80 {
 			t.Errorf("%d were charged, want some and not the most", n)
 		}
 	})
@@ -230,9 +231,9 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 // with at one time, ends no run.
 func TestHiccupsAllDayLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 64, 400)
-		busy := storetest.NewFaulty(s.mem)
-		e := s.engine(busy, s.box)
+		s := shop.New(t, 64, 400)
+		busy := storetest.NewFaulty(s.Mem)
+		e := s.Engine(busy, s.Box)
 		var mu sync.Mutex
 		asked, refused := 0, 0
 		busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
@@ -250,7 +251,7 @@ func TestHiccupsAllDayLong(t *testing.T) {
 		if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); err != nil || refused < 40 {
 			t.Errorf("%v after %d refusals", err, refused)
 		}
-		s.wantAllCharged(400)
+		s.WantAllCharged(400)
 	})
 }
 
@@ -259,9 +260,9 @@ func TestHiccupsAllDayLong(t *testing.T) {
 func TestAHiccupCostsNobodyTheDay(t *testing.T) {
 	for refusals, want := range map[int]error{3: nil, 10_000: store.ErrThrottled} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newShop(t, 8, 80)
-			busy := storetest.NewFaulty(s.mem)
-			e := s.engine(busy, s.box)
+			s := shop.New(t, 8, 80)
+			busy := storetest.NewFaulty(s.Mem)
+			e := s.Engine(busy, s.Box)
 			var mu sync.Mutex
 			left := refusals
 			busy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
@@ -279,7 +280,7 @@ func TestAHiccupCostsNobodyTheDay(t *testing.T) {
 				t.Fatalf("%d refusals: %v, want %v", refusals, err, want)
 			}
 			if want == nil {
-				s.wantAllCharged(80)
+				s.WantAllCharged(80)
 			}
 		})
 	}

@@ -1,124 +1,30 @@
-package engine_test
+package job_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
-	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
-	"github.com/duesday/duesday/internal/sandbox"
-	"github.com/duesday/duesday/internal/schema"
-	"github.com/duesday/duesday/internal/store"
-	"github.com/duesday/duesday/internal/store/memstore"
+	"github.com/duesday/duesday/internal/test/shop"
 	"github.com/duesday/duesday/internal/test/storetest"
 )
-
-// A shop is a shared store and a processor, for several engines. It is made inside a
-// synctest bubble, whose clock is everybody's.
-type shop struct {
-	*testing.T
-	mem    *memstore.Store
-	tables schema.Tables
-	box    *sandbox.Sandbox
-	due    civil.Date
-	shards int
-}
-
-func newShop(t *testing.T, shards, subscriptions int) *shop {
-	t.Helper()
-	s := &shop{T: t, tables: schema.New(schema.DefaultPrefix), due: civil.Of(time.Now().UTC()), shards: shards}
-	var err error
-	if s.mem, err = memstore.Open(s.tables.All(), time.Now); err != nil {
-		t.Fatal(err)
-	}
-	if s.box, err = sandbox.Open("", sandbox.Options{Now: time.Now, Latency: 50 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
-	e := s.engine(s.mem, s.box)
-	usd, err := money.ParseCurrency("USD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range subscriptions {
-		if _, err := e.CreateSubscription(t.Context(),
-			billing.NewSubscription{Account: fmt.Sprint("a", i), Email: "a@example.com", ID: "s", SKU: "k",
-				Amount: money.New(999, usd), PaymentDay: s.due.Day(), Method: "pm_card_visa", ReminderDays: 7,
-				NextPayment: s.due}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func (s *shop) engine(st store.Store, p processor.Charger) *engine.Engine {
-	s.Helper()
-	e, err := engine.Open(s.Context(),
-		engine.Options{Store: st, Tables: s.tables, Processor: p, Now: time.Now, Config: engine.DefaultConfig(),
-			Shards: s.shards, Lease: engine.DefaultLease, Making: billing.MakeAdopted})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return e
-}
-
-// charged returns the successes by subscription, and fails for a second one.
-func (s *shop) charged() map[string]int {
-	s.Helper()
-	n := map[string]int{}
-	for e := range s.box.Entries() {
-		if e.State == processor.Succeeded {
-			name := fmt.Sprint(e.Tag.Account, "/", e.Tag.Subscription, " ", e.Tag.Period)
-			if n[name]++; n[name] > 1 {
-				s.Errorf("%s was charged %d times", name, n[name])
-			}
-		}
-	}
-	return n
-}
-
-func (s *shop) wantAllCharged(want int) {
-	s.Helper()
-	if got := len(s.charged()); got != want {
-		s.Errorf("%d were charged, want %d", got, want)
-	}
-	audit, err := s.engine(s.mem, s.box).Verify(s.Context())
-	if err != nil || !audit.OK {
-		s.Errorf("the audit: %+v, %v", audit.Problems, err)
-	}
-}
-
-func (s *shop) leases() []string {
-	s.Helper()
-	var held []string
-	for it, err := range s.mem.Query(s.Context(),
-		store.Query{Table: s.tables.RecurringPayments.Name, Partition: "LEASE#payments"}) {
-		if err != nil {
-			s.Fatal(err)
-		}
-		held = append(held, it.Str(schema.SK))
-	}
-	return held
-}
 
 // TestWorkersShareByLease: three at once charge everything once, each a part of it, and
 // leave no lease behind.
 func TestWorkersShareByLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 8, 240)
+		s := shop.New(t, 8, 240)
 		var paid [3]int
 		var wg sync.WaitGroup
 		for i := range paid {
-			e := s.engine(s.mem, s.box)
+			e := s.Engine(s.Mem, s.Box)
 			wg.Go(func() {
 				r, err := job.Payments(t.Context(), e, job.Options{Workers: 4})
 				if err != nil {
@@ -132,8 +38,8 @@ func TestWorkersShareByLease(t *testing.T) {
 		if paid[0]+paid[1]+paid[2] != 240 || slices.Min(paid[:]) == 0 {
 			t.Errorf("the workers charged %v, want 240 in all and some by each", paid)
 		}
-		s.wantAllCharged(240)
-		if held := s.leases(); len(held) > 0 {
+		s.WantAllCharged(240)
+		if held := s.Leases(); len(held) > 0 {
 			t.Errorf("leases left: %v", held)
 		}
 	})
@@ -143,11 +49,11 @@ func TestWorkersShareByLease(t *testing.T) {
 // finds nothing left to do.
 func TestOneShardIsOneWorkersAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 1, 40)
+		s := shop.New(t, 1, 40)
 		var wg sync.WaitGroup
 		var paid [2]int
 		for i := range paid {
-			e := s.engine(s.mem, s.box)
+			e := s.Engine(s.Mem, s.Box)
 			wg.Go(func() {
 				r, err := job.Payments(t.Context(), e, job.Options{Workers: 2})
 				if err != nil {
@@ -161,25 +67,25 @@ func TestOneShardIsOneWorkersAtATime(t *testing.T) {
 		if max(paid[0], paid[1]) != 40 || paid[0]+paid[1] != 40 {
 			t.Errorf("the workers charged %v, want all by one", paid)
 		}
-		s.wantAllCharged(40)
+		s.WantAllCharged(40)
 	})
 }
 
 // TestAKilledWorkersShareIsTakenOver: its lease runs out, not before, and another finishes.
 func TestAKilledWorkersShareIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 4, 80)
-		doomed := storetest.NewFaulty(s.mem)
-		e := s.engine(doomed, s.box)
+		s := shop.New(t, 4, 80)
+		doomed := storetest.NewFaulty(s.Mem)
+		e := s.Engine(doomed, s.Box)
 		doomed.Hook = storetest.CrashAt(doomed.Commits()+60, storetest.After)
 		if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); !errors.Is(err, storetest.ErrCrash) {
 			t.Fatalf("the doomed run: %v", err)
 		}
-		if len(s.leases()) == 0 {
+		if len(s.Leases()) == 0 {
 			t.Fatal("the dead worker held no lease")
 		}
 		before := time.Now()
-		r, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 4})
+		r, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +95,7 @@ func TestAKilledWorkersShareIsTakenOver(t *testing.T) {
 		if r.Counts[engine.OutcomePaid] == 0 {
 			t.Error("nothing was left to take over")
 		}
-		s.wantAllCharged(80)
+		s.WantAllCharged(80)
 	})
 }
 
@@ -199,11 +105,11 @@ func TestASleeperHarmsNothing(t *testing.T) {
 	for _, at := range []string{"before a commit", "before a confirm"} {
 		t.Run(at, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newShop(t, 4, 80)
+				s := shop.New(t, 4, 80)
 				asleep := make(chan struct{})
-				sleepy := storetest.NewFaulty(s.mem)
-				p := &sleepyProcessor{Charger: s.box, asleep: asleep}
-				e := s.engine(sleepy, p)
+				sleepy := storetest.NewFaulty(s.Mem)
+				p := &sleepyProcessor{Charger: s.Box, asleep: asleep}
+				e := s.Engine(sleepy, p)
 				var once sync.Once
 				sleepy.Hook = func(op storetest.Operation, phase storetest.Phase) error {
 					if at == "before a commit" && op.Commit > 30 && phase == storetest.Before {
@@ -226,19 +132,19 @@ func TestASleeperHarmsNothing(t *testing.T) {
 					}
 				})
 				<-asleep
-				if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 4}); err != nil {
+				if _, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 4}); err != nil {
 					t.Error(err)
 				}
 				if p.sleep() <= 0 {
 					t.Error("the other one waited for the sleeper")
 				}
-				s.wantAllCharged(80)
+				s.WantAllCharged(80)
 				opened := p.count()
 				wg.Wait()
 				if now := p.count(); now > opened+2 { // a worker each may have been about to
 					t.Errorf("the sleeper opened %d intents after it woke", now-opened)
 				}
-				s.wantAllCharged(80)
+				s.WantAllCharged(80)
 			})
 		})
 	}

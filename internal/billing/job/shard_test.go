@@ -1,4 +1,4 @@
-package engine_test
+package job_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/shop"
 )
 
 // TestShards: whatever their number, a new subscription is in both indexes at once, access
@@ -22,9 +23,9 @@ func TestShards(t *testing.T) {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const n = 60
-				s := newShop(t, shards, n)
+				s := shop.New(t, shards, n)
 				used := map[string]bool{}
-				for it, err := range s.mem.Scan(t.Context(), store.Scan{Table: s.tables.RecurringPayments.Name}) {
+				for it, err := range s.Mem.Scan(t.Context(), store.Scan{Table: s.Tables.RecurringPayments.Name}) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -35,19 +36,19 @@ func TestShards(t *testing.T) {
 						}
 					}
 				}
-				if shards == 1 && (len(used) != 1 || !used[s.due.String()]) || shards > 1 &&
-					(len(used) < 2 || used[s.due.String()]) {
+				if shards == 1 && (len(used) != 1 || !used[s.Due.String()]) || shards > 1 &&
+					(len(used) < 2 || used[s.Due.String()]) {
 					t.Errorf("NextPaymentDate has %v", used)
 				}
-				e := s.engine(s.mem, s.box)
+				e := s.Engine(s.Mem, s.Box)
 				payments, reminders := 0, 0
-				for row, err := range e.GetDuePaymentsByDate(t.Context(), s.due) {
-					if payments++; err != nil || row.NextPayment != s.due.String() {
+				for row, err := range e.GetDuePaymentsByDate(t.Context(), s.Due) {
+					if payments++; err != nil || row.NextPayment != s.Due.String() {
 						t.Fatalf("%+v, %v", row, err)
 					}
 				}
-				for row, err := range e.GetDueRemindersByDate(t.Context(), s.due.AddDays(-7)) {
-					if reminders++; err != nil || row.NextPayment != s.due.String() || strings.Contains(row.NextReminder, "#") {
+				for row, err := range e.GetDueRemindersByDate(t.Context(), s.Due.AddDays(-7)) {
+					if reminders++; err != nil || row.NextPayment != s.Due.String() || strings.Contains(row.NextReminder, "#") {
 						t.Fatalf("%+v, %v", row, err)
 					}
 				}
@@ -57,7 +58,7 @@ func TestShards(t *testing.T) {
 				if _, err := job.Payments(t.Context(), e, job.Options{Workers: 4}); err != nil {
 					t.Fatal(err)
 				}
-				s.wantAllCharged(n)
+				s.WantAllCharged(n)
 			})
 		})
 	}
@@ -67,10 +68,10 @@ func TestShards(t *testing.T) {
 // and carries its shard from then on.
 func TestBareDatesAreFoundWithShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 8, 5)
-		table := s.tables.RecurringPayments.Name
+		s := shop.New(t, 8, 5)
+		table := s.Tables.RecurringPayments.Name
 		var keys []store.Key
-		for it, err := range s.mem.Scan(t.Context(), store.Scan{Table: table}) {
+		for it, err := range s.Mem.Scan(t.Context(), store.Scan{Table: table}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,17 +80,17 @@ func TestBareDatesAreFoundWithShards(t *testing.T) {
 			}
 		}
 		for _, k := range keys {
-			bare := store.NewItem(store.Attribute{Name: schema.NextPaymentDate, Value: store.S(s.due.String())})
-			if err := s.mem.Commit(t.Context(), store.Update(table, k, bare, nil)); err != nil {
+			bare := store.NewItem(store.Attribute{Name: schema.NextPaymentDate, Value: store.S(s.Due.String())})
+			if err := s.Mem.Commit(t.Context(), store.Update(table, k, bare, nil)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := job.Payments(t.Context(), s.engine(s.mem, s.box), job.Options{Workers: 2}); err != nil {
+		if _, err := job.Payments(t.Context(), s.Engine(s.Mem, s.Box), job.Options{Workers: 2}); err != nil {
 			t.Fatal(err)
 		}
-		s.wantAllCharged(5)
+		s.WantAllCharged(5)
 		for _, k := range keys {
-			if it, err := s.mem.Get(t.Context(), table, k); err != nil ||
+			if it, err := s.Mem.Get(t.Context(), table, k); err != nil ||
 				!strings.Contains(it.Str(schema.NextPaymentDate), "#") {
 				t.Errorf("%s: %s, %v", k.PK, it.Str(schema.NextPaymentDate), err)
 			}
@@ -100,9 +101,9 @@ func TestBareDatesAreFoundWithShards(t *testing.T) {
 // TestShardsAreSetOnce: the number is the store's, not the command's.
 func TestShardsAreSetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop(t, 4, 0)
+		s := shop.New(t, 4, 0)
 		open := func(shards int) error {
-			_, err := engine.Open(t.Context(), engine.Options{Store: s.mem, Tables: s.tables, Now: time.Now, Shards: shards})
+			_, err := engine.Open(t.Context(), engine.Options{Store: s.Mem, Tables: s.Tables, Now: time.Now, Shards: shards})
 			return err
 		}
 		for shards, ok := range map[int]bool{0: true, 4: true, 1: false, 5: false, -1: false, billing.MaxShards + 1: false} {
