@@ -172,24 +172,16 @@ func (f *failStopFS) wrap(op, name string, file vfs.File, err error) (vfs.File, 
 func (f *failStopFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	marker, dir := strings.HasPrefix(f.PathBase(name), "marker."), f.PathDir(name)
 	if marker {
-		if err := f.syncFolder(dir); err != nil {
+		if err := syncFolder(f, dir); err != nil {
 			return nil, err
 		}
 	}
 	made, err := f.FS.Create(name, category)
 	file, err := f.wrap("create", name, made, err)
 	if err == nil && marker {
-		err = f.syncFolder(dir)
+		err = syncFolder(f, dir)
 	}
 	return file, err
-}
-
-func (f *failStopFS) syncFolder(dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (f *failStopFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,

@@ -154,7 +154,11 @@ func makeFolder(files vfs.FS, dir string) error {
 	if err := files.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	d, err := files.OpenDir(parent)
+	return syncFolder(files, parent)
+}
+
+func syncFolder(files vfs.FS, dir string) error {
+	d, err := files.OpenDir(dir)
 	if err != nil {
 		return err
 	}

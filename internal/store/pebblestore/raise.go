@@ -2,7 +2,6 @@ package pebblestore
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,11 +73,7 @@ func checkpointAs(db *pebble.DB, name, unfinished string) error {
 	if err := os.Rename(unfinished, name); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return syncFolder(vfs.Default, filepath.Dir(name))
 }
 
 // rebuild replaces every row of the table but the items by the rows that the items have now.
