@@ -21,7 +21,7 @@ func TestPrices(t *testing.T) {
 		"4242424242424242;\nfree;0;EUR;;\n")
 	r := c.run("subscription", "update", "--prices", "bad.csv", "--yes")
 	equal(t, "exit", r.code, exitFailed)
-	contains(t, r.out, "3     sku          has a price on line 2", "4     amount       amount must be digits without decimals", "5     amount       must be 1234.00 or 1.23",
+	contains(t, r.out, "3     sku          already has a price on line 2", "4     amount       amount must be digits without decimals", "5     amount       must be 1234.00 or 1.23",
 		"6     sku          must not contain spaces", "6     amount       is missing", "6     payment_day  is not a column of a price list",
 		"7     sku          is missing", "7     name         looks like a card number", "8     amount       must be more than zero")
 	contains(t, r.errors, "bad.csv has 9 problems, so no price was changed")
