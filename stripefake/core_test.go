@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/test/stripetest"
 	"github.com/duesday/duesday/stripefake/internal/api"
 )
@@ -157,12 +158,10 @@ func (a answer) refused(t *testing.T, what string, status int, code, param any) 
 	}
 }
 
-// Seeded plays a test n times, a fifth of them with -short, each with dice of another seed. A failure
-// prints the seed of its dice.
+// Seeded plays a test n times in make check, two fifths of them in go test and one fifth with -short,
+// each with dice of another seed. A failure prints the seed of its dice.
 func Seeded(t *testing.T, n int, play func(t *testing.T, dice *rand.Rand)) {
-	if testing.Short() {
-		n /= 5
-	}
+	n = soaktest.Cases(t, n/5, soaktest.Share(n*2/5, n), n)
 	first := rand.Uint64N(1 << 32)
 	for i := range uint64(n) {
 		if !t.Run("", func(t *testing.T) {

@@ -92,11 +92,11 @@ func TestHasCardNumber_Published(t *testing.T) {
 	t.Logf("%d cards, %d texts", len(published), cases)
 }
 
-// share returns how many random texts of each kind a test tries: 10 million with DUESDAY_SOAK,
-// 10,000 under -short, 50,000 in each other run.
+// share returns how many random texts of each kind a test tries: 10,000 under -short, 20,000 in go
+// test, 50,000 in make check, and 10 million with DUESDAY_SOAK.
 func share(t *testing.T) (n int, r *rand.Rand) {
 	seed := rand.Uint64()
-	n = soaktest.Cases(t, 10_000, 50_000, 10_000_000)
+	n = soaktest.Cases(t, 10_000, soaktest.Share(20_000, 50_000), 10_000_000)
 	t.Logf("seed %d", seed)
 	return n, rand.New(rand.NewPCG(seed, 0))
 }
