@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = f.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // most tests wait, for a server or a disk
+		_ = f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))) // most tests wait, for a server or a disk
 	}
 	os.Exit(m.Run())
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/duesday/duesday/internal/test/soaktest"
 	"io"
 	"maps"
 	"net/http"
@@ -319,8 +320,8 @@ func TestStatus_FaultsOfStripe(t *testing.T) {
 // TestServe_StoreDoesNotAnswer: while the process that holds the folder stands still, another one
 // tells so by its command, its log and /readyz. What needs the folder ends, and names that process.
 func TestServe_StoreDoesNotAnswer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for time limits")
+	if !soaktest.Checked() {
+		t.Skip("it waits 80 seconds for time limits: make check plays it")
 	}
 	rows := readFaults(t)
 	c := newCLI(t)
