@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,4 +108,11 @@ func (p *program) noteWork(cmd *cobra.Command) {
 			return do(cmd, args)
 		}
 	}
+}
+
+// A program is one invocation, with its tree of commands.
+type program struct{ *session.Program }
+
+func newProgram(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *program {
+	return &program{session.New(env, stdin, stdout, stderr, now)}
 }

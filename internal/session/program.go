@@ -1,17 +1,28 @@
+// Package session is one invocation of the command: its settings, clock and log, the store, engine,
+// processor and mail that it opens (need by need), and the builders, flags and hints that commands of every
+// family use.
+//
+// It does not know any command, and decides nothing about money.
 package session
 
 import (
 	"cmp"
+	"context"
 	"io"
+	"log/slog"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
@@ -89,4 +100,91 @@ func FolderOf(url string) string {
 		return dir
 	}
 	return ""
+}
+
+// Logger writes messages of the level and above to standard error, without secrets. A message about a
+// request has its id.
+func (p *Program) Logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: p.Config.LogLevel, ReplaceAttr: inSeconds}
+	var h slog.Handler = slog.NewTextHandler(p.Err, options)
+	if p.LogJSON {
+		h = slog.NewJSONHandler(p.Err, options)
+	}
+	return slog.New(requestLog{secret.Handler(h), p.LogClock})
+}
+
+// inSeconds has durations as numbers of seconds, in both forms of the log.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
+}
+
+// A Stray takes what libraries write to Go's standard logger.
+type Stray struct{ *Program }
+
+// Write logs the text as a warning.
+func (s Stray) Write(text []byte) (int, error) {
+	s.Logger().Warn(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+// A requestLog adds the id of the request in the context, and the time of a test clock beside the
+// machine's.
+type requestLog struct {
+	slog.Handler
+	clock *atomic.Pointer[clock.Clock]
+}
+
+func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
+	if id := httpapi.RequestID(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("request", id))
+	}
+	if c := l.clock.Load(); c != nil {
+		r = r.Clone()
+		r.AddAttrs(slog.Time("test_clock", c.Now()))
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l requestLog) WithAttrs(as []slog.Attr) slog.Handler {
+	return requestLog{l.Handler.WithAttrs(as), l.clock}
+}
+
+func (l requestLog) WithGroup(name string) slog.Handler {
+	return requestLog{l.Handler.WithGroup(name), l.clock}
+}
+
+// A Version describes the binary.
+type Version struct {
+	Number, Revision, Time string
+	Modified               bool
+}
+
+// Platform is the operating system and architecture of the binary.
+const Platform = runtime.GOOS + "/" + runtime.GOARCH
+
+// Text returns the version on one line.
+func (v Version) Text() string {
+	revision := v.Revision
+	if v.Modified {
+		revision += " (modified)"
+	}
+	return v.Number + screen.Prefixed(", ", revision) + ", " + runtime.Version() + ", " + Platform
+}
+
+// BuildVersion returns the version of the running binary.
+func BuildVersion() Version {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return Version{Number: "(devel)"}
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	return Version{cmp.Or(info.Main.Version, "(devel)"), settings["vcs.revision"], settings["vcs.time"],
+		settings["vcs.modified"] == "true"}
 }
