@@ -26,7 +26,7 @@ const (
 
 // Outbox returns the session's outbox. Without a deliverer it can only be looked at.
 func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
-	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.Engine.Recipients().StillWanted).Counting(report.Tally(s.Engine.Records))
+	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.mail.StillWanted).Counting(report.Tally(s.Engine.Records))
 	if s.Shared { // every serve drains it
 		o = o.Claiming(mailClaim)
 	}
@@ -122,7 +122,7 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 		return m, err
 	}
 	defer done()
-	to := &delivery{Deliverer: d, accounts: s.Engine.Recipients(), linkless: &s.Linkless, bar: bar}
+	to := &delivery{Deliverer: d, accounts: s.mail, linkless: &s.Linkless, bar: bar}
 	m.Report, err = s.Outbox(to).Drain(ctx, s.Post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())

@@ -12,7 +12,9 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/move"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/key"
@@ -46,7 +48,8 @@ type Session struct {
 	Tables    schema.Tables
 	Engine    *engine.Engine
 	Processor processor.Charger // nil: not needed
-	ledger    io.Closer         // closes the processor; nil: nothing to close
+	mail      *recipient.Directory
+	ledger    io.Closer // closes the processor; nil: nothing to close
 	Now       func() time.Time
 	Post      *Post                      // nil of a session that only reads
 	Stripe    atomic.Pointer[api.Client] // that charges or is followed; nil: not yet, or none
@@ -102,7 +105,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 			return nil, errors.Join(err, s.Store.Close())
 		}
 	}
-	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: s.Processor, Now: p.Now, Config: policy(&p.Config),
+	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: s.Processor, Now: p.Now, Config: engine.DefaultConfig(),
 		Log: s.Log, Shards: n.Shards, ReadOnly: n.Read, Making: n.making(), KeepSettings: true,
 		Program: BuildVersion().Text()}
 	if p.Clock == nil || p.follows { // a test clock agrees with no other
@@ -120,6 +123,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.Close())
 	}
+	s.mail = recipients(&p.Config, s.Engine.Cards())
 	if n.Take {
 		if err := p.takeSettings(ctx, s); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -209,8 +213,8 @@ func (n Need) making() billing.Making {
 	return billing.MakeNever
 }
 
-func policy(c *config.Config) engine.Config {
-	return engine.Config{Settings: settings.Default(), CardURL: c.CardURL, NoLinks: noPages(c)}
+func recipients(c *config.Config, cards *wallet.Cards) *recipient.Directory {
+	return &recipient.Directory{Cards: cards, CardURL: c.CardURL, NoLinks: noPages(c)}
 }
 
 // Close closes the processor and the store.

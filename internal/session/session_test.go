@@ -4,13 +4,12 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/config"
 )
 
-func TestPolicy_DefaultIsBillings(t *testing.T) {
-	if got, want := policy(&config.Config{}),
-		engine.DefaultConfig(); !reflect.DeepEqual(got, want) {
+func TestRecipients_DefaultIsTheProcessorsPages(t *testing.T) {
+	if got, want := recipients(&config.Config{}, nil), (&recipient.Directory{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -73,7 +73,7 @@ func (c *Control) refuseOther(ctx context.Context, in *processor.Intent, real bo
 			"To start over, name another file with --processor; to keep both, run "+accept)
 		return nil
 	}
-	if err := c.TurnOff(ctx, err.Error()); err != nil {
+	if err := c.Turn(ctx, false, err.Error()); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w; charging is now off. If this store was lost and created again, restore its backup; if no one "+

@@ -97,7 +97,7 @@ func (c *Control) checkScope(ctx context.Context, scope []processor.ListRequest)
 		"not know, the first %s (%s) for %s/%s period %d"
 	tag := first.Tag
 	reason := fmt.Sprintf(unknown, len(lost), first.Ref, first.State, tag.Account, tag.Subscription, tag.Period)
-	if err := c.TurnOff(ctx, reason); err != nil {
+	if err := c.Turn(ctx, false, reason); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: %s; charging is now off: run duesday reconcile, then duesday charging on",

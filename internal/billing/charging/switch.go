@@ -28,25 +28,26 @@ type Control struct {
 	Processor processor.Charger // nil: nothing can be charged
 }
 
-// TurnOn switches charging on for the whole store, and accepts the clock.
-func (c *Control) TurnOn(ctx context.Context) error {
-	set, remove, err := c.AcceptClock(ctx)
-	if err != nil {
-		return err
+// Turn switches charging on or off for the whole store. On also accepts the clock. While charging is
+// off, no job opens or confirms an intent.
+func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) {
+	var set store.Item
+	var remove []string
+	if on {
+		if set, remove, err = c.AcceptClock(ctx); err != nil {
+			return err
+		}
 	}
-	set.Set(schema.Charging, store.Bool(true))
-	return c.turn(ctx, set, append(remove, schema.Reason)...)
-}
-
-// TurnOff switches charging off for the whole store. From then on, no job opens or confirms an
-// intent.
-func (c *Control) TurnOff(ctx context.Context, reason string) error {
-	set := store.NewItem(store.Attribute{Name: schema.Charging, Value: store.Bool(false)})
-	if reason == "" {
-		return c.turn(ctx, set, schema.Reason)
+	if set.Set(schema.Charging, store.Bool(on)); on || reason == "" {
+		remove = append(remove, schema.Reason)
+	} else {
+		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
 	}
-	set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
-	return c.turn(ctx, set)
+	err = c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
+	if errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("this store was %w", billing.ErrMoved)
+	}
+	return err
 }
 
 // Reconciled lets reminders go out again, when the replaced store was asked which it has sent.
@@ -55,15 +56,7 @@ func (c *Control) Reconciled(ctx context.Context) error {
 	if err != nil || !meta.Unreconciled() {
 		return err
 	}
-	return c.TurnOff(ctx, "it was put back and is reconciled: duesday charging on")
-}
-
-func (c *Control) turn(ctx context.Context, set store.Item, remove ...string) error {
-	err := c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
-	if errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("this store was %w", billing.ErrMoved)
-	}
-	return err
+	return c.Turn(ctx, false, "it was put back and is reconciled: duesday charging on")
 }
 
 // ErrOff means that charging is switched off for the whole store.

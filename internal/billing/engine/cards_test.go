@@ -595,7 +595,7 @@ func TestLinks(t *testing.T) {
 		t.Errorf("cancelled: %+v, %v", l, err)
 	}
 
-	w.cfg.CardURL = "https://shop.example/card?a={account}&s={subscription}"
+	w.cardURL = "https://shop.example/card?a={account}&s={subscription}"
 	if l, err := w.start().Recipients().Link(t.Context(), failed[0]); err != nil || l.URL != "https://shop.example/card?a=a1&s=s2" ||
 		!l.Expires.IsZero() {
 		t.Errorf("the merchant's own page: %+v, %v", l, err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
-	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/wallet"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
@@ -23,11 +22,6 @@ func (e *Engine) Cards() *wallet.Cards {
 		Check: func(ctx context.Context, account string) error {
 			return e.Charging().CheckRollbackOf(ctx, account, false)
 		}}
-}
-
-// Recipients returns the customers to whom the store's mail goes.
-func (e *Engine) Recipients() *recipient.Directory {
-	return &recipient.Directory{Cards: e.Cards(), CardURL: e.cfg.CardURL, NoLinks: e.cfg.NoLinks}
 }
 
 // Attach is wallet.Cards.Attach. A new method takes effect for the subscriptions without one of their

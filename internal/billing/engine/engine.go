@@ -1,3 +1,18 @@
+// Package engine charges subscriptions: the charge protocol, and operators' requests. Package job runs it
+// daily. It keeps the product's promise: at most one successful charge per subscription period,
+// and every period ends paid, failed, void or visibly parked.
+//
+// It does not know the storage engine, the processor, the mail (see outbox) or the command line.
+//
+// # Where things are
+//
+//   - next.go: the decision of the charge protocol; execute.go carries it out
+//   - intent.go, settle.go, retry.go: its actions; result.go: their results
+//   - notice.go: reminders and the other notices; sums.go: the sums of money
+//   - forecast.go: the results to come, for dry runs and reports
+//   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
+//   - reconcile.go: a store that went back in time
+//   - cardupdate.go: payment methods, and how they change
 package engine
 
 import (
@@ -21,16 +36,9 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Config is the settings of a store without its own, and what belongs to a process.
+// Config is the settings of a store without its own.
 type Config struct {
 	settings.Settings // nil RetryDays and zero CatchUp mean their default
-
-	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
-	// in it; "" for the processor's.
-	CardURL string
-
-	// NoLinks: the processor has no pages for customers, and mail goes out without links.
-	NoLinks bool
 }
 
 // DefaultConfig returns the policy of an installation without settings.

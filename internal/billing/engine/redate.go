@@ -11,16 +11,14 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// SetCharging switches charging on or off for the whole store. While it is off, no job opens or
-// confirms an intent. On also accepts the clock, and redates the rows put off by a clock ahead.
+// SetCharging is charging.Control.Turn. On also redates the rows put off by a clock ahead.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
-	if !on {
-		return e.Charging().TurnOff(ctx, reason)
+	if on {
+		if err := e.redate(ctx); err != nil {
+			return err
+		}
 	}
-	if err := e.redate(ctx); err != nil {
-		return err
-	}
-	return e.Charging().TurnOn(ctx)
+	return e.Charging().Turn(ctx, on, reason)
 }
 
 // redate puts the rows that wait on today's agenda, if runs by a clock ahead have put them on later

@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -30,13 +31,14 @@ import (
 // clock, the store, the processor with its ledger. What goes wrong is noted as a
 // violation, at the moment it is seen (spy.go) or by audit at the end.
 type world struct {
-	clock  atomic.Int64 // Unix nanoseconds
-	tables schema.Tables
-	spy    *spy
-	box    bank
-	cfg    engine.Config
-	plant  planted
-	script script
+	clock   atomic.Int64 // Unix nanoseconds
+	tables  schema.Tables
+	spy     *spy
+	box     bank
+	cfg     engine.Config
+	cardURL string
+	plant   planted
+	script  script
 
 	look   sync.Once
 	looker *process // has no faults and only reads
@@ -206,6 +208,11 @@ type process struct {
 	edge    func() // the scheduler's, before every call; nil: none
 	running atomic.Bool
 	handled chan struct{} // a row has been dealt with
+}
+
+// Recipients are the customers to whom the process's mail goes.
+func (p *process) Recipients() *recipient.Directory {
+	return &recipient.Directory{Cards: p.Cards(), CardURL: p.w.cardURL}
 }
 
 // start starts a process; it panics when even that fails without a fault.

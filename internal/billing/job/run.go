@@ -2,10 +2,6 @@
 // among processes, the record of the run, its report, and the maintenance beside charging. Package engine
 // decides about each row.
 //
-//   - run.go: the two jobs and their counts; walk.go: how they find the due rows
-//   - record.go: the record of a run under way; follow.go: how others follow it
-//   - maintenance.go: the work of a payment run beside charging
-//
 // It does not decide about a period.
 package job
 

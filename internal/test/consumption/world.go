@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -86,7 +87,7 @@ func openWorld(ctx context.Context) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, w.engine.Recipients().StillWanted).
+	w.mail = outbox.New(w.meter, w.tables.Outbox, clock, nowhere{}, (&recipient.Directory{Cards: w.engine.Cards()}).StillWanted).
 		Counting(report.Tally(w.engine.Records)).Claiming(time.Hour)
 	return w, nil
 }
