@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -100,8 +101,11 @@ func (c *cli) seen(text string) string { return strings.ReplaceAll(text, c.dir+"
 // command changes the collector of the test process.
 func (c *cli) getenv(args []string) func(name string) string {
 	return func(name string) string {
-		if name == "GOGC" || name == "GOMEMLIMIT" {
+		switch name {
+		case "GOGC", "GOMEMLIMIT":
 			return "off"
+		case envCache:
+			return cmp.Or(c.env[name], smallCache)
 		}
 		if name != config.EnvClock || c.env[name] != "" ||
 			!strings.Contains(strings.Join(args, " ")+c.env[config.EnvStore], "dynamodb:?") {

@@ -21,6 +21,13 @@ import (
 // envProduct makes the test binary behave as the product.
 const envProduct = "DUESDAY_TEST_PRODUCT"
 
+// Commands of tests have a small cache. At the default one, each command that opens a store allocates
+// a log of 70 MB, and a file system in memory, such as /tmp on many systems, clears all of it.
+const (
+	envCache   = "DUESDAY_CACHE"
+	smallCache = "32"
+)
+
 func TestMain(m *testing.M) {
 	if os.Getenv(envProduct) != "" {
 		main() // does not return
@@ -51,7 +58,7 @@ func process(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	c := exec.Command(self, args...)
-	c.Env = append(append(os.Environ(), envProduct+"=1"), env...)
+	c.Env = append(append(os.Environ(), envProduct+"=1", envCache+"="+smallCache), env...)
 	c.Stderr = os.Stderr
 	return c
 }
