@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An actions delivers the effects of purchases.
+// actions delivers the effects of purchases.
 type actions struct{ *rows }
 
 // Deliver hands due jobs to the automations. A purchase is fulfilled when all have done the job.

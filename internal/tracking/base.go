@@ -46,13 +46,12 @@ var (
 	ErrOther = errors.New("already used for another order or merchant")
 	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
 	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
+	// ErrOtherStripe: the store follows another Stripe account, or the other mode.
+	ErrOtherStripe = errors.New("this store belongs to another Stripe account or mode")
 )
 
 // A FieldError says which field of an order or a registration is wrong, and how.
 type FieldError = field.Error
-
-// ErrOtherStripe: the store follows another Stripe account, or the other mode.
-var ErrOtherStripe = errors.New("this store belongs to another Stripe account or mode")
 
 // A base has what Open was given, and the store's salt.
 type base struct {

@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A foreign payment is the merchant's own: of a registered account, and of no purchase here. The first of
-// its events asks Stripe. A mark in the events' table, which has only an id and an expiration and is in no
-// index, decides its other events, also after a restart. A mark lasts as long as an event, so there are
-// never more of them than events.
+// A foreign payment belongs to a registered account, but not to a purchase in this store. Its first
+// event asks Stripe, and leaves a mark in the events table, which decides the payment's other events,
+// also after a restart. A mark is in no index, and expires with the events: there are never more marks
+// than events.
 
 // foreignKey is the key of the payment's mark. No event has an id with a slash.
 func foreignKey(at, payment string) store.Key { return store.Key{PK: at + "/" + payment} }

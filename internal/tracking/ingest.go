@@ -140,9 +140,9 @@ func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool,
 	return changed, err
 }
 
-// refresh fetches a subscription (sub_…), or a payment's dispute (pi_…/du_…), whose state its events cannot
-// tell. The answer counts only if no event about the row was applied meanwhile, because such an event may
-// be newer.
+// refresh fetches a subscription (sub_…) or a payment's dispute (pi_…/du_…) whose state is unclear
+// from its events. The answer counts only if no event about the row was applied meanwhile, because
+// such an event may be newer.
 func (in *intake) refresh(ctx context.Context, at, id string, by effort) error {
 	merchant, err := in.merchantOf(ctx, at)
 	if err != nil {

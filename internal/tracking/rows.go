@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A rows reads the stored rows.
+// rows reads the stored rows.
 type rows struct{ *base }
 
 // Purchase returns the purchase, or store.ErrNotFound.

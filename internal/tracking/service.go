@@ -11,9 +11,9 @@ import (
 	"github.com/duesday/duesday/internal/field"
 )
 
-// A Service ingests events, applies them and delivers their effects. Its parts have the methods: rows and
-// registry read, intake takes events, shop sells, inbox and actions do the work that waits. It is safe for
-// concurrent use, and any number of them, in any number of processes, may use one store.
+// A Service ingests events, applies them and delivers their effects. Its parts have the methods:
+// rows and registry read, intake ingests, shop sells, inbox and actions do the work that waits. A
+// Service is safe for concurrent use, and any number of processes may use one store.
 type Service struct {
 	*rows
 	*registry

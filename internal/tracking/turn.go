@@ -22,9 +22,8 @@ type intake struct {
 	asking [64]chan struct{} // by payment: holds one while one of its events asks Stripe
 }
 
-// A turn takes one event, or one object fetched from Stripe, into the store: decide finds its decision by
-// the stored rows and Stripe's answers, apply merges it into copies of the rows, and file stores all of it
-// in one commit.
+// A turn takes one event, or one object fetched from Stripe, into the store. decide uses the stored
+// rows and Stripe's answers, apply changes copies of the rows, and file stores everything in one commit.
 type turn struct {
 	*intake
 	e  *Event // nil: an object was fetched
@@ -69,7 +68,7 @@ func (t *turn) decide(ctx context.Context) (err error) {
 		return cmp.Or(err, t.ignore(notOurs))
 	}
 	e := t.e
-	if t.settles() {
+	if o := &e.Object; o.Kind == KindPayment && o.Tag.Charge && o.Tag.Installation == t.o.Installation && t.o.Settler != nil {
 		return t.decideCharge(ctx)
 	}
 	e.Merchant, err = t.merchantOf(ctx, e.StripeAccount)
@@ -110,13 +109,7 @@ func (t *turn) decide(ctx context.Context) (err error) {
 	return err
 }
 
-// settles reports whether the event is about a payment intent of billing's.
-func (t *turn) settles() bool {
-	o := &t.e.Object
-	return o.Kind == KindPayment && o.Tag.Charge && o.Tag.Installation == t.o.Installation && t.o.Settler != nil
-}
-
-// decideCharge has billing settle its payment intent.
+// decideCharge has billing settle the event's payment intent, which is billing's.
 func (t *turn) decideCharge(ctx context.Context) error {
 	if t.by == fromStore {
 		return t.later(pendingCharge, "for billing to settle", settleWait)
@@ -147,9 +140,9 @@ func (t *turn) decideConnection(ctx context.Context) error {
 
 const gone = "Stripe has no such object any more"
 
-// decideThin fetches the object that a thin event names without containing it, and decides the event as if
-// it contained the object. If the snapshot event of the same change, its twin, has come before, the twin
-// decides, and nothing is fetched.
+// decideThin fetches the object that a thin event names, and decides the event as if it contained
+// the object. If the snapshot event of the same change, its twin, arrived first, decideThin fetches
+// nothing, because the twin decides.
 func (t *turn) decideThin(ctx context.Context) error {
 	e := t.e
 	twin, err := t.eventOrMarker(ctx, e.Twin)
