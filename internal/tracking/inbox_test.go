@@ -330,3 +330,30 @@ func TestReplay_OfACharge(t *testing.T) {
 	d.drain()
 	d.waits(0, 0, 0)
 }
+
+// TestRefresh_Overtaken: Stripe's answer about a dispute does not count if another event changed the
+// payment while Stripe was asked.
+func TestRefresh_Overtaken(t *testing.T) {
+	d := newDesk(t)
+	of := func(more thing) thing { more["payment_intent"] = "pi_evt_1"; more["amount"] = 100; return more }
+	told := func(id, status string) []byte {
+		return message(id, "charge.dispute.closed", shopAt, object(tracking.KindDispute, "du_1", status, "", "", of(thing{})))
+	}
+	d.takes(paid("evt_1", shopAt, aPurchase), tracking.Applied)
+	d.takes(told("evt_won", "won"), tracking.Applied)
+	d.takes(told("evt_lost", "lost"), tracking.Applied) // or it was won after that: Stripe is asked
+	answer := tracking.Object{Kind: tracking.KindDispute, ID: "du_1", Status: "won", Payment: "pi_evt_1", Amount: 100, Fetched: true}
+	d.stub.objects["du_1"] = answer
+	d.stub.meanwhile = func() {
+		d.takes(message("evt_r", "refund.created", shopAt, object(tracking.KindRefund, "re_1", "succeeded", "", "", of(thing{}))), tracking.Applied)
+		d.stub.meanwhile = func() {
+			answer.Status = "lost"
+			d.stub.objects["du_1"] = answer
+		}
+	}
+	d.drain()
+	p, err := d.service.Payment(t.Context(), shopAt, "pi_evt_1")
+	if err != nil || p.Disputes["du_1"].Status != "lost" || p.Refunded != 100 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
