@@ -18,7 +18,6 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
-	"github.com/duesday/duesday/internal/stripe/api"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -191,42 +190,6 @@ func (s *Session) witnesses(follows bool) (list []billing.Witness) {
 			}})
 	}
 	return list
-}
-
-// Follow makes Stripe's clock a witness, and returns how far it is ahead; false before an answer.
-func (s *Session) Follow(client *api.Client) func() (time.Duration, bool) {
-	s.Stripe.Store(client)
-	return func() (time.Duration, bool) {
-		ahead, at := client.ClockAhead()
-		return ahead, !at.IsZero()
-	}
-}
-
-const (
-	askTimeout = 5 * time.Second
-	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
-)
-
-// AskStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
-// has. If so, or if its last answer is five minutes old, it is asked once more: nobody else may
-// ask, as a server that is not ready gets no orders.
-func (s *Session) AskStripe(ctx context.Context) (refused bool, silent time.Time) {
-	client := s.Stripe.Load()
-	_, last := client.ClockAhead()
-	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > askEvery {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-		_, _, _ = client.Own(ctx) // the client notes what the answer says
-	}
-	return client.KeyRefused(), client.Silent()
-}
-
-// StripeNow returns Stripe's clock by its last answer, or ours before one.
-func (p *Program) StripeNow(client *api.Client) func() time.Time {
-	return func() time.Time {
-		ahead, _ := client.ClockAhead()
-		return p.Now().Add(ahead)
-	}
 }
 
 // WarnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
-	"github.com/duesday/duesday/internal/billing/move"
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/wallet"
@@ -187,20 +186,6 @@ func (p *Program) OpenStore(ctx context.Context, place storeurl.Place, t schema.
 		}
 	}
 	return s, err
-}
-
-// WithSide opens the store at the place without its engine, calls do and closes the store.
-func (p *Program) WithSide(ctx context.Context, place storeurl.Place, create, alone bool,
-	do func(move.Side) error) (err error) {
-	var side move.Side
-	if side.Tables, err = TablesAt(place); err != nil {
-		return err
-	}
-	if side.Store, err = p.OpenStore(ctx, place, side.Tables, Need{Create: create, Alone: alone}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, side.Store.Close()) }()
-	return do(side)
 }
 
 func (n Need) making() billing.Making {

@@ -153,27 +153,25 @@ const (
 // process: the live run was of another day, or has left no end.
 func (p *program) attach(ctx context.Context, s *session.Session, live *worker.BusyError, day civil.Date) (*job.Report,
 	error) {
-	same := live.Date() == cmp.Or(day, civil.Of(p.Now().UTC()))
+	day = cmp.Or(day, civil.Of(p.Now().UTC()))
+	same := live.Date() == day
 	if same {
 		p.Warn("%v; attached to its run", live)
 	} else {
-		p.Warn("%v; waiting for it to end before running %s", live, cmp.Or(day, civil.Of(p.Now().UTC())))
+		p.Warn("%v; waiting for it to end before running %s", live, day)
 	}
-	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *job.Report, total int) {
+	show := func(text string) {
 		if p.TTY(p.Err) {
-			fmt.Fprint(p.Err, lineBegin, progressOf(r, total))
+			fmt.Fprint(p.Err, lineBegin, text)
 		}
-	})
-	if p.TTY(p.Err) {
-		fmt.Fprint(p.Err, lineBegin)
 	}
+	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *job.Report, total int) { show(progressOf(r, total)) })
+	show("")
 	switch {
 	case errors.Is(err, store.ErrNotFound): // it was refused before it began
 		return nil, nil
-	case err != nil:
+	case err != nil || !same:
 		return nil, err
-	case !same:
-		return nil, nil
 	case r.State == job.BrokenOff:
 		p.Warn("run %s was broken off; this process continues it", r.ID)
 		return nil, nil

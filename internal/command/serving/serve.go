@@ -240,13 +240,21 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 				watch.In.Endpoints.Found(h.Path, v.Created, s.Engine.Now())
 			}
 		}
-		offset := s.Follow(f.Processor.API())
-		if watch.In.Stripe = s.AskStripe; !clock.Test() {
-			watch.In.Offset = offset
+		client := f.Processor.API()
+		s.Stripe.Store(client) // its clock is a witness
+		watch.In.Stripe = func(ctx context.Context) (bool, time.Time) { return askStripe(ctx, client) }
+		if !clock.Test() {
+			watch.In.Offset = func() (time.Duration, bool) {
+				ahead, at := client.ClockAhead()
+				return ahead, !at.IsZero()
+			}
 		}
-		stripe := sell.New(f.Processor.API())
+		stripe := sell.New(client)
 		options.Service, options.Lister, options.Events, options.PollSecret = f.Service, stripe, stripe, t.Poll.Text
-		options.StripeNow = p.StripeNow(f.Processor.API())
+		options.StripeNow = func() time.Time {
+			ahead, _ := client.ClockAhead() // 0 before an answer
+			return p.Now().Add(ahead)
+		}
 		options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
 		if !o.noPoll {
 			options.PollEvery = o.every

@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
+	"github.com/duesday/duesday/internal/stripe/api"
 )
 
 func (p *program) chargingCommand() *cobra.Command {
@@ -141,4 +142,22 @@ func viewCheck(c status.Check) screen.Object {
 		"next?", c.Next, "values?", screen.Views(c.Values, func(v status.Value) screen.Object {
 			return screen.Object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
 		})}
+}
+
+const (
+	askTimeout = 5 * time.Second
+	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
+)
+
+// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
+// has. If so, or if its last answer is five minutes old, it is asked once more: nobody else may
+// ask, as a server that is not ready gets no orders.
+func askStripe(ctx context.Context, client *api.Client) (refused bool, silent time.Time) {
+	_, last := client.ClockAhead()
+	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > askEvery {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		_, _, _ = client.Own(ctx) // the client notes what the answer says
+	}
+	return client.KeyRefused(), client.Silent()
 }

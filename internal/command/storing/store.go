@@ -235,7 +235,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		p.tell("waiting for runs", screen.Plural(int(n), "lease"))
 	}}
 	var had int
-	err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
+	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 		c.From = side
 		had, err = c.Migrate(ctx, session.BuildVersion().Text())
 		return err
@@ -253,4 +253,18 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 			billing.FormatVersion)
 	}
 	return p.JSON(screen.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
+}
+
+// withSide opens the store at the place without its engine, calls do and closes the store.
+func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
+	do func(move.Side) error) (err error) {
+	var side move.Side
+	if side.Tables, err = session.TablesAt(place); err != nil {
+		return err
+	}
+	if side.Store, err = p.OpenStore(ctx, place, side.Tables, session.Need{Create: create, Alone: alone}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, side.Store.Close()) }()
+	return do(side)
 }

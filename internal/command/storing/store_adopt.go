@@ -62,7 +62,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	o.Progress = bar.Done.Store
 	var r *adoption.Report
 	if dry { // it looks at the table without making it Duesday's
-		err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
+		err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.Now, nil), o)
 			return err
 		})

@@ -126,7 +126,7 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 // withCopySide is withSide of one of the two stores. It names a missing one.
 func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create bool,
 	do func(move.Side) error) error {
-	err := p.WithSide(ctx, place, create, true, do)
+	err := p.withSide(ctx, place, create, true, do)
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("there is no store at %s: %w", placeName(place), err)
 	}

@@ -147,7 +147,7 @@ func describeFolder(path string) (screen.Object, error) {
 
 // describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *move.State, err error) {
-	err = p.WithSide(ctx, place, false, false, func(side move.Side) (err error) {
+	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 		if m, err = side.State(ctx); errors.Is(err, store.ErrNotFound) {
 			m, err = nil, nil
 		}

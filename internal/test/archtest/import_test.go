@@ -9,6 +9,7 @@ import (
 // layers says for every package which of ours it may import. Imports run one way:
 // {httpapi, mail, book} -> {billing, tracking, outbox} -> {schema, store} -> nothing of ours;
 // {billing, stripe, sandbox} -> processor; billing and tracking do not know each other.
+// {serving, rehearsal} -> {runs, sales} -> bookkeeping -> session -> these, for families of commands.
 // Commands are at the top and import anything but engines, which storeurl opens for them
 // (but see administered); nobody imports a command. Tests may import what they need.
 var layers = map[string][]string{
@@ -27,7 +28,7 @@ var layers = map[string][]string{
 	"internal/command/serving": {"billing", "billing/charging", "billing/engine", "billing/job", "billing/settings",
 		"billing/worker", "civil", "clock", "command/runs", "command/sales", "config", "day", "httpapi", "mail", "outbox",
 		"schedule", "screen", "secret", "server", "session", "status", "store", "store/dynamostore", "store/dynamotable",
-		"stripe/sell", "tracking"},
+		"stripe/api", "stripe/sell", "tracking"},
 	"internal/command/storing": {"billing", "billing/adoption", "billing/engine", "billing/move", "billing/settings",
 		"capacity", "field", "key", "schema", "schema/cloudformation", "schema/iam", "schema/workbench", "screen",
 		"secret", "session", "store", "store/dynamostore", "store/dynamotable", "store/storeurl", "tracking", "transfer"},
@@ -104,10 +105,10 @@ var layers = map[string][]string{
 	"internal/schema/cloudformation": {"schema", "store"},
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
-	"internal/session": {"billing", "billing/charging", "billing/engine", "billing/move", "billing/recipient",
-		"billing/report", "billing/settings", "billing/wallet", "civil", "clock", "config", "field", "httpapi", "key",
-		"mail", "mail/smtp", "outbox", "processor", "sandbox", "schema", "screen", "secret", "status", "store",
-		"store/dynamostore", "store/dynamotable", "store/storeurl", "stripe", "stripe/api", "stripefake", "transfer"},
+	"internal/session": {"billing", "billing/charging", "billing/engine", "billing/recipient", "billing/report",
+		"billing/settings", "billing/wallet", "civil", "clock", "config", "field", "httpapi", "key", "mail", "mail/smtp",
+		"outbox", "processor", "sandbox", "schema", "screen", "secret", "status", "store", "store/dynamostore",
+		"store/dynamotable", "store/storeurl", "stripe", "stripe/api", "stripefake", "transfer"},
 	"internal/socket": {},
 	// memstore: the store that its engines share
 	"internal/test/shop": {"billing", "billing/engine", "civil", "money", "processor", "sandbox", "schema", "store",

@@ -1,4 +1,4 @@
-package session
+package serving
 
 import (
 	"sync/atomic"
@@ -10,9 +10,9 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// TestSession_AskStripe: a look at the checks asks Stripe about a key that it has refused, or of
+// TestAskStripe: a look at the checks asks Stripe about a key that it has refused, or of
 // which it has not said anything for minutes.
-func TestSession_AskStripe(t *testing.T) {
+func TestAskStripe(t *testing.T) {
 	c := stripefake.Start(t)
 	var later atomic.Int64
 	client, err := api.New(api.Options{Key: secret.New(c.Key), Base: c.URL,
@@ -20,32 +20,33 @@ func TestSession_AskStripe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := new(Session)
-	s.Stripe.Store(client)
-	refused := func() bool {
-		refused, silent := s.AskStripe(t.Context())
+	check := func(when string, want bool) {
+		t.Helper()
+		refused, silent := askStripe(t.Context(), client)
 		if !silent.IsZero() {
 			t.Errorf("silent since %s", silent)
 		}
-		return refused
+		if refused != want {
+			t.Errorf("%s: refused is %v", when, refused)
+		}
 	}
-	equal(t, "at first", refused(), false)
+	check("at first", false)
 	if err := c.Revoke(c.Key); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "before an answer", refused(), false)
+	check("before an answer", false)
 	if _, _, err := client.Own(t.Context()); err == nil {
 		t.Error("a revoked key is taken")
 	}
-	equal(t, "revoked", refused(), true)
+	check("revoked", true)
 	if err := c.Restore(c.Key); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "restored", refused(), false)
+	check("restored", false)
 	if err := c.Revoke(c.Key); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "a moment after an answer", refused(), false)
+	check("a moment after an answer", false)
 	later.Store(int64(askEvery + time.Second))
-	equal(t, "minutes after an answer", refused(), true)
+	check("minutes after an answer", true)
 }
