@@ -139,14 +139,24 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 			return screen.Usagef("--clock: %v", err)
 		}
 	}
-	l, err := p.listenOpen(ctx, o.listen, "use and control this fake", func(at net.Addr, base string) error {
-		p.Say("A fake Stripe is served at %s; use it with %s", at, UseOfStripeFake(base))
-		return p.Served(screen.Object{"address", at.String(), "base", base, // for DUESDAY_STRIPE_API_BASE
-			"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
-			"control", base + "/_fake/", // of clock, faults, ledger and so on
-			"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey}})
-	})
+	l, err := session.ListenAt(ctx, "--listen", o.listen)
 	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }() // Serve has closed it, unless it came to none
+	at := l.Addr().String()
+	if host, _, err := net.SplitHostPort(at); err == nil && !net.ParseIP(host).IsLoopback() {
+		p.Warn("anyone who can reach %s can use and control this fake, because it has no password", at)
+	}
+	base, err := server.LocalBase(l.Addr())
+	if err != nil {
+		return err
+	}
+	p.Say("A fake Stripe is served at %s; use it with %s", at, UseOfStripeFake(base))
+	if err := p.Served(screen.Object{"address", at, "base", base, // for DUESDAY_STRIPE_API_BASE
+		"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
+		"control", base + "/_fake/", // of clock, faults, ledger and so on
+		"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey}}); err != nil {
 		return err
 	}
 	go renew(ctx, fake)
@@ -194,26 +204,4 @@ func (p *program) hooks(o stripeFakeFlags) (list []stripefake.Webhook, err error
 		}
 	}
 	return list, nil
-}
-
-// listenOpen listens for a server without a password, and tells the address, and the URL at which
-// this machine reaches it. It warns if other machines reach it too, with their power.
-func (p *program) listenOpen(ctx context.Context, address, power string,
-	tell func(at net.Addr, base string) error) (net.Listener, error) {
-	l, err := session.ListenAt(ctx, "--listen", address)
-	if err != nil {
-		return nil, err
-	}
-	at := l.Addr()
-	if host, _, err := net.SplitHostPort(at.String()); err == nil && !net.ParseIP(host).IsLoopback() {
-		p.Warn("anyone who can reach %s can %s, because it has no password", at, power)
-	}
-	base, err := server.LocalBase(at)
-	if err == nil {
-		err = tell(at, base)
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }
