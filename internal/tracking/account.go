@@ -67,6 +67,8 @@ func (a *ConnectedAccount) fields(c *codec) {
 	})
 }
 
+func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
+
 // A registry knows the Stripe accounts whose events are followed, with their merchants.
 type registry struct {
 	*rows

@@ -134,14 +134,16 @@ const (
 	endedByRow     = "ENDED_BY" // of ownRow: the Options.EndedBy that subscriptions were looked at for
 )
 
-func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
-
 // registryRow is a row of the registry with more attributes than its key.
 func registryRow(pk, sk string, more ...store.Attribute) store.Item {
 	it := store.NewItem(more...)
 	it.Set(schema.PK, store.S(pk))
 	it.Set(schema.SK, store.S(sk))
 	return it
+}
+
+func attribute(name, text string) store.Attribute {
+	return store.Attribute{Name: name, Value: store.S(text)}
 }
 
 // The kinds of rows in the inbox, and the name of the id in their data.

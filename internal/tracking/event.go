@@ -114,19 +114,6 @@ func (e *Event) names() bool {
 	return false
 }
 
-// payment returns the payment intent that Stripe may have to be asked for: "" if the object names a
-// purchase, or is an invoice, which is never asked about.
-func (e *Event) payment() string {
-	switch o := &e.Object; {
-	case o.Tag.Purchase != "", o.Kind == KindInvoice:
-		return ""
-	case o.Kind == KindPayment:
-		return o.ID
-	default:
-		return o.Payment
-	}
-}
-
 // isMarker reports whether a stored event has not come itself.
 func (e *Event) isMarker() bool { return e.Type == "" }
 

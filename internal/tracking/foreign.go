@@ -18,6 +18,19 @@ import (
 // foreignKey is the key of the payment's mark. No event has an id with a slash.
 func foreignKey(at, payment string) store.Key { return store.Key{PK: at + "/" + payment} }
 
+// payment returns the payment intent that Stripe may have to be asked for: "" if the object names a
+// purchase, or is an invoice, which is never asked about.
+func (e *Event) payment() string {
+	switch o := &e.Object; {
+	case o.Tag.Purchase != "", o.Kind == KindInvoice:
+		return ""
+	case o.Kind == KindPayment:
+		return o.ID
+	default:
+		return o.Payment
+	}
+}
+
 // isForeign reports whether the event's payment was seen to be foreign, and not to be ours since.
 func (t *turn) isForeign(ctx context.Context) (bool, error) {
 	payment := t.e.payment()

@@ -40,10 +40,6 @@ type codec struct {
 	before int64     // the version read, when writing
 }
 
-func attribute(name, text string) store.Attribute {
-	return store.Attribute{Name: name, Value: store.S(text)}
-}
-
 func text[T ~string](c *codec, name string, v *T) {
 	if c.reads {
 		*v = T(c.it.Str(name))
