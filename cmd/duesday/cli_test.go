@@ -105,7 +105,7 @@ func (c *cli) getenv(args []string) func(name string) string {
 		case "GOGC", "GOMEMLIMIT":
 			return "off"
 		case envCache:
-			return cmp.Or(c.env[name], smallCache)
+			return cmp.Or(c.env[name], testCache())
 		}
 		if name != config.EnvClock || c.env[name] != "" ||
 			!strings.Contains(strings.Join(args, " ")+c.env[config.EnvStore], "dynamodb:?") {

@@ -16,17 +16,23 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/test/dynamotest"
+	"github.com/duesday/duesday/internal/test/soaktest"
 )
 
 // envProduct makes the test binary behave as the product.
 const envProduct = "DUESDAY_TEST_PRODUCT"
 
-// Commands of tests have a small cache. At the default one, each command that opens a store allocates
-// a log of 70 MB, and a file system in memory, such as /tmp on many systems, clears all of it.
-const (
-	envCache   = "DUESDAY_CACHE"
-	smallCache = "32"
-)
+const envCache = "DUESDAY_CACHE"
+
+// testCache is the cache of commands of tests in MiB: small in go test, and "", the default, in make check
+// and in the soak. At the default, each command that opens a store allocates a log of 70 MB, and a file
+// system in memory, such as /tmp on many systems, clears all of it.
+func testCache() string {
+	if soaktest.Checked() {
+		return ""
+	}
+	return "32"
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envProduct) != "" {
@@ -58,7 +64,7 @@ func process(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	c := exec.Command(self, args...)
-	c.Env = append(append(os.Environ(), envProduct+"=1", envCache+"="+smallCache), env...)
+	c.Env = append(append(os.Environ(), envProduct+"=1", envCache+"="+testCache()), env...)
 	c.Stderr = os.Stderr
 	return c
 }
