@@ -76,7 +76,7 @@ func (t *turn) begin(ctx context.Context) (foreign bool, err error) {
 	place := t.asking[maphash.String(t.seed, payment)%uint64(len(t.asking))]
 	select {
 	case place <- struct{}{}:
-		t.held = place
+		t.held, t.heldFor = place, payment
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
@@ -95,13 +95,14 @@ func (t *turn) end() {
 	}
 }
 
-// foreignMark writes the mark of the event's payment, which Stripe has said to be foreign.
+// foreignMark writes the mark of the event's payment, which Stripe has said to be foreign. It does not
+// ask the event: a fetched object may name the purchase of another installation by now.
 func (t *turn) foreignMark() store.Write {
 	lasts := keep
 	if t.mark == "" {
 		lasts = linkWait
 	}
-	it := store.NewItem(attribute(schema.TrackedID, foreignKey(t.e.StripeAccount, t.e.payment()).PK))
+	it := store.NewItem(attribute(schema.TrackedID, foreignKey(t.e.StripeAccount, t.heldFor).PK))
 	it.Set(schema.TrackedExpiration, store.Int(t.now().Add(lasts).Unix()))
 	if t.mark != "" {
 		it.Set(schema.TrackedStatus, store.S(t.mark))

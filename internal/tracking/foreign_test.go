@@ -104,6 +104,24 @@ func TestForeign_ThinRefunds(t *testing.T) {
 	tell("evt_5", "v1.payment_intent.amount_capturable_updated", tracking.KindPayment, "pi_1", tracking.Applied)
 }
 
+// TestForeign_OtherInstallation: thin events of a payment that another installation made ask Stripe
+// once, though the fetched payment names a purchase.
+func TestForeign_OtherInstallation(t *testing.T) {
+	d := newDesk(t)
+	theirs := seenPayment("pi_1", aPurchase)
+	theirs.Tag.Installation = "another"
+	d.stub.objects = map[string]tracking.Object{"pi_1": theirs}
+	for i, typ := range []string{"succeeded", "amount_capturable_updated", "processing"} {
+		id := fmt.Sprintf("evt_%d", i)
+		d.takes(thin(id, "v1.payment_intent."+typ, shopAt, tracking.KindPayment, "pi_1"), tracking.Received)
+		d.drain()
+		d.is(id, tracking.Ignored)
+	}
+	if asked := strings.Join(d.askedFor(), ", "); asked != "payment pi_1" {
+		t.Errorf("asked for %s", asked)
+	}
+}
+
 // TestForeign_Invoice: an invoice without metadata, as older versions of the API tell that of a
 // subscription, does not make its payment foreign: nobody has asked for that.
 func TestForeign_Invoice(t *testing.T) {

@@ -31,6 +31,8 @@ type turn struct {
 	application
 	writes []store.Write // the changed rows with their effects, or rows that the event waits by
 	held   chan struct{} // its place among the events of its payment, given up by end; nil: none
+
+	heldFor string // the payment
 }
 
 // An effort says by which means an event may be decided.

@@ -147,11 +147,16 @@ func (e *Engine) closePast(s *billing.Subscription, today civil.Date, paid bool)
 }
 
 // endPast closes the past period unpaid, again: its record has the new intent and attempts. On a
-// person's request it stays as it ended before. why is the reason if the customer has no part in it.
+// person's request it stays as it ended before, or failed if another tool has removed its record. why is
+// the reason if the customer has no part in it.
 func (e *Engine) endPast(ctx context.Context, s *billing.Subscription, today civil.Date, why string) (step, error) {
 	o := s.Open
 	p, err := e.RecordOf(ctx, s.Name, o.Period)
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		p = e.ended(s, billing.EndFailed, "not collected: "+string(s.Requested)+" was requested", o)
+		p.Period, p.SKU = o.Period, s.SKUOf(o)
+	case err != nil:
 		return step{}, fmt.Errorf("subscription %s: the record of period %d, which is being collected: %w", s.Name, o.Period, err)
 	}
 	was, outcome, reason := p.Ending, OutcomeSkipped, "not collected: "+string(s.Requested)+" was requested"
