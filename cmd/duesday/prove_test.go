@@ -57,7 +57,7 @@ func TestProve(t *testing.T) {
 	o = c.proves("2/1", "0", "open", "There was no charge yet: pi_sandbox_")
 	equal(t, "declined", members(o["declined"].([]any)[0].(map[string]any), "attempt", "code"), []any{1, "generic_decline"})
 	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent for the period is canceled")
-	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state"), []any{"cancelled", "canceled"})
+	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state"), []any{"canceled", "canceled"})
 	c.proves("4/1", "0", "parked", "There was no charge: the period is parked until an operator decides")
 	c.proves("6/1", "0", "paid", "There was no charge: the period has a manual payment; the processor shows no success")
 	c.must("subscription", "skip", "4/1")
@@ -200,7 +200,7 @@ func TestProve_PastPeriod(t *testing.T) {
 	for _, x := range o["intents"].([]any) {
 		seen = append(seen, members(x.(map[string]any), "generation", "in_the_store", "state"))
 	}
-	equal(t, "intents", seen, []any{[]any{1, "bound", "processing"}, []any{0, "cancelled", "canceled"}})
+	equal(t, "intents", seen, []any{[]any{1, "bound", "processing"}, []any{0, "canceled", "canceled"}})
 	c.must("subscription", "update", "2/1", "--payment-method", "pm_card_visa")
 	c.must("subscription", "charge", "2/1", "--period", "0")
 	c.proves("2/1", "0", "paid", "There was one charge: pi_")

@@ -128,6 +128,10 @@ func (e *Records) LowerWatermarks(ctx context.Context, payment, reminder civil.D
 // LookBack is the days from a walk's start to the last completed day, for rows shown late.
 const LookBack = 35
 
+// WalkDates is the number of dates of a daily job: the last completed one, those before it with
+// possible late rows, and the day ahead, which has begun in some time zones.
+const WalkDates = LookBack + 2
+
 // WalkStart returns the oldest date that a run of this kind would look at today.
 func (e *Records) WalkStart(ctx context.Context, kind Kind) (civil.Date, error) {
 	from, _, err := e.WalkFrom(ctx, kind, e.Today())

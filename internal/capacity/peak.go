@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
-	"github.com/duesday/duesday/internal/billing/job"
 )
 
 // PeakOptions describe the busiest day of a book.
@@ -63,8 +62,8 @@ func (p *Peak) walked(c *Costs) (day Units) {
 	const query = 0.5 // units of an eventually consistent query that finds nothing
 	day = c.Day
 	if more := p.Shards; more > 1 {
-		reads := float64(2*more*job.WalkDates) * query
-		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %v", more, job.WalkDates,
+		reads := float64(2*more*billing.WalkDates) * query
+		p.sum("read units of looking at so many shards", reads, "2 jobs × %d shards × %d dates × %v", more, billing.WalkDates,
 			query)
 		day.Read += reads
 	}

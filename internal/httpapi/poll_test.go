@@ -75,6 +75,20 @@ func TestHook_Pollers(t *testing.T) {
 	}
 }
 
+// TestHook_NoSecret: an endpoint without any secret takes nothing, also not what the empty one signed.
+func TestHook_NoSecret(t *testing.T) {
+	w := newWorld()
+	o := w.options()
+	polled(w, &o)
+	o.Poll.Given, o.Hooks[0].Secrets = secret.Text{}, nil
+	url := newServer(t, httpapi.New(o))
+	for _, key := range []secret.Text{{}, newSecret, givenPoll, secret.New(apiKey)} {
+		if a := do(t, request(t, "POST", url+platformPath, eventBody, "Stripe-Signature", signed(w, eventBody, key))); a.status/100 != 4 {
+			t.Errorf("got %d %s", a.status, a.text)
+		}
+	}
+}
+
 func TestPoll_Marks(t *testing.T) {
 	w := newWorld()
 	o := w.options()

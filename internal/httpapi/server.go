@@ -97,7 +97,11 @@ func New(o Options) http.Handler {
 		refused: refusals{seen: map[string]int{}}}
 	s.left.Store(allBodies)
 	for _, h := range o.Hooks {
-		s.hooks[h.Path] = &hook{h, append(slices.Clone(h.Secrets), o.Poll.Given)}
+		secrets := slices.Clone(h.Secrets)
+		if !o.Poll.Given.IsZero() {
+			secrets = append(secrets, o.Poll.Given)
+		}
+		s.hooks[h.Path] = &hook{h, secrets}
 	}
 	if o.Shop != nil {
 		block, _ := aes.NewCipher(o.CursorKey[:]) // a valid length

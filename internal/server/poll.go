@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/duesday/duesday/internal/httpapi"
@@ -63,15 +64,19 @@ func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.Poll
 }
 
 // An ownLedger is the Service for the poller of this process. What is told of events by an endpoint
-// for webhooks is told of the poller's, too.
+// for webhooks is told of the poller's, too. As there, a panic is the error of one event.
 type ownLedger struct {
 	*tracking.Service
 	tell func(ctx context.Context, connect bool, v tracking.Verdict)
 }
 
-func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error) {
-	v, err := l.Service.Ingest(ctx, body, from)
-	if err == nil {
+func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("taking the event panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if v, err = l.Service.Ingest(ctx, body, from); err == nil {
 		l.tell(ctx, from.Connect, v)
 	}
 	return v, err

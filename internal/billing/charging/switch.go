@@ -29,7 +29,8 @@ type Control struct {
 }
 
 // Turn switches charging on or off for the whole store. On also accepts the clock. While charging is
-// off, no job opens or confirms an intent.
+// off, no job opens or confirms an intent. Commands call engine.SetCharging instead, which also
+// redates the rows that a clock ahead put off.
 func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) {
 	var set store.Item
 	var remove []string

@@ -136,7 +136,7 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 func foreseeOpen(s *billing.Subscription) *Result {
 	switch o := s.Open; {
 	case s.Ending():
-		return resultOf(s, OutcomePending, "its payment intent is being cancelled")
+		return resultOf(s, OutcomePending, "its payment intent is being canceled")
 	case s.Status == billing.ParkedState:
 		return resultOf(s, OutcomeParked, s.Parked)
 	case o.State == processor.RequiresAction:

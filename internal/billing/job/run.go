@@ -66,10 +66,6 @@ func (r *Report) Err() error {
 	return nil
 }
 
-// WalkDates is the number of dates of a daily job: the last completed one, those before it with
-// possible late rows, and the day ahead, already begun somewhere.
-const WalkDates = billing.LookBack + 2
-
 // job is one run under way.
 type job struct {
 	e         *engine.Engine

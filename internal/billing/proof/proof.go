@@ -164,7 +164,7 @@ func (p *Proof) ask(ctx context.Context, r *billing.Records, proc processor.Char
 		name("retired", o.Retired...)
 	}
 	if p.Ended != nil {
-		name("cancelled", p.Ended.Ref)
+		name("canceled", p.Ended.Ref)
 	}
 	for _, x := range p.Reversals {
 		name("refunded", x.Charge)

@@ -124,22 +124,24 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	if err != nil {
 		return err
 	}
-	holders := map[string]screen.Object{} // of accounts that have any of it
-	for a, err := range screen.Readable(p.Screen, s.Engine.Accounts(ctx)) {
-		if err != nil {
-			return err
-		}
-		if a.Payer.Customer+a.Name+a.Locale+a.Fallback != "" {
-			holders[a.ID] = screen.Object{"customer?", a.Payer.Customer, "name?", a.Name, "locale?", a.Locale, "fallback?", a.Fallback}
-		}
-	}
 	columns := book.Columns()
 	if f.all {
 		columns = append(columns, "status")
 	}
+	holder := new(billing.Account) // of the row before: the rows of an account follow each other
+	var failed error
 	view := func(sub *billing.Subscription) screen.Object {
-		row := append(viewBookRow(sub), holders[sub.Account]...)
-		if row = append(row, "product?", now.Products[sub.SKU]); f.all {
+		if holder.ID != sub.Account {
+			holder = &billing.Account{ID: sub.Account}
+			if a, err := s.Engine.Account(ctx, sub.Account); err == nil {
+				holder = a
+			} else if _, illegible := errors.AsType[*billing.IllegibleError](err); !illegible && billing.CheckID("account", sub.Account) == nil {
+				failed = cmp.Or(failed, billing.IgnoreNotFound(err))
+			}
+		}
+		row := append(viewBookRow(sub), "customer?", holder.Payer.Customer, "name?", holder.Name, "locale?", holder.Locale,
+			"fallback?", holder.Fallback, "product?", now.Products[sub.SKU])
+		if f.all {
 			row = append(row, "status", sub.Status)
 		}
 		return row
@@ -156,7 +158,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 		left++
 		return false
 	})
-	err = exportRows(w, f.format.Value == "jsonl", bar, columns, all, view)
+	err = cmp.Or(exportRows(w, f.format.Value == "jsonl", bar, columns, all, view), failed)
 	if err == nil && left > 0 {
 		p.Warn("left out %s that another store should not charge (not active, or ending); --all exports them too",
 			screen.Plural(left, "subscription"))
