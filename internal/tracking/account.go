@@ -13,11 +13,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ConnectedAccount is a Stripe account whose events are followed. Its merchant never changes.
+// A ConnectedAccount is a registered Stripe account whose events Duesday follows. Its merchant
+// never changes.
 type ConnectedAccount struct {
 	StripeAccount string        `json:"stripe_account"`
 	Merchant      string        `json:"account"`       // UUID
-	Own           bool          `json:"own,omitempty"` // the account of our key, which is connected to nobody
+	Own           bool          `json:"own,omitempty"` // the account that owns our key; it is not a connected account
 	Created       time.Time     `json:"created"`
 	Updated       time.Time     `json:"last_updated"`
 	Status        AccountStatus `json:"status"`
@@ -26,7 +27,7 @@ type ConnectedAccount struct {
 	version int64
 }
 
-// An AccountStatus says whether a Stripe account gives us access.
+// An AccountStatus reports whether a Stripe account grants us access.
 type AccountStatus string
 
 // The statuses of a connected account.
@@ -35,15 +36,15 @@ const (
 	Disconnected AccountStatus = "disconnected"
 )
 
-// A PollState is how far the poller is with an account.
+// A PollState records the poller's progress on one account.
 type PollState struct {
-	Through time.Time `json:"verified_through,omitzero"` // every event before it is stored here; exclusive
-	Checked time.Time `json:"checked,omitzero"`          // the last round; a failed round moves it within its day only; zero: none yet
-	Next    time.Time `json:"next,omitzero"`             // the next round, unless a person asks sooner
-	Quiet   int       `json:"quiet,omitempty"`           // rounds in a row without a new event
-	Swept   time.Time `json:"swept,omitzero"`            // the last comparison of the objects
+	Through time.Time `json:"verified_through,omitzero"` // every event created before this time is stored
+	Checked time.Time `json:"checked,omitzero"`          // last round, or zero; a failed round only updates it within the same day
+	Next    time.Time `json:"next,omitzero"`             // time of the next scheduled round
+	Quiet   int       `json:"quiet,omitempty"`           // consecutive rounds without a new event
+	Swept   time.Time `json:"swept,omitzero"`            // time of the last sweep
 	Error   string    `json:"error,omitempty"`           // why the last round failed
-	Thin    bool      `json:"thin,omitempty"`            // it has sent a thin event, before Checked; never taken back
+	Thin    bool      `json:"thin,omitempty"`            // the account has sent a thin event; never reset
 }
 
 func (a *ConnectedAccount) fields(c *codec) {
@@ -69,16 +70,17 @@ func (a *ConnectedAccount) fields(c *codec) {
 
 func accountKey(stripeAccount string) store.Key { return store.Key{PK: accountRows, SK: stripeAccount} }
 
-// A registry knows the Stripe accounts whose events are followed, with their merchants.
+// A registry maps the followed Stripe accounts to their merchants.
 type registry struct {
 	*rows
-	merchants sync.Map // by registered Stripe account
-	thin      sync.Map // by registered Stripe account that has sent a thin event
+	merchants sync.Map // merchant by registered Stripe account
+	thin      sync.Map // registered Stripe accounts that have sent a thin event
 }
 
-// Register records the Stripe account as the merchant's, to follow its events, and releases its
-// quarantined events. Repeating it changes nothing. It returns a FieldError for an invalid id,
-// ErrOther if another merchant has the account, and ErrDisconnected if Stripe refuses access to it.
+// Register assigns the Stripe account to the merchant, so that Duesday follows its events, and
+// releases its quarantined events. Repeated calls change nothing. Register returns a FieldError for
+// an invalid id, ErrOther if the account belongs to another merchant, and ErrDisconnected if Stripe
+// denies access to the account.
 func (r *registry) Register(ctx context.Context, merchant, stripeAccount string) (*ConnectedAccount, error) {
 	merchant, err := checkUUID("account", merchant)
 	if err != nil {
@@ -96,7 +98,7 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 	a := &ConnectedAccount{StripeAccount: stripeAccount, Merchant: merchant, Own: stripeAccount == r.o.Own,
 		Created: now, Updated: now, Status: Connected}
 	sells := store.Put(r.accounts, registryRow(merchantRows, merchant, attribute(schema.TrackedStripeAccount, stripeAccount)))
-	// The inbox releases the quarantined events if this process dies before it has done so.
+	// The inbox releases the quarantined events if this process dies first.
 	err = r.commit(ctx, put(r.accounts, a.fields, now), sells, r.pending(pendingRelease, stripeAccount, releaseWait))
 	if store.Retryable(err) {
 		there, reading := r.ConnectedAccount(ctx, stripeAccount)
@@ -107,7 +109,7 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 			return nil, fmt.Errorf("the Stripe account %s already belongs to merchant %s: %w", stripeAccount, there.Merchant, ErrOther)
 		}
 		if a, err = r.connection(ctx, stripeAccount, Connected); err == nil {
-			err = r.commit(ctx, sells) // the merchant's purchases are made there from now on
+			err = r.commit(ctx, sells) // new purchases of the merchant use this account from now on
 		}
 	}
 	if err != nil {
@@ -116,7 +118,7 @@ func (r *registry) Register(ctx context.Context, merchant, stripeAccount string)
 	return a, r.release(ctx, stripeAccount)
 }
 
-// release moves the quarantined events of the account into the inbox. It may be repeated.
+// release moves the account's quarantined events to the inbox. Callers may repeat it.
 func (r *registry) release(ctx context.Context, stripeAccount string) error {
 	for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: quarantineRows, Prefix: stripeAccount + "#"}) {
 		if err != nil {
@@ -124,7 +126,7 @@ func (r *registry) release(ctx context.Context, stripeAccount string) error {
 		}
 		key := store.Key{PK: it.Str(schema.PK), SK: it.Str(schema.SK)}
 		err := r.commit(ctx, r.pending(pendingEvent, key.SK[len(stripeAccount)+1:], 0), store.Delete(r.accounts, key))
-		if err != nil && !errors.Is(err, store.ErrConflict) { // another call was faster
+		if err != nil && !errors.Is(err, store.ErrConflict) { // another call has already moved it
 			return err
 		}
 	}
@@ -152,19 +154,20 @@ func (r *registry) ConnectedAccount(ctx context.Context, stripeAccount string) (
 	return r.accountOf(it), nil
 }
 
-// ConnectedAccounts yields all registered accounts, by their id.
+// ConnectedAccounts yields all registered accounts, ordered by ID.
 func (r *registry) ConnectedAccounts(ctx context.Context) iter.Seq2[*ConnectedAccount, error] {
 	return read(r.o.Store.Query(ctx, store.Query{Table: r.accounts, Partition: accountRows}),
 		func(it store.Item) (*ConnectedAccount, error) { return r.accountOf(it), nil })
 }
 
-// Accounts is ConnectedAccounts without a Service. Own is not known.
+// Accounts yields the same accounts as ConnectedAccounts without needing a Service. It does not set
+// Own.
 func Accounts(ctx context.Context, s store.Store, t schema.Tables) iter.Seq2[*ConnectedAccount, error] {
 	return read(s.Query(ctx, store.Query{Table: t.Tracking.Registry.Name, Partition: accountRows}),
 		func(it store.Item) (*ConnectedAccount, error) { return from(it, (*ConnectedAccount).fields), nil })
 }
 
-// merchantOf returns the merchant of a Stripe account, which it reads once, or ErrUnregistered.
+// merchantOf returns the merchant of a Stripe account, or ErrUnregistered. It caches the answer.
 func (r *registry) merchantOf(ctx context.Context, stripeAccount string) (string, error) {
 	if merchant, known := r.merchants.Load(stripeAccount); known {
 		return merchant.(string), nil
@@ -177,7 +180,7 @@ func (r *registry) merchantOf(ctx context.Context, stripeAccount string) (string
 	return a.Merchant, nil
 }
 
-// stripeAccountOf returns the Stripe account at which a merchant sells now.
+// stripeAccountOf returns the merchant's current Stripe account.
 func (r *registry) stripeAccountOf(ctx context.Context, merchant string) (string, error) {
 	it, err := r.o.Store.Get(ctx, r.accounts, store.Key{PK: merchantRows, SK: merchant})
 	if errors.Is(err, store.ErrNotFound) {
@@ -186,17 +189,17 @@ func (r *registry) stripeAccountOf(ctx context.Context, merchant string) (string
 	return it.Str(schema.TrackedStripeAccount), err
 }
 
-// SavePoll records how far the poller is with the account. Through never moves back.
+// SavePoll stores the poller's progress on the account. Through never moves back.
 func (r *registry) SavePoll(ctx context.Context, stripeAccount string, p PollState) error {
 	_, err := r.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
 		if p.Through.Before(a.Polled.Through) {
 			p.Through = a.Polled.Through
 		}
-		if a.Polled.Thin && !p.Thin { // noted after that round had begun
+		if a.Polled.Thin && !p.Thin { // noteThin set it while the round was running
 			p.Thin, p.Checked = true, time.Time{}
 		}
 		reconnected := a.Status == Disconnected && p.Error == "" && p.Checked.After(a.Updated)
-		if reconnected { // Stripe listed its events after it had disconnected
+		if reconnected { // Stripe listed its events after the account had disconnected
 			a.Status, a.Updated = Connected, r.now()
 		}
 		changed := a.Polled != p || reconnected
@@ -206,11 +209,11 @@ func (r *registry) SavePoll(ctx context.Context, stripeAccount string, p PollSta
 	return err
 }
 
-// connection records whether the account gives access.
+// connection stores whether the account grants access.
 func (r *registry) connection(ctx context.Context, stripeAccount string, status AccountStatus) (*ConnectedAccount, error) {
 	return r.changeAccount(ctx, stripeAccount, func(a *ConnectedAccount) bool {
 		wakes := status == Connected && !a.Polled.Next.IsZero()
-		if wakes { // the poller may wait because the account refused it
+		if wakes { // the poller may be backing off because the account refused access
 			a.Polled.Next, a.Polled.Quiet = time.Time{}, 0
 		}
 		if a.Status != status {
@@ -232,9 +235,9 @@ func (r *registry) changeAccount(ctx context.Context, stripeAccount string,
 	return a, err
 }
 
-// noteThin records, once and before the first such event is stored, that the account has sent a thin
-// event: the poller lists these too. The next round lists them from the beginning, since earlier ones
-// may be lost.
+// noteThin marks the account the first time it sends a thin event, before that event is stored. The
+// poller then lists the account's thin events too. Its next round lists them from the beginning,
+// because earlier ones may be lost.
 func (r *registry) noteThin(ctx context.Context, e *Event, status EventStatus) error {
 	if e.ToldType == "" || status == Refused {
 		return nil
@@ -249,7 +252,7 @@ func (r *registry) noteThin(ctx context.Context, e *Event, status EventStatus) e
 		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
 		return true
 	})
-	if errors.Is(err, ErrUnregistered) { // its release notes it
+	if errors.Is(err, ErrUnregistered) { // the event is marked when the quarantine releases it
 		return nil
 	}
 	if err == nil {

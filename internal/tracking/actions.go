@@ -13,28 +13,29 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// actions delivers the effects of purchases.
+// actions delivers the effects of purchases to the automations.
 type actions struct{ *rows }
 
-// Deliver hands due jobs to the automations. A purchase is fulfilled when all have done the job.
+// Deliver passes due jobs to the automations. A purchase is fulfilled when every automation has
+// completed the job.
 func (w *actions) Deliver(ctx context.Context) (outbox.Report, error) {
 	return w.queued().Drain(ctx, workers)
 }
 
 func (w *actions) queued() *outbox.Outbox { return w.queue(outbox.Actions, w.do) }
 
-// A WaitingJob is a job not done yet.
+// A WaitingJob is a job that is not complete yet.
 type WaitingJob struct {
 	ID       string    `json:"id"`
 	Action   Action    `json:"action"`
 	Purchase string    `json:"purchase"`
-	Due      time.Time `json:"due,omitzero"`    // when it is tried next
-	Tries    int       `json:"tries,omitempty"` // failed ones
-	Error    string    `json:"error,omitempty"` // why the last one did
-	Dead     bool      `json:"dead,omitempty"`  // given up; a person can replay it
+	Due      time.Time `json:"due,omitzero"`    // time of the next attempt
+	Tries    int       `json:"tries,omitempty"` // number of failed attempts
+	Error    string    `json:"error,omitempty"` // error of the last attempt
+	Dead     bool      `json:"dead,omitempty"`  // dead letter; ReplayJob retries it
 }
 
-// Jobs yields the jobs not done yet; dead ones come last.
+// Jobs yields the incomplete jobs. Dead jobs come last.
 func (w *actions) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 	return read(w.queued().Waiting(ctx), func(e outbox.Effect) (WaitingJob, error) {
 		j := WaitingJob{ID: e.ID, Action: Action(e.Kind), Purchase: e.Data[pendingID], Due: e.Due, Tries: e.Tries,
@@ -46,7 +47,8 @@ func (w *actions) Jobs(ctx context.Context) iter.Seq2[WaitingJob, error] {
 	})
 }
 
-// ReplayJob makes a dead job due now, with all its tries, or returns store.ErrNotFound.
+// ReplayJob makes a dead job due now and resets its attempts. It returns store.ErrNotFound if there
+// is no such job.
 func (w *actions) ReplayJob(ctx context.Context, id string) error {
 	err := w.queued().Replay(ctx, id)
 	if err == nil {
@@ -69,7 +71,7 @@ func (w *actions) do(ctx context.Context, e outbox.Effect) error {
 	}
 	ready := Asked
 	if action == ActionUnsubscribe {
-		if e.Created.Before(p.Unsubscribe.Asked) { // of one that was withdrawn; that asked for since has its own row
+		if e.Created.Before(p.Unsubscribe.Asked) { // this row's unsubscribe was withdrawn; a later request has its own row
 			return nil
 		}
 		if p, err = w.beginUnsubscribe(ctx, p); err != nil {
@@ -106,11 +108,12 @@ func (w *actions) do(ctx context.Context, e outbox.Effect) error {
 	return nil
 }
 
-// logAutomation is the name of the log, which takes an action if no automation does.
+// logAutomation is the automation name recorded for an action that no automation accepts and that
+// is only logged.
 const logAutomation = "log"
 
-// beginUnsubscribe records that the unsubscribe begins, unless it was withdrawn. From then on it is
-// not withdrawn: it may have been done, even if this process dies.
+// beginUnsubscribe marks the unsubscribe as begun, unless it was withdrawn. A begun unsubscribe
+// cannot be withdrawn, because an automation may have done it even if this process dies.
 func (w *actions) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase, error) {
 	return w.changePurchase(ctx, p, func(p *Purchase) (bool, []store.Write) {
 		begins := p.Unsubscribe.State == Asked
@@ -121,8 +124,8 @@ func (w *actions) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase,
 	})
 }
 
-// done records an automation on the purchase. With the last one the action is done, and a waiting
-// unsubscribe is asked for in the same commit.
+// done records on the purchase that the automation completed the action. After the last automation
+// the action is done, and the same commit requests an unsubscribe that was waiting for it.
 func (w *actions) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
 	return w.changePurchase(ctx, p, func(p *Purchase) (changed bool, with []store.Write) {
 		e, now := p.effect(a), w.now()

@@ -10,39 +10,41 @@ import (
 	"time"
 )
 
-// An application merges objects into copies of the stored rows. It is pure: it reads no clock and no
-// store. If it lacks a row or an object, apply returns a need: the caller gets it, and applies
-// all objects again.
+// An application merges objects into copies of the stored rows. It is pure: it does not read the
+// clock or the store. If a row or an object is missing, apply returns a need. The caller supplies
+// what is missing and applies all objects again.
 type application struct {
 	at           string // the Stripe account
-	merchant     string // its owner
-	event        string // evt_… of the object; "" if it was fetched
+	merchant     string // the merchant who owns that account
+	event        string // ID of the event that contains the object; "" if the object was fetched
 	installation string
-	noted        time.Time // when it is applied
+	noted        time.Time // time of the merge
 	rule
-	known map[need]any // the rows as they were read: *Purchase, *Payment or *Subscription, or nil if there is none
+	known map[need]any // rows read so far: *Purchase, *Payment or *Subscription, or nil if none exists
 
 	outcome
 }
 
-// An outcome is the result of an application: the decision, and the changed rows with their effects.
+// An outcome is the result of an application. It holds the decision and the changed rows with their
+// effects.
 type outcome struct {
 	decision
-	purchase     *Purchase // nil: not needed; so are the other two
+	purchase     *Purchase // like the other two rows, nil if not needed
 	payment      *Payment
 	subscription *Subscription
 	changed      struct{ purchase, payment, subscription bool }
 
-	fetched bool // the payment intent, a moment ago
+	fetched bool // the payment intent was fetched for this application
 	asked   []Action
-	refetch string // what has to be fetched: sub_…, or the dispute pi_…/du_…
+	refetch string // what the inbox must fetch: sub_…, or a dispute as pi_…/du_…
 }
 
-// A decision is the new status of an event, and the reason for people.
+// A decision sets the new status of an event and gives the reason for people to read.
 type decision struct {
 	status EventStatus
 	reason string
-	// foreign: Stripe says that the payment is not ours. mark says how much Stripe could tell.
+	// foreign is set if Stripe reports that the payment is not ours. mark records how certain that
+	// answer is.
 	foreign bool
 	mark    string
 }
@@ -51,26 +53,27 @@ func (d *decision) set(status EventStatus, reason string) {
 	*d = decision{status: status, reason: reason}
 }
 
-// A need is the error of an application that needs a row, or another object from Stripe.
+// A need is the error that apply returns when it requires a stored row or another Stripe object.
 type need struct {
 	row  bool
 	kind string // such as KindPayment, or rowOfPurchase
 	id   string
-	of   string // sub_… of the schedule
+	of   string // sub_…, if the need is for that subscription's schedule
 }
 
-// rowOfPurchase is the kind of a purchase's row. The others have the kind of their object.
+// rowOfPurchase is the kind used in a need for a purchase row. Payments and subscriptions use the
+// kind of their Stripe object.
 const rowOfPurchase = "purchase"
 
 func (n need) Error() string { return "Stripe has to be asked for " + n.kind + " " + n.id }
 
-// A refusal is the error of an object that must not change anything here.
+// A refusal is the error for an object that must not change any stored row.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// apply merges objects about one payment or subscription. The outcome is the last object's, or that of
-// a fetched one that is foreign.
+// apply merges objects about one payment or subscription. Their outcome is that of the last object,
+// except that apply stops at the first object that is not applied.
 func (a *application) apply(objects []Object) error {
 	a.outcome = outcome{}
 	for i, o := range objects {
@@ -81,7 +84,7 @@ func (a *application) apply(objects []Object) error {
 			err = nil
 		}
 		last := i == len(objects)-1
-		if n, lacks := errors.AsType[need](err); lacks && !n.row && !last { // the fetched object does not tell either
+		if n, lacks := errors.AsType[need](err); lacks && !n.row && !last { // even the fetched object lacks the answer
 			return fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
 		if err != nil || a.status != Applied {
@@ -110,14 +113,14 @@ func (a *application) merge(o Object) error {
 		return a.applyPayment(o)
 	case o.Kind == KindInvoice && o.Status == "paid" && o.Tag.Purchase != "" && o.Subscription == "":
 		a.set(Applied, "")
-		return a.paid(o.Tag.Purchase, o, o.ID) // nothing may have been due
+		return a.paid(o.Tag.Purchase, o, o.ID) // an invoice without a payment intent may have had nothing due
 	default:
 		a.set(Ignored, "no payment intent")
 	}
 	return nil
 }
 
-// row returns a copy of the stored row, or nil if there is none.
+// row returns a copy of the stored row, or nil if the row does not exist.
 func row[T any](a *application, kind, id string) (*T, error) {
 	n := need{row: true, kind: kind, id: id}
 	stored, read := a.known[n]
@@ -132,9 +135,9 @@ func row[T any](a *application, kind, id string) (*T, error) {
 	return &c, nil
 }
 
-// needPurchase gets the purchase's row, or makes it: its events may come before we know it, and after
-// the store has lost it. A purchase of another Stripe account is refused: its owner can write any
-// purchase into the metadata.
+// needPurchase loads the purchase's row or creates it. An event can arrive before we have stored
+// the purchase, or after the store has lost it. needPurchase refuses a purchase that belongs to
+// another Stripe account, because an account owner can write any purchase ID into the metadata.
 func (a *application) needPurchase(id string, o Object) error {
 	if a.purchase != nil && a.purchase.ID == id {
 		return nil
@@ -155,7 +158,7 @@ func (a *application) needPurchase(id string, o Object) error {
 	return nil
 }
 
-// maxSubscriptions is the most subscriptions in one purchase's item.
+// maxSubscriptions is the maximum number of subscriptions stored with one purchase.
 const maxSubscriptions = 100
 
 func (a *application) applySubscription(o Object) error {
@@ -170,7 +173,7 @@ func (a *application) applySubscription(o Object) error {
 	changes, undecided, ask := mergeSubscription(sub, o, a.rule)
 	a.set(Applied, "")
 	changed := a.changed.subscription || len(changes) > 0 || ask || sub.differs(&before)
-	if !changed && !undecided && !ended(o.Status) && before.Ending == "" { // as most renewals
+	if !changed && !undecided && !ended(o.Status) && before.Ending == "" { // most renewals change nothing
 		return nil
 	}
 	if err := a.needPurchase(sub.Purchase, o); err != nil {
@@ -178,7 +181,7 @@ func (a *application) applySubscription(o Object) error {
 	}
 	switch {
 	case a.purchase.Kind == SplitPayment && o.Kind == KindSubscription && ended(o.Status) &&
-		before.Schedule == "" && o.Schedule == "" && !a.force: // an old event, which names no schedule
+		before.Schedule == "" && o.Schedule == "" && !a.force: // an old event may not name the schedule
 		return need{kind: KindSubscription, id: id}
 	case undecided:
 		return need{kind: KindSchedule, id: cmp.Or(sub.Schedule, o.Schedule), of: id}
@@ -193,8 +196,8 @@ func (a *application) applySubscription(o Object) error {
 	return nil
 }
 
-// needSubscription gets the subscription's row, or makes that of a purchase's subscription. It decides
-// the event if the subscription is not ours.
+// needSubscription loads the subscription's row or creates it for a purchase. If the subscription
+// is not ours, needSubscription ignores the event.
 func (a *application) needSubscription(id string, o Object) (err error) {
 	switch {
 	case a.subscription != nil && a.subscription.ID == id:
@@ -212,7 +215,7 @@ func (a *application) needSubscription(id string, o Object) (err error) {
 	if err := a.needPurchase(o.Tag.Purchase, o); err != nil {
 		return err
 	}
-	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account writes its metadata
+	if len(a.purchase.Subscriptions) >= maxSubscriptions { // the owner of the Stripe account can write any metadata
 		return refusal("the purchase has too many subscriptions")
 	}
 	a.subscription = &Subscription{ID: id, StripeAccount: a.at, Merchant: a.merchant, Purchase: o.Tag.Purchase,
@@ -221,7 +224,8 @@ func (a *application) needSubscription(id string, o Object) (err error) {
 	return nil
 }
 
-// troubleOf notes a subscription that is active although its buyer has nothing any more.
+// troubleOf records a problem if a subscription is active although its buyer has already lost
+// access.
 func (a *application) troubleOf(sub *Subscription, before SubscriptionStatus, o Object) {
 	if sub.Ending == EndSetting && a.fresh && o.Status == "active" && before == SubscriptionTerminated {
 		a.trouble("subscription " + sub.ID + " is active again at Stripe, " +
@@ -241,7 +245,7 @@ func (a *application) applyPayment(o Object) error {
 	p, before := a.payment, a.payment.Status
 	a.fetched = a.fetched || o.Kind == KindPayment && o.Fetched
 	if o.Kind == KindInvoicePayment && o.Status == "paid" && p.Status != PaymentPaid && !a.fetched {
-		return need{kind: KindPayment, id: p.ID} // its own events may have come before this link
+		return need{kind: KindPayment, id: p.ID} // events of the payment may have arrived before this link
 	}
 	if p.attached && o.Kind == KindPayment && o.Fetched && !o.Attached {
 		p.attached, a.changed.payment = false, true
@@ -252,21 +256,21 @@ func (a *application) applyPayment(o Object) error {
 		a.refetch = p.ID + "/" + o.ID
 	}
 	a.set(Applied, "")
-	by, settled := p.ID, o.Kind == KindInvoice && o.Status == "paid" // perhaps by other means than this payment
+	by, settled := p.ID, o.Kind == KindInvoice && o.Status == "paid" // the invoice may have been paid by other means
 	if settled {
 		by = o.ID
 	}
 	paid := p.Status == PaymentPaid && (before != PaymentPaid || a.changed.payment)
-	// The payment of a subscription's invoice fulfils nothing: the subscription does. Nor does a part of an
-	// invoice, which tells when it is paid.
+	// A payment for a subscription's invoice does not fulfil the purchase, because the subscription
+	// does. A partial payment does not either, because the paid invoice does.
 	if p.Subscription != "" || !settled && (!paid || p.attached) {
 		return nil
 	}
 	return a.paid(p.Purchase, Object{}, by)
 }
 
-// needPayment gets the payment's row, or makes that of a purchase's payment. It decides the event if the
-// payment is not ours.
+// needPayment loads the payment's row or creates it for a purchase. If the payment is not ours,
+// needPayment ignores the event.
 func (a *application) needPayment(o Object) (err error) {
 	switch {
 	case a.payment != nil && a.payment.ID == o.Payment:
@@ -287,8 +291,8 @@ func (a *application) needPayment(o Object) (err error) {
 		a.set(Ignored, notOurs)
 		return nil
 	case o.Kind == KindPayment && o.InvoiceTold && (o.Fetched || o.Invoice == "" && o.Customer == ""):
-		// An event's payment with a customer may have an invoice of a newer kind, which its version
-		// of the API does not tell: then Stripe is asked.
+		// A payment intent with a customer may belong to a newer kind of invoice that the event's
+		// API version does not show, so the caller must ask Stripe.
 		a.decision = decision{status: Ignored, reason: notOurs, foreign: true, mark: markOf(o)}
 		return nil
 	default:
@@ -333,7 +337,7 @@ func (a *application) trouble(text string) {
 	a.changed.purchase = true
 }
 
-// paid asks for the effects of a purchase that was paid at once, by an invoice or a payment.
+// paid requests the effects of a one-time purchase that an invoice or a payment has paid.
 func (a *application) paid(purchase string, o Object, by string) error {
 	err := a.needPurchase(purchase, o)
 	if err == nil && !recurring(a.purchase.Kind) {
@@ -344,7 +348,7 @@ func (a *application) paid(purchase string, o Object, by string) error {
 
 func recurring(k Kind) bool { return k == Subscribe || k == SplitPayment }
 
-// askEffects asks for the purchase's due effects, and notes them in its history.
+// askEffects requests the purchase's due effects and records them in its history.
 func (a *application) askEffects(paid bool, reason string) {
 	p := a.purchase
 	before := p.Unsubscribe.State
@@ -358,14 +362,14 @@ func (a *application) askEffects(paid bool, reason string) {
 	case before != NotAsked && after == NotAsked:
 		a.note(&p.History, "unsubscribe is withdrawn: "+reason)
 	}
-	if len(asked) > 0 && ofCreating(p.Problem) { // the problem is solved
+	if len(asked) > 0 && ofCreating(p.Problem) { // an effect means that creating the purchase succeeded
 		p.Problem = ""
 	}
 	a.asked = append(a.asked, asked...)
 	a.changed.purchase = a.changed.purchase || len(asked) > 0 || before != p.Unsubscribe.State
 }
 
-// about is the subscription of the event, if known.
+// about returns the ID of the event's subscription, or "" if it is unknown.
 func (a *application) about(told string) string {
 	switch {
 	case told != "":

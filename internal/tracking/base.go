@@ -20,55 +20,58 @@ import (
 type Options struct {
 	Store        store.Store
 	Tables       schema.Tables
-	Installation string           // of the store: objects tagged with another id are not ours
-	Own          string           // acct_… of our key
-	Live         bool             // the mode of our key; events of the other mode are refused
+	Installation string           // ID of this store; objects tagged with another ID are not ours
+	Own          string           // acct_…, the account that our key belongs to
+	Live         bool             // whether our key is for live mode; events from the other mode are refused
 	Now          func() time.Time // nil: time.Now
 	Log          *slog.Logger     // nil: nothing is logged
 	Decode       Decode           // needed by Ingest, DrainInbox and Rebuild
 	Finder       Finder           // needed by DrainInbox and Register
 	Seller       Seller           // needed by CreatePurchase and DrainInbox
-	Settler      Settler          // takes events about billing's own payment intents; nil: they are ignored
-	Shared       bool             // several processes may use the store: each claims a job before doing it
-	// EndedBy lists the statuses of a Stripe subscription, of unpaid, paused and past_due, at
-	// which it ends for the buyer. The others are only shown.
+	Settler      Settler          // receives events about billing's payment intents; nil: Duesday ignores them
+	Shared       bool             // several processes may use the store, so each claims a job before running it
+	// EndedBy lists the Stripe statuses, among unpaid, paused and past_due, that end a subscription
+	// for the buyer. Duesday only displays the statuses not listed.
 	EndedBy []string
-	// UnsubscribeAfter is how long an unsubscribe may be withdrawn by another subscription; 0: not at all.
+	// UnsubscribeAfter delays each unsubscribe. Until then another subscription can withdraw it.
+	// Zero means no delay.
 	UnsubscribeAfter time.Duration
-	// Automations do the actions of purchases. An action without one is logged, and done.
+	// Automations carry out the actions of purchases. If none accepts an action, Duesday logs it
+	// and marks it done.
 	Automations []Automation
 }
 
 var (
-	// ErrUnregistered: no such Stripe account is registered.
+	// ErrUnregistered is returned if the Stripe account is not registered.
 	ErrUnregistered = errors.New("the Stripe account is not registered")
-	// ErrOther: the key or the Stripe account was used before, for another order or merchant.
+	// ErrOther is returned if another order or merchant already uses the key or Stripe account.
 	ErrOther = errors.New("already used for another order or merchant")
-	// ErrStripeKey: Stripe refuses our key, or it lacks a permission. The request was not carried out.
+	// ErrStripeKey is returned if Stripe rejects our key or the key lacks a permission. Stripe did
+	// not carry out the request.
 	ErrStripeKey = errors.New("the key of this installation is refused by Stripe")
-	// ErrOtherStripe: the store follows another Stripe account, or the other mode.
+	// ErrOtherStripe is returned if the store belongs to another Stripe account or mode.
 	ErrOtherStripe = errors.New("this store belongs to another Stripe account or mode")
 )
 
-// A FieldError says which field of an order or a registration is wrong, and how.
+// A FieldError names the invalid field of an order or registration and describes the problem.
 type FieldError = field.Error
 
-// A base has what Open was given, and the store's salt.
+// A base holds the options passed to Open and the store's salt.
 type base struct {
 	o                Options
-	events, accounts string        // names of tables
-	salt             string        // of the ids of purchases
-	wake             chan struct{} // holds one when something was put into the inbox or the actions
+	events, accounts string        // table names
+	salt             string        // salt for purchase IDs
+	wake             chan struct{} // holds an element when the inbox or actions queue has new work
 }
 
-// Pinned returns the Stripe account and mode of the store's first opening, or
-// store.ErrNotFound. It serves a start while Stripe does not answer.
+// Pinned returns the Stripe account and mode with which the store was first opened, or
+// store.ErrNotFound. Callers use it to start while Stripe does not answer.
 func Pinned(ctx context.Context, s store.Store, t schema.Tables) (own string, live bool, err error) {
 	it, err := s.Get(ctx, t.Tracking.Registry.Name, store.Key{PK: ownRow, SK: ownRow})
 	return it.Str(schema.TrackedStripeAccount), it.Get(schema.TrackedLive).Bool(), err
 }
 
-// pin holds the store to the Stripe account and mode it was opened with first.
+// pin ensures that the store is only used with the Stripe account and mode of its first opening.
 func (b *base) pin(ctx context.Context) error {
 	key := store.Key{PK: ownRow, SK: ownRow}
 	return store.Retry(ctx, "tracking: the registry", func() error {
@@ -91,7 +94,8 @@ func (b *base) pin(ctx context.Context) error {
 	})
 }
 
-// CursorKey returns the key that encrypts the cursors of lists of this store, in every process.
+// CursorKey returns the encryption key for list cursors. Every process on this store gets the same
+// key.
 func (b *base) CursorKey() [32]byte { return sha256.Sum256([]byte("cursor " + b.salt)) }
 
 func mode(live bool) string {
@@ -101,10 +105,10 @@ func mode(live bool) string {
 	return "test"
 }
 
-// now is the clock, in the stored resolution.
+// now returns the current time, truncated to the resolution that the store keeps.
 func (b *base) now() time.Time { return b.o.Now().UTC().Truncate(time.Millisecond) }
 
-// commit commits the writes, and wakes the worker if one of them puts a row into the outbox.
+// commit applies the writes and wakes the worker if one of them adds an outbox row.
 func (b *base) commit(ctx context.Context, writes ...store.Write) error {
 	err := b.o.Store.Commit(ctx, writes...)
 	if err == nil && slices.ContainsFunc(writes, func(w store.Write) bool {
@@ -115,26 +119,28 @@ func (b *base) commit(ctx context.Context, writes ...store.Write) error {
 	return err
 }
 
-// Wake holds one element when something was put into the inbox or the actions by this Service.
+// Wake returns a channel that holds an element after this Service adds work to the inbox or actions
+// queue.
 func (b *base) Wake() <-chan struct{} { return b.wake }
 
 func (b *base) nudge() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it is awake
+	default: // the worker has already been notified
 	}
 }
 
-// The registry's partitions. Rows of quarantined events have the sort key <account>#<event>.
+// These are the partitions of the registry. The sort key of a quarantined event is
+// <account>#<event>.
 const (
 	accountRows    = "ACCOUNT"
 	merchantRows   = "CUSTOMER"
 	quarantineRows = "QUARANTINE"
 	ownRow         = "OWN"
-	endedByRow     = "ENDED_BY" // of ownRow: the Options.EndedBy that subscriptions were looked at for
+	endedByRow     = "ENDED_BY" // sort key under ownRow of the Options.EndedBy last applied
 )
 
-// registryRow is a row of the registry with more attributes than its key.
+// registryRow returns a registry row with the given key and attributes.
 func registryRow(pk, sk string, more ...store.Attribute) store.Item {
 	it := store.NewItem(more...)
 	it.Set(schema.PK, store.S(pk))
@@ -146,31 +152,32 @@ func attribute(name, text string) store.Attribute {
 	return store.Attribute{Name: name, Value: store.S(text)}
 }
 
-// The kinds of rows in the inbox, and the name of the id in their data.
+// These are the kinds of inbox rows, and the name of the ID in their data.
 const (
-	pendingEvent    = "event"    // an event undecided so far
-	pendingCharge   = "charge"   // an event about a payment intent of billing's
-	pendingRefresh  = "refresh"  // <account>/<subscription> or <account>/<payment>/<dispute>: its state has to be fetched
-	pendingPurchase = "purchase" // a purchase was begun: its objects have to be fetched
-	pendingEndedBy  = "ended-by" // Options.EndedBy was changed: subscriptions are looked at
-	pendingRelease  = "release"  // a Stripe account was registered: its quarantined events are released
+	pendingEvent    = "event"    // an event to decide
+	pendingCharge   = "charge"   // an event about one of billing's payment intents
+	pendingRefresh  = "refresh"  // a state to fetch: <account>/<subscription> or <account>/<payment>/<dispute>
+	pendingPurchase = "purchase" // a purchase in creation whose Stripe objects must be found
+	pendingEndedBy  = "ended-by" // a change of Options.EndedBy to apply to stored subscriptions
+	pendingRelease  = "release"  // a newly registered Stripe account whose quarantined events must be released
 	pendingID       = "id"
 )
 
 const (
-	workers = 16 // of the inbox, and of the actions
-	// settleWait gives the run behind a payment the time to settle it itself.
+	workers = 16 // concurrent workers per queue
+	// settleWait is how long the inbox waits for the billing run to settle its own payment.
 	settleWait = 10 * time.Second
-	// releaseWait gives Register the time to release the quarantined events itself.
+	// releaseWait is how long the inbox waits for Register to release the quarantined events.
 	releaseWait = 30 * time.Second
-	// claimFor is longer than any automation takes.
+	// claimFor is how long a process claims a job. No automation takes longer.
 	claimFor = 2 * time.Minute
-	// forceTries is the number of tries after which the end of a split payment counts as cancelled.
+	// forceTries is the number of attempts after which the inbox treats a split payment with an
+	// unknown end as cancelled.
 	forceTries = 5
-	lastTry    = 9 // tries before an effect's last: the schedule of package outbox
+	lastTry    = 9 // attempts before an effect's last, as scheduled by package outbox
 )
 
-// pending writes a row of the inbox, due after the wait.
+// pending returns the write that adds an inbox row, due after the wait.
 func (b *base) pending(kind, id string, wait time.Duration) store.Write {
 	now := b.now()
 	return b.row(outbox.Inbox, kind, id, now, now.Add(wait))
@@ -181,7 +188,7 @@ func (b *base) row(q outbox.Queue, kind, id string, created, due time.Time) stor
 		Created: created, Data: map[string]string{pendingID: id}})
 }
 
-// ask writes the outbox's row for an action of the purchase.
+// ask returns the write that adds an outbox row for an action of the purchase.
 func (b *base) ask(p *Purchase, action Action) store.Write {
 	asked := p.effect(action).Asked
 	due := asked
@@ -191,13 +198,14 @@ func (b *base) ask(p *Purchase, action Action) store.Write {
 	return b.row(outbox.Actions, string(action), p.ID, asked, due)
 }
 
-// A deliver does the work of one row.
+// A deliver is a function that processes one outbox row.
 type deliver func(context.Context, outbox.Effect) error
 
 // Deliver implements outbox.Deliverer.
 func (d deliver) Deliver(ctx context.Context, e outbox.Effect) error { return d(ctx, e) }
 
-// queue is the outbox of one queue. Of several processes each claims its rows.
+// queue returns the outbox for one queue. If several processes share the store, each claims a row
+// before processing it.
 func (b *base) queue(l outbox.Queue, d deliver) *outbox.Outbox {
 	o := outbox.New(b.o.Store, b.o.Tables.Outbox, b.now, d, nil).On(l)
 	if b.o.Shared {

@@ -18,23 +18,25 @@ import (
 type Created struct {
 	Purchase *Purchase
 	Sale     Sale
-	Repeated bool // the key was used before for the same order
+	Repeated bool // an earlier call used this key for the same order
 }
 
-// A shop makes purchases at Stripe.
+// A shop creates purchases in Stripe.
 type shop struct{ *intake }
 
-// recoverAfter is when the inbox looks at Stripe for a purchase: the call for it has ended.
+// recoverAfter is how long the inbox waits before it searches Stripe for a purchase's objects. By
+// then the call that creates them has ended.
 const recoverAfter = 5 * time.Minute
 
-// CreatePurchase makes a purchase. It stores the purchase, incomplete, before Stripe hears of it,
-// and its objects when Stripe has answered. Three things mend a crash in between: the events of
-// the objects, the inbox, which looks for them, and a call with the same key, which continues
-// with them. Nothing is made or paid twice.
+// CreatePurchase creates a purchase. It stores the incomplete purchase before it calls Stripe, and
+// stores the objects when Stripe has answered. If a process crashes in between, the purchase is
+// completed by the objects' events, by the inbox, which searches for the objects, or by a call with
+// the same key, which continues with them. Duesday never creates or charges anything twice.
 //
-// It returns a FieldError, ErrUnregistered, ErrOther if the key was used for another order,
-// ErrOrder, ErrDisconnected and ErrStripeKey from Stripe, and ErrTooLate. After any other error the
-// outcome is unknown: the caller must call again with the same key. A decline is no error.
+// It returns a FieldError, ErrUnregistered, ErrOther if the key belongs to another order,
+// ErrTooLate, or ErrOrder, ErrDisconnected or ErrStripeKey from Stripe. After any other error the
+// outcome is unknown, and the caller must call again with the same key. A declined payment is not
+// an error.
 func (s *shop) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	account, err := checkUUID("account", o.Merchant)
 	if err != nil {
@@ -65,7 +67,7 @@ func (s *shop) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	if p, err = s.record(ctx, p, sale); err != nil {
 		return nil, err
 	}
-	if !repeated { // the inbox need not look for it any more; if the row stays, it finds nothing to do
+	if !repeated { // the inbox row is not needed any more; it does nothing if it stays
 		err := s.commit(ctx, store.Delete(row.Table, s.o.Tables.Outbox.KeyOf(row.Item)))
 		if err != nil && !store.Retryable(err) {
 			return nil, err
@@ -74,19 +76,22 @@ func (s *shop) CreatePurchase(ctx context.Context, o Order) (*Created, error) {
 	return &Created{Purchase: p, Sale: sale, Repeated: repeated}, nil
 }
 
-// sellWithin is how long a stored purchase may be made: Stripe is sure to remember its keys.
+// sellWithin is how long after storing a purchase Duesday may create its objects. Stripe certainly
+// remembers the idempotency keys for that long.
 const sellWithin = 23 * time.Hour
 
-// ErrTooLate: the purchase was begun too long ago to be continued, and Stripe has nothing of it.
+// ErrTooLate is returned if the purchase is too old to continue and Stripe has no objects for it.
 var ErrTooLate = errors.New("this purchase was started too long ago to be continued; use a new key")
 
-// sell has Stripe make the purchase's objects. It continues with the objects of an earlier call
-// while Stripe remembers the keys. Later it only finds them: a buyer whose customer has changed
-// meanwhile could not be found, and would pay again.
+// sell creates the purchase's objects in Stripe. While Stripe remembers the idempotency keys, sell
+// continues with the objects of an earlier call. After that, sell only searches for them. If the
+// buyer's Stripe customer has changed meanwhile, the search could miss an earlier payment, and the
+// buyer would pay again.
 func (s *shop) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, error) {
 	if age := s.now().Sub(p.Created); age < sellWithin && age > -time.Hour {
-		// A purchase new here may exist at Stripe: the store may have been put back. A legacy
-		// purchase takes no money by itself, and looking for one is expensive.
+		// A purchase that is new in the store may already exist in Stripe, because the store may
+		// have been restored from a backup. A legacy purchase does not charge by itself, and
+		// searching for it is expensive.
 		return s.o.Seller.Sell(ctx, s.orderOf(p), repeated || p.Kind != Legacy)
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
@@ -94,12 +99,13 @@ func (s *shop) sell(ctx context.Context, p *Purchase, repeated bool) (Sale, erro
 		return sale, err
 	}
 	for _, err := range s.items(ctx, &s.o.Tables.Tracking.Payments, schema.PurchaseIndex, p.ID, store.Cursor{}, false) {
-		return sale, err // something is known of it
+		return sale, err // the purchase has a payment
 	}
 	return sale, fmt.Errorf("purchase %s: %w", p.ID, ErrTooLate)
 }
 
-// begin stores the incomplete purchase, with a row of the inbox; or it finds that of the key.
+// begin stores the incomplete purchase with an inbox row. If a purchase with this key exists, begin
+// returns that one.
 func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row store.Write, repeated bool, err error) {
 	stored, hash, err := o.encode()
 	if err != nil {
@@ -114,7 +120,7 @@ func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row 
 	}
 	p.History = remember(nil, Change{At: now, What: asked})
 	row = s.pending(pendingPurchase, p.ID, recoverAfter)
-	err = s.o.Store.Commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row) // without waking the inbox: the row is due later
+	err = s.o.Store.Commit(ctx, put(s.o.Tables.Tracking.Purchases.Name, p.fields, now), row) // does not wake the inbox: the row is due later
 	if !store.Retryable(err) {
 		return p, row, false, err
 	}
@@ -124,7 +130,7 @@ func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row 
 		return nil, row, false, err
 	case reading != nil:
 		return nil, row, false, reading
-	case there.keyHash == "": // first heard of through Stripe: its order was lost with an older store
+	case there.keyHash == "": // a Stripe event created the row; the store has lost the order
 		return nil, row, false, fmt.Errorf("purchase %s: its stored order is missing: %w", there.ID, ErrOther)
 	case there.keyHash != hash:
 		return nil, row, false, fmt.Errorf("the key belongs to purchase %s: %w", there.ID, ErrOther)
@@ -132,18 +138,19 @@ func (s *shop) begin(ctx context.Context, o Order, at string) (p *Purchase, row 
 	return there, row, true, nil
 }
 
-// orderOf is the order as it was stored: requests to Stripe never differ between two tries.
+// orderOf returns the stored order, so that retries send Stripe identical requests.
 func (s *shop) orderOf(p *Purchase) Order {
 	o := p.Order
 	o.Tag = Tag{Installation: s.o.Installation, Purchase: p.ID, Kind: p.Kind}
-	o.Customer = cmp.Or(o.Customer, p.Customer) // found or made the first time
+	o.Customer = cmp.Or(o.Customer, p.Customer) // the first attempt found or created this customer
 	if o.At = p.StripeAccount; o.At == s.o.Own {
 		o.At = ""
 	}
 	return o
 }
 
-// merge merges the objects with the order's Tag: a payment intent made by an invoice has none.
+// merge merges the objects with the order's Tag. It sets the Tag itself because a payment intent
+// that an invoice created has none.
 func (s *shop) merge(ctx context.Context, p *Purchase, objects []Object) error {
 	for _, o := range objects {
 		o.Tag = s.orderOf(p).Tag
@@ -154,7 +161,7 @@ func (s *shop) merge(ctx context.Context, p *Purchase, objects []Object) error {
 	return nil
 }
 
-// record merges the purchase's objects at Stripe, and notes the buyer's customer.
+// record merges the purchase's Stripe objects and stores the buyer's customer ID.
 func (s *shop) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, error) {
 	if err := s.merge(ctx, p, sale.Objects); err != nil {
 		return nil, fmt.Errorf("purchase %s: %w", p.ID, err)
@@ -172,7 +179,7 @@ func (s *shop) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, e
 	return s.Purchase(ctx, p.ID)
 }
 
-// remark notes on the purchase the problem of creating it, if any, and its customer.
+// remark stores the customer, and the problem of creating the purchase if there is one.
 func (s *shop) remark(ctx context.Context, id, problem, customer string) error {
 	p, err := s.loadPurchase(ctx, id)
 	if err != nil {
@@ -195,8 +202,9 @@ func (s *shop) remark(ctx context.Context, id, problem, customer string) error {
 	return err
 }
 
-// recoverPurchase looks at Stripe for the objects of a purchase begun some minutes ago. It makes
-// nothing and pays nothing: the buyer may have been told that it failed.
+// recoverPurchase searches Stripe for the objects of a purchase that was started minutes ago. It
+// does not create or charge anything, because the buyer may have been told that the purchase
+// failed.
 func (s *shop) recoverPurchase(ctx context.Context, id string) error {
 	p, err := s.Purchase(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -206,7 +214,7 @@ func (s *shop) recoverPurchase(ctx context.Context, id string) error {
 		return err
 	}
 	sale, err := s.o.Seller.Find(ctx, s.orderOf(p))
-	if errors.Is(err, ErrOrder) { // then nothing was made
+	if errors.Is(err, ErrOrder) { // Stripe refused the order, so it created nothing
 		return s.remark(ctx, p.ID, refusedProblem+secret.Short(err.Error()), "")
 	}
 	if err != nil || len(sale.Objects) == 0 {
@@ -215,15 +223,15 @@ func (s *shop) recoverPurchase(ctx context.Context, id string) error {
 	if err = s.merge(ctx, p, sale.Objects); err != nil || sale.Customer == "" {
 		return err
 	}
-	if p, err = s.Purchase(ctx, p.ID); err != nil { // as it is by now
+	if p, err = s.Purchase(ctx, p.ID); err != nil { // reload the purchase after the merge
 		return err
 	}
 	return s.remark(ctx, p.ID, p.Problem, sale.Customer)
 }
 
-// purchaseID derives a purchase's id from the caller's key, so the same key is the same row.
-// The salt never leaves the store: a merchant who knows the key cannot write the id into metadata
-// beforehand. The id is a UUID of version 8: custom.
+// purchaseID derives the purchase's ID from the caller's key, so the same key always finds the same
+// row. The salt never leaves the store, so a merchant who knows the key cannot write the ID into
+// metadata in advance. The ID is a version 8 (custom) UUID.
 func purchaseID(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {

@@ -5,6 +5,6 @@
 //
 // A new reader can start with ingest.go (an event arrives), turn.go (its decision), apply.go and merge.go
 // (the rules) and file.go (the commit). The package does not speak HTTP and does not know Stripe's
-// library: it sends requests through the interfaces Finder and Seller, and receives each event as an
+// library. It sends requests through the interfaces Finder and Seller, and receives each event as an
 // Object. It does not charge recurring payments, and does not know package billing, which does.
 package tracking

@@ -14,51 +14,52 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An Event is one of Stripe's events.
+// An Event is a Stripe event.
 type Event struct {
 	ID            string    `json:"id"`                  // evt_…
 	Type          string    `json:"type"`                // such as payment_intent.succeeded
-	ToldType      string    `json:"told_type,omitempty"` // of a thin event of version 1, in Stripe's words
-	Twin          string    `json:"twin,omitempty"`      // evt_… of the same change in the other form; "" if not known
-	StripeAccount string    `json:"stripe_account"`      // acct_…, whose event it is; "" in a body means the account of our key
+	ToldType      string    `json:"told_type,omitempty"` // Stripe's own type name of a version 1 thin event
+	Twin          string    `json:"twin,omitempty"`      // evt_… of the same change in the other form; "" if unknown
+	StripeAccount string    `json:"stripe_account"`      // acct_…, the source; "" in a body means our own account
 	Created       time.Time `json:"at"`
 	Live          bool      `json:"-"`
-	APIVersion    string    `json:"-"` // of the body; "" if it does not say
+	APIVersion    string    `json:"-"` // API version of the body; "" if the body does not name one
 	Object        Object    `json:"-"`
 
-	// The stored part.
-	Merchant     string      `json:"account,omitempty"`      // UUID; "" while it is not known
-	Subscription string      `json:"subscription,omitempty"` // sub_… of its object, or ""
+	// The fields below are stored.
+	Merchant     string      `json:"account,omitempty"`      // UUID; "" while unknown
+	Subscription string      `json:"subscription,omitempty"` // sub_… that the object belongs to, or ""
 	Status       EventStatus `json:"status"`
-	Reason       string      `json:"reason,omitempty"` // of the status, for people; "" where it is plain
+	Reason       string      `json:"reason,omitempty"` // explains the status to people; "" if it is obvious
 	Source       Source      `json:"source"`
-	Received     time.Time   `json:"received"`         // when it came first, by our clock
-	Applied      time.Time   `json:"applied,omitzero"` // when it was applied; zero while it is not
-	Body         []byte      `json:"-"`                // as it was signed; nil in lists
+	Received     time.Time   `json:"received"`         // time of the first arrival, by our clock
+	Applied      time.Time   `json:"applied,omitzero"` // time of the final decision; zero before that
+	Body         []byte      `json:"-"`                // the signed body, without client secrets; nil in lists
 
-	fetched string // of a thin event that was applied: the Object that was fetched for it, as JSON
+	fetched string // JSON of the Object fetched for an applied thin event
 
-	was *store.Condition // holds while the stored item is as it was read; nil: there is none
+	was *store.Condition // holds while the stored item is unchanged; nil if there is no item
 }
 
-// An EventStatus says how far the processing of an event is.
+// An EventStatus is the processing status of an event.
 type EventStatus string
 
-// The statuses of an event. An event expires only in a final one. An item without a status, which
-// older builds may have left, is read as received: replay applies it.
+// These are the statuses of an event. An event only expires after it reaches a final status. If an
+// item has no status, which older builds may have left, Duesday reads it as received, and a replay
+// applies it.
 const (
-	Received    EventStatus = "received"    // stored, and waits in the inbox
+	Received    EventStatus = "received"    // stored, waiting in the inbox
 	Applied     EventStatus = "applied"     // final: merged into the tables, with its effects
 	Ignored     EventStatus = "ignored"     // final: not followed here
-	Refused     EventStatus = "refused"     // final: of the other mode, or of an impossible account
-	Quarantined EventStatus = "quarantined" // of an unregistered account
-	Dead        EventStatus = "dead"        // given up: for a person, who can replay it
+	Refused     EventStatus = "refused"     // final: from the other mode or an invalid account
+	Quarantined EventStatus = "quarantined" // from an unregistered account
+	Dead        EventStatus = "dead"        // dead letter; an operator can replay it
 )
 
-// Final reports whether the event is processed, and may expire.
+// Final reports whether the event is fully processed and may expire.
 func (s EventStatus) Final() bool { return s == Applied || s == Ignored || s == Refused }
 
-// A Source says how an event came here.
+// A Source identifies how Duesday received an event.
 type Source string
 
 // The sources of events.
@@ -72,31 +73,32 @@ type Verdict struct {
 	Event     string      `json:"event"`
 	Status    EventStatus `json:"status"`
 	Reason    string      `json:"reason,omitempty"`
-	Duplicate bool        `json:"duplicate,omitempty"` // it was stored before; Status is the stored one
-	Created   time.Time   `json:"-"`                   // when Stripe made it; zero of a duplicate
+	Duplicate bool        `json:"duplicate,omitempty"` // the event was already stored; Status is its stored status
+	Created   time.Time   `json:"-"`                   // creation time in Stripe; zero for a duplicate
 }
 
-// A Decode reads the body of an event, in any version of the API. Its errors are an ErrBody.
+// A Decode parses an event body from any API version. Every error it returns wraps ErrBody.
 type Decode func(body []byte) (Event, error)
 
-// ErrEndpoint: the event came to the endpoint for others.
+// ErrEndpoint is returned if the event belongs to the other webhook endpoint.
 var ErrEndpoint = errors.New("this event belongs to the other webhook endpoint")
 
-// ErrBody: this is no event of Stripe's.
+// ErrBody is returned if the body is not a Stripe event.
 var ErrBody = errors.New("the body is not a Stripe event")
 
 var (
-	// errPoison: the fault is in the event or in a stored row; the store works.
+	// errPoison is returned if the event or a stored row is faulty and the store itself works.
 	errPoison = errors.New("it cannot be applied")
-	// errUndecided: Stripe was asked, and does not tell enough, or not yet.
+	// errUndecided is returned if Stripe's answer is not sufficient, at least not yet.
 	errUndecided = errors.New("what Stripe tells does not decide it yet")
 )
 
-// keep is how long a final event is kept: as long as Stripe does. So long a copy is a duplicate.
+// keep is how long a final event is stored, which is how long Stripe lists it. During that time
+// Duesday recognizes a copy as a duplicate.
 const keep = 30 * 24 * time.Hour
 
-// names reports whether it is a thin event whose object has to be fetched. Of an invoice, its
-// payment and a charge, only these events tell what no other event does.
+// names reports whether the event is thin and its object must be fetched. For an invoice, an
+// invoice payment or a charge, only the types below report what no other event reports.
 func (e *Event) names() bool {
 	if !e.Object.Thin || e.Object.ID == "" {
 		return false
@@ -114,7 +116,7 @@ func (e *Event) names() bool {
 	return false
 }
 
-// isMarker reports whether a stored event has not come itself.
+// isMarker reports whether the item is only a marker for an event that has not arrived.
 func (e *Event) isMarker() bool { return e.Type == "" }
 
 func (e *Event) fields(c *codec) {
@@ -135,13 +137,14 @@ func (e *Event) fields(c *codec) {
 	text(c, schema.TrackedFetched, &e.fetched)
 }
 
-// item is the event as the published table has it, with the attributes of our own. Before its final
-// status an event has no expiration: it must not vanish. One without a status is an error.
+// item returns the event as the published table stores it, with Duesday's additional attributes. It
+// sets no expiration before the final status, so that the store cannot delete an unfinished event.
+// item returns an error if the event has no status.
 func (e *Event) item() (store.Item, error) {
 	if e.Status == "" {
 		return nil, fmt.Errorf("event %s: %w: it has no status", e.ID, errPoison)
 	}
-	c := codec{it: make(store.Item, 0, 20)} // all attributes
+	c := codec{it: make(store.Item, 0, 20)} // room for every attribute
 	e.fields(&c)
 	at := stamp(e.Created)
 	c.it.Set(schema.TrackedTimestamp, store.S(at))
@@ -164,7 +167,8 @@ func (e *Event) item() (store.Item, error) {
 	return c.it, nil
 }
 
-// expiration is keep after the event was published or, if it came late, after it was received.
+// expiration returns the time when the store may delete the event. It adds keep to the creation
+// time, or to the time of receipt if that is later.
 func (e *Event) expiration() time.Time {
 	if e.Received.After(e.Created) {
 		return e.Received.Add(keep)
@@ -190,17 +194,17 @@ func eventOf(it store.Item) (*Event, error) {
 	return e, nil
 }
 
-// maxBody is the largest decoded body: more than any endpoint takes.
+// maxBody is the maximum size of a decoded body. No endpoint accepts a body of that size.
 const maxBody = 4 << 20
 
-// formatS2 begins a body compressed by S2. S2 took 8 us for 4.8 KB, at 2.6 to 1. Flate took
-// 63 us, a quarter of the cost of an event, at 3.5 to 1.
+// formatS2 is the first byte of a body compressed with S2. S2 took 8 us for 4.8 KB, at 2.6 to 1.
+// Flate took 63 us, a quarter of the cost of an event, at 3.5 to 1.
 const formatS2 = 1
 
-// packing has rooms for pack, of 64 KiB at most.
+// packing is a pool of buffers for pack, each at most 64 KiB.
 var packing = sync.Pool{New: func() any { return new([]byte) }}
 
-// pack compresses the body into room, if it is large enough.
+// pack compresses the body into room if room is large enough, and allocates otherwise.
 func pack(room, body []byte) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, fmt.Errorf("the body has %d bytes; the maximum is %d", len(body), maxBody)
@@ -223,17 +227,17 @@ func unpack(packed []byte) ([]byte, error) {
 	return s2.Decode(nil, packed[1:])
 }
 
-// A client secret lets its holder complete a payment. In Stripe's objects it is a member of this
-// name, or part of an address: pi_…_secret_…, seti_…_secret_….
+// A client secret lets its holder complete a payment. Stripe's objects contain it as a member with
+// this name, or as part of an address such as pi_…_secret_… or seti_…_secret_….
 var (
 	secretMember = []byte(`"client_secret"`)
 	secretPart   = []byte("_secret_")
 )
 
-// withoutSecrets returns the body without its client secrets. The rest stays as it is. It looks for
-// them by hand, since two expressions took a tenth of the cost of a payment's event.
+// withoutSecrets returns the body with its client secrets removed and the rest unchanged. It
+// searches by hand because two regular expressions took a tenth of the cost of a payment's event.
 func withoutSecrets(body []byte) []byte {
-	if !bytes.Contains(body, secretPart[1:len("_secret")]) { // in both
+	if !bytes.Contains(body, secretPart[1:len("_secret")]) { // both patterns contain this text
 		return body
 	}
 	return cutAfter(cutAfter(body, secretMember, textMember), secretPart, func(rest []byte) (int, string) {
@@ -243,7 +247,8 @@ func withoutSecrets(body []byte) []byte {
 
 const alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// cutAfter returns the body in which, after each mark, as many bytes as of says are replaced.
+// cutAfter returns the body with some bytes replaced after each mark. The function of receives the
+// rest of the body, and returns the number of bytes to replace and the replacement.
 func cutAfter(body, mark []byte, of func(rest []byte) (n int, by string)) []byte {
 	var out []byte
 	for {
@@ -257,7 +262,8 @@ func cutAfter(body, mark []byte, of func(rest []byte) (n int, by string)) []byte
 	}
 }
 
-// textMember returns the length of a text member's value with the marks before it, and an empty text.
+// textMember returns the length of a text member's value, including the punctuation before it, and
+// an empty text as its replacement.
 func textMember(rest []byte) (n int, by string) {
 	value := bytes.TrimLeft(rest, " \t\r\n:")
 	if len(value) == 0 || value[0] != '"' {

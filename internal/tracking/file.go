@@ -11,11 +11,12 @@ import (
 
 const (
 	bodyTooLarge = "its body was too large to be stored"
-	largeBody    = 300 << 10 // bytes, compressed: a larger body may be too large for an item
+	largeBody    = 300 << 10 // compressed bytes; a larger body may not fit into an item
 )
 
-// fileNew files an event that has just come. A stored event is a duplicate, even if its body
-// differs. If a thin event of the same change was applied before, the caller must decide again.
+// fileNew stores an event that has just arrived. If an event with its ID is already stored, the new
+// one is a duplicate, even if its body differs. If a thin event has already applied the same
+// change, fileNew returns an error and the caller must decide the event again.
 func (t *turn) fileNew(ctx context.Context) (Verdict, error) {
 	v, err := t.file(ctx)
 	if errors.Is(err, store.ErrTooLarge) {
@@ -30,7 +31,7 @@ func (t *turn) fileNew(ctx context.Context) (Verdict, error) {
 		t.e.was, t.e.Twin = there.was, there.Twin
 		return Verdict{}, err
 	case reading == nil:
-		t.nudge() // it may be ours, if the answer to the commit was lost
+		t.nudge() // our own commit may have stored it if only the reply was lost
 		return Verdict{Event: there.ID, Status: there.Status, Reason: there.Reason, Duplicate: true}, nil
 	case errors.Is(reading, store.ErrNotFound):
 		return Verdict{}, err
@@ -38,7 +39,8 @@ func (t *turn) fileNew(ctx context.Context) (Verdict, error) {
 	return Verdict{}, reading
 }
 
-// fileSmaller files a too large event without its body, if that is not needed, or gives it up.
+// fileSmaller stores an oversized event without its body if the body is not needed. Otherwise it
+// makes the event a dead letter.
 func (t *turn) fileSmaller(ctx context.Context, tooLarge error) (Verdict, error) {
 	packed, err := pack(nil, t.e.Body)
 	switch {
@@ -50,14 +52,15 @@ func (t *turn) fileSmaller(ctx context.Context, tooLarge error) (Verdict, error)
 		return Verdict{}, tooLarge
 	}
 	t.e.Body = nil
-	if !t.status.Final() { // the inbox could not read it
+	if !t.status.Final() { // the inbox needs the body to decide the event
 		return t.bury(ctx, bodyTooLarge)
 	}
 	t.reason = cmp.Or(t.reason, bodyTooLarge)
 	return t.fileNew(ctx)
 }
 
-// bury files an event as dead. Its row in the inbox dies with it, for a person to see.
+// bury stores an event as a dead letter. Its inbox row becomes a dead letter too, so that an
+// operator sees it.
 func (t *turn) bury(ctx context.Context, reason string) (Verdict, error) {
 	t.o.Log.Error("an event cannot be stored or applied; it is now a dead letter", "event", t.e.ID, "type", t.e.Type, "account", t.e.StripeAccount, "why", reason)
 	_ = t.later(pendingEvent, reason, 0)
@@ -65,8 +68,8 @@ func (t *turn) bury(ctx context.Context, reason string) (Verdict, error) {
 	return t.fileNew(ctx)
 }
 
-// file stores the event, if there is one, and the writes of its decision in one commit. The event's row
-// must be as it was read.
+// file stores the turn's event, if there is one, and the writes of its decision in one commit. The
+// commit fails if the stored event has changed since it was read.
 func (t *turn) file(ctx context.Context) (Verdict, error) {
 	writes, filed := t.writes, Event{}
 	if t.e != nil {

@@ -14,13 +14,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An inbox does the work that waits: undecided events first of all.
+// An inbox processes waiting work, mainly undecided events.
 type inbox struct {
 	*intake
 	*shop
 }
 
-// DrainInbox works through the due rows. A failed row waits longer each time; after ten it is dead.
+// DrainInbox processes the due rows. A failed row waits longer after each attempt, and is a dead
+// letter after ten.
 func (b *inbox) DrainInbox(ctx context.Context) (outbox.Report, error) {
 	return b.queued().Drain(ctx, workers)
 }
@@ -56,7 +57,7 @@ func (b *inbox) deliver(ctx context.Context, e outbox.Effect) error {
 	return fmt.Errorf("%w: the inbox has no handler for %q", outbox.ErrPermanent, e.Kind)
 }
 
-// setback notes the error on the event, and its death after the last try.
+// setback stores the error on the event, and marks the event dead after its last attempt.
 func (b *inbox) setback(ctx context.Context, id string, tries int, cause error) error {
 	e, err := b.Event(ctx, id)
 	if err != nil || e.Status.Final() {
@@ -75,8 +76,8 @@ func (b *inbox) setback(ctx context.Context, id string, tries int, cause error) 
 	return cause
 }
 
-// Replay applies a stored event at once, in any status: dead, waiting, or applied, in which
-// case it changes nothing more. It returns store.ErrNotFound if the event is not stored.
+// Replay applies a stored event immediately, whatever its status. Replaying an applied event
+// changes nothing more. Replay returns store.ErrNotFound if the event is not stored.
 func (b *inbox) Replay(ctx context.Context, id string) (v Verdict, err error) {
 	err = store.Retry(ctx, "event "+id, func() error {
 		e, err := b.Event(ctx, id)
@@ -95,7 +96,8 @@ func (b *inbox) Replay(ctx context.Context, id string) (v Verdict, err error) {
 	return v, err
 }
 
-// revive takes the event's row out of the dead letters. The inbox finds nothing left to do.
+// revive removes the event's row from the dead letters. The inbox then finds nothing left to do for
+// it.
 func (b *inbox) revive(ctx context.Context, id string) error {
 	for _, kind := range []string{pendingEvent, pendingCharge} {
 		err := b.queued().Replay(ctx, kind+"/"+id)
@@ -106,7 +108,8 @@ func (b *inbox) revive(ctx context.Context, id string) error {
 	return nil
 }
 
-// Waiting yields the unfinished events: received, dead, and quarantined, in this order.
+// Waiting yields the unfinished events. The received ones come first, then the dead ones, then the
+// quarantined ones.
 func (b *inbox) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		seen := map[string]bool{}
@@ -116,7 +119,7 @@ func (b *inbox) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 			}
 			seen[id] = true
 			e, err := b.Event(ctx, id)
-			if err != nil || e.Status.Final() { // applied meanwhile, or expired
+			if err != nil || e.Status.Final() { // the event was applied meanwhile, or has expired
 				return true
 			}
 			e.Body = nil
@@ -143,8 +146,8 @@ func (b *inbox) Waiting(ctx context.Context) iter.Seq2[*Event, error] {
 	}
 }
 
-// TakeEndedBy has the inbox look at subscriptions that were past due, unpaid or paused before
-// Options.EndedBy was set as it is now. Repeating it does nothing until the setting changes.
+// TakeEndedBy queues a check of the subscriptions that were past due, unpaid or paused before
+// Options.EndedBy got its current value. Further calls do nothing until the setting changes.
 func (b *inbox) TakeEndedBy(ctx context.Context) error {
 	return store.Retry(ctx, "ended-by", func() error {
 		now := strings.Join(slices.Sorted(slices.Values(b.o.EndedBy)), ",")
@@ -157,8 +160,9 @@ func (b *inbox) TakeEndedBy(ctx context.Context) error {
 	})
 }
 
-// askEndedBy asks for the state of each subscription that by its last known state has ended for its
-// buyer. It reads them by the merchants' index: the policy of the runtime allows no scan.
+// askEndedBy queues a fetch for each active subscription whose last known Stripe status is in
+// Options.EndedBy. It reads the subscriptions through the merchant index because the runtime policy
+// does not allow scans.
 func (b *inbox) askEndedBy(ctx context.Context) error {
 	merchants := map[string]bool{}
 	for a, err := range b.ConnectedAccounts(ctx) {

@@ -13,22 +13,22 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The event protocol (docs/internals/tracking.md). In the normal case one commit holds all of
-// it: the event, absent so far; its changed rows, unless somebody else has changed them meanwhile;
-// and its effects. An event undecided by the stored rows is stored as received, with a row in the
-// inbox, and decided after Stripe has its answer. A stored event may not be applied yet: its status
-// says so, in the commit that applies it.
+// The event protocol is described in docs/internals/tracking.md. Normally a single commit writes
+// the new event, the rows it changes and its effects. The commit fails if the event is already
+// stored or another process has changed a row. If the stored rows cannot decide the event, Duesday
+// stores it as received with an inbox row, and decides it after Stripe has answered. A stored event
+// is therefore not always applied. The commit that applies it also changes its status.
 
-// An Origin says how an event came.
+// An Origin identifies the endpoint and the source that delivered an event.
 type Origin struct {
-	Connect bool // to the endpoint for connected accounts: then it must name its account
+	Connect bool // the connected accounts' endpoint, where each event must name its account
 	Source  Source
 }
 
-// Ingest stores an event whose signature has been verified. If it returns nil, the event is
-// durable, and it has been applied or the inbox will apply it. It returns an ErrBody if the body is
-// not an event, and ErrEndpoint if the event belongs to the other endpoint; neither is stored.
-// After any other error the caller must ingest the event again.
+// Ingest stores an event whose signature the caller has verified. If Ingest returns nil, the event
+// is durable, and either it has been applied or the inbox will apply it. Ingest returns ErrBody if
+// the body is not an event, and ErrEndpoint if the event belongs to the other endpoint. It stores
+// neither. After any other error the caller must ingest the event again.
 func (in *intake) Ingest(ctx context.Context, body []byte, from Origin) (Verdict, error) {
 	e, err := in.decode(body)
 	if err != nil {
@@ -55,7 +55,7 @@ func (in *intake) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 		if t.decision = refused; t.status == "" {
 			err = t.decide(ctx)
 		}
-		if errors.Is(err, errPoison) { // Stripe must not send it for ever: the inbox gives it up in the end
+		if errors.Is(err, errPoison) { // stored, so that Stripe does not resend it forever; the inbox retries it
 			why := secret.Short(err.Error())
 			in.o.Log.Error("an event could not be applied; the inbox tries again", "event", e.ID, "type", e.Type, "account", e.StripeAccount, "why", why)
 			err = t.later(pendingEvent, why, 0)
@@ -68,7 +68,7 @@ func (in *intake) Ingest(ctx context.Context, body []byte, from Origin) (Verdict
 	return v, err
 }
 
-// decode reads a body. It returns an ErrBody if the body makes the reader panic.
+// decode parses a body. If the decoder panics on the body, decode returns ErrBody.
 func (in *intake) decode(body []byte) (e Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -79,7 +79,7 @@ func (in *intake) decode(body []byte) (e Event, err error) {
 	return in.o.Decode(body)
 }
 
-// finish applies a stored event, unless it is final or has expired.
+// finish applies a stored event unless it is final or has expired.
 func (in *intake) finish(ctx context.Context, id string, by effort) error {
 	return store.Retry(ctx, "event "+id, func() error {
 		e, err := in.Event(ctx, id)
@@ -94,7 +94,8 @@ func (in *intake) finish(ctx context.Context, id string, by effort) error {
 	})
 }
 
-// redo decides a stored event anew, in any status but refused: that is not for this store.
+// redo decides a stored event again, whatever its status. It skips refused events because they do
+// not belong to this store.
 func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error) {
 	if e.Status == Refused {
 		return Verdict{Event: e.ID, Status: e.Status, Reason: e.Reason, Duplicate: true}, nil
@@ -115,8 +116,8 @@ func (in *intake) redo(ctx context.Context, e *Event, by effort) (Verdict, error
 	return t.file(ctx)
 }
 
-// Apply merges an object fetched from Stripe, as if an event had told it, and reports whether it
-// changed anything. at is the connected account, "" for our own.
+// Apply merges an object fetched from Stripe as if an event had contained it, and reports whether a
+// row changed. The argument at is the connected account, or "" for our own.
 func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool, err error) {
 	at, o.Fetched = cmp.Or(at, in.o.Own), true
 	merchant, err := in.merchantOf(ctx, at)
@@ -124,7 +125,7 @@ func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool,
 		return false, err
 	}
 	err = store.Retry(ctx, o.Kind+" "+o.ID, func() error {
-		if o.Kind == KindDispute { // it never makes its payment known: most disputes are about other payments
+		if o.Kind == KindDispute { // a dispute creates no payment row: most concern other payments
 			if _, err := in.Payment(ctx, at, o.Payment); err != nil {
 				return ignoreNotFound(err)
 			}
@@ -140,9 +141,9 @@ func (in *intake) Apply(ctx context.Context, at string, o Object) (changed bool,
 	return changed, err
 }
 
-// refresh fetches a subscription (sub_…) or a payment's dispute (pi_…/du_…) whose state is unclear
-// from its events. The answer counts only if no event about the row was applied meanwhile, because
-// such an event may be newer.
+// refresh fetches a subscription (sub_…) or a payment's dispute (pi_…/du_…) if its events leave the
+// state unclear. If an event for the row was applied during the fetch, refresh tries again, because
+// that event may be newer than the answer.
 func (in *intake) refresh(ctx context.Context, at, id string, by effort) error {
 	merchant, err := in.merchantOf(ctx, at)
 	if err != nil {

@@ -10,10 +10,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// stampLayout is the time format of the published tables: UTC, and text order is time order.
+// stampLayout is the time format in the published tables. Times are in UTC, and sorting the texts
+// sorts the times.
 const stampLayout = "2006-01-02 15:04:05.000"
 
-// stamp writes it by way of RFC 3339, which package time does in half the time of another form.
+// stamp formats the time with stampLayout. It uses RFC 3339, which package time formats in half the
+// time of another layout.
 func stamp(t time.Time) string {
 	t = t.UTC()
 	b := t.AppendFormat(make([]byte, 0, len(stampLayout)), time.RFC3339)
@@ -22,7 +24,7 @@ func stamp(t time.Time) string {
 	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)))
 }
 
-// parseStamp returns the zero time if the text is not a stamp.
+// parseStamp parses a stamp. It returns the zero time if the text is not valid.
 func parseStamp(text string) time.Time {
 	const day, second = len("2006-01-02"), len("2006-01-02 15:04:05")
 	if len(text) != len(stampLayout) || text[day] != ' ' || text[second] != '.' {
@@ -32,12 +34,13 @@ func parseStamp(text string) time.Time {
 	return t
 }
 
-// A codec reads or writes an item by one list of attributes. A zero value is not written.
+// A codec reads or writes an item, using one list of attributes for both directions. It does not
+// write zero values.
 type codec struct {
 	it     store.Item
 	reads  bool
-	now    time.Time // of writing
-	before int64     // the version read, when writing
+	now    time.Time // time of the write
+	before int64     // the version that was read; set by a write
 }
 
 func text[T ~string](c *codec, name string, v *T) {
@@ -81,7 +84,7 @@ func (c *codec) amount(minor *int64, status *string) {
 	c.it.Set(schema.TrackedStatus, store.S(*status))
 }
 
-// part reads or writes a map attribute. An empty map is not written.
+// part reads or writes a map attribute. It does not write an empty map.
 func (c *codec) part(name string, fields func(*codec)) {
 	of := codec{it: c.it.Get(name).Map(), reads: c.reads}
 	if !c.reads {
@@ -92,7 +95,7 @@ func (c *codec) part(name string, fields func(*codec)) {
 	}
 }
 
-// values reads or writes a list. An empty list is not written.
+// values reads or writes a list attribute. It does not write an empty list.
 func values[T any](c *codec, name string, v *[]T, read func(store.Value) T, write func(T) store.Value) {
 	if c.reads {
 		for _, value := range c.it.Get(name).List() {
@@ -120,7 +123,7 @@ func list[T any](c *codec, name string, v *[]T, fields func(*codec, *T)) {
 	})
 }
 
-// parts reads or writes a map of maps, by id.
+// parts reads or writes a map whose keys are IDs and whose values are maps.
 func parts[T any](c *codec, name string, v *map[string]T, fields func(c *codec, id string, v *T)) {
 	c.part(name, func(all *codec) {
 		if c.reads {
@@ -143,7 +146,7 @@ func parts[T any](c *codec, name string, v *map[string]T, fields func(c *codec, 
 	})
 }
 
-// head lists the common attributes of purchases, payments and subscriptions.
+// head reads or writes the attributes that purchases, payments and subscriptions share.
 func head(c *codec, id, stripeAccount, account *string, created, updated *time.Time, version *int64) {
 	text(c, schema.TrackedID, id)
 	text(c, schema.TrackedStripeAccount, stripeAccount)
@@ -156,7 +159,7 @@ func head(c *codec, id, stripeAccount, account *string, created, updated *time.T
 	c.version(version)
 }
 
-// version counts the changes of a row.
+// version reads the row's version, or increments it on a write.
 func (c *codec) version(v *int64) {
 	if !c.reads {
 		c.before = *v
@@ -167,9 +170,9 @@ func (c *codec) version(v *int64) {
 
 // A Change is an entry in the history of a purchase, payment or subscription.
 type Change struct {
-	At    time.Time `json:"at"` // when we noted it
+	At    time.Time `json:"at"` // time of the change here, by our clock
 	What  string    `json:"what"`
-	Event string    `json:"event,omitempty"` // evt_…, its cause
+	Event string    `json:"event,omitempty"` // evt_… that caused the change
 }
 
 func (c *codec) history(v *[]Change) {
@@ -180,7 +183,8 @@ func (c *codec) history(v *[]Change) {
 	})
 }
 
-// maxHistory is the most changes kept of one object: the first, and the latest.
+// maxHistory is the maximum number of changes stored for one object. Duesday keeps the first
+// changes and the latest ones.
 const maxHistory = 100
 
 func remember(list []Change, c Change) []Change {
@@ -190,7 +194,7 @@ func remember(list []Change, c Change) []Change {
 	return append(list, c)
 }
 
-// put stores the listed fields, if the row still has the version read before.
+// put returns a write of the listed fields that fails if the row has changed since it was read.
 func put(table string, fields func(*codec), now time.Time) store.Write {
 	c := codec{it: make(store.Item, 0, 16), now: now}
 	fields(&c)
@@ -207,7 +211,7 @@ func from[T any](it store.Item, fields func(*T, *codec)) *T {
 	return v
 }
 
-// read converts what a list yields; an error comes last.
+// read converts the elements of a list. It stops after the first error, which it yields.
 func read[S, T any](list iter.Seq2[S, error], of func(S) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for one, err := range list {

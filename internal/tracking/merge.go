@@ -10,13 +10,16 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// The merge is pure: it reads no clock and no store. The fields that decide only grow: a status rises,
-// a set gains members, a flag is raised. So any order and any repetition of events come to one state.
-// Events are never sorted by their time: it has a resolution of a second, and Stripe says not to.
+// The merge is pure: it does not read the clock or the store. The fields that decide an outcome
+// only grow. A status rises, a set gains members and a flag is set. Events therefore lead to the
+// same state whatever order they arrive in and however often they are repeated. Duesday never sorts
+// events by their time, because it has a resolution of one second and Stripe advises against it.
+//
+// A subscription's Detail is an exception that can also fall. See mergeSubscription.
 //
 // A subscription's Detail can fall as well as rise: see mergeSubscription.
 
-// Ranks, by Stripe's words. Other words have rank zero.
+// These maps rank Stripe's statuses. A status that is not listed has rank zero.
 var (
 	paymentRank = map[PaymentStatus]int{PaymentNew: 1, PaymentFailed: 2, PaymentPaid: 3}
 	refundRank  = map[string]int{"pending": 1, "requires_action": 2, "succeeded": 3, "canceled": 4, "failed": 5}
@@ -27,10 +30,12 @@ var (
 )
 
 // verdictRank is the rank of a dispute that was decided at least once. A lost dispute can be
-// appealed, and then won or lost again, so events cannot tell which of these words is the last one.
+// appealed, and then won or lost again, so events cannot show which of these statuses is the
+// latest.
 const verdictRank = 8
 
-// paymentStatus is the status of a payment intent: the table in docs/internals/tracking.md.
+// paymentStatus returns the status that a payment intent implies, as in the table in
+// docs/internals/tracking.md.
 func paymentStatus(o Object) PaymentStatus {
 	switch {
 	case o.Status == "succeeded":
@@ -41,9 +46,10 @@ func paymentStatus(o Object) PaymentStatus {
 	return PaymentNew
 }
 
-// mergePayment merges an object of the payment, and returns the changes in words for people. ask
-// reports that the object is a dispute whose last word is unknown and has to be fetched. fresh says
-// that the object was fetched after the payment was read, so it is the last word.
+// mergePayment merges an object into the payment, and returns descriptions of the changes for
+// people. It sets ask if the object is a dispute whose latest status is unknown and must be
+// fetched. The caller sets fresh if it fetched the object after it read the payment, so the object
+// has the latest status.
 func mergePayment(p *Payment, o Object, fresh bool) (changes []string, ask bool) {
 	switch o.Kind {
 	case KindPayment:
@@ -104,7 +110,7 @@ func mergeIntent(p *Payment, o Object) (changes []string) {
 	return changes
 }
 
-// amountText is for people.
+// amountText formats an amount for people.
 func amountText(minor int64, code string) string {
 	currency, err := money.ParseCurrency(code)
 	if err != nil {
@@ -113,10 +119,12 @@ func amountText(minor int64, code string) string {
 	return money.New(minor, currency).String()
 }
 
-// maxCodes is the most decline codes that a payment keeps: the first by the alphabet.
+// maxCodes is the maximum number of decline codes that a payment keeps. It keeps those that come
+// first alphabetically.
 const maxCodes = 10
 
-// mergeRefunds adds up the refunds told one by one. A charge's sum counts if it is larger.
+// mergeRefunds adds up the individual refunds. If a charge reports a larger total, mergeRefunds
+// uses that total.
 func mergeRefunds(p *Payment, o Object) (changes []string) {
 	before := p.Refunded
 	for _, r := range o.Refunds {
@@ -159,24 +167,26 @@ func mergeLinks(p *Payment, o Object) (changes []string) {
 	return changes
 }
 
-// serves reports whether a Stripe subscription is between its activation and its end.
+// serves reports whether a Stripe subscription with this status has been activated and has not
+// ended.
 func serves(status string) bool {
 	return slices.Contains([]string{"trialing", "active", "past_due", "unpaid", "paused"}, status)
 }
 
 func ended(status string) bool { return status == "canceled" || status == "incomplete_expired" }
 
-// A rule says how a subscription's object is merged.
+// A rule configures how mergeSubscription merges an object.
 type rule struct {
-	endedBy []string // Stripe's words, besides those for its end, by which it ends for the buyer
-	force   bool     // a schedule without a known end was cancelled
-	fresh   bool     // the object was fetched after the subscription was read: it is the newest word
+	endedBy []string // Stripe statuses that end the subscription for the buyer
+	force   bool     // treat a schedule with an unknown end as cancelled
+	fresh   bool     // the object was fetched after the row was read, so it is the latest state
 }
 
-// mergeSubscription merges an object of a subscription or of its schedule, and returns the changes in
-// words for people. It is undecided, and changes nothing, if the subscription is over and its schedule
-// has not told whether it was completed or cancelled. ask is set if the Detail has to be fetched,
-// because the order of the events is unknown. Until then every event sets ask, as it may be newer.
+// mergeSubscription merges an object of the subscription or its schedule, and returns descriptions
+// of the changes for people. If the subscription is over and no event has shown whether its
+// schedule was completed or cancelled, mergeSubscription returns undecided and changes nothing. It
+// sets ask if the Detail must be fetched because the order of the events is unknown. Until a
+// fetched object arrives, every event sets ask, because each may be newer than the last.
 func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, undecided, ask bool) {
 	before := *s
 	if o.Kind == KindSchedule {
@@ -184,7 +194,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 			s.scheduleStatus = o.Status
 		}
 		s.Schedule = o.ID
-		s.activated = s.activated || o.Status == "completed" // nothing else is completed
+		s.activated = s.activated || o.Status == "completed" // only an activated subscription can be completed
 	} else {
 		s.activated = s.activated || serves(o.Status)
 		s.over = s.over || ended(o.Status)
@@ -194,7 +204,7 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 		ask = detail(s, o, r.fresh) || ask
 		ends := slices.Contains(r.endedBy, o.Status)
 		s.soft = s.soft || r.fresh && ends
-		unconfirmed := ends && !s.soft && !ended(s.Detail) // an end told by an event, and not yet fetched
+		unconfirmed := ends && !s.soft && !ended(s.Detail) // an event reported the end, and no fetch has confirmed it
 		ask = ask || !r.fresh && (s.asking || unconfirmed)
 		s.asking = ask
 		if !o.Created.IsZero() {
@@ -223,8 +233,8 @@ func mergeSubscription(s *Subscription, o Object, r rule) (changes []string, und
 	return changes, false, ask
 }
 
-// terms merges the subscription's terms, and reports whether they have to be fetched: those of the
-// first event and of a fresh answer are believed, but the order of the others is unknown.
+// terms merges the subscription's terms, and reports whether they must be fetched. It accepts the
+// terms from the first event or from a fresh object. The order of all other events is unknown.
 func terms(s *Subscription, o Object, fresh bool) (ask bool) {
 	switch {
 	case o.Terms == s.Terms || o.Terms == Terms{}:
@@ -245,9 +255,9 @@ func (t Terms) text() string {
 	return s
 }
 
-// detail merges Stripe's word for the state, and reports whether it has to be fetched. A word just
-// fetched is the truth. Of the words of events, the end is final and incomplete is the first;
-// the order of the others is unknown.
+// detail merges Stripe's status, and reports whether it must be fetched. A fetched status always
+// counts. Among the statuses in events, an end is final and incomplete comes first. The order of
+// the others is unknown.
 func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 	switch {
 	case o.Status == s.Detail || o.Status == "" || ended(s.Detail):
@@ -259,22 +269,23 @@ func detail(s *Subscription, o Object, fresh bool) (ask bool) {
 	return false
 }
 
-// differs reports whether the two differ in a part that decides no status.
+// differs reports whether the two subscriptions differ in a part that does not decide the status.
 func (s *Subscription) differs(t *Subscription) bool {
 	return s.Schedule != t.Schedule || s.Terms != t.Terms || s.progress != t.progress
 }
 
-// undecided reports whether it is over, and its schedule has not told how it ended.
+// undecided reports whether the subscription is over but no object has shown how its schedule
+// ended.
 func (s *Subscription) undecided(r rule) bool {
 	return s.over && s.Schedule != "" && !r.force && scheduleRank[s.scheduleStatus] < scheduleRank["released"]
 }
 
-// decide is the state machine of docs/internals/tracking.md.
+// decide implements the state machine in docs/internals/tracking.md.
 func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	switch {
 	case s.scheduleStatus == "canceled":
 		return SubscriptionTerminated, EndCanceled
-	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // else it was released at the end, and goes on
+	case s.scheduleStatus == "completed" && (s.over || s.ID == s.Schedule): // otherwise the released subscription continues
 		return SubscriptionTerminated, EndCompleted
 	case s.over && s.expired:
 		return SubscriptionTerminated, EndExpired
@@ -288,14 +299,15 @@ func (s *Subscription) decide() (SubscriptionStatus, Ending) {
 	return SubscriptionNew, ""
 }
 
-// mergeSubscriptionState merges the state of a subscription into its purchase, and reports a
-// change. A schedule that has not begun goes by its own id until its subscription is known.
+// mergeSubscriptionState merges the subscription's state into its purchase, and reports whether the
+// purchase changed. Until a schedule begins and its subscription is known, its state has the
+// schedule's ID.
 func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 	c := SubscriptionState{Status: s.Status, Ending: s.Ending, Schedule: s.Schedule}
 	if s.ID == s.Schedule {
 		for id, other := range p.Subscriptions {
 			if id != s.ID && other.Schedule == s.ID {
-				return false // it has begun: its subscription stands for it
+				return false // the schedule has begun, so its subscription represents it
 			}
 		}
 	} else if _, there := p.Subscriptions[s.Schedule]; there && s.Schedule != "" {
@@ -312,9 +324,10 @@ func mergeSubscriptionState(p *Purchase, s *Subscription) (changed bool) {
 	return true
 }
 
-// askEffects asks for due effects: fulfilment after the first payment or activation, and
-// unsubscribe, only after a fulfilment, at the end of the last subscription. An unsubscribe that has
-// not begun is withdrawn if another subscription becomes known. The reason names the cause.
+// askEffects requests the due effects of the purchase. It requests fulfilment after the first
+// payment or activation. It requests unsubscribe after the last subscription ends, but only if
+// fulfilment was requested. It withdraws an unsubscribe that has not begun if another subscription
+// becomes known. The reason names the cause.
 func askEffects(p *Purchase, paid bool, reason string, now time.Time) (asked []Action) {
 	var active, over, completed int
 	for _, c := range p.Subscriptions {
@@ -334,7 +347,7 @@ func askEffects(p *Purchase, paid bool, reason string, now time.Time) (asked []A
 	}
 	ends := len(p.Subscriptions) > 0 && over == len(p.Subscriptions) && completed == 0
 	if !ends && (p.Unsubscribe.State == Waits || p.Unsubscribe.State == Asked) {
-		p.Unsubscribe = Effect{} // another one has begun, and became known only now
+		p.Unsubscribe = Effect{} // another subscription has begun, but its event arrived late
 	}
 	if p.Unsubscribe.State == NotAsked && p.Fulfilment.State != NotAsked && ends {
 		p.Unsubscribe = Effect{State: Waits, Reason: reason, Asked: now}

@@ -2,7 +2,8 @@ package tracking
 
 import "time"
 
-// The kinds of Stripe's objects followed here, in Stripe's words. Other kinds keep theirs.
+// These are the kinds of Stripe objects that Duesday follows. Their values are Stripe's names, and
+// an object of any other kind keeps its Stripe name.
 const (
 	KindPayment        = "payment_intent"
 	KindSubscription   = "subscription"
@@ -14,100 +15,104 @@ const (
 	KindDispute        = "dispute"
 )
 
-// A Kind says how a purchase is paid.
+// A Kind is a way to pay for a purchase.
 type Kind string
 
 // The kinds of purchases.
 const (
-	Legacy       Kind = "legacy"       // a payment intent, completed by the buyer's client
-	Product      Kind = "product"      // one payment: customer, invoice, paid at once
+	Legacy       Kind = "legacy"       // a payment intent that the buyer's client completes
+	Product      Kind = "product"      // a single payment through an invoice, charged immediately
 	Subscribe    Kind = "subscription" // a Stripe subscription
 	SplitPayment Kind = "split"        // a subscription schedule with a fixed number of payments
 )
 
-// An Object is one of Stripe's, as told in any version of the API. An untold member is zero.
+// An Object is a Stripe object, read from any API version. A field that the source does not contain
+// is zero.
 type Object struct {
 	Kind    string    `json:"kind"`
 	ID      string    `json:"id"`
-	Status  string    `json:"status,omitempty"` // Stripe's word
+	Status  string    `json:"status,omitempty"` // Stripe's status
 	Created time.Time `json:"created,omitzero"` // UTC
 
-	// Fetched: the object as Stripe had it when we asked, and not as an event told at some time.
+	// Fetched is set if the object shows Stripe's state at the time of our request. It is not set
+	// for an object from an event.
 	Fetched bool `json:"seen,omitempty"`
 
-	// Thin: an event named the object and did not contain it. It has a Kind and an ID alone.
+	// Thin is set if an event only named the object. Then only Kind and ID are set.
 	Thin bool `json:"-"`
 
-	// Failed, of a payment intent: its latest attempt was declined.
+	// Failed is set if a payment intent's latest attempt was declined.
 	Failed bool `json:"failed,omitempty"`
-	// Code, of a payment intent: why, in Stripe's words. Of a subscription: why it was cancelled.
+	// Code is Stripe's reason for the declined attempt or for a subscription's cancellation.
 	Code string `json:"code,omitempty"`
 
-	Amount   int64  `json:"amount,omitempty"`   // minor units, of a payment intent, refund or dispute
+	Amount   int64  `json:"amount,omitempty"`   // minor units; set for payment intents, refunds and disputes
 	Currency string `json:"currency,omitempty"` // ISO 4217, upper case
 
-	// Its owners. With InvoiceTold, of a payment intent, an Invoice of "" means none made it.
-	// Versions since 2025-03-31.basil do not tell.
+	// These fields link the object to its owners. If a payment intent has InvoiceTold and no
+	// Invoice, then no invoice created it. API versions since 2025-03-31.basil do not show this.
 	Payment      string `json:"payment,omitempty"`
 	Invoice      string `json:"invoice,omitempty"`
 	Subscription string `json:"subscription,omitempty"`
 	Schedule     string `json:"schedule,omitempty"`
 	Customer     string `json:"customer,omitempty"`
 	InvoiceTold  bool   `json:"invoice_told,omitempty"`
-	// Attached, of a payment intent: somebody has attached it to the Invoice, perhaps for a part of
-	// what that asks for. The invoice is of no subscription, and not paid yet.
+	// Attached is set if someone attached the payment intent to the Invoice, perhaps to pay only a
+	// part of it. The invoice does not belong to a subscription and is not paid yet.
 	Attached bool `json:"-"`
 
-	// Terms, of a subscription, are zero if they are not told.
+	// Terms are a subscription's terms, zero if the source does not contain them.
 	Terms Terms `json:"terms,omitzero"`
-	// Due, of a dispute, is when evidence is due.
+	// Due is the deadline for a dispute's evidence.
 	Due time.Time `json:"due,omitzero"`
 
-	Refunded int64    `json:"refunded,omitempty"` // of a charge: minor units, all refunds so far
-	Refunds  []Refund `json:"refunds,omitempty"`  // of a charge or refund: those listed in it
-	Tag      Tag      `json:"tag,omitzero"`       // our own metadata, of the object or of its owner
+	Refunded int64    `json:"refunded,omitempty"` // total refunded from a charge so far, in minor units
+	Refunds  []Refund `json:"refunds,omitempty"`  // the refunds contained in a charge or refund
+	Tag      Tag      `json:"tag,omitzero"`       // our metadata on the object or on its owner
 }
 
-// Terms say what a subscription is for, and until when.
+// Terms describe what a subscription charges for and when it ends.
 type Terms struct {
 	Price    string    `json:"price,omitempty"` // price_… (or plan_…) of its first item
 	Quantity int64     `json:"quantity,omitempty"`
-	CancelAt time.Time `json:"cancel_at,omitzero"` // when Stripe will cancel it; zero: it goes on
+	CancelAt time.Time `json:"cancel_at,omitzero"` // when Stripe will cancel the subscription; zero: never
 }
 
-// A Refund is one refund of a payment.
+// A Refund is a refund of a payment.
 type Refund struct {
 	ID     string `json:"id"`
 	Amount int64  `json:"amount"` // minor units
 	Status string `json:"status"` // pending, requires_action, succeeded, canceled or failed
 }
 
-// A Dispute is one dispute of a payment.
+// A Dispute is a dispute about a payment.
 type Dispute struct {
 	ID     string `json:"id"`
 	Amount int64  `json:"amount"` // minor units
 	Status string `json:"status"` // needs_response, under_review, won, lost, warning_…, appeal_…
 
-	// Due is when Stripe must have the evidence, or that of the appeal; zero if Stripe has named no time.
+	// Due is the deadline for the evidence, or for an appeal's evidence. It is zero if Stripe has
+	// not set one.
 	Due time.Time `json:"evidence_due,omitzero"`
 }
 
-// The metadata of a purchase's objects at Stripe. Billing's intents have MetaInstallation, too.
+// These are the metadata keys on a purchase's Stripe objects. Billing's payment intents also carry
+// MetaInstallation.
 const (
 	MetaInstallation = "duesday_installation"
 	MetaPurchase     = "duesday_purchase"      // UUID
-	MetaKind         = "duesday_purchase_kind" // one of Kind
+	MetaKind         = "duesday_purchase_kind" // a Kind
 )
 
-// A Tag is the purpose of an object at Stripe, by its metadata.
+// A Tag is Duesday's metadata on a Stripe object, which identifies the object's purpose.
 type Tag struct {
-	Installation string `json:"installation,omitempty"` // of its Duesday
-	Purchase     string `json:"purchase,omitempty"`     // UUID; "" if it is no purchase's
-	Kind         Kind   `json:"kind,omitempty"`         // of the purchase
+	Installation string `json:"installation,omitempty"` // ID of the Duesday installation
+	Purchase     string `json:"purchase,omitempty"`     // UUID; "" if the object does not belong to a purchase
+	Kind         Kind   `json:"kind,omitempty"`         // kind of the purchase
 
-	// Charge: it is a payment intent of billing's, for one of its periods.
+	// Charge is set on a payment intent with which billing charges a period.
 	Charge bool `json:"charge,omitempty"`
-	// ChargeAccount and ChargeSubscription name the subscription.
+	// ChargeAccount and ChargeSubscription identify billing's subscription.
 	ChargeAccount      string `json:"charge_account,omitempty"`
 	ChargeSubscription string `json:"charge_subscription,omitempty"`
 }

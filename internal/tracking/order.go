@@ -18,29 +18,30 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// An Order describes a purchase. It is stored with the purchase before Stripe hears of it: its tags
-// are the names in the stored form, and have to stay.
+// An Order describes a purchase to create. Duesday stores it with the purchase before it calls
+// Stripe. The JSON tags are the names in the stored form, so they must not change.
 type Order struct {
-	Tag Tag    `json:"-"` // filled in by CreatePurchase
-	At  string `json:"-"` // the connected account, or "" for our own; filled in by CreatePurchase
-	By  string `json:"-"` // id of the API key that asks for it, for the timeline; "": a command
+	Tag Tag    `json:"-"` // set by CreatePurchase
+	At  string `json:"-"` // connected account, or "" for our own; set by CreatePurchase
+	By  string `json:"-"` // ID of the requesting API key, for the timeline; "" for a command
 
 	Merchant string `json:"account"` // UUID of the seller
 	Kind     Kind   `json:"kind"`
-	// Key is the caller's own name of this order: the same key of the same merchant is the same
-	// purchase. 1 to 255 characters. No card number: it is stored.
+	// Key is the idempotency key that the caller chooses, with 1 to 255 characters. The same key
+	// and merchant always mean the same purchase. Duesday stores the key, so it must not contain a
+	// card number.
 	Key string `json:"key"`
 
-	Amount      int64  `json:"amount,omitempty"`      // minor units: of legacy, and of product without a price
-	Currency    string `json:"currency,omitempty"`    // ISO 4217, with an amount; small letters will do
-	Price       string `json:"price,omitempty"`       // at Stripe: of subscription and split, or else of product
-	Payments    int    `json:"payments,omitempty"`    // of split: how many
-	Description string `json:"description,omitempty"` // up to 500 characters; buyers see it
+	Amount      int64  `json:"amount,omitempty"`      // minor units, for legacy, and for product without a price
+	Currency    string `json:"currency,omitempty"`    // ISO 4217 in either case; required with an amount
+	Price       string `json:"price,omitempty"`       // Stripe price for subscription and split, optional for product
+	Payments    int    `json:"payments,omitempty"`    // number of payments, for split
+	Description string `json:"description,omitempty"` // up to 500 characters, visible to buyers
 
-	Customer      string `json:"customer,omitempty"`       // cus_…; "" finds one by email, or makes one
+	Customer      string `json:"customer,omitempty"`       // cus_…; if "", Duesday finds a customer by email or creates one
 	Email         string `json:"email,omitempty"`          // of the buyer
 	Name          string `json:"name,omitempty"`           // of the buyer
-	PaymentMethod string `json:"payment_method,omitempty"` // pm_…, made by the buyer's client: of all but legacy
+	PaymentMethod string `json:"payment_method,omitempty"` // pm_…, created by the buyer's client; for every kind except legacy
 }
 
 const (
@@ -48,10 +49,11 @@ const (
 	maxDescription = 500
 	maxName        = 200
 	maxPayments    = 120
-	maxAmount      = 99_999_999 // minor units: as much as Stripe takes
+	maxAmount      = 99_999_999 // minor units, the maximum that Stripe accepts
 )
 
-// Check returns a FieldError for the first invalid field. Stripe checks whether the ids exist.
+// Check returns a FieldError for the first invalid field. It does not check whether the IDs exist,
+// because Stripe does.
 func (o *Order) Check() error {
 	for _, f := range [...]struct {
 		name, text string
@@ -120,14 +122,15 @@ func isCurrency(code string) bool {
 	return err == nil
 }
 
-// isAddress reports whether Stripe can take the text: an address alone, whose domain has a point.
+// isAddress reports whether Stripe can accept the text as an email address. It must be a bare
+// address whose domain contains a dot.
 func isAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	at := strings.LastIndexByte(text, '@')
 	return err == nil && a.Address == text && strings.Contains(strings.Trim(text[at+1:], "."), ".")
 }
 
-// encode returns the order as it is stored, and its hash without the key.
+// encode returns the stored form of the order, and a hash of the order without its key.
 func (o Order) encode() (stored, hash string, err error) {
 	whole, err := json.Marshal(o)
 	o.Key = ""
@@ -139,59 +142,63 @@ func (o Order) encode() (stored, hash string, err error) {
 	return string(whole), hex.EncodeToString(sum[:16]), nil
 }
 
-// A Finder fetches objects from Stripe. at is the connected account, or "" for our own. Every Object
-// it returns is Fetched. It returns ErrGone if there is no such object, and ErrDisconnected if the
-// account has disconnected. After any other error nothing is known, and asking again may help.
+// A Finder fetches objects from Stripe. The argument at is the connected account, or "" for our
+// own. Every Object it returns is Fetched. It returns ErrGone if the object does not exist, and
+// ErrDisconnected if the account has disconnected. After any other error the state is unknown, and
+// the caller may try again.
 type Finder interface {
-	// Object returns an object of a kind that is followed. A payment intent has its invoice and the
-	// invoice's subscription, if there are any, and the Tag of the first of the three that has one.
-	// InvoiceTold is true.
+	// Object returns an object whose kind Duesday follows. For a payment intent it also sets the
+	// invoice and the invoice's subscription, if any, and InvoiceTold. The Tag comes from the first
+	// of these three objects that has one.
 	Object(ctx context.Context, at, kind, id string) (Object, error)
-	// Connected returns nil if the account gives us access, else ErrDisconnected.
+	// Connected returns nil if the account grants us access, and ErrDisconnected otherwise.
 	Connected(ctx context.Context, at string) error
 }
 
-// A Seller makes a purchase's objects at Stripe. Each carries the order's Tag as metadata, and
-// every request an idempotency key derived from the purchase's id.
+// A Seller creates a purchase's objects in Stripe. It puts the order's Tag into the metadata of
+// each object, and sends each request with an idempotency key derived from the purchase ID.
 type Seller interface {
-	// Check returns a FieldError if Stripe can only refuse the order. It asks nobody.
+	// Check returns a FieldError if Stripe is certain to refuse the order. It sends no request.
 	Check(o Order) error
-	// Sell makes the objects of the order, and takes the money if the order names a payment
-	// method. With again, an earlier call may have ended anywhere, any time ago: Sell finds its
-	// objects and continues with them. Nothing is made or paid twice. A decline is no error.
+	// Sell creates the objects of the order, and charges the payment method if the order names one.
+	// If again is set, an earlier call may have stopped at any point and at any time, so Sell finds
+	// the objects of that call and continues with them. It never creates or charges anything twice.
+	// A declined payment is not an error.
 	Sell(ctx context.Context, o Order, again bool) (Sale, error)
-	// Find returns the objects made by Sell so far, and makes or pays nothing.
+	// Find returns the objects that Sell has created so far. It does not create or charge anything.
 	Find(ctx context.Context, o Order) (Sale, error)
 }
 
-// A Sale is the objects of a purchase at Stripe.
+// A Sale holds the Stripe objects of a purchase.
 type Sale struct {
-	// Objects are the payment intent, or the subscription with its first payment intent, or the schedule
-	// with both: all Fetched, with the payment's links filled in.
+	// Objects are the payment intent, or the subscription with its first payment intent, or the
+	// schedule with both. All are Fetched, and the payment's links are set.
 	Objects  []Object
 	Customer string // cus_…
-	// ClientSecret lets the buyer's browser complete the payment, if needed: of a legacy
-	// purchase, and of a payment to be authenticated by the buyer. It is never stored or logged.
+	// ClientSecret lets the buyer's browser complete a legacy purchase, or a payment that the buyer
+	// must authenticate. Duesday never stores or logs it.
 	ClientSecret secret.Text
-	Declined     string // why the payment was declined, in Stripe's words
+	Declined     string // Stripe's reason for declining the payment; "" if it was not declined
 	Action       bool   // the buyer must authenticate the payment
 }
 
-// A Settler settles the open period of one of billing's subscriptions by its payment intent, if any.
+// A Settler settles the open period of a billing subscription, if there is one, from the period's
+// payment intent.
 type Settler interface {
 	Heard(ctx context.Context, account, subscription, intent string) error
 }
 
 var (
-	// ErrGone: Stripe has no such object.
+	// ErrGone is returned if Stripe does not have the object.
 	ErrGone = errors.New("no such object exists at Stripe")
-	// ErrDisconnected: the account has disconnected from us, or never was connected.
+	// ErrDisconnected is returned if the account is not connected, or is not connected any more.
 	ErrDisconnected = errors.New("the Stripe account is not connected")
-	// ErrOrder: Stripe refused the order before any money moved. The text names the fault.
+	// ErrOrder is returned if Stripe refused the order before any money moved. Its text names the
+	// problem.
 	ErrOrder = errors.New("the order was refused by Stripe")
 )
 
-// checkUUID returns the UUID in lower case, or a FieldError.
+// checkUUID returns the UUID in lower case, or a FieldError if the text is not a UUID.
 func checkUUID(name, text string) (string, error) {
 	if !IsUUID(text) {
 		return "", field.Wrong(name, "must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
@@ -199,7 +206,8 @@ func checkUUID(name, text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// IsUUID reports whether the text is a UUID, in either case. An expression took ten times as long.
+// IsUUID reports whether the text is a UUID in upper or lower case. A regular expression took ten
+// times as long.
 func IsUUID(text string) bool {
 	for i := range len(text) {
 		isDash := i == 8 || i == 13 || i == 18 || i == 23
@@ -210,10 +218,11 @@ func IsUUID(text string) bool {
 	return len(text) == 36
 }
 
-// maxID is the longest accepted id: twice Stripe's own limit.
+// maxID is the maximum length of an accepted ID, which is twice Stripe's own limit.
 const maxID = 512
 
-// isID reports whether the text can be an id of Stripe's, safe in keys and paths, with this prefix.
+// isID reports whether the text can be a Stripe ID with this prefix. Such an ID is safe in keys and
+// paths.
 func isID(text, prefix string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
 	if !ok || rest == "" || len(text) > maxID {
@@ -224,14 +233,16 @@ func isID(text, prefix string) bool {
 	}) < 0
 }
 
-// IsPrice reports whether the text can be the id of a price or plan: ASCII without spaces and slashes,
-// and not dots alone. Makers of plans choose such ids as gold.monthly. The id is escaped in a path.
+// IsPrice reports whether the text can be a price or plan ID. It must be ASCII without spaces and
+// slashes, and must not consist only of dots. Merchants can choose plan IDs such as gold.monthly.
+// Callers escape the ID in a path.
 func IsPrice(text string) bool {
 	return text != "" && len(text) <= 255 && strings.Trim(text, ".") != "" &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' })
 }
 
-// checkText returns a FieldError unless the text is short, printable, and neither card nor secret.
+// checkText returns a FieldError if the text is too long, is not printable, or looks like a card
+// number or a secret.
 func checkText(name, text string, most int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):

@@ -7,33 +7,33 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Payment is one payment intent of Stripe's under a purchase.
+// A Payment is a Stripe payment intent that belongs to a purchase.
 type Payment struct {
 	ID            string        `json:"id"` // pi_…
 	StripeAccount string        `json:"stripe_account"`
-	Merchant      string        `json:"account"`  // UUID of the paid merchant
+	Merchant      string        `json:"account"`  // UUID of the merchant who receives the payment
 	Purchase      string        `json:"purchase"` // UUID
 	Created       time.Time     `json:"created"`
 	Updated       time.Time     `json:"last_updated"`
 	Status        PaymentStatus `json:"status"`
-	Codes         []string      `json:"codes,omitempty"`  // why attempts failed, in Stripe's words; sorted
+	Codes         []string      `json:"codes,omitempty"`  // Stripe's decline codes, sorted
 	Amount        int64         `json:"amount,omitempty"` // minor units
 	Currency      string        `json:"currency,omitempty"`
-	Invoice       string        `json:"invoice,omitempty"`      // in_…, its origin
+	Invoice       string        `json:"invoice,omitempty"`      // in_…, the invoice that it pays
 	Subscription  string        `json:"subscription,omitempty"` // sub_… of a recurring payment
 
-	Refunded int64              `json:"refunded,omitempty"` // minor units, of all valid refunds
+	Refunded int64              `json:"refunded,omitempty"` // minor units, total of all valid refunds
 	Refunds  map[string]Refund  `json:"refunds,omitempty"`
 	Disputes map[string]Dispute `json:"disputes,omitempty"`
 
 	History []Change `json:"history,omitempty"`
 
-	told     int64 // the largest refunded sum of a charge
-	attached bool  // to an invoice that was not yet paid in full: it fulfils nothing by itself
+	told     int64 // the largest refund total that a charge has reported
+	attached bool  // attached to an invoice that was not yet fully paid, so it fulfils nothing itself
 	version  int64
 }
 
-// A PaymentStatus is where a payment stands. Paid beats failed, and failed beats new.
+// A PaymentStatus is the status of a payment. Paid overrides failed, and failed overrides new.
 type PaymentStatus string
 
 // The statuses of a payment.

@@ -12,73 +12,76 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Purchase is an order of a buyer, whether paid or not. It is new until it is fulfilled.
+// A Purchase is a buyer's order, paid or not. It is new until it is fulfilled.
 type Purchase struct {
 	ID            string    `json:"id"`             // UUID
 	Merchant      string    `json:"account"`        // UUID of the seller
-	StripeAccount string    `json:"stripe_account"` // of the merchant
+	StripeAccount string    `json:"stripe_account"` // the merchant's Stripe account
 	Kind          Kind      `json:"kind"`
-	Created       time.Time `json:"created"` // when it was initiated; UTC, milliseconds
+	Created       time.Time `json:"created"` // time of the order in UTC, with millisecond resolution
 	Updated       time.Time `json:"last_updated"`
 	Fulfilled     bool      `json:"fulfilled"`
 
-	Order    Order  `json:"order"`              // zero if the purchase became known by an event alone
+	Order    Order  `json:"order"`              // zero if Duesday only knows the purchase from an event
 	Customer string `json:"customer,omitempty"` // cus_… of the buyer
-	Problem  string `json:"problem,omitempty"`  // why it waits for a person, or why Stripe refused it
+	Problem  string `json:"problem,omitempty"`  // why the purchase needs attention, or why Stripe refused it
 
 	// The two effects.
 	Fulfilment  Effect `json:"fulfilment,omitzero"`
 	Unsubscribe Effect `json:"unsubscribe,omitzero"`
-	Automations []Done `json:"automations,omitempty"` // in their order
+	Automations []Done `json:"automations,omitempty"` // in order of completion
 
-	// Subscriptions by their id at Stripe.
+	// Subscriptions holds the subscription states by Stripe ID.
 	Subscriptions map[string]SubscriptionState `json:"subscriptions,omitempty"`
 
 	History []Change `json:"-"`
 
-	keyHash string // of the order, to tell another one under the same key
-	order   string // as it is stored; Order is made of it for people alone
+	keyHash string // hash of the order, which detects a different order with the same key
+	order   string // stored form; Order is decoded from it
 	version int64
 }
 
-// A SubscriptionState is the part of a subscription that decides about its purchase's effects.
+// A SubscriptionState is the part of a subscription that decides its purchase's effects.
 type SubscriptionState struct {
 	Status   SubscriptionStatus `json:"status"`
 	Ending   Ending             `json:"ending,omitempty"`
 	Schedule string             `json:"schedule,omitempty"`
 }
 
-// An Action is work for other systems.
+// An Action is a type of work that an automation does in another system.
 type Action string
 
-// The actions. The first comes before the second, each at most once for a purchase.
+// These are the actions. A purchase is fulfilled before it is unsubscribed, and gets each action at
+// most once.
 const (
 	ActionFulfil      Action = "fulfil"
 	ActionUnsubscribe Action = "unsubscribe"
 )
 
-// A Job is one action for one purchase. It may be handed over more than once, under one ID.
+// A Job is one action for one purchase. Duesday may deliver a job more than once, always with the
+// same ID.
 type Job struct {
-	ID            string    `json:"id"` // the same for every repetition
+	ID            string    `json:"id"` // the same in every delivery
 	Action        Action    `json:"action"`
 	Purchase      string    `json:"purchase"`
 	Merchant      string    `json:"account"`
 	StripeAccount string    `json:"stripe_account"`
 	Kind          Kind      `json:"kind"`
-	Key           string    `json:"key,omitempty"` // the order's, from the caller of CreatePurchase
+	Key           string    `json:"key,omitempty"` // the order's key, from the caller of CreatePurchase
 	Reason        string    `json:"reason"`        // the cause: paid pi_…, active sub_…, canceled sub_…
-	At            time.Time `json:"at"`            // of the cause
+	At            time.Time `json:"at"`            // time when the action was requested
 }
 
-// An Automation does jobs. It must be safe for concurrent use, and must limit its own time. A job
-// failing with outbox.ErrPermanent is not tried again.
+// An Automation executes jobs. It must be safe for concurrent use, and must limit its own running
+// time. If a job fails with outbox.ErrPermanent, Duesday does not retry it.
 type Automation interface {
-	Name() string        // recorded on the purchase
-	Takes(a Action) bool // whether it does such jobs at all
+	Name() string        // name to record on the purchase
+	Takes(a Action) bool // whether the automation accepts this action
 	Do(ctx context.Context, j Job) error
 }
 
-// An Effect is fulfilment or unsubscribe: a purchase asks for each at most once.
+// An Effect records the progress of a purchase's fulfilment or unsubscribe. A purchase requests
+// each at most once.
 type Effect struct {
 	State  EffectState `json:"state"`
 	Reason string      `json:"reason,omitempty"` // the cause: paid pi_…, active sub_…, canceled sub_…
@@ -86,19 +89,19 @@ type Effect struct {
 	Done   time.Time   `json:"done,omitzero"`
 }
 
-// An EffectState says how far an effect is.
+// An EffectState is the processing state of an effect.
 type EffectState string
 
-// The states of an effect. A purchase's unsubscribe waits until its fulfilment is done.
+// These are the states of an effect. An unsubscribe waits until the fulfilment is done.
 const (
 	NotAsked EffectState = ""
-	Waits    EffectState = "waits" // of unsubscribe: for the fulfilment, which comes first
-	Asked    EffectState = "asked" // in the outbox
-	Begun    EffectState = "begun" // of unsubscribe: it may have been done, and is not withdrawn any more
+	Waits    EffectState = "waits" // the unsubscribe waits for the fulfilment to complete
+	Asked    EffectState = "asked" // requested, in the outbox
+	Begun    EffectState = "begun" // the unsubscribe may have been executed and cannot be withdrawn
 	DoneWith EffectState = "done"  // delivered
 )
 
-// Done is an applied automation.
+// Done records that an automation has completed an action.
 type Done struct {
 	Automation string    `json:"automation"`
 	Action     Action    `json:"action"`
@@ -139,7 +142,8 @@ func (e *Effect) fields(c *codec, name string) {
 	})
 }
 
-// whole decodes the order. Events do without it, and it costs more than the rest.
+// whole decodes the stored order into Order. Event processing does not call it, because decoding
+// the order costs more than reading the rest.
 func (p *Purchase) whole() (*Purchase, error) {
 	if p.order == "" {
 		return p, nil
@@ -167,7 +171,8 @@ func (p *Purchase) applied(automation string, a Action) bool {
 	return slices.ContainsFunc(p.Automations, func(d Done) bool { return d.Automation == automation && d.Action == a })
 }
 
-// The beginnings of the problems of creating a purchase. Other problems are for a person, and stay.
+// These texts begin the problems of creating a purchase. Duesday clears such a problem itself, but
+// keeps any other problem for people to resolve.
 const (
 	declinedProblem = "declined: "
 	refusedProblem  = "not made: "

@@ -12,14 +12,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Mark is the place of a row in a list, to go on after it. The zero Mark is the beginning.
+// A Mark identifies a row in a list, so that the caller can continue after it. The zero Mark starts
+// at the beginning of the list.
 type Mark struct {
-	At            time.Time `json:"at"` // when it was created
+	At            time.Time `json:"at"` // creation time of the row
 	StripeAccount string    `json:"in,omitempty"`
 	ID            string    `json:"id,omitempty"`
 }
 
-// cursor is the mark's place in a partition of an index, after the item of the key.
+// cursor returns the store cursor of the mark in an index partition. The argument key is the key of
+// the marked item.
 func (m Mark) cursor(partition, sort string, key store.Key) store.Cursor {
 	if m == (Mark{}) {
 		return store.Cursor{}
@@ -33,30 +35,32 @@ func (p *Purchase) Mark() Mark { return Mark{At: p.Created, ID: p.ID} }
 // Mark returns the payment's place in a list.
 func (p *Payment) Mark() Mark { return Mark{p.Created, p.StripeAccount, p.ID} }
 
-// Purchases yields a merchant's purchases after the mark, newest first. One just made may be missing.
+// Purchases yields a merchant's purchases after the mark, newest first. It may miss a purchase that
+// was created moments ago.
 func (r *rows) Purchases(ctx context.Context, merchant string, after Mark) iter.Seq2[*Purchase, error] {
 	return read(r.items(ctx, &r.o.Tables.Tracking.Purchases, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.ID}), true),
 		func(it store.Item) (*Purchase, error) { return from(it, (*Purchase).fields).whole() })
 }
 
-// Payments yields the payments to a merchant after the mark, the newest first, from an index.
+// Payments yields the payments to a merchant after the mark, newest first. It reads an index, so it
+// may miss a payment stored moments ago.
 func (r *rows) Payments(ctx context.Context, merchant string, after Mark) iter.Seq2[*Payment, error] {
 	return read(r.items(ctx, &r.o.Tables.Tracking.Payments, schema.AccountIndex, merchant,
 		after.cursor(merchant, stamp(after.At), store.Key{PK: after.StripeAccount, SK: after.ID}), true),
 		func(it store.Item) (*Payment, error) { return paymentOf(it), nil })
 }
 
-// An EventQuery selects events: of a Stripe account, of a subscription, or all.
+// An EventQuery selects the events of a Stripe account, of a subscription, or of all accounts.
 type EventQuery struct {
-	StripeAccount, Subscription string    // at most one of them
-	From, To                    time.Time // of publication: From inclusive, zero: 30 days ago; To exclusive, zero: no end
-	After                       Mark      // of a row of the same query
+	StripeAccount, Subscription string    // set at most one
+	From, To                    time.Time // creation time; inclusive From, zero: 30 days ago; exclusive To, zero: no end
+	After                       Mark      // mark of a row from the same query
 	Limit                       int       // 0: all
-	Whole                       bool      // read each event itself if its index has only ids and times
+	Whole                       bool      // also read the event itself if the index only has its ID and time
 }
 
-// An EventRow is an event as an index has it.
+// An EventRow contains the event fields that an index stores.
 type EventRow struct {
 	ID            string    `json:"id"`
 	Type          string    `json:"type,omitempty"`
@@ -74,9 +78,9 @@ func rowOf(it store.Item) EventRow {
 		StripeAccount: it.Str(schema.TrackedStripeAccount), Subscription: it.Str(schema.TrackedSubscription)}
 }
 
-// Events yields stored events, the oldest first, from an index: an event of a moment ago may be
-// missing. For all accounts it reads the time index day by day, which has only ids and times, from 400
-// days ago on.
+// Events yields stored events, oldest first. It reads an index, so it may miss an event stored
+// moments ago. For all accounts it reads the time index day by day, at most 400 days back. That
+// index only has IDs and times.
 func (r *rows) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, error] {
 	if q.From.IsZero() {
 		q.From = r.now().Add(-keep)
@@ -88,7 +92,7 @@ func (r *rows) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, err
 			if err == nil && q.Whole && row.Type == "" {
 				it, err = r.o.Store.Get(ctx, r.events, store.Key{PK: row.ID})
 				if errors.Is(err, store.ErrNotFound) {
-					continue // expired meanwhile
+					continue // the event has expired meanwhile
 				}
 				row = rowOf(it)
 			}
@@ -102,10 +106,12 @@ func (r *rows) Events(ctx context.Context, q EventQuery) iter.Seq2[EventRow, err
 	}
 }
 
-// walked is how far back the time index is read. Only an unfinished event can be older: see Waiting.
+// walked limits how far back Events reads the time index. Only an unfinished event can be older,
+// and Waiting lists those.
 const walked = 400 * 24 * time.Hour
 
-// eventItems yields the rows of the events asked for, by the index that fits the query.
+// eventItems yields the index items that match the query. It chooses the account, subscription or
+// time index by the fields that the query sets.
 func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Item, error] {
 	index, partition, now := schema.AccountIndex, q.StripeAccount, r.now()
 	if q.Subscription != "" {
@@ -155,7 +161,8 @@ func (r *rows) eventItems(ctx context.Context, q EventQuery) iter.Seq2[store.Ite
 	}
 }
 
-// A Timeline is a purchase with its payments, subscriptions and events, in order.
+// A Timeline contains a purchase, its payments and its subscriptions, and lists their changes in
+// order.
 type Timeline struct {
 	Purchase      *Purchase       `json:"purchase"`
 	Payments      []*Payment      `json:"payments"`      // oldest first
@@ -163,17 +170,18 @@ type Timeline struct {
 	Steps         []Step          `json:"steps"`         // oldest first
 }
 
-// A Step is one event or change in a Timeline.
+// A Step is a single change in a Timeline.
 type Step struct {
 	At     time.Time `json:"at"`
-	About  string    `json:"about"` // id of the purchase, payment or subscription
+	About  string    `json:"about"` // ID of the purchase, payment or subscription
 	What   string    `json:"what"`
-	Event  string    `json:"event,omitempty"`  // evt_…, its cause
+	Event  string    `json:"event,omitempty"`  // evt_… that caused the change
 	Detail string    `json:"detail,omitempty"` // type of the event
 }
 
-// Timeline returns the history of a purchase by our own clock: its order, the events that changed it
-// and the done actions. An event that changed nothing is no step. It returns store.ErrNotFound.
+// Timeline returns the history of a purchase by our own clock: the order, the events that changed
+// the purchase, and the completed actions. It has no step for an event that changed nothing.
+// Timeline returns store.ErrNotFound if the purchase does not exist.
 func (r *rows) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	p, err := r.Purchase(ctx, id)
 	if err != nil {
@@ -196,9 +204,9 @@ func (r *rows) Timeline(ctx context.Context, id string) (*Timeline, error) {
 	return timeline, r.tell(ctx, timeline)
 }
 
-// tell adds a step for every change, by time.
+// tell adds a step for every change, sorted by time.
 func (r *rows) tell(ctx context.Context, t *Timeline) error {
-	types := map[string]string{} // by event; "" if it has expired
+	types := map[string]string{} // event type by ID; "" if the event has expired
 	tell := func(id string, history []Change) error {
 		for _, c := range history {
 			if _, known := types[c.Event]; !known && c.Event != "" {

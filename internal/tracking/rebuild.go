@@ -17,46 +17,48 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Rebuilt compares the stored state with the folded events.
+// A Rebuilt is the result of a rebuild for one Stripe account. It compares the stored state with
+// the state that the stored events imply.
 type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
-	Events        int          `json:"events"`      // folded
-	Unread        int          `json:"unread"`      // not folded: their bodies are not stored
-	Thin          int          `json:"thin"`        // applied and not folded: the object fetched for them is not stored
-	Waiting       []string     `json:"waiting"`     // events that are not applied, 20 at most: replay applies one
+	Events        int          `json:"events"`      // events that were folded
+	Unread        int          `json:"unread"`      // events not folded because their bodies are not stored
+	Thin          int          `json:"thin"`        // applied thin events whose fetched object is not stored, so not folded
+	Waiting       []string     `json:"waiting"`     // up to 20 events that are not applied yet; replay applies one
 	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
-	Partial       int          `json:"partial"`     // the others, of which events have expired
-	Ahead         int          `json:"ahead"`       // of those compared: more was fetched than the events tell
-	Differences   []Difference `json:"differences"` // by object
+	Partial       int          `json:"partial"`     // payments and subscriptions whose first event has expired
+	Ahead         int          `json:"ahead"`       // compared objects for which a fetch brought more than the events
+	Differences   []Difference `json:"differences"` // sorted by object ID
 }
 
-// A Difference is an object whose stored state contradicts its events.
+// A Difference describes an object whose stored state contradicts its events.
 type Difference struct {
 	ID     string `json:"id"`
 	Stored string `json:"stored"`
 	Folded string `json:"folded"`
 }
 
-const maxWaiting = 20 // named in a Rebuilt
+const maxWaiting = 20 // maximum number of IDs in Rebuilt.Waiting
 
-// RebuildSteps are called once for each event while a rebuild goes on. None may be nil.
+// RebuildSteps are progress callbacks that Rebuild calls once for each event. Neither may be nil.
 type RebuildSteps struct {
-	Read   func()              // from the store
-	Folded func(done, all int) // after all are read; their objects are compared meanwhile
+	Read   func()              // an event was read from the store
+	Folded func(done, all int) // an event was folded, after all were read
 }
 
-// A rebuild is one call of Rebuild.
+// A rebuild holds the state of one Rebuild call.
 type rebuild struct {
 	*intake
 	sorter
 	of map[string]*Rebuilt // by Stripe account
 }
 
-// Rebuild folds the stored events of registered Stripe accounts into fresh state and compares it
-// with the stored state, for the objects whose first event is still stored. It changes nothing, and
-// asks Stripe nothing. The stored state may be ahead of the events by fetched objects, whose event
-// Stripe never made or has not sent yet. It is counted, and no difference. Its memory does not grow
-// with the events, but with the differences: it sorts them by object in temporary files.
+// Rebuild folds the stored events of registered Stripe accounts into fresh state. It compares that
+// state with the stored state for each object whose first event is still stored. It changes nothing
+// and sends no request to Stripe. The stored state may be ahead of the events because Duesday
+// fetched an object for which Stripe never created an event or has not sent one yet. Rebuild counts
+// such an object but does not report a difference. It sorts the events by object in temporary
+// files, so its memory grows with the number of differences and not with the number of events.
 func (in *intake) Rebuild(ctx context.Context, stripeAccounts []string, step RebuildSteps) (list []*Rebuilt, err error) {
 	r := &rebuild{intake: in, of: map[string]*Rebuilt{}}
 	for _, at := range stripeAccounts {
@@ -90,7 +92,7 @@ func (b *rebuild) sortEvents(ctx context.Context, stripeAccounts []string, read 
 			continue
 		}
 		decoded, err := b.decode(e.Body)
-		if err != nil { // its body was too large to be kept
+		if err != nil { // the body was too large to store
 			r.Unread++
 			continue
 		}
@@ -138,9 +140,10 @@ func (b *rebuild) foldSorted(ctx context.Context, step func(done, all int)) erro
 	return nil
 }
 
-// stored yields the stored events of the Stripe accounts: all events of a store of this machine for
-// several accounts, else those of one account after the other by the index. On a shared store the
-// policy of the runtime allows no scan.
+// stored yields the stored events of the Stripe accounts. On a local store it scans the events
+// table if that reads several accounts at once or no other account exists. Otherwise it reads one
+// account after the other through the index, because the runtime policy does not allow scans of a
+// shared store.
 func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		others := false
@@ -151,7 +154,7 @@ func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 			}
 			others = others || a.StripeAccount != stripeAccounts[0]
 		}
-		if !b.o.Shared && (!others || len(stripeAccounts) > 1) { // in the order of the store, which is far quicker
+		if !b.o.Shared && (!others || len(stripeAccounts) > 1) { // a scan in storage order is much faster
 			read(b.o.Store.Scan(ctx, store.Scan{Table: b.events}), eventOf)(yield)
 			return
 		}
@@ -162,7 +165,7 @@ func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 					e, err = b.Event(ctx, row.ID)
 				}
 				if errors.Is(err, store.ErrNotFound) {
-					continue // expired meanwhile
+					continue // the event has expired meanwhile
 				}
 				if !yield(e, err) || err != nil {
 					return
@@ -172,7 +175,8 @@ func (b *rebuild) stored(ctx context.Context, stripeAccounts []string) iter.Seq2
 	}
 }
 
-// owner returns the id of the payment or subscription that the object is merged into; "": none.
+// owner returns the ID of the payment or subscription into which the object is merged, or "" if
+// there is none.
 func owner(o *Object) string {
 	switch {
 	case o.Tag.Charge:
@@ -186,11 +190,11 @@ func owner(o *Object) string {
 	return ""
 }
 
-// folded is the state of one object by its events.
+// folded is the state of one object derived from its events.
 type folded struct {
 	payment      *Payment
 	subscription *Subscription
-	whole        bool // the event of its creation is among them
+	whole        bool // the events include the creation of the object
 }
 
 func (f *folded) add(t told) {
@@ -204,7 +208,8 @@ func (f *folded) add(t told) {
 		if o.Schedule == "" && o.Kind == KindSubscription {
 			o.Schedule = f.subscription.Schedule
 		}
-		// Without waiting for a schedule: all events are there, in any order, and the last decides.
+		// The merge does not wait for a schedule, because all events are available in some order
+		// and the last one decides.
 		mergeSubscription(f.subscription, o, rule{force: true})
 		return
 	}
@@ -231,7 +236,7 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil // not ours
+		return nil // the object is not ours
 	case err != nil:
 		return err
 	case !f.whole:
@@ -247,7 +252,7 @@ func (b *rebuild) compare(ctx context.Context, r *Rebuilt, id string, f *folded)
 	return nil
 }
 
-// includes reports whether this payment is at least as far as the other.
+// includes reports whether the payment has reached at least the state of the other payment.
 func (p *Payment) includes(q *Payment) bool {
 	if paymentRank[q.Status] > paymentRank[p.Status] || q.told > p.told {
 		return false
@@ -265,7 +270,7 @@ func (p *Payment) includes(q *Payment) bool {
 	return true
 }
 
-// sound reports whether the status follows from the rest of the row.
+// sound reports whether the status and ending follow from the other fields of the row.
 func (s *Subscription) sound() bool {
 	status, ending := s.decide()
 	return s.Status == status && s.Ending == ending
@@ -276,7 +281,7 @@ func (s *Subscription) includes(t *Subscription) bool {
 		scheduleRank[t.scheduleStatus] <= scheduleRank[s.scheduleStatus]
 }
 
-// summary is the state by events alone, in one line.
+// summary returns a one-line description of the state that events alone determine.
 func (p *Payment) summary() string {
 	parts := []string{string(p.Status)}
 	if p.Refunded > 0 {
@@ -292,28 +297,30 @@ func (s *Subscription) summary() string {
 	switch s.Ending {
 	case "":
 		return string(s.Status)
-	case EndSetting: // which only a fetched object decides
+	case EndSetting: // only a fetched object can cause this ending
 		return string(SubscriptionActive)
 	}
 	return string(s.Status) + ": " + string(s.Ending)
 }
 
-// A told is what one event tells of a payment or subscription.
+// A told is the information that one event contains about a payment or subscription.
 type told struct {
-	At, ID, Type string // Stripe account, id of the payment or subscription, type of the event
+	At, ID, Type string // Stripe account, payment or subscription ID, event type
 	Object       Object
 }
 
-// sorterFiles is the number of a sorter's files. A rebuild has the objects of one of them in memory.
+// sorterFiles is the number of files in a sorter. A rebuild holds the objects of one file in
+// memory.
 const sorterFiles = 64
 
-// A sorter puts what events tell of one object into one of its files, in order. The files are
-// temporary, private, and removed at once: they go with the process.
+// A sorter writes all entries about one object to the same file, in order. The files are private
+// temporary files. The sorter unlinks each file when it creates it, so the files disappear with the
+// process.
 type sorter struct {
 	seed  maphash.Seed
-	files [sorterFiles]*os.File // nil: empty
+	files [sorterFiles]*os.File // nil if the file is empty
 	out   [sorterFiles]*bufio.Writer
-	n     int // added
+	n     int // number of added entries
 }
 
 func (s *sorter) add(t told) error {
@@ -335,7 +342,7 @@ func (s *sorter) add(t told) error {
 	return json.NewEncoder(s.out[part]).Encode(t)
 }
 
-// each yields what was added to a file. Nothing may be added to it any more.
+// each yields the entries of one file. After that the caller must not add entries to the file.
 func (s *sorter) each(part int) iter.Seq2[told, error] {
 	return func(yield func(told, error) bool) {
 		if s.files[part] == nil {

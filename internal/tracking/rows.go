@@ -9,10 +9,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// rows reads the stored rows.
+// rows reads the stored rows of purchases, payments, subscriptions and events.
 type rows struct{ *base }
 
-// Purchase returns the purchase, or store.ErrNotFound.
+// Purchase returns the purchase, or store.ErrNotFound if it does not exist.
 func (r *rows) Purchase(ctx context.Context, id string) (*Purchase, error) {
 	p, err := r.loadPurchase(ctx, id)
 	if err != nil {
@@ -21,7 +21,7 @@ func (r *rows) Purchase(ctx context.Context, id string) (*Purchase, error) {
 	return p.whole()
 }
 
-// loadPurchase is Purchase, without the order.
+// loadPurchase returns the purchase like Purchase, but does not decode its order.
 func (r *rows) loadPurchase(ctx context.Context, id string) (*Purchase, error) {
 	id, err := checkUUID("purchase", id)
 	if err != nil {
@@ -34,7 +34,8 @@ func (r *rows) loadPurchase(ctx context.Context, id string) (*Purchase, error) {
 	return from(it, (*Purchase).fields), nil
 }
 
-// changePurchase changes a purchase, and stores it with other writes, again while others are faster.
+// changePurchase changes a purchase and stores it together with other writes. It tries again if
+// another writer changes the row first.
 func (r *rows) changePurchase(ctx context.Context, p *Purchase,
 	change func(*Purchase) (changed bool, with []store.Write)) (*Purchase, error) {
 	id, stale := p.ID, false
@@ -54,7 +55,7 @@ func (r *rows) changePurchase(ctx context.Context, p *Purchase,
 	return p, err
 }
 
-// Payment returns the payment, or store.ErrNotFound.
+// Payment returns the payment, or store.ErrNotFound if it does not exist.
 func (r *rows) Payment(ctx context.Context, stripeAccount, id string) (*Payment, error) {
 	it, err := r.ofAccount(ctx, "payment", r.o.Tables.Tracking.Payments.Name, stripeAccount, "pi_", id)
 	if err != nil {
@@ -65,11 +66,11 @@ func (r *rows) Payment(ctx context.Context, stripeAccount, id string) (*Payment,
 
 func paymentOf(it store.Item) *Payment {
 	p := from(it, (*Payment).fields)
-	mergeRefunds(p, Object{}) // Refunded follows from the stored parts
+	mergeRefunds(p, Object{}) // computes Refunded from the stored refunds
 	return p
 }
 
-// Subscription returns the subscription, or store.ErrNotFound.
+// Subscription returns the subscription, or store.ErrNotFound if it does not exist.
 func (r *rows) Subscription(ctx context.Context, stripeAccount, id string) (*Subscription, error) {
 	it, err := r.ofAccount(ctx, "subscription", r.o.Tables.Tracking.Subscriptions.Name, stripeAccount, "sub_", id)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *rows) ofAccount(ctx context.Context, kind, table, stripeAccount, prefix
 	return r.o.Store.Get(ctx, table, store.Key{PK: stripeAccount, SK: id})
 }
 
-// Event returns the stored event, or store.ErrNotFound.
+// Event returns the stored event, or store.ErrNotFound if it does not exist.
 func (r *rows) Event(ctx context.Context, id string) (*Event, error) {
 	e, err := r.eventOrMarker(ctx, id)
 	if err == nil && e.isMarker() {
@@ -94,7 +95,7 @@ func (r *rows) Event(ctx context.Context, id string) (*Event, error) {
 	return e, err
 }
 
-// eventOrMarker is Event, or the marker in its place.
+// eventOrMarker returns the stored event like Event, or the marker stored in its place.
 func (r *rows) eventOrMarker(ctx context.Context, id string) (*Event, error) {
 	if !isID(id, "evt_") {
 		return nil, fmt.Errorf("event %q: %w", id, store.ErrNotFound)
@@ -113,7 +114,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// items yields the items of a table under a partition of an index, which has only their keys.
+// items yields the items in an index partition. The index only has keys, so items reads each item
+// from the table.
 func (r *rows) items(ctx context.Context, t *store.Table, index, partition string,
 	after store.Cursor, reverse bool) iter.Seq2[store.Item, error] {
 	return func(yield func(store.Item, error) bool) {

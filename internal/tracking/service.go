@@ -11,9 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/field"
 )
 
-// A Service ingests events, applies them and delivers their effects. Its parts have the methods:
-// rows and registry read, intake ingests, shop sells, inbox and actions do the work that waits. A
-// Service is safe for concurrent use, and any number of processes may use one store.
+// A Service ingests events, applies them and delivers their effects. Its embedded parts provide the
+// methods. The rows and registry parts read, intake ingests events, shop creates purchases, and
+// inbox and actions process waiting work. A Service is safe for concurrent use, and several
+// processes may use the same store.
 type Service struct {
 	*rows
 	*registry
@@ -23,8 +24,8 @@ type Service struct {
 	*actions
 }
 
-// Open returns a Service on a store. A store follows the connected accounts of one Stripe
-// account in one mode, those it was opened with first: test and live data never mix.
+// Open returns a Service on a store. A store belongs to the Stripe account and mode with which it
+// was first opened, so test and live data never mix.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -6,8 +6,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// A Subscription is a subscription of Stripe's under a purchase. One whose schedule has not
-// begun yet has none at Stripe: it goes by the schedule's id until then.
+// A Subscription is a Stripe subscription that belongs to a purchase. If a schedule has not begun,
+// Stripe has no subscription for it yet, so the Subscription has the schedule's ID.
 type Subscription struct {
 	ID            string             `json:"id"` // sub_… or sub_sched_…
 	StripeAccount string             `json:"stripe_account"`
@@ -16,8 +16,8 @@ type Subscription struct {
 	Created       time.Time          `json:"created"`
 	Updated       time.Time          `json:"last_updated"`
 	Status        SubscriptionStatus `json:"status"`
-	Detail        string             `json:"stripe_status,omitempty"` // Stripe's word for it: past_due, unpaid, …
-	Ending        Ending             `json:"ending,omitempty"`        // of a terminated one
+	Detail        string             `json:"stripe_status,omitempty"` // Stripe's status, such as past_due or unpaid
+	Ending        Ending             `json:"ending,omitempty"`        // set if the subscription is terminated
 	Schedule      string             `json:"schedule,omitempty"`      // sub_sched_…
 	Terms         Terms              `json:"terms,omitzero"`
 	History       []Change           `json:"history,omitempty"`
@@ -26,17 +26,18 @@ type Subscription struct {
 	version int64
 }
 
-// A progress is the hidden part of a subscription.
+// A progress holds the internal state of a subscription that Duesday does not display.
 type progress struct {
-	scheduleStatus string // Stripe's furthest word
-	over           bool   // the subscription itself has ended
+	scheduleStatus string // the furthest schedule status so far
+	over           bool   // the Stripe subscription has ended
 	expired        bool   // its first payment was never made
-	soft           bool   // it was fetched in a state of Options.EndedBy
-	activated      bool   // it has been active, or past it
-	asking         bool   // its Detail is being asked for
+	soft           bool   // a fetch found it in a status that Options.EndedBy lists
+	activated      bool   // the subscription was activated at some time
+	asking         bool   // a fetch of its Detail is pending
 }
 
-// A SubscriptionStatus is where a subscription stands. Terminated absorbs.
+// A SubscriptionStatus is the status of a subscription. A terminated subscription never becomes
+// active again.
 type SubscriptionStatus string
 
 // The statuses of a subscription.
@@ -46,15 +47,15 @@ const (
 	SubscriptionTerminated SubscriptionStatus = "terminated"
 )
 
-// An Ending says how a subscription was terminated.
+// An Ending is the reason why a subscription was terminated.
 type Ending string
 
 // The endings of a subscription.
 const (
-	EndCanceled  Ending = "canceled"  // it, or its schedule, was cancelled
+	EndCanceled  Ending = "canceled"  // the subscription or its schedule was cancelled
 	EndExpired   Ending = "expired"   // its first payment was never made
-	EndCompleted Ending = "completed" // its schedule is completed: all split payments were asked for
-	EndSetting   Ending = "setting"   // unpaid, paused or past due, and Options.EndedBy names it
+	EndCompleted Ending = "completed" // the schedule completed after requesting all split payments
+	EndSetting   Ending = "setting"   // Options.EndedBy lists its Stripe status: unpaid, paused or past_due
 )
 
 func (s *Subscription) fields(c *codec) {

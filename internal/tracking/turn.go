@@ -15,51 +15,51 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// An intake takes events and fetched objects into the store, each in a turn.
+// An intake processes events and fetched objects, using one turn for each.
 type intake struct {
 	*registry
 	seed   maphash.Seed
-	asking [64]chan struct{} // by payment: holds one while one of its events asks Stripe
+	asking [64]chan struct{} // one slot per payment hash, taken while an event of such a payment asks Stripe
 }
 
-// A turn takes one event, or one object fetched from Stripe, into the store. decide uses the stored
-// rows and Stripe's answers, apply changes copies of the rows, and file stores everything in one commit.
+// A turn processes one event, or one object fetched from Stripe. decide uses the stored rows and
+// Stripe's answers, apply changes copies of the rows, and file stores everything in one commit.
 type turn struct {
 	*intake
-	e  *Event // nil: an object was fetched
+	e  *Event // nil if the turn processes a fetched object
 	by effort
 	application
-	writes []store.Write // the changed rows with their effects, or rows that the event waits by
-	held   chan struct{} // its place among the events of its payment, given up by end; nil: none
+	writes []store.Write // changed rows and their effects, or the row with which the event waits
+	held   chan struct{} // the slot in asking that this turn has taken, until end; or nil
 
-	heldFor string // the payment
+	heldFor string // the payment that the slot is for
 }
 
-// An effort says by which means an event may be decided.
+// An effort limits the means that a turn may use to decide an event.
 type effort int
 
 const (
-	fromStore effort = iota // by stored rows; the inbox decides the rest
-	askStripe               // by asking Stripe as well
-	anew                    // as askStripe, also for a payment that was seen to be foreign
-	forced                  // as anew; a schedule without a known end was cancelled
+	fromStore effort = iota // use only stored rows and leave the rest to the inbox
+	askStripe               // also ask Stripe
+	anew                    // like askStripe, and ask again about a payment known to be foreign
+	forced                  // like anew, and treat a schedule with an unknown end as cancelled
 )
 
-// later leaves the event to the inbox.
+// later leaves the event to the inbox, which decides it after the wait.
 func (t *turn) later(kind, reason string, wait time.Duration) error {
 	t.set(Received, reason)
 	t.writes = []store.Write{t.pending(kind, t.e.ID, wait)}
 	return nil
 }
 
-// ignore is the decision about an event that is not followed here.
+// ignore decides that Duesday does not follow the event.
 func (t *turn) ignore(reason string) error {
 	t.set(Ignored, reason)
 	return nil
 }
 
-// decide decides the event, and fills in its merchant and subscription. A panic is an errPoison. After
-// it the caller must end the turn.
+// decide decides the event, and sets its merchant and subscription. It returns errPoison if the
+// decision panics. The caller must call end afterwards.
 func (t *turn) decide(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -83,7 +83,7 @@ func (t *turn) decide(ctx context.Context) (err error) {
 	case errors.Is(err, ErrUnregistered):
 		t.set(Quarantined, "the Stripe account is not registered")
 		t.writes = []store.Write{store.Put(t.accounts, registryRow(quarantineRows, e.StripeAccount+"#"+e.ID)),
-			store.Check(t.accounts, accountKey(e.StripeAccount), store.Absent())} // unless it is registered by now
+			store.Check(t.accounts, accountKey(e.StripeAccount), store.Absent())} // fails if the account has been registered meanwhile
 		return nil
 	case err != nil:
 		return err
@@ -111,7 +111,7 @@ func (t *turn) decide(ctx context.Context) (err error) {
 	return err
 }
 
-// decideCharge has billing settle the event's payment intent, which is billing's.
+// decideCharge passes the event to billing, which settles its own payment intent.
 func (t *turn) decideCharge(ctx context.Context) error {
 	if t.by == fromStore {
 		return t.later(pendingCharge, "for billing to settle", settleWait)
@@ -121,7 +121,8 @@ func (t *turn) decideCharge(ctx context.Context) error {
 	return t.o.Settler.Heard(ctx, tag.ChargeAccount, tag.ChargeSubscription, t.e.Object.ID)
 }
 
-// decideConnection asks Stripe whether we have access: the order of its events is unknown.
+// decideConnection asks Stripe whether the account still grants access, because the order of such
+// events is unknown.
 func (t *turn) decideConnection(ctx context.Context) error {
 	if t.by == fromStore {
 		return t.later(pendingEvent, "to be looked at", 0)
@@ -169,23 +170,25 @@ func (t *turn) decideThin(ctx context.Context) error {
 		return err
 	}
 	told, err := json.Marshal(o)
-	e.fetched = string(told) // Rebuild folds it
+	e.fetched = string(told) // Rebuild uses this copy
 	if isNew && e.Twin != "" {
 		t.writes = append(t.writes, t.twinMarker(e))
 	}
 	return err
 }
 
-// twinMarker writes an item in the place of the snapshot event that tells what the thin event has
-// told: an id, the twin and an expiration, in no index. The snapshot event replaces it.
+// twinMarker returns the write of a marker in the place of the snapshot event whose change the thin
+// event has already applied. The marker has an ID, its twin and an expiration, and is not in any
+// index. The snapshot event replaces it on arrival.
 func (t *turn) twinMarker(thin *Event) store.Write {
 	it := store.NewItem(attribute(schema.TrackedID, thin.Twin), attribute(schema.TrackedTwin, thin.ID))
 	it.Set(schema.TrackedExpiration, store.Int(thin.expiration().Unix()))
 	return store.Put(t.events, it, store.Absent())
 }
 
-// work applies the object. It reads the rows and fetches the objects that apply lacks, and applies all
-// objects again. By fromStore it returns a need.
+// work applies the object. When apply returns a need, work reads the row or fetches the object that
+// is missing, and then applies all objects again. If the effort is fromStore, work returns a need
+// for a Stripe object to its caller.
 func (t *turn) work(ctx context.Context, o Object) error {
 	t.installation, t.endedBy, t.force, t.known = t.o.Installation, t.o.EndedBy, t.by == forced, map[need]any{}
 	objects := []Object{o}
@@ -209,18 +212,18 @@ func (t *turn) work(ctx context.Context, o Object) error {
 			return fmt.Errorf("%s %s: %w", o.Kind, o.ID, errUndecided)
 		}
 		more, err := t.fetch(ctx, t.at, n)
-		if errors.Is(err, ErrGone) && n.kind != KindPayment { // a lost part is not the whole
+		if errors.Is(err, ErrGone) && n.kind != KindPayment { // Stripe lost a related object, but not the object itself
 			return fmt.Errorf("%s %s: %w: %v", o.Kind, o.ID, errUndecided, err)
 		}
 		if err != nil {
 			return err
 		}
 		objects = slices.Insert(objects, len(objects)-1, more)
-		clear(t.known) // they may have changed meanwhile
+		clear(t.known) // the rows may have changed during the fetch
 	}
 }
 
-// read returns a row for the application, or nil if there is none.
+// read returns a row for the application, or nil if the row does not exist.
 func (t *turn) read(ctx context.Context, n need) (there any, err error) {
 	switch n.kind {
 	case rowOfPurchase:
@@ -242,12 +245,12 @@ func (in *intake) fetch(ctx context.Context, at string, n need) (Object, error) 
 	}
 	o, err := in.o.Finder.Object(ctx, at, n.kind, n.id)
 	if o.Fetched = true; o.Kind == KindSchedule && o.Subscription == "" {
-		o.Subscription = n.of // Stripe may forget it once the schedule has ended
+		o.Subscription = n.of // Stripe may drop the subscription once the schedule has ended
 	}
 	return o, err
 }
 
-// rowWrites are the writes of the changed rows, with the effects asked for.
+// rowWrites returns the writes of the changed rows and of the requested effects.
 func (t *turn) rowWrites() (list []store.Write) {
 	tables := &t.o.Tables.Tracking
 	if t.changed.purchase {
