@@ -13,27 +13,29 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A State is how a recorded run stands.
+// A State reports whether a recorded run is still running and, if not, how it ended.
 type State string
 
-// The states of runs.
+// The states of a run.
 const (
 	Running   State = "running"
-	Completed State = "completed"  // every row was dealt with, or waits for somebody
-	Ended     State = "ended"      // it has ended, and left rows for the next run
-	BrokenOff State = "broken off" // its process is gone, or has not written for silentRun
+	Completed State = "completed"  // the run handled every row, or left it waiting for a person
+	Ended     State = "ended"      // the run ended and left rows for the next run
+	BrokenOff State = "broken off" // the process is gone, or has not written for silentRun
 )
 
 const (
 	followEvery = 500 * time.Millisecond
-	// silentRun is when a silent run counts as broken off if nobody knows which runs are under way.
+	// silentRun is the time without a write after which a run counts as broken off, if the store
+	// does not know which runs are active.
 	silentRun = 30 * time.Second
 )
 
-// Find returns the run of the id (kind "": of either), or ErrNotFound: a new one has no record.
+// Find returns the run with the id, or store.ErrNotFound. An empty kind searches both kinds. Find
+// also returns an active run that has not written its record yet.
 func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (*Report, error) {
 	for _, k := range kinds(kind) {
-		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k) // first: a run records its end, and then gives its claim back
+		busy, known, err := worker.Busy(ctx, e.Sharing.Claims, k) // read first, because a run ends its record before its claim
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +54,8 @@ func Find(ctx context.Context, e *engine.Engine, kind billing.Kind, id string) (
 	return nil, store.ErrNotFound
 }
 
-// Latest returns that many runs at most, the latest begun first: those of the latest business
-// days, and those under way. An empty kind is both.
+// Latest returns at most limit runs, the most recently started first. The runs are those of the
+// latest business days and the active runs. An empty kind returns both kinds.
 func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int) ([]*Report, error) {
 	var all []*Report
 	for _, k := range kinds(kind) {
@@ -68,7 +70,7 @@ func Latest(ctx context.Context, e *engine.Engine, kind billing.Kind, limit int)
 			all = append(all, reportOf(e, r, busy, known))
 		}
 		if busy != nil && !slices.ContainsFunc(all, func(r *Report) bool { return r.ID == busy.ID }) {
-			if r, err := Find(ctx, e, k, busy.ID); err == nil { // else it has ended meanwhile
+			if r, err := Find(ctx, e, k, busy.ID); err == nil { // otherwise the run has ended in the meantime
 				all = append(all, r)
 			}
 		}
@@ -86,13 +88,13 @@ func kinds(kind billing.Kind) []billing.Kind {
 	return []billing.Kind{kind}
 }
 
-// reportOf returns the report of a recorded run, with its state.
+// reportOf returns the report of a recorded run and sets its state.
 func reportOf(e *engine.Engine, r *billing.Run, busy *worker.BusyError, known bool) *Report {
 	report := &Report{Run: *r, State: BrokenOff, Elapsed: cmp.Or(r.Ended, r.Seen).Sub(r.Started)}
 	switch {
-	case busy != nil && busy.ID == r.ID: // it may be ended, with its maintenance under way
+	case busy != nil && busy.ID == r.ID: // the run may have recorded its end while its maintenance continues
 		report.State = Running
-	case r.Completed, !r.Ended.IsZero() && report.Err() == nil: // one by a date ahead decides nothing for later runs
+	case r.Completed, !r.Ended.IsZero() && report.Err() == nil: // a run for a future date is never recorded as completed
 		report.State = Completed
 	case !r.Ended.IsZero():
 		report.State = Ended
@@ -102,8 +104,8 @@ func reportOf(e *engine.Engine, r *billing.Run, busy *worker.BusyError, known bo
 	return report
 }
 
-// Follow calls each with the run now and then until it is no longer running, and returns it then.
-// It returns store.ErrNotFound if the run has ended without a record.
+// Follow calls each with the run every followEvery while the run is running, and returns the run
+// when it has stopped. Follow returns store.ErrNotFound if the run ended without a record.
 func Follow(ctx context.Context, e *engine.Engine, kind billing.Kind, id string, each func(*Report)) (*Report, error) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()

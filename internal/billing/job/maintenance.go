@@ -12,15 +12,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Maintenance is the work of a payment run beside charging. Before it, card updates; after it,
-// reversals are recorded and unbound payment intents are cancelled. It does not decide about
-// charges, so a failure is reported and left for the next run.
+// Maintenance is the work that a payment run does besides charging. The run applies card updates
+// before it charges. After charging, it records reversals and cancels unbound payment intents.
+// Maintenance does not decide about charges, so the run reports a failed task and leaves it to the
+// next run.
 
-// reversalAge is up to which age reversals are listed. A processor lists older disputes that
-// may still change, too.
+// reversalAge is the maximum age of the reversals that a run lists. A processor also lists older
+// disputes that may still change.
 const reversalAge = 120 * 24 * time.Hour
 
-// before does the card updates.
+// before applies card updates.
 func (j *job) before(ctx context.Context) (err error) {
 	if _, ok := j.e.Charging().Processor.(processor.Wallet); !ok {
 		return nil
@@ -36,13 +37,13 @@ func (j *job) before(ctx context.Context) (err error) {
 			j.report.KeepOwn, err = append(j.report.KeepOwn, kept...), errors.Join(err, failed)
 		}
 	}
-	if errors.Is(err, processor.ErrRefused) { // a refused key may not charge either
+	if errors.Is(err, processor.ErrRefused) { // a key that the processor refuses cannot charge either
 		return &charging.StopError{Err: err}
 	}
 	return j.missed(ctx, "using the cards that customers entered", err)
 }
 
-// after records reversals and cancels orphans.
+// after records reversals and cancels orphaned payment intents.
 func (j *job) after(ctx context.Context) (err error) {
 	if _, ok := j.e.Charging().Processor.(processor.Refunder); ok {
 		j.report.Reversals, err = j.e.Refunds().Collect(ctx, j.e.Now().Add(-reversalAge))
@@ -50,14 +51,14 @@ func (j *job) after(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if _, ok := j.e.Charging().Processor.(processor.Wallet); !ok { // people look at intents only where there are customers
+	if _, ok := j.e.Charging().Processor.(processor.Wallet); !ok { // without customers, no one looks at intents
 		return nil
 	}
 	j.report.Orphans, err = j.e.Charging().CancelOrphans(ctx, j.previous)
 	return j.missed(ctx, "canceling payment intents that no period uses", err)
 }
 
-// missed notes a failed task, for example of a key without the permission.
+// missed adds a failed task to the report, for example when the key lacks a permission.
 func (j *job) missed(ctx context.Context, task string, err error) error {
 	switch {
 	case err == nil:

@@ -17,10 +17,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// recordEvery is how often a run under way writes its record.
+// recordEvery is the interval at which an active run writes its record.
 const recordEvery = 2 * time.Second
 
-// newJob returns a run that has not begun, with the settings as they are now.
+// newJob returns a job that has not started yet, with the current settings.
 func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index string, o Options) (*job, error) {
 	e, err := e.Fresh(ctx)
 	if err != nil {
@@ -36,7 +36,8 @@ func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index stri
 	return j, nil
 }
 
-// begin claims the job, and looks at the charging switch from now on, or returns a worker.BusyError.
+// begin claims the job and starts to watch the charging switch. It returns a worker.BusyError if
+// another run holds the claim.
 func (j *job) begin(ctx context.Context) (end func(), err error) {
 	j.claim = worker.NewClaim(j.e.Sharing.Claims, &j.report.Run)
 	if err := j.claim.Hold(ctx); err != nil {
@@ -52,7 +53,7 @@ func (j *job) begin(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-// mayGoOn returns a StopError if the run must not begin another row.
+// mayGoOn returns a StopError if the run must not start another row.
 func (j *job) mayGoOn(ctx context.Context) error {
 	if err := j.claim.Hold(ctx); err != nil {
 		return &charging.StopError{Err: err}
@@ -60,23 +61,23 @@ func (j *job) mayGoOn(ctx context.Context) error {
 	return j.charging.Check(ctx)
 }
 
-// wet reports whether the run changes anything: only then it is recorded.
+// wet reports whether the run can change anything. Only such a run is recorded.
 func (j *job) wet() bool { return !j.options.DryRun && !j.report.Off }
 
-// keep writes the record now, and every few seconds until stop is called.
+// keep writes the record now, and then every recordEvery until stop is called.
 func (j *job) keep(ctx context.Context) (stop func(), err error) {
 	if !j.wet() {
 		return func() {}, nil
 	}
-	always := context.WithoutCancel(ctx) // a write that is given up could land after the last one
+	always := context.WithoutCancel(ctx) // a write that the caller cancels could still land after the final write
 	write := func() error { return j.e.Store.Commit(always, j.now()) }
 	if err := write(); err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrThrottled) {
 		return nil, fmt.Errorf("recording the run: %w", err)
 	}
-	return j.e.Sharing.Ticker.Every(recordEvery, func() { _ = write() }), nil // after an error the next one tells more
+	return j.e.Sharing.Ticker.Every(recordEvery, func() { _ = write() }), nil // the next write replaces one that failed
 }
 
-// now returns the write of the run's record as it stands.
+// now returns the write that stores the run's current record.
 func (j *job) now() store.Write {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -84,8 +85,8 @@ func (j *job) now() store.Write {
 	return j.report.Write(j.e.Table)
 }
 
-// record writes the run's end, and raises the low watermark if no row is left before the look-back. A
-// day later than the clock's today is never recorded as completed.
+// record writes the run's end. It raises the low watermark if no row is left before the look-back.
+// It never records a run as completed if the run's date is after the clock's today.
 func (j *job) record(ctx context.Context, failed error) error {
 	e, r := j.e, &j.report
 	r.Ended = e.Now()

@@ -1,6 +1,6 @@
-// Package job runs the two daily jobs over a store, payments and reminders: the walk over the due rows, shared
-// among processes, the record of the run, its report, and the maintenance beside charging. Package engine
-// decides about each row.
+// Package job runs the two daily jobs of a store, payments and reminders. It walks the due rows,
+// shares them among processes, records and reports the run, and does maintenance besides charging.
+// Package engine decides about each row.
 //
 // It does not decide about a period.
 package job
@@ -26,36 +26,37 @@ import (
 
 // Options configure a run.
 type Options struct {
-	Date     civil.Date // business day for every account; zero: each account's own today
+	Date     civil.Date // business day for every account; zero means each account's own today
 	Workers  int        // at least 1
-	DryRun   bool       // decide and report, but open and write nothing
+	DryRun   bool       // decide and report, but do not open intents or write
 	Progress func(done int64)
 	Each     func(engine.Result) // called for every result, one at a time; may be nil
 }
 
-// A Report is a run, as it is recorded or under way, and its work beside charging.
+// A Report describes a recorded or active run and its work besides charging.
 type Report struct {
 	billing.Run
-	State   State // of a recorded run
+	State   State // set only for a recorded run
 	Elapsed time.Duration
 	DryRun  bool
 
 	Cards     int              // card updates
-	KeepOwn   []billing.Name   // subscriptions of their accounts that keep a method of their own
+	KeepOwn   []billing.Name   // subscriptions that keep their own method instead of the account's new card
 	Reversals int              // refunds and disputes recorded or changed
-	Orphans   int              // cancelled unbound payment intents
-	Missed    []error          // failed maintenance, left for the next run
-	Doubts    []*billing.Doubt // periods perhaps paid twice, until a person has answered
+	Orphans   int              // unbound payment intents that the run cancelled
+	Missed    []error          // maintenance tasks that failed and are left for the next run
+	Doubts    []*billing.Doubt // periods that may have been paid twice and that no person has resolved yet
 }
 
-// NeedsPerson reports whether the run leaves something that is new or can be acted on: a period
-// that has failed, is parked or unreadable, or waits since the last run ended. A wait from
-// before that, which only the customer or the processor can end, does not count.
+// NeedsPerson reports whether the run leaves something new, or something that a person can act on.
+// Such a period has failed, is parked or unreadable, or has started to wait since the last run
+// ended. An older wait that only the customer or the processor can end does not count.
 func (r *Report) NeedsPerson() bool {
 	return r.Off || len(r.Doubts)+r.Waits+r.Counts[engine.OutcomeFailed]+r.Counts[engine.OutcomeParked]+r.Counts[engine.OutcomeUnreadable] > 0
 }
 
-// Err returns the error with which a recorded run ended: charging.ErrOff if that was the reason.
+// Err returns the error that ended a recorded run, or nil. The error is charging.ErrOff if charging
+// was switched off.
 func (r *Report) Err() error {
 	switch {
 	case r.Off:
@@ -66,31 +67,32 @@ func (r *Report) Err() error {
 	return nil
 }
 
-// job is one run under way.
+// job is one active run.
 type job struct {
 	e         *engine.Engine
 	index     string
 	options   Options
-	claim     *worker.Claim      // nil: a dry run
-	charging  *charging.Switch   // nil: reminders, or nothing is charged
-	watermark *billing.Watermark // before the walk
-	told      time.Time          // end of the last payment run that has ended, as it was recorded
-	previous  time.Time          // end of the run before; set if maintenance needs it
-	refused   map[string]bool    // connected accounts not asked by the rollback check
-	done      atomic.Int64       // rows
+	claim     *worker.Claim      // nil in a dry run
+	charging  *charging.Switch   // nil for reminders, and if nothing is charged
+	watermark *billing.Watermark // as read before the walk
+	told      time.Time          // recorded end of the last payment run that ended
+	previous  time.Time          // end of the previous run; set if maintenance needs it
+	refused   map[string]bool    // connected accounts that the rollback check could not ask
+	done      atomic.Int64       // number of rows done
 
 	mu     sync.Mutex
-	report Report                 // its counts and amounts are guarded by mu
-	left   map[billing.Name][]int // periods left for the next run, and counted; guarded by mu
+	report Report                 // mu guards its counts and amounts
+	left   map[billing.Name][]int // counted periods that are left for the next run; guarded by mu
 	unread civil.Date             // the oldest date with an unreadable row; guarded by mu
-	errs   []error                // guarded by mu, the first few
+	errs   []error                // the first few errors; guarded by mu
 	failed int                    // guarded by mu
 }
 
-// Payments is the daily payment job: it charges every period due up to the day, and brings every
-// open period forward. It may run at any time, any number of times. It returns a BusyError beside
-// another run on a store whose processes can claim names. If charging is switched off meanwhile, it
-// begins no further request within a second, and returns charging.ErrOff with its report.
+// Payments runs the daily payment job. It charges every period due up to the day, and advances
+// every open period. Callers may run it at any time and any number of times. On a store whose
+// processes can claim names, Payments returns a worker.BusyError while another run is active. If
+// charging is switched off during the run, Payments starts no further request within a second, and
+// returns charging.ErrOff with its report.
 func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
 	j, err := newJob(ctx, e, billing.Payments, schema.PaymentIndex, o)
 	if err != nil {
@@ -136,13 +138,15 @@ func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error)
 		errors.Is(err, store.ErrClosed) {
 		return report, err
 	}
-	return report, errors.Join(err, j.after(ctx)) // failed rows do not stop maintenance
+	return report, errors.Join(err, j.after(ctx)) // maintenance runs even if rows failed
 }
 
-// ErrUnreconciled means that the replaced store may already have sent the reminders.
+// ErrUnreconciled is returned when a restored store is not reconciled, because the store that it
+// replaces may already have sent the reminders.
 var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesday reconcile has run: %w", billing.ErrState)
 
-// Reminders is the daily reminder job. It returns a BusyError as Payments does.
+// Reminders runs the daily reminder job. Like Payments, it returns a worker.BusyError while another
+// run is active.
 func Reminders(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
 	j, err := newJob(ctx, e, billing.Reminders, schema.ReminderIndex, o)
 	if err != nil {
@@ -164,7 +168,7 @@ func Reminders(ctx context.Context, e *engine.Engine, o Options) (*Report, error
 	})
 }
 
-// run walks the index, and calls handle for each row.
+// run walks the index and calls handle for each row.
 func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name) error) (*Report, error) {
 	until, err := j.span(ctx)
 	if err != nil {
@@ -177,7 +181,7 @@ func (j *job) run(ctx context.Context, handle func(context.Context, billing.Name
 	wall := time.Now()
 	err = j.walk(ctx, j.report.From, until, handle)
 	stop()
-	if err == nil && j.wet() { // an unreadable row cannot be moved to the run's day; later walks find it as it is
+	if err == nil && j.wet() { // an unreadable row cannot move, so later walks must reach its date
 		err = j.e.LowerWatermarks(ctx, j.unread, j.unread)
 	}
 	j.report.Elapsed = time.Since(wall)
@@ -198,7 +202,7 @@ func (j *job) progress() {
 	}
 }
 
-// fail notes a failed row. The others go on, unless the error concerns all of them.
+// fail records the error of a failed row. It stops the run only if the error affects every row.
 func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	if _, ok := errors.AsType[*charging.StopError](err); ok || errors.Is(err, store.ErrClosed) {
 		stop(err)
@@ -212,7 +216,8 @@ func (j *job) fail(err error, stop context.CancelCauseFunc) {
 	}
 }
 
-// unreadable counts and names a due row that another tool has made unreadable. The others go on.
+// unreadable counts and logs a due row that another tool has made unreadable. The run continues
+// with the other rows.
 func (j *job) unreadable(r row, err error) {
 	reason := billing.UnreadableReason(err)
 	j.e.Log.Warn("a due subscription cannot be read", "subscription", r.Name, "reason", reason)
@@ -222,7 +227,8 @@ func (j *job) unreadable(r row, err error) {
 	j.unread = civil.Earlier(j.unread, r.date)
 }
 
-// add counts a result, once: a period left in the index may be met again on the run's day.
+// add counts each result only once, because the run can meet a period again on its own day if the
+// period is still in the index.
 func (j *job) add(r engine.Result) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -232,14 +238,14 @@ func (j *job) add(r engine.Result) {
 			return
 		}
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
-	case r.Outcome == engine.OutcomeFailed: // with a new method it is collected by the next run
+	case r.Outcome == engine.OutcomeFailed: // the next run collects the period if there is a new method
 		j.left[r.Name] = append(j.left[r.Name], r.Period)
 	}
 	if j.report.Counts[r.Outcome]++; r.First {
 		j.report.Declined++
 	}
 	if r.New && (r.Outcome == engine.OutcomePending || r.Outcome == engine.OutcomePaid && r.Reason != "") {
-		j.report.Waits++ // one that was paid twice waits for a person
+		j.report.Waits++ // a period that was paid twice waits for a person
 	}
 	if r.Outcome == engine.OutcomePaid || (j.report.DryRun && r.Outcome == engine.OutcomeSkipped) {
 		if err := j.report.Amounts.Add(r.Amount); err != nil {
@@ -252,22 +258,24 @@ func (j *job) add(r engine.Result) {
 	}
 }
 
-// isLeft reports whether this run left the subscription for the next one: it may meet it again.
+// isLeft reports whether this run left the subscription for the next run. The walk may meet such a
+// subscription again.
 func (j *job) isLeft(n billing.Name) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.left[n]) > 0
 }
 
-// span sets the oldest date to walk, WalkFrom's, and returns the latest one anywhere on earth.
+// span sets the oldest date to walk, from WalkFrom, and returns the latest date that has begun in
+// any time zone.
 func (j *job) span(ctx context.Context) (until civil.Date, err error) {
 	e := j.e
 	today := e.Today()
 	if until = j.options.Date; until.IsZero() {
-		until = j.report.Date.AddDays(1) // the far side of the date line is a day ahead
+		until = j.report.Date.AddDays(1) // the time zones beyond the date line are a day ahead
 	}
 	if j.report.Date.Before(today) && !j.options.DryRun {
-		// A payment run writes both jobs' dates.
+		// A payment run writes rows to the dates of both jobs.
 		if err := e.LowerWatermarks(ctx, j.report.Date, j.report.Date); err != nil {
 			return until, err
 		}
@@ -276,7 +284,8 @@ func (j *job) span(ctx context.Context) (until civil.Date, err error) {
 	return until, err
 }
 
-// emptied reports whether no row is left on the dates visited only because of the low watermark.
+// emptied reports whether no row is left on the dates that the run walked only because of the low
+// watermark.
 func (j *job) emptied(ctx context.Context) bool {
 	for d := j.watermark.Date; d.Before(j.report.Date.AddDays(-billing.LookBack)); d = d.AddDays(1) {
 		for range j.e.Indexed(ctx, j.index, d) {

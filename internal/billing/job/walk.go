@@ -15,33 +15,35 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A walk reads an index date by date, the oldest first, each date partition by partition, and hands
-// every row to the run's workers. On a shared store it takes the lease of a partition with rows,
-// and returns at the end to those held by others: it has to read every partition to its end itself.
+// A walk reads an index date by date, the oldest first, and each date partition by partition. It
+// hands every row to the run's workers. On a shared store, the walk acquires the lease of each
+// partition that has rows. It returns at the end to the partitions whose leases other workers held,
+// because it must read every partition to its end itself.
 type walk struct {
 	j       *job
 	rows    chan row
 	owner   string
-	shared  bool     // by leases, with other processes
-	behind  []string // partitions held by others, or refused by the store for now
-	refused int      // refusals since a partition was last read to its end
+	shared  bool     // the walk shares the rows with other processes through leases
+	behind  []string // partitions that another worker holds or that the store has refused for now
+	refused int      // refusals since the walk last read a partition to its end
 }
 
-// A row names a subscription shown by an index, which may be out of date.
+// A row names a subscription that an index lists. The index may be out of date.
 type row struct {
 	billing.Name
 	date  civil.Date
-	wrong error           // of a key that cannot be read
-	lease *worker.Lease   // nil on a store of one process alone
-	group *sync.WaitGroup // of the rows of its partition
+	wrong error           // error of an unreadable key
+	lease *worker.Lease   // nil if only one process uses the store
+	group *sync.WaitGroup // counts the unfinished rows of the row's partition
 }
 
-// stopGrace is how long the rows under way go on after the caller has stopped the run. The next run
-// takes up a row that is cut, as after a crash.
+// stopGrace is how long active rows may continue after the caller has stopped the run. The next run
+// resumes an interrupted row, as it does after a crash.
 const stopGrace = 10 * time.Second
 
-// walk hands every row of the index on the dates from..until to the workers. A stopped run takes no
-// more rows, and finishes those begun, at most stopGrace long if the caller has stopped it.
+// walk hands every index row on the dates from..until to the workers. A stopped run starts no more
+// rows and finishes the rows that it has started. If the caller stopped the run, those rows have at
+// most stopGrace.
 func (j *job) walk(ctx context.Context, from, until civil.Date,
 	handle func(context.Context, billing.Name) error) error {
 	begun, cut := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,8 +84,9 @@ func (j *job) walk(ctx context.Context, from, until civil.Date,
 	return err
 }
 
-// dates visits all partitions once, then waits for those held by others. Rows moved by workers to a
-// later date within the span are met again and found not to be due.
+// dates visits every partition once, and then waits for the partitions that other workers hold. The
+// walk may meet a row again if a worker has moved it to a later date in the span. Such a row is no
+// longer due.
 func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 	for d := from; !d.After(until); d = d.AddDays(1) {
 		for partition := range w.j.e.Partitions(d) {
@@ -110,7 +113,8 @@ func (w *walk) dates(ctx context.Context, from, until civil.Date) error {
 	return nil
 }
 
-// visit hands out the rows of one partition, under its lease on a shared store.
+// visit hands out the rows of one partition. On a shared store, it does so under the partition's
+// lease.
 func (w *walk) visit(ctx context.Context, partition string) error {
 	if !w.shared {
 		return w.hand(ctx, partition, nil)
@@ -124,15 +128,15 @@ func (w *walk) visit(ctx context.Context, partition string) error {
 	case there:
 		return w.share(ctx, partition)
 	}
-	return nil // most partitions are empty, and not worth a lease
+	return nil // most partitions are empty and need no lease
 }
 
 func (w *walk) query(partition string) store.Query {
 	return store.Query{Table: w.j.e.Table, Index: w.j.index, Partition: partition}
 }
 
-// later puts the partition off if the store was busy or lost its answer: the other partitions must
-// not wait for it. It returns the error if the refusals go on.
+// later postpones the partition if the store was busy or lost its answer, so that the other
+// partitions do not wait. later returns the error if the store continues to refuse.
 func (w *walk) later(partition string, err error) error {
 	const most = 32
 	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {
@@ -145,7 +149,8 @@ func (w *walk) later(partition string, err error) error {
 	return nil
 }
 
-// share hands out a partition's rows under its lease, or puts it off if another worker has that.
+// share hands out a partition's rows under its lease. It postpones the partition if another worker
+// holds the lease.
 func (w *walk) share(ctx context.Context, partition string) error {
 	l, err := w.lease(ctx, partition)
 	if err != nil {
@@ -155,11 +160,11 @@ func (w *walk) share(ctx context.Context, partition string) error {
 		w.behind = append(w.behind, partition)
 		return nil
 	}
-	always := context.WithoutCancel(ctx) // begun rows are finished under the lease
+	always := context.WithoutCancel(ctx) // the workers finish the rows that they started under the lease
 	stop := l.Keep(always)
 	if err = w.hand(ctx, partition, l); err != nil {
 		err = w.later(partition, err)
-	} else if !l.Held() { // rows were left out
+	} else if !l.Held() { // the workers skipped rows
 		w.behind = append(w.behind, partition)
 	} else {
 		w.refused = 0
@@ -172,7 +177,8 @@ func (w *walk) share(ctx context.Context, partition string) error {
 	return err
 }
 
-// hand hands out the rows of one partition and, under a lease, waits until they are done.
+// hand hands out the rows of one partition. If it has a lease, it waits until the workers have
+// finished the rows.
 func (w *walk) hand(ctx context.Context, partition string, l *worker.Lease) error {
 	var mine sync.WaitGroup
 	if l != nil {
@@ -204,8 +210,9 @@ func (w *walk) hand(ctx context.Context, partition string, l *worker.Lease) erro
 	return nil
 }
 
-// lease takes the lease of a partition. It returns an error if the store has moved, or if charging
-// is off: somebody may be about to move the store.
+// lease acquires the lease of a partition. It returns an error if the store has moved. For a
+// payment run, it also returns an error if charging is off, because an operator may be about to
+// move the store.
 func (w *walk) lease(ctx context.Context, partition string) (*worker.Lease, error) {
 	err := w.j.e.Charging().MayCharge(ctx)
 	if err != nil && (w.j.report.Kind == billing.Payments || !errors.Is(err, charging.ErrOff)) {
