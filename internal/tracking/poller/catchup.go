@@ -13,26 +13,27 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A catchUp is one account's part of a round.
+// A catchUp brings one account up to date during a round.
 type catchUp struct {
 	*round
 	a     *tracking.ConnectedAccount
 	state tracking.PollState
-	known func(context.Context, RawEvent) (bool, error) // whether an event is stored
+	known func(context.Context, RawEvent) (bool, error) // reports whether an event is stored
 
-	missing []RawEvent           // newest first: those in memory
-	bytes   int64                // of their bodies
-	dropped int                  // missing too, newer, and not in memory
-	cut     time.Time            // creation of the oldest dropped one
-	again   map[string]time.Time // creation by id: sent, and listed again from the cut on
-	gap     error                // why the objects could not be compared, if events are lost
-	news    bool                 // there is an event since the last round
+	missing []RawEvent           // missing events held in memory, newest first
+	bytes   int64                // total size of their bodies
+	dropped int                  // newer missing events that were dropped from memory
+	cut     time.Time            // creation time of the oldest dropped event
+	again   map[string]time.Time // creation times by ID of sent events that the next list repeats
+	gap     error                // error of comparing the objects after events were lost
+	news    bool                 // Stripe listed an event since the last round
 	listed  int
-	found   int // missing
+	found   int // number of missing events found
 	sent    int
 }
 
-// run brings the account up to date. Of too many events it sends the oldest, and lists the rest again.
+// run brings the account up to date. If the missing events do not fit in memory, run sends the
+// oldest ones and lists the rest again.
 func (c *catchUp) run(ctx context.Context) error {
 	since := c.since(c.a)
 	c.known = (&span{p: c.p, account: c.a.StripeAccount}).has
@@ -68,24 +69,25 @@ func (c *catchUp) run(ctx context.Context) error {
 		if err := c.save(ctx); err != nil {
 			return err
 		}
-		c.known = (&span{p: c.p, account: c.a.StripeAccount}).has // the ids read before lack those just sent
+		c.known = (&span{p: c.p, account: c.a.StripeAccount}).has // the IDs read earlier lack the events just sent
 	}
 }
 
-// verified moves the mark forward, but not over an open gap.
+// verified advances the account's mark, unless lost events leave an open gap.
 func (c *catchUp) verified(through time.Time) {
 	if c.gap == nil {
 		c.state.Through = later(c.state.Through, through)
 	}
 }
 
-// list keeps the oldest missing events in memory. It returns the time by Stripe's clock.
+// list reads Stripe's list and holds the oldest missing events in memory. It returns the time by
+// Stripe's clock.
 func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) {
 	c.release()
 	c.dropped = 0
 	last := c.a.Polled.Through
 	if last.IsZero() {
-		last = c.round.now.Add(-c.p.o.Interval) // a new account's past does not make it busy
+		last = c.round.now.Add(-c.p.o.Interval) // old events do not make a new account busy
 	}
 	var broken error
 	each := func(e RawEvent) error {
@@ -99,7 +101,7 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 		return err
 	}
 	now, err := c.p.o.Lister.ListEvents(ctx, atOf(c.a), since, each)
-	if err == nil && c.asksThin(c.a) { // later: it has all thin events before now, too
+	if err == nil && c.asksThin(c.a) { // listed second, so it includes all thin events before now
 		if err = c.p.o.Lister.ListThin(ctx, atOf(c.a), since, each); errors.Is(err, ErrNoThin) {
 			c.p.o.Log.Debug("Stripe does not list thin events for this account", "stripe_account", c.a.StripeAccount, "error", secret.Short(err.Error()))
 			err = nil
@@ -114,9 +116,9 @@ func (c *catchUp) list(ctx context.Context, since time.Time) (time.Time, error) 
 	return now, nil
 }
 
-// hold keeps an event in memory, and drops the newest if there are too many.
+// hold keeps an event in memory. If there are too many, it drops the newest.
 func (c *catchUp) hold(e RawEvent) {
-	e.Body = bytes.Clone(e.Body) // its page may be overwritten
+	e.Body = bytes.Clone(e.Body) // the lister may overwrite the page
 	c.missing = append(c.missing, e)
 	c.count(len(e.Body))
 	for n := len(c.missing); n > c.p.o.Batch || n > leastHeld && c.p.held.Load() > c.p.maxHeld; n-- {
@@ -140,8 +142,9 @@ func (c *catchUp) release() {
 	c.missing = nil
 }
 
-// send sends the events in memory, oldest first, except those received meanwhile. The first failure
-// ends it, as later events may need the failed one. A body that is no event is passed over.
+// send ingests the events in memory, oldest first, except those that arrived meanwhile. It stops at
+// the first failure, because later events may depend on the failed event. It skips a body that is
+// not an event.
 func (c *catchUp) send(ctx context.Context) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -154,7 +157,7 @@ func (c *catchUp) send(ctx context.Context) error {
 	c.found += len(c.missing)
 	for i, e := range c.missing {
 		_, err := c.p.o.Ledger.Ingest(ctx, e.Body, tracking.Origin{Connect: !c.a.Own, Source: tracking.FromPoll})
-		if errors.Is(err, tracking.ErrBody) { // the events after it must not wait for ever
+		if errors.Is(err, tracking.ErrBody) { // otherwise the events after it would wait forever
 			c.p.o.Log.Error("Stripe listed an event that Duesday cannot decode; it was skipped", "stripe_account", c.a.StripeAccount, "event",
 				e.ID, "error", secret.Short(err.Error()))
 		} else if err != nil {
@@ -168,9 +171,9 @@ func (c *catchUp) send(ctx context.Context) error {
 	return nil
 }
 
-// leaveOut drops events stored by now, and events listed twice.
+// leaveOut drops events that have been stored meanwhile, and events that were listed twice.
 func (c *catchUp) leaveOut(ctx context.Context) error {
-	held := make(map[string]bool, len(c.missing)) // by id
+	held := make(map[string]bool, len(c.missing)) // keyed by ID
 	for _, e := range c.missing {
 		held[e.ID] = true
 	}
@@ -189,7 +192,8 @@ func (c *catchUp) leaveOut(ctx context.Context) error {
 	return nil
 }
 
-// lost reports the time not listed by Stripe any more, and compares its objects. now is Stripe's.
+// lost reports the period whose events Stripe has deleted, and compares the account's objects
+// instead. The argument now is the time by Stripe's clock.
 func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	gap := Gap{StripeAccount: c.a.StripeAccount, From: c.state.Through, To: now.Add(-stripeKeeps)}
 	if gap.From.IsZero() || !gap.From.Before(gap.To) {
@@ -197,7 +201,7 @@ func (c *catchUp) lost(ctx context.Context, now time.Time) {
 	}
 	c.p.o.Log.Error("an account's oldest missing events are lost, because Stripe deletes events after 30 days; the poller compares the account's objects instead",
 		"stripe_account", c.a.StripeAccount, "from", gap.From, "to", gap.To)
-	if !c.p.o.NoSweeps { // else whoever sweeps sees the gap by the mark
+	if !c.p.o.NoSweeps { // otherwise the sweeping poller detects the gap from the mark
 		var changed []string
 		if _, changed, c.gap = c.p.compare(ctx, c.a, gap.From.Add(-sweepOverlap)); c.gap == nil {
 			c.state.Swept = c.now

@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A Ledger is the poller's part of tracking.Service.
+// A Ledger provides the methods of tracking.Service that the poller uses.
 type Ledger interface {
 	Ingest(ctx context.Context, body []byte, from tracking.Origin) (tracking.Verdict, error)
 	ConnectedAccounts(ctx context.Context) iter.Seq2[*tracking.ConnectedAccount, error]
@@ -26,65 +26,67 @@ type Ledger interface {
 
 // A Lister lists events and objects from Stripe.
 type Lister interface {
-	// ListEvents calls each for every event of the account since then, inclusive, all pages, in
-	// Stripe's order: the newest first. It returns the time of the first page by Stripe's clock;
-	// the list has all events before it. An error of each ends the list.
+	// ListEvents calls each for every event that the account created at or after since. It reads
+	// all pages in Stripe's order, newest first. It returns the time of the first page by Stripe's
+	// clock. The list is complete up to that time. If each returns an error, the listing stops.
 	ListEvents(ctx context.Context, at string, since time.Time, each func(RawEvent) error) (now time.Time, err error)
-	// ListThin is ListEvents of the thin events. It returns ErrNoThin if Stripe has no such list.
+	// ListThin lists the thin events in the same way. It returns ErrNoThin if Stripe does not list
+	// thin events for this account.
 	ListThin(ctx context.Context, at string, since time.Time, each func(RawEvent) error) error
-	// ListObjects calls each for every subscription of the account, in any state, every schedule
-	// and payment intent made since then, and every dispute that may have changed since then, as
-	// they are now: all Fetched. A payment made by an invoice has the invoice's links, as
-	// tracking.Finder has them.
+	// ListObjects calls each for every subscription of the account, whatever its status, for every
+	// schedule and payment intent created since then, and for every dispute that may have changed
+	// since then. All objects show their current state and are Fetched. A payment that an invoice
+	// created has the invoice's links, as with tracking.Finder.
 	ListObjects(ctx context.Context, at string, since time.Time, each func(tracking.Object) error) error
 }
 
-// ErrNoThin: Stripe lists no thin events of this account.
+// ErrNoThin is returned if Stripe does not list thin events for this account.
 var ErrNoThin = errors.New("thin events cannot be listed for this account")
 
-// A RawEvent is an event as Stripe lists it.
+// A RawEvent is an event in the form in which Stripe lists it.
 type RawEvent struct {
 	ID      string
 	Created time.Time
-	Body    []byte // whole, with "account" filled in for a connected account's; "context" if thin
+	Body    []byte // complete body; names a connected account in "account", or in "context" if thin
 }
 
-// Options configure a Poller. Ledger and Lister are needed; the others have defaults.
+// Options configure a Poller. Ledger and Lister are required. The other fields have defaults.
 type Options struct {
 	Ledger Ledger
-	Lister Lister // must keep to Stripe's rates
+	Lister Lister // must respect Stripe's rate limits
 
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: nothing is logged
-	Interval time.Duration    // from round to round; 0: 10 minutes
-	MaxQuiet time.Duration    // longest wait of a quiet account; 0: 6 hours
-	Parallel int              // accounts at a time; 0: 64
-	Batch    int              // most missing events of one account in memory; 0: 10000
+	Interval time.Duration    // time between rounds; 0: 10 minutes
+	MaxQuiet time.Duration    // longest time between rounds of a quiet account; 0: 6 hours
+	Parallel int              // accounts processed in parallel; 0: 64
+	Batch    int              // maximum missing events per account in memory; 0: 10000
 
-	// Another poller does the rounds, or the sweeps: then no lost time is compared here either.
+	// NoRounds and NoSweeps leave the rounds or the sweeps to another poller. With NoSweeps, this
+	// poller does not compare objects after lost events either.
 	NoRounds, NoSweeps bool
 }
 
 const (
 	day         = 24 * time.Hour
-	stripeKeeps = 30 * day  // the time for which Stripe lists an event
-	overlap     = time.Hour // listed again before an account's mark
-	alarmAfter  = 20 * day  // without a successful round of an account
-	maxHeld     = 64 << 20  // bytes of missing events, over all accounts
-	leastHeld   = 100       // missing events always allowed to an account
-	maxFailures = 20        // named in a report
-	hurry       = 10        // divides the interval after a failed round: the service may be about to start
+	stripeKeeps = 30 * day  // how long Stripe lists an event
+	overlap     = time.Hour // time before an account's mark that each round lists again
+	alarmAfter  = 20 * day  // age of an account's mark at which warn logs it
+	maxHeld     = 64 << 20  // maximum bytes of missing events, over all accounts
+	leastHeld   = 100       // missing events that each account may always hold
+	maxFailures = 20        // maximum number of failures in a report
+	hurry       = 10        // divides the interval after a failed round, because the service may be starting
 )
 
-// A Poller lists the events of every connected account, and ingests missing ones, oldest first. It is
-// safe for concurrent use; two rounds at a time do the same work twice.
+// A Poller lists the events of every connected account, and ingests the missing ones, oldest first.
+// It is safe for concurrent use, but two concurrent rounds do the same work twice.
 type Poller struct {
 	o       Options
 	maxHeld int64
 	held    atomic.Int64 // bytes of missing events in memory
 }
 
-// New returns a Poller. It does nothing yet.
+// New returns a Poller. The caller starts it with Run, Round or Sweep.
 func New(o Options) *Poller {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,13 +99,14 @@ func New(o Options) *Poller {
 	return &Poller{o: o, maxHeld: maxHeld}
 }
 
-// A Failure says why an account's round failed. A report has the first 20.
+// A Failure is the error of one account's round or sweep. A report contains the first 20.
 type Failure struct {
 	StripeAccount string `json:"stripe_account"`
 	Error         string `json:"error"`
 }
 
-// connected returns the accounts; disconnected ones seldom: the event of a reconnection may be lost.
+// connected returns the connected accounts. It includes a disconnected account only after a longer
+// wait, because the event that reports its reconnection may be lost.
 func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, error) {
 	var list []*tracking.ConnectedAccount
 	now := p.o.Now()
@@ -119,7 +122,8 @@ func (p *Poller) connected(ctx context.Context) ([]*tracking.ConnectedAccount, e
 	return list, nil
 }
 
-// inParallel calls do for each account, Parallel at a time, until ctx ends.
+// inParallel calls do for each account, with up to Options.Parallel calls at a time, until ctx
+// ends.
 func (p *Poller) inParallel(ctx context.Context, accounts []*tracking.ConnectedAccount,
 	do func(context.Context, *tracking.ConnectedAccount)) {
 	next := make(chan *tracking.ConnectedAccount)
@@ -150,7 +154,7 @@ func (p *Poller) readIDs(ctx context.Context, q tracking.EventQuery, each func(i
 	return nil
 }
 
-// atOf is the account in a request to Stripe: "" for our own.
+// atOf returns the account parameter for a request to Stripe, which is "" for our own account.
 func atOf(a *tracking.ConnectedAccount) string {
 	if a.Own {
 		return ""
@@ -160,7 +164,7 @@ func atOf(a *tracking.ConnectedAccount) string {
 
 func byMark(a, b *tracking.ConnectedAccount) int { return a.Polled.Through.Compare(b.Polled.Through) }
 
-// dayOf is midnight in UTC.
+// dayOf returns midnight UTC of the day.
 func dayOf(t time.Time) time.Time { return t.UTC().Truncate(day) }
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

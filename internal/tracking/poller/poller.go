@@ -12,14 +12,14 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// Run does a round at once, and then every Interval. After the first round, and then every MaxQuiet,
-// it sweeps the accounts that are due for it. It returns nil when ctx ends. A failed round or sweep is
-// logged and tried again.
+// Run performs a round immediately and then one every Interval. It sweeps the due accounts after
+// the first round and then every MaxQuiet. Run logs a failed round or sweep and tries again. It
+// returns nil when ctx ends.
 func (p *Poller) Run(ctx context.Context) error {
 	sweeps := time.NewTimer(0)
 	defer sweeps.Stop()
 	for ctx.Err() == nil {
-		rounds := time.NewTimer(p.o.Interval) // from the start of a round: a long one does not delay the next
+		rounds := time.NewTimer(p.o.Interval) // measured from the start of a round, so a long round does not delay the next
 		if !p.o.NoRounds && !p.turn(ctx) {
 			rounds.Reset(p.o.Interval / hurry)
 		}
@@ -28,7 +28,7 @@ func (p *Poller) Run(ctx context.Context) error {
 			if p.o.NoSweeps || p.sweepTurn(ctx) {
 				sweeps.Reset(p.o.MaxQuiet)
 			} else {
-				sweeps.Reset(0) // with the next round
+				sweeps.Reset(0) // try again after the next round
 			}
 		default:
 		}
@@ -41,7 +41,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// turn does one round. It reports its success.
+// turn performs one round and reports whether it succeeded.
 func (p *Poller) turn(ctx context.Context) bool {
 	r, err := p.Round(ctx, false)
 	switch {
@@ -58,7 +58,7 @@ func (p *Poller) turn(ctx context.Context) bool {
 	return err == nil
 }
 
-// sweepTurn does one sweep. It reports its success.
+// sweepTurn performs one sweep and reports whether it succeeded.
 func (p *Poller) sweepTurn(ctx context.Context) bool {
 	r, err := p.Sweep(ctx, false)
 	switch {
@@ -74,9 +74,10 @@ func (p *Poller) sweepTurn(ctx context.Context) bool {
 	return err == nil
 }
 
-// Round lists the events of every due account, or of every account if all is set, and sends the
-// missing ones. The failure of one account is in the report, and stops no other. Round returns an
-// error only if it cannot read the registry, or if ctx ends; the next round asks for the rest.
+// Round lists the events of every due account, or of every account if all is set, and ingests the
+// missing ones. If one account fails, Round reports the failure and continues with the others.
+// Round returns an error only if it cannot read the registry, or if ctx ends. The next round then
+// continues with the rest.
 func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	r := &round{p: p, now: p.o.Now()}
 	accounts, err := p.connected(ctx)
@@ -87,7 +88,7 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	if !all {
 		due = slices.DeleteFunc(due, func(a *tracking.ConnectedAccount) bool { return !p.isDue(a.Polled, r.now) })
 	}
-	// The account furthest behind comes first: a round may be cut short.
+	// The account furthest behind comes first, because ctx may end the round early.
 	slices.SortStableFunc(due, byMark)
 	from := r.now
 	for _, a := range due {
@@ -102,24 +103,25 @@ func (p *Poller) Round(ctx context.Context, all bool) (Report, error) {
 	accounts = slices.DeleteFunc(accounts, func(a *tracking.ConnectedAccount) bool {
 		return a.Status == tracking.Disconnected && a.Polled.Error != ""
 	})
-	if len(accounts) > 0 { // connected ones: the oldest mark
+	if len(accounts) > 0 { // the oldest mark of the connected accounts
 		r.report.Through = slices.MinFunc(accounts, byMark).Polled.Through
 	}
 	r.warn(accounts)
 	return r.report, context.Cause(ctx)
 }
 
-// isDue reports whether an account is due. A time beyond MaxQuiet was set by a wrong clock.
+// isDue reports whether an account is due for a round. A time beyond MaxQuiet comes from a wrong
+// clock, so isDue does not wait for it.
 func (p *Poller) isDue(s tracking.PollState, now time.Time) bool {
 	return !s.Next.After(now) || s.Next.After(now.Add(p.o.MaxQuiet))
 }
 
-// poll lists the events of one account, sends the missing ones, and saves its state.
+// poll lists the events of one account, ingests the missing ones, and saves the account's state.
 func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	c := &catchUp{round: r, a: a, state: a.Polled, again: map[string]time.Time{}}
 	err := c.run(ctx)
 	c.release()
-	if ctx.Err() == nil { // else the next round asks again
+	if ctx.Err() == nil { // otherwise the next round lists them again
 		c.state = r.p.next(c.state, a.StripeAccount, r.now, c.news, err)
 		err = errors.Join(err, c.save(ctx))
 	}
@@ -138,9 +140,9 @@ func (r *round) poll(ctx context.Context, a *tracking.ConnectedAccount) {
 	}
 }
 
-// next returns the state after a round. Each round without events, or that the account refuses,
-// doubles the wait for the next. The first refusal waits for the shortest time: access may come
-// back in a moment.
+// next returns the account's state after a round. If the round finds no new event or the account
+// refuses access, the wait for the next round doubles. The first refusal resets the wait to its
+// minimum, because the account may grant access again soon.
 func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time, news bool,
 	err error) tracking.PollState {
 	wait, refused := p.o.Interval, errors.Is(err, tracking.ErrDisconnected)
@@ -160,11 +162,12 @@ func (p *Poller) next(s tracking.PollState, stripeAccount string, now time.Time,
 		s.Quiet = 0
 	default:
 		s.Quiet++
-		for range min(s.Quiet, 64) { // a poller elsewhere may have told any number
+		for range min(s.Quiet, 64) { // the stored number may come from another poller and be arbitrarily large
 			wait = min(2*wait, p.o.MaxQuiet)
 		}
 	}
-	// Earlier by up to half, always the same for one account: not all at once.
+	// Shorten the wait by up to half, by a fixed fraction for each account, so that the accounts
+	// are not all due at once.
 	s.Next = now.Add(wait - time.Duration(hashOf(stripeAccount)%uint64(wait/2+1)))
 	return s
 }
@@ -175,7 +178,7 @@ func hashOf(id string) uint64 {
 	return h.Sum64()
 }
 
-// warn logs late accounts: soon Stripe will not list their events any more.
+// warn logs accounts that are far behind, because Stripe will soon delete their events.
 func (r *round) warn(accounts []*tracking.ConnectedAccount) {
 	late, oldest := 0, r.now
 	var which string

@@ -10,45 +10,47 @@ import (
 
 // A Report is the result of one round.
 type Report struct {
-	Accounts int       `json:"accounts"` // asked
-	Skipped  int       `json:"skipped"`  // connected, and left alone as they are quiet
-	Listed   int       `json:"listed"`   // events from Stripe
-	Missing  int       `json:"missing"`  // of them, not stored
-	Sent     int       `json:"sent"`     // of these, sent and durable
+	Accounts int       `json:"accounts"` // accounts whose events were listed
+	Skipped  int       `json:"skipped"`  // connected accounts not due yet because they are quiet
+	Listed   int       `json:"listed"`   // events that Stripe listed
+	Missing  int       `json:"missing"`  // listed events that were not stored
+	Sent     int       `json:"sent"`     // missing events that are now durable
 	Failed   int       `json:"failed"`   // accounts whose round failed
 	Failures []Failure `json:"failures,omitempty"`
-	Lost     []Gap     `json:"lost,omitempty"` // times not listed by Stripe any more
-	// Every event of every connected account before Through is stored, except those Lost. It is
-	// zero if there is no account, or one without a successful round.
+	Lost     []Gap     `json:"lost,omitempty"` // periods whose events Stripe has deleted
+	// Duesday stores every event that a connected account created before Through, except those in
+	// Lost. Through is zero if there is no account, or if an account has not had a successful
+	// round.
 	Through time.Time `json:"verified_through,omitzero"`
 }
 
-// A Gap is a time of which Stripe does not list an account's events any more: the poller came too
-// late. The account's objects are compared, as by a sweep; then its mark moves on.
+// A Gap is a period whose events Stripe deleted before the poller could list them. The poller
+// compares the account's objects instead, as in a sweep, and then advances the account's mark.
 type Gap struct {
 	StripeAccount string    `json:"stripe_account"`
 	From          time.Time `json:"from"`    // inclusive
 	To            time.Time `json:"to"`      // exclusive
-	Changed       int       `json:"changed"` // objects unlike the stored events
+	Changed       int       `json:"changed"` // objects that differed from the stored rows
 }
 
-// A round is one round under way.
+// A round holds the state of a running round.
 type round struct {
 	p      *Poller
-	now    time.Time                           // by our clock, when it began
-	stored func() (map[string]struct{}, error) // ids of the events of all accounts in its short windows
-	thin   bool                                // an account has sent thin events
+	now    time.Time                           // start of the round by our clock
+	stored func() (map[string]struct{}, error) // IDs of all accounts' stored events within the short window
+	thin   bool                                // at least one account has sent thin events
 
 	mu     sync.Mutex
 	report Report // guarded by mu
 }
 
-// since is the start of an account's listing. The mark is by Stripe's clock, so no clock of ours can
-// make it skip an event. The first round of a day starts a day earlier, for late events.
+// since returns the time from which to list an account's events. The mark uses Stripe's clock, so
+// an error of our clock cannot skip an event. The first round of each day starts a day earlier to
+// find late events.
 func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	through := a.Polled.Through
-	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // nobody has read its thin events yet
-		return time.Unix(0, 0).UTC() // Stripe ends its list by itself after 30 days
+	if through.IsZero() || a.Polled.Thin && a.Polled.Checked.IsZero() { // no round has listed its thin events yet
+		return time.Unix(0, 0).UTC() // Stripe limits its list to 30 days anyway
 	}
 	if !r.isDaily(a) {
 		return through.Add(-overlap)
@@ -56,25 +58,28 @@ func (r *round) since(a *tracking.ConnectedAccount) time.Time {
 	return earlier(through, dayOf(r.now)).Add(-day)
 }
 
-// isDaily reports whether the account's last successful round was on another day.
+// isDaily reports whether the account is due for its first round of the day. That is the case if
+// its last successful round was on another day.
 func (r *round) isDaily(a *tracking.ConnectedAccount) bool {
 	return !dayOf(a.Polled.Checked).Equal(dayOf(r.now))
 }
 
-// asksThin reports whether the account's thin events are listed: in each round if it has sent one,
-// and once a day if another account has, since all of its webhooks may be lost.
+// asksThin reports whether the round lists the account's thin events. An account that has sent a
+// thin event is asked in every round. If another account has sent one, this account is asked once a
+// day, because all of its webhooks may be lost.
 func (r *round) asksThin(a *tracking.ConnectedAccount) bool {
 	return a.Polled.Thin || r.thin && r.isDaily(a)
 }
 
-// shortWindow is the longest time of which the events of all accounts are read together, by the time
-// index: as much as the first round of a day lists. A longer time is read by the account index.
+// shortWindow is the longest period for which a round reads all accounts' stored events together
+// through the time index. It covers what the first round of a day lists. For a longer period the
+// round reads the account index.
 const shortWindow = 2 * day
 
 func (r *round) isShort(since time.Time) bool { return r.now.Sub(since) <= shortWindow }
 
-// readDays reads the ids of the stored events of all accounts since then, a day at a time, by the
-// time index. Later events may be missing: leaveOut looks once more.
+// readDays reads the IDs of all accounts' stored events from the given time on, one day at a time,
+// through the time index. It may miss events stored later, so leaveOut checks again.
 func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct{}, error) {
 	ids := map[string]struct{}{}
 	to := r.now.Add(time.Hour) // Stripe's clock may be ahead of ours
@@ -90,12 +95,12 @@ func (r *round) readDays(ctx context.Context, from time.Time) (map[string]struct
 	return ids, nil
 }
 
-// A span holds the ids of one account's stored events of some days. Stripe lists the newest events
-// first, so spans are needed one after the other, and only one is in memory.
+// A span holds the IDs of one account's stored events within a few days. Stripe lists the newest
+// events first, so a round needs one span after the other and keeps only one in memory.
 type span struct {
 	p       *Poller
 	account string
-	from    time.Time // inclusive; spanLength long
+	from    time.Time // inclusive start; the span covers spanLength
 	ids     map[string]struct{}
 }
 

@@ -15,26 +15,27 @@ import (
 
 const (
 	sweepEvery   = 7 * day
-	sweepOverlap = 30 * day // before the last sweep: a payment may be completed weeks after it was made
-	sweepErrors  = 10       // failed objects after which an account's sweep ends
-	underWay     = 4 * day  // an event that is not applied by then was given up
+	sweepOverlap = 30 * day // each sweep covers this again; a payment may complete weeks after its creation
+	sweepErrors  = 10       // number of failed objects after which an account's sweep stops
+	underWay     = 4 * day  // longest time until an event is applied or is a dead letter
 )
 
 // A SweepReport is the result of a sweep.
 type SweepReport struct {
-	Accounts int       `json:"accounts"` // whose objects were listed
-	Skipped  int       `json:"skipped"`  // connected, and compared less than a week ago
-	Objects  int       `json:"objects"`  // from Stripe
-	Changed  int       `json:"changed"`  // of them, unlike the stored rows
-	Untold   int       `json:"untold"`   // of those changed: no event of the last four days is about them
-	Failed   int       `json:"failed"`   // accounts not compared as a whole
+	Accounts int       `json:"accounts"` // accounts whose objects were listed
+	Skipped  int       `json:"skipped"`  // connected accounts that were compared less than a week ago
+	Objects  int       `json:"objects"`  // objects that Stripe listed
+	Changed  int       `json:"changed"`  // listed objects that differed from the stored rows
+	Untold   int       `json:"untold"`   // changed objects without an event in the last four days
+	Failed   int       `json:"failed"`   // accounts whose comparison did not complete
 	Failures []Failure `json:"failures,omitempty"`
 }
 
-// Sweep compares the objects of connected accounts with the stored rows, and merges them. It takes
-// the accounts not compared for a week, or all accounts if all is set. Stripe may fail to make an
-// event, and keeps none for longer than 30 days. The failure of one account is in the report, and
-// stops no other. Sweep returns an error only if it cannot read the registry, or if ctx ends.
+// Sweep compares the Stripe objects of connected accounts with the stored rows, and merges the
+// changes. It finds changes for which Stripe created no event, or whose event Stripe has deleted
+// after 30 days. It covers the accounts that were not compared for a week, or all accounts if all
+// is set. If one account fails, Sweep reports the failure and continues with the others. Sweep
+// returns an error only if it cannot read the registry, or if ctx ends.
 func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	accounts, err := p.connected(ctx)
 	if err != nil {
@@ -45,7 +46,7 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 		age := now.Sub(a.Polled.Swept)
 		return !all && age >= 0 && age < sweepEvery
 	})
-	var mu sync.Mutex // guards the report
+	var mu sync.Mutex // guards report
 	report := SweepReport{Skipped: len(accounts) - len(due)}
 	p.inParallel(ctx, due, func(ctx context.Context, a *tracking.ConnectedAccount) {
 		objects, changed, err := p.sweep(ctx, a, now)
@@ -67,11 +68,11 @@ func (p *Poller) Sweep(ctx context.Context, all bool) (SweepReport, error) {
 	return report, context.Cause(ctx)
 }
 
-// sweep compares the objects of one account, and saves the time if all of them could be applied.
+// sweep compares the objects of one account, and saves the time if it could apply all of them.
 func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now time.Time) (objects int,
 	changed []string, err error) {
 	since := a.Polled.Swept.Add(-sweepOverlap)
-	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never, or by a wrong clock
+	if a.Polled.Swept.IsZero() || a.Polled.Swept.After(now) { // never swept, or swept by a wrong clock
 		since = now.Add(-stripeKeeps)
 	}
 	if objects, changed, err = p.compare(ctx, a, since); err != nil {
@@ -84,7 +85,8 @@ func (p *Poller) sweep(ctx context.Context, a *tracking.ConnectedAccount, now ti
 	return objects, changed, nil
 }
 
-// compare applies the objects made at or after since. It returns the ids of those that changed.
+// compare applies the account's objects that Stripe lists since then. It returns the IDs of those
+// that changed a row.
 func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, since time.Time) (objects int,
 	changed []string, err error) {
 	at := atOf(a)
@@ -113,9 +115,10 @@ func (p *Poller) compare(ctx context.Context, a *tracking.ConnectedAccount, sinc
 	return objects, changed, nil
 }
 
-// untold counts the changed objects without an event. An event that has not come yet, or that waits
-// in the inbox, is still listed by Stripe. If its list cannot be read, nothing is known of any. If
-// only a thin event tells of an object, the rounds list the account's thin events from now on.
+// untold counts the changed objects that no event mentions. Stripe still lists an event that has
+// not arrived or that waits in the inbox. If Stripe's list cannot be read, untold returns zero
+// because nothing is known. If only a thin event mentions an object, the following rounds list the
+// account's thin events.
 func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now time.Time, changed []string) int {
 	if len(changed) == 0 {
 		return 0
@@ -131,7 +134,7 @@ func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now t
 			} `json:"data"`
 			Related struct{ ID string } `json:"related_object"`
 		}
-		_ = json.Unmarshal(e.Body, &about) // an illegible event tells nothing
+		_ = json.Unmarshal(e.Body, &about) // an unreadable event mentions no object
 		thin = thin || left[about.Related.ID]
 		delete(left, about.Data.Object.ID)
 		delete(left, about.Related.ID)
@@ -143,7 +146,7 @@ func (p *Poller) untold(ctx context.Context, a *tracking.ConnectedAccount, now t
 	}
 	if thin && !a.Polled.Thin {
 		a.Polled.Thin, a.Polled.Checked = true, time.Time{}
-		_ = p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled) // or the next sweep notes it
+		_ = p.o.Ledger.SavePoll(ctx, a.StripeAccount, a.Polled) // if this fails, the next sweep notes it
 	}
 	if err != nil && !errors.Is(err, ErrNoThin) {
 		return 0
