@@ -1,6 +1,6 @@
-// Package job runs the two daily jobs of a store, payments and reminders. It walks the due rows,
-// shares them among processes, records and reports the run, and does maintenance besides charging.
-// Package engine decides about each row.
+// Package job runs a store's two daily jobs, payments and reminders, over the due rows, and records
+// and reports each run. It shares the rows among processes, and does the maintenance besides
+// charging. Package engine decides about each row.
 //
 // It does not decide about a period.
 package job
