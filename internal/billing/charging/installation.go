@@ -13,19 +13,23 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrOtherInstallation means that another installation has charged subscriptions of this store.
-// Perhaps the store was lost and created again, and would then charge everyone a second time.
+// ErrOtherInstallation is returned when another installation has charged subscriptions of this
+// store. The store may have been lost and created again, and would then charge every customer a
+// second time.
 var ErrOtherInstallation = errors.New("another installation has charged subscriptions of this store")
 
-// otherDays is how far back an installation's first runs look for charges of others: over a month.
+// otherDays is how many days back an installation's first runs look for charges of other
+// installations. It covers more than a month.
 const otherDays = 40
 
-// checkInstallations looks for a success of the last days that belongs to another installation and
-// names a subscription of this store. Until a person has accepted that installation, it switches
-// charging off and returns ErrOtherInstallation. It looks before the first run that deals with a
-// period, and if the processor shows charges of others at all, for otherDays after the making of
-// the store: a lost book may be imported in parts. At the built-in processor no money moves: it
-// warns. ended is the end of the last run.
+// checkInstallations looks for a recent successful charge that belongs to another installation and
+// names a subscription of this store. If it finds one that no operator has accepted, it switches
+// charging off and returns ErrOtherInstallation. With the built-in processor, which moves no money,
+// it only logs a warning. ended is the end of the last run.
+//
+// checkInstallations looks before the first run that handles a period. If the processor shows any
+// charges of other installations, it also looks before every run in the first otherDays after the
+// store was created, because an operator may import a lost book in parts.
 func (c *Control) checkInstallations(ctx context.Context, scope []processor.ListRequest, ended time.Time) error {
 	young := c.Now().Before(c.Opened.Created.AddDate(0, 0, otherDays))
 	dealt, err := c.HasDealt(ctx)
@@ -62,7 +66,8 @@ func (c *Control) checkInstallations(ctx context.Context, scope []processor.List
 	return nil
 }
 
-// refuseOther switches charging off for another installation's charge, or warns: no money moves.
+// refuseOther switches charging off because of another installation's charge. If the processor
+// moves no real money, it only logs a warning.
 func (c *Control) refuseOther(ctx context.Context, in *processor.Intent, real bool) error {
 	id := in.Tag.Installation
 	err := fmt.Errorf("%w: installation %s, with %s for %s/%s at %s", ErrOtherInstallation, id, in.Ref, in.Tag.Account,
@@ -80,7 +85,9 @@ func (c *Control) refuseOther(ctx context.Context, in *processor.Intent, real bo
 		"would be charged twice, run %s", err, accept)
 }
 
-// otherAt returns one such success at the place, or nil; seen: some installation is not accepted.
+// otherAt returns another installation's successful charge for a subscription of this store, or
+// nil. seen reports whether any charge at this place belongs to an installation that no operator
+// has accepted.
 func (c *Control) otherAt(ctx context.Context, r processor.ListRequest,
 	meta *billing.Meta) (other *processor.Intent, seen bool, err error) {
 	absent := map[billing.Name]bool{}

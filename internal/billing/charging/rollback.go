@@ -13,18 +13,19 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// ErrWentBack means that the processor has charges that the store does not know, because the store
-// is a copy or was restored from one.
+// ErrWentBack is returned when the processor has charges that the store does not know, because the
+// store is a copy or was restored from one.
 var ErrWentBack = errors.New("the store went back in time")
 
-// RollbackMargin is the time before the end of the last run from which the rollback check lists
-// intents: a charge may have been opened long before it was settled.
+// RollbackMargin is how long before the end of the last run the rollback check starts to list
+// intents. The margin is needed because a run may open a charge long before it settles the charge.
 const RollbackMargin = 48 * time.Hour
 
-// CheckRollback is the rollback check. It must pass before a subscription moves on to its next
-// period. It returns ErrClock if the clock is wrong, and ErrWentBack if the store went back: the
-// lost charges would be made again, or hidden. ErrWentBack also switches charging off. refused has
-// the connected accounts not asked because they refuse us; the caller must open nothing there.
+// CheckRollback runs the rollback check, which must pass before a subscription advances to its next
+// period. It returns ErrClock if the clock is wrong. If the store went back in time, it switches
+// charging off and returns ErrWentBack, because Duesday would otherwise repeat or hide the lost
+// charges. refused contains the connected accounts that the check could not ask because they refuse
+// our key. The caller must not open anything there.
 func (c *Control) CheckRollback(ctx context.Context) (refused map[string]bool, err error) {
 	places, err := c.Places(ctx)
 	if err != nil {
@@ -33,7 +34,7 @@ func (c *Control) CheckRollback(ctx context.Context) (refused map[string]bool, e
 	return c.checkScope(ctx, each(places))
 }
 
-// each returns a request for each place.
+// each returns one list request for each place.
 func each(places []string) []processor.ListRequest {
 	scope := make([]processor.ListRequest, len(places))
 	for i, at := range places {
@@ -42,10 +43,11 @@ func each(places []string) []processor.ListRequest {
 	return scope
 }
 
-// CheckRollbackOf is the rollback check of a command about one account; charges: it may charge the
-// account or settle its periods. Otherwise, if the processor knows the account's customer, only the
-// customer's intents are listed. The check then misses charges made for a customer attached in the
-// lost time; the next command that moves money finds them.
+// CheckRollbackOf runs the rollback check for a command about one account. charges reports whether
+// the command may charge the account or settle its periods. If it may not, and the processor knows
+// the account's customer, the check only lists that customer's intents. The check then misses
+// charges for a customer who was attached in the lost time, but the next command that moves money
+// finds them.
 func (c *Control) CheckRollbackOf(ctx context.Context, id string, charges bool) (err error) {
 	payer, err := c.Payer(ctx, id)
 	if err != nil {
@@ -104,9 +106,10 @@ func (c *Control) checkScope(ctx context.Context, scope []processor.ListRequest)
 		ErrWentBack, reason)
 }
 
-// complete returns an error if the outbox table is missing: a charge could not be settled.
+// complete returns an error if the outbox table is missing, because Duesday could not settle a
+// charge then.
 func (c *Control) complete(ctx context.Context) error {
-	_, err := c.Store.Get(ctx, c.Tables.Outbox.Name, billing.MetaKey) // there is no such item
+	_, err := c.Store.Get(ctx, c.Tables.Outbox.Name, billing.MetaKey) // the outbox table has no such item
 	if errors.Is(err, store.ErrMissing) {
 		return fmt.Errorf("a part of the store is missing, so no one was charged: %w; to create what is missing, run duesday store "+
 			"create", err)
@@ -114,8 +117,9 @@ func (c *Control) complete(ctx context.Context) error {
 	return billing.IgnoreNotFound(err)
 }
 
-// lost returns the scope's intents that the store does not know and whose money has moved or still
-// may, those of our own account first. refused has the connected accounts refusing us.
+// lost returns the scope's intents that the store does not know and that have moved money or still
+// may. The intents of our own account come first. refused contains the connected accounts that
+// refuse our key.
 func (c *Control) lost(ctx context.Context,
 	scope []processor.ListRequest) (lost []processor.Intent, refused map[string]bool, err error) {
 	if c.Processor == nil {
@@ -135,7 +139,7 @@ func (c *Control) lost(ctx context.Context,
 	return lost, refused, nil
 }
 
-// lostAt is lost for one listing. An interrupted listing is begun again.
+// lostAt does what lost does for one list request. It starts an interrupted listing again.
 func (c *Control) lostAt(ctx context.Context, r processor.ListRequest) ([]processor.Intent, error) {
 	return processor.Ask(ctx, func() (lost []processor.Intent, err error) {
 		for in, err := range c.Processor.List(ctx, r) {
@@ -157,10 +161,11 @@ func (c *Control) lostAt(ctx context.Context, r processor.ListRequest) ([]proces
 	})
 }
 
-// recognise reports whether the store knows a tried intent, and returns the intent as it is now. An
-// intent listed as unfinished may have been settled before the store was read. Only a bound intent
-// is tried, and it stays bound until it is shown cancelled or is settled. An intent still
-// unfinished after the store was read without it is therefore unknown.
+// recognise reports whether the store knows a tried intent, and returns the intent's current state.
+// Another worker may have settled an intent that was listed as unfinished before this one read the
+// store. A worker only tries a bound intent, and the intent stays bound until a worker settles it
+// or the processor shows it cancelled. An intent is therefore unknown if it is still unfinished
+// after the store was read without it.
 func (c *Control) recognise(ctx context.Context, in processor.Intent) (now processor.Intent, known bool, err error) {
 	known, err = c.Knows(ctx, in)
 	if err != nil || known || in.State == processor.Succeeded {
@@ -178,9 +183,10 @@ func (c *Control) recognise(ctx context.Context, in processor.Intent) (now proce
 	return now, known, err
 }
 
-// Knows reports whether the store has settled the intent or will. The period is open with this
-// intent, also a past one; or the intent succeeded, and its period is past and did not end otherwise.
-// An unreadable subscription may know it.
+// Knows reports whether the store has settled the intent or will settle it. The store knows an
+// intent if the intent's period, which may be a past one, is open with this intent. The store also
+// knows a successful intent if its period is past and did not end otherwise. Knows returns true for
+// an unreadable subscription, because it may know the intent.
 func (c *Control) Knows(ctx context.Context, in processor.Intent) (bool, error) {
 	n := billing.TaggedName(in.Tag)
 	s, err := c.Load(ctx, n)
@@ -188,7 +194,7 @@ func (c *Control) Knows(ctx context.Context, in processor.Intent) (bool, error) 
 		return false, nil
 	}
 	if _, bad := errors.AsType[*billing.IllegibleError](err); bad {
-		return true, nil // written by another tool: it cannot be charged, and every run names it
+		return true, nil // another tool wrote it; no run charges it, and every run reports it
 	}
 	if err != nil {
 		return false, err
@@ -208,13 +214,14 @@ func (c *Control) Knows(ctx context.Context, in processor.Intent) (bool, error) 
 	return false, err
 }
 
-// orphanAge is the age at which an unbound intent is cancelled: no worker is between OPEN and
-// BIND by then. Such a worker would only open another intent.
+// orphanAge is the age at which CancelOrphans cancels an unbound intent. No worker is still between
+// OPEN and BIND by then, and such a worker would only open another intent.
 const orphanAge = 48 * time.Hour
 
-// CancelOrphans cancels this installation's intents opened more than orphanAge ago, never tried and
-// not bound: a worker died between OPEN and BIND. They move no money, but people see them. It lists
-// the intents that reached this age since a week before the previous run, which checked older ones.
+// CancelOrphans cancels this installation's intents that were opened more than orphanAge ago and
+// never tried or bound, because a worker died between OPEN and BIND. Such intents move no money,
+// but people see them. CancelOrphans lists the intents that have reached this age since a week
+// before the previous run, because that run checked the older ones.
 func (c *Control) CancelOrphans(ctx context.Context, previous time.Time) (canceled int, err error) {
 	const week = 7 * 24 * time.Hour
 	since, until := previous.Add(-orphanAge-week), c.Now().Add(-orphanAge)
@@ -251,8 +258,8 @@ func (c *Control) cancelOrphansAt(ctx context.Context, r processor.ListRequest) 
 	return canceled, nil
 }
 
-// Lost returns the lost intents at all places, as Reconcile needs them. refused has the connected
-// accounts refusing us.
+// Lost returns the lost intents at all places for Reconcile. refused contains the connected
+// accounts that refuse our key.
 func (c *Control) Lost(ctx context.Context) (lost []processor.Intent, refused map[string]bool, err error) {
 	places, err := c.allPlaces(ctx)
 	if err != nil {
@@ -261,7 +268,8 @@ func (c *Control) Lost(ctx context.Context) (lost []processor.Intent, refused ma
 	return c.lost(ctx, each(places))
 }
 
-// allPlaces is Places with all connected accounts: a restored store may not know the latest.
+// allPlaces returns Places and every connected account, because a restored store may not know the
+// latest accounts.
 func (c *Control) allPlaces(ctx context.Context) ([]string, error) {
 	places, err := c.Places(ctx)
 	if err != nil {
@@ -272,7 +280,7 @@ func (c *Control) allPlaces(ctx context.Context) ([]string, error) {
 		return places, nil
 	}
 	for at, err := range p.Connected(ctx) {
-		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // a key that need not see any
+		if errors.Is(err, processor.ErrRefused) && len(places) == 1 { // such a key needs no such permission
 			c.Log.WarnContext(ctx, "the key may not list connected accounts; this store has never used one", "error", err)
 			break
 		}
@@ -286,7 +294,7 @@ func (c *Control) allPlaces(ctx context.Context) ([]string, error) {
 	return places, nil
 }
 
-// Finish cancels an unknown intent unless it has succeeded.
+// Finish cancels an unknown intent unless the intent has succeeded.
 func (c *Control) Finish(ctx context.Context, in processor.Intent) (processor.Intent, error) {
 	if in.State == processor.Succeeded {
 		return in, nil

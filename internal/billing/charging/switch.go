@@ -1,6 +1,6 @@
-// Package charging decides whether a store may charge, from the charging switch, the processor account
-// that the store belongs to, the rollback check, and other installations' charges. It also compares the
-// processor's payment intents with the store, and finds lost intents and orphans.
+// Package charging decides whether a store may charge, based on the charging switch, the store's
+// processor account, the rollback check, and other installations' charges. It also compares the
+// processor's payment intents with the store, finds lost intents and orphans, and cancels them.
 //
 // It does not charge, and never decides about a single period.
 package charging
@@ -22,15 +22,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A Control decides whether a store charges: by its switch, and by checks at the processor.
+// A Control decides whether a store may charge. It reads the store's charging switch and checks the
+// processor.
 type Control struct {
 	*billing.Records
-	Processor processor.Charger // nil: nothing can be charged
+	Processor processor.Charger // nil if nothing can be charged
 }
 
-// Turn switches charging on or off for the whole store. On also accepts the clock. While charging is
-// off, no job opens or confirms an intent. Commands call engine.SetCharging instead, which also
-// redates the rows that a clock ahead put off.
+// Turn switches charging on or off for the whole store. Turning it on also accepts the clock. While
+// charging is off, no job opens or confirms an intent. Commands call engine.SetCharging instead, which
+// also redates the rows that were put off while the clock was ahead.
 func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) {
 	var set store.Item
 	var remove []string
@@ -51,7 +52,8 @@ func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) 
 	return err
 }
 
-// Reconciled lets reminders go out again, when the replaced store was asked which it has sent.
+// Reconciled allows reminders again after reconcile has found out which reminders the replaced
+// store sent.
 func (c *Control) Reconciled(ctx context.Context) error {
 	meta, err := c.Meta(ctx)
 	if err != nil || !meta.Unreconciled() {
@@ -60,30 +62,32 @@ func (c *Control) Reconciled(ctx context.Context) error {
 	return c.Turn(ctx, false, "it was put back and is reconciled: duesday charging on")
 }
 
-// ErrOff means that charging is switched off for the whole store.
+// ErrOff is returned when charging is switched off for the whole store.
 var ErrOff = errors.New("charging is switched off: duesday charging on")
 
-// switchAge is the age of what a run knows about charging, at most, when it opens or confirms an
-// intent. It reads META when it needs to know, and not for every row.
+// switchAge is the maximum age of the charging state that a run uses when it opens or confirms an
+// intent. A run reads META only when it needs a newer state, and not for every row.
 const switchAge = 300 * time.Millisecond
 
-// A Switch reports to a run whether charging is on. A nil Switch always allows charging, because an
+// A Switch tells a run whether charging is on. A nil Switch always allows charging, because an
 // operator requested it.
 type Switch struct {
 	control *Control
-	old     atomic.Bool // set every switchAge: META is to be read again
+	old     atomic.Bool // set every switchAge, so that Check reads META again
 
 	mu  sync.Mutex
 	off error // guarded by mu
 }
 
-// Watch returns the switch for a run, which reads META again every switchAge until stop is called.
+// Watch returns a Switch for a run. Until the caller calls stop, Check reads META again if
+// switchAge has passed since its last read.
 func (c *Control) Watch(t worker.Ticker) (s *Switch, stop func()) {
 	s = &Switch{control: c}
 	return s, t.Every(switchAge, func() { s.old.Store(true) })
 }
 
-// Check returns a StopError if charging was switched off, the store moved, or the clock is wrong.
+// Check returns a StopError if charging is switched off, the store has moved, or the clock is
+// wrong.
 func (s *Switch) Check(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -104,7 +108,8 @@ func (s *Switch) Check(ctx context.Context) error {
 	return err
 }
 
-// MayCharge returns ErrOff if charging is off, ErrMoved if the store moved, or ErrClock.
+// MayCharge returns ErrOff if charging is off, ErrMoved if the store has moved, or ErrClock if the
+// clock is wrong.
 func (c *Control) MayCharge(ctx context.Context) error {
 	meta, err := c.Meta(ctx)
 	switch {
@@ -119,8 +124,8 @@ func (c *Control) MayCharge(ctx context.Context) error {
 	return err
 }
 
-// IsOff reports whether the error ends the run, because charging is off or a newer Duesday has
-// upgraded the format.
+// IsOff reports whether the error ends the run because charging is off, the store has moved, or a
+// newer Duesday has upgraded the format.
 func IsOff(err error) bool {
 	return errors.Is(err, ErrOff) || errors.Is(err, billing.ErrMoved) || errors.Is(err, store.ErrFormat)
 }
@@ -131,14 +136,14 @@ type StopError struct{ Err error }
 func (e *StopError) Error() string { return e.Err.Error() }
 func (e *StopError) Unwrap() error { return e.Err }
 
-// ErrOtherProcessor means that the store was charged through another processor account, or in the
-// other mode.
+// ErrOtherProcessor is returned when the store was charged through another processor account, or in
+// the other mode.
 var ErrOtherProcessor = errors.New("this store belongs to another processor")
 
-// Pin stores the identity of the first processor account, and refuses every other one from then
-// on: a test key would pay periods with nothing, a live key would charge a copy made for testing.
-// A processor without an identity is accepted until an identity is stored. After a run with such
-// a processor no identity is accepted.
+// Pin stores the identity of the first processor account, and refuses every other account from then
+// on. Otherwise a test key would mark periods as paid without money, and a live key would charge a
+// copy made for testing. Pin accepts a processor without an identity until an identity is stored.
+// After a run with such a processor, Pin accepts no identity.
 func (c *Control) Pin(ctx context.Context, readOnly bool) error {
 	if c.Processor == nil {
 		return nil
@@ -171,7 +176,7 @@ func (c *Control) Pin(ctx context.Context, readOnly bool) error {
 			return err
 		}
 		if c.Opened, err = c.Meta(ctx); err == nil && c.Opened.Processor != identity {
-			err = store.ErrConflict // another process was first, or nothing landed
+			err = store.ErrConflict // another process was faster, or the store wrote nothing
 		}
 		return err
 	})
