@@ -1,5 +1,5 @@
-// Package account creates accounts and changes them, with the copies of their values on subscriptions and
-// receipts.
+// Package account creates and changes accounts, and updates the copies of their values on
+// subscriptions and receipts.
 //
 // It does not handle payment methods, which package wallet attaches, and makes no decision about
 // charges.
@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Create stores a new account, or returns billing.ErrExists. It uses the Email, Name, Locale and
-// TimeZone of a. Only Email is required.
+// Create stores a new account with the Email, Name, Locale and TimeZone of a, and returns the
+// account. Only Email is required. Create returns billing.ErrExists if the account exists.
 func Create(ctx context.Context, r *billing.Records, id string, a billing.Account) (*billing.Account, error) {
 	if err := cmp.Or(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
 		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale)); err != nil {
@@ -34,12 +34,12 @@ func Create(ctx context.Context, r *billing.Records, id string, a billing.Accoun
 	return made, err
 }
 
-// A Change has an account's new values. Nil fields stay as they are.
+// A Change contains an account's new values. A nil field leaves the value unchanged.
 type Change struct {
 	Email    *string
-	Locale   *string // of its mail; "" for English
-	Name     *string // of the customer; "": not known
-	TimeZone *string // its subscriptions are charged by the days of this zone from now on
+	Locale   *string // language of the mail to the account; "" for English
+	Name     *string // name of the customer; "" if not known
+	TimeZone *string // zone whose calendar days decide when subscriptions are charged from now on
 }
 
 func (c Change) check() error {
@@ -53,9 +53,10 @@ func (c Change) check() error {
 		changed(c.Name, billing.CheckName), changed(c.Locale, func(locale string) error { return billing.CheckGiven(locale, billing.CheckLocale) }))
 }
 
-// Update changes the account and its copies: the address on subscriptions and receipts, the
-// zone on subscriptions. Any given address removes the mark of a bounce. The account is marked
-// as copying until all copies follow. The same call finishes an interrupted change.
+// Update changes the account and its copies, which are the address on subscriptions and receipts
+// and the zone on subscriptions. A new or repeated address removes the bounce mark. The account is
+// marked as copying until every copy is updated. A second call with the same change finishes an
+// interrupted update.
 func Update(ctx context.Context, r *billing.Records, id string, c Change) (*billing.Account, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -99,9 +100,9 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 	})
 }
 
-// Edit commits change and the other writes if the account is still as it was read,
-// and returns the account. It calls change once for each try, also after a try with an unknown
-// outcome. If change returns billing.ErrUnchanged, nothing is written and the error is nil.
+// Edit commits change and the other writes if the account has not changed since Edit read it, and
+// returns the account. Edit calls change once for each try, also after a try with an unknown
+// outcome. If change returns billing.ErrUnchanged, Edit writes nothing and returns no error.
 func Edit(ctx context.Context, r *billing.Records, id string, change func(*billing.Account) error,
 	others ...store.Write) (a *billing.Account, err error) {
 	err = store.Retry(ctx, "account "+id, func() error {
@@ -126,9 +127,9 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 	return a, nil
 }
 
-// copyInto writes the account's values into one subscription or receipt with other values. The
-// commit requires the account to have these values still: an overtaken change must not replace
-// newer copies. A receipt expired meanwhile needs no copy.
+// copyInto writes the account's values into one subscription or receipt whose values differ. The
+// commit requires that the account still has these values, because an older change must not replace
+// newer copies. A receipt that has expired in the meantime needs no copy.
 func copyInto(ctx context.Context, r *billing.Records, it store.Item, a *billing.Account) error {
 	n, isSubscription := billing.NameOf(billing.KeyOf(it))
 	if !isSubscription && it.Str(schema.Email) == a.Email {
