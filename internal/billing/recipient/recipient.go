@@ -1,5 +1,5 @@
-// Package recipient answers what the delivery of a mail asks about its customer: the language and the name,
-// the card link, the overdue periods, and whether the mail is still wanted.
+// Package recipient provides what the delivery of a mail needs to know about its customer: the
+// language, the name, the card link, the overdue periods, and whether the mail is still wanted.
 //
 // It does not send mail, and decides nothing about charges.
 package recipient
@@ -22,20 +22,20 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// A Directory has the customers to whom a store's mail goes.
+// A Directory looks up the customers who receive a store's mail.
 type Directory struct {
 	*wallet.Cards
 
-	// CardURL is the merchant's own page for giving a card, with {account} and {subscription}
-	// in it; "" for the processor's.
+	// CardURL is the merchant's own page on which a customer enters a card. It contains {account}
+	// and {subscription}. An empty CardURL selects the processor's page.
 	CardURL string
-	// NoLinks: the processor has no pages for customers, and mail goes out without links.
+	// NoLinks is true if the processor has no pages for customers. Mail is then sent without links.
 	NoLinks bool
 }
 
-// Holder returns the locale and the customer's name of the effect's account, as they are right
-// before the delivery; "" if it has none. It returns outbox.ErrPermanent if a mail server has
-// refused the effect's address for good.
+// Holder returns the current locale and customer name of the effect's account, or empty strings if
+// the account does not exist. The caller asks right before the delivery. Holder returns
+// outbox.ErrPermanent if a mail server has permanently refused the effect's address.
 func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name string, err error) {
 	a, err := d.Account(ctx, f.Data[outbox.DataAccount])
 	if _, wrong := errors.AsType[*billing.FieldError](err); wrong {
@@ -51,12 +51,12 @@ func (d *Directory) Holder(ctx context.Context, f outbox.Effect) (locale, name s
 	return a.Locale, a.Name, nil
 }
 
-// NoteBounce marks the effect's address at its account: no mail is sent to it any more. The mark goes
-// with the next change of the account's address.
+// NoteBounce marks the effect's address as bounced in its account, so that the account receives no
+// more mail at that address. The next change of the account's address removes the mark.
 func (d *Directory) NoteBounce(ctx context.Context, f outbox.Effect, code string) error {
 	_, err := account.Edit(ctx, d.Records, f.Data[outbox.DataAccount], func(a *billing.Account) error {
 		email := f.Data[outbox.DataEmail]
-		if a.Bounced.Email == email || a.Email != email && !a.Mixed { // it has another one by now
+		if a.Bounced.Email == email || a.Email != email && !a.Mixed { // the account has another address by now
 			return billing.ErrUnchanged
 		}
 		a.Bounced = billing.Bounce{Email: email, Code: code, At: d.Now()}
@@ -65,10 +65,11 @@ func (d *Directory) NoteBounce(ctx context.Context, f outbox.Effect, code string
 	return billing.IgnoreNotFound(err)
 }
 
-// StillWanted reports, right before its delivery, whether an effect is to be delivered. It drops a
-// reminder of a period paid, paused or cancelled since, or now due on another day. It drops a
-// request to authenticate if the payment no longer waits for the customer. It drops the notice of a
-// card's end if nothing is to be charged any more, and that of a new price that was taken back.
+// StillWanted reports whether to deliver an effect. The caller asks right before the delivery.
+// StillWanted drops a reminder if its period has been paid, paused or cancelled, or is now due on
+// another day. It drops an authentication request if the payment no longer waits for the customer.
+// It drops a card expiry notice if Duesday will not charge the subscription again, and a price
+// change notice if the change was withdrawn.
 func (d *Directory) StillWanted(ctx context.Context, f outbox.Effect) (bool, error) {
 	asks := f.Kind == outbox.KindActionRequired && f.Data[outbox.DataRef] != ""
 	switch f.Kind {
@@ -104,7 +105,7 @@ func (d *Directory) StillWanted(ctx context.Context, f outbox.Effect) (bool, err
 	return strconv.Itoa(s.Period) == f.Data[outbox.DataPeriod] && due.String() == f.Data[outbox.DataDueDate], nil
 }
 
-// stillSays reports whether the subscription has the plan that the notice tells of.
+// stillSays reports whether the subscription still has the plan that the notice announces.
 func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 	day, err := civil.Parse(f.Data[outbox.DataDueDate])
 	sku, amount := s.PlanOn(day)
@@ -112,8 +113,8 @@ func stillSays(s *billing.Subscription, f outbox.Effect) bool {
 		amount.Decimal() == f.Data[outbox.DataAmount]
 }
 
-// Arrears returns what the effect's mail tells of the periods that a cancellation has written off. They
-// may be more than one commit has, so they are read when the mail is delivered.
+// Arrears returns the mail data about the periods that a cancellation has written off. Arrears
+// reads them when the mail is delivered, because one commit may not write off all of them.
 func (d *Directory) Arrears(ctx context.Context, f outbox.Effect) (map[string]string, error) {
 	if f.Kind != outbox.KindCancelled {
 		return nil, nil
@@ -129,15 +130,16 @@ func (d *Directory) Arrears(ctx context.Context, f outbox.Effect) (map[string]st
 	return map[string]string{outbox.DataArrears: strings.Join(text, " "), outbox.DataArrearsSum: sum.Decimal()}, nil
 }
 
-// nameIn returns the subscription of the effect.
+// nameIn returns the name of the effect's subscription.
 func nameIn(f outbox.Effect) billing.Name {
 	return billing.Name{Account: f.Data[outbox.DataAccount], ID: f.Data[outbox.DataSubscription],
 		SKU: cmp.Or(f.Data[outbox.DataKeySKU], f.Data[outbox.DataSKU])}
 }
 
-// Link returns the link of the effect's mail, by which the customer authenticates a payment or
-// gives a card; zero if the mail has none. It is a secret with a short life: it is made when the
-// mail is delivered and never stored. After an error the caller should ask again later.
+// Link returns the link with which the customer of the effect's mail authenticates a payment or
+// enters a card, or the zero CardLink if the mail has none. The link is a short-lived secret, so
+// Link creates it when the mail is delivered and never stores it. After an error, the caller should
+// try again later.
 func (d *Directory) Link(ctx context.Context, f outbox.Effect) (processor.CardLink, error) {
 	link, err := d.link(ctx, f)
 	if err != nil && wallet.Passing(err) {
