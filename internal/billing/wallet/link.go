@@ -13,9 +13,10 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// CardLink makes a page on which the account's customer gives a card: for the account, or for one
-// subscription ("" for none). It makes the customer at the processor if the account has none. It
-// returns ErrNoWallet if the processor keeps no customers. Each link is new, and a secret.
+// CardLink creates a page on which the account's customer enters a card for the account, or for one
+// subscription if subscription is not empty. If the account has no customer at the processor,
+// CardLink creates one. It returns ErrNoWallet if the processor keeps no customers. Each link is
+// new and secret.
 func (c *Cards) CardLink(ctx context.Context, account, subscription string) (processor.CardLink, error) {
 	w, ok := c.Processor.(processor.Wallet)
 	if !ok {
@@ -37,7 +38,7 @@ func (c *Cards) CardLink(ctx context.Context, account, subscription string) (pro
 		Currency: currency})
 }
 
-// linkCurrency returns the currency in which the card will be charged first, as far as it is known.
+// linkCurrency returns the currency of the card's first charge, as far as it is known.
 func (c *Cards) linkCurrency(ctx context.Context, account, subscription string) (string, error) {
 	if subscription != "" {
 		s, err := c.Subscription(ctx, billing.Name{Account: account, ID: subscription})
@@ -49,7 +50,7 @@ func (c *Cards) linkCurrency(ctx context.Context, account, subscription string) 
 		}
 		return s.Amount.Currency().Code(), nil
 	}
-	currency := "USD" // as the published model's
+	currency := "USD" // the currency of the published model
 	for s, err := range c.GetSubscriptionsByAccount(ctx, account) {
 		if err != nil {
 			return "", err
@@ -61,7 +62,7 @@ func (c *Cards) linkCurrency(ctx context.Context, account, subscription string) 
 	return currency, nil
 }
 
-// Target names the account or the subscription for which the card was entered.
+// Target returns the account or the subscription for which the customer entered the card, as text.
 func Target(s processor.Setup) string {
 	if s.Subscription == "" {
 		return "account " + s.Account
@@ -69,9 +70,10 @@ func Target(s processor.Setup) string {
 	return "subscription " + s.Account + "/" + s.Subscription
 }
 
-// Entered returns the cards that customers entered since then (inclusive), for each account or
-// subscription the last one, and an account before its subscriptions. It also returns cards beside
-// the errors of some places.
+// Entered returns the cards that customers have entered since the time, including that time. It
+// returns the newest card for each account or subscription, and lists an account before its
+// subscriptions. If some places return errors, Entered returns the errors and the cards of the
+// other places.
 func (c *Cards) Entered(ctx context.Context, w processor.Wallet, since time.Time) ([]processor.Setup, error) {
 	type target struct{ account, subscription, customer, at string }
 	lists, err := billing.OfPlaces(ctx, c.Records, func(at string) ([]processor.Setup, error) {
@@ -90,7 +92,7 @@ func (c *Cards) Entered(ctx context.Context, w processor.Wallet, since time.Time
 	}), err
 }
 
-// setups lists one place. An interrupted listing is begun again.
+// setups lists the entered cards at one place. It starts an interrupted listing again.
 func (c *Cards) setups(ctx context.Context, w processor.Wallet, r processor.ListRequest) ([]processor.Setup, error) {
 	return processor.Ask(ctx, func() (found []processor.Setup, err error) {
 		for s, err := range w.Setups(ctx, r) {

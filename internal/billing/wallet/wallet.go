@@ -1,8 +1,8 @@
-// Package wallet creates processor customers and payment methods for accounts, and selects the payment
-// method and card for a payment.
+// Package wallet creates processor customers, card links and payment methods for accounts, lists
+// the cards that customers enter, and selects the payment method and card for a payment.
 //
 // It does not change subscriptions: package engine applies an account's new method to them, and
-// processes the cards that customers enter.
+// processes the entered cards.
 package wallet
 
 import (
@@ -18,19 +18,20 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Cards are the payment methods of the accounts in a store, and the accounts' customers at a processor.
+// Cards manages the payment methods of a store's accounts, and the accounts' customers at a
+// processor.
 type Cards struct {
 	*billing.Records
 	Processor processor.Charger
 
-	// Check is the rollback check of a command about one account. It must pass before the account
-	// is given a customer or a method.
+	// Check is the rollback check for a command about one account. It must pass before an account
+	// receives a customer or a method.
 	Check func(ctx context.Context, account string) error
 }
 
-// Attach applies the attachment to the account. It checks a customer at the processor, and returns
-// ErrNoWallet if the processor keeps none, or ErrInvalid if the processor does not know the customer
-// or the method.
+// Attach applies the attachment to the account and returns the account. It checks a customer at the
+// processor. It returns ErrNoWallet if the processor keeps no customers, and ErrInvalid if the
+// processor does not know the customer or the method.
 func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*billing.Account, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 		return nil, processor.ErrNoWallet
 	}
 	if p, ok := c.Processor.(processor.Platform); ok && payer.At != "" && payer.At != old.Payer.At {
-		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks all registered ones
+		if err := p.CheckConnected(ctx, payer.At); err != nil { // every run asks all registered connected accounts
 			return nil, fmt.Errorf("connected account: %w", err)
 		}
 	}
@@ -70,7 +71,7 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 	return account.Edit(ctx, c.Records, id, func(now *billing.Account) error {
 		switch {
 		case now.Payer == payer && now.Method == method && now.Given.Equal(given) && now.Fallback == fallback:
-			return billing.ErrUnchanged // as before, or landed with a lost answer
+			return billing.ErrUnchanged // nothing differs, or an earlier commit succeeded but its answer was lost
 		case now.Payer != old.Payer || now.Method != old.Method || now.Fallback != old.Fallback:
 			const overtaken = "account %s got another customer or payment method in the meantime: %w; check it, then attach again"
 			return fmt.Errorf(overtaken, id, billing.ErrState)
@@ -80,22 +81,23 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 	}, c.RegisterPlace(payer)...)
 }
 
-// attached returns the account's new method, and the time at which it was given.
+// attached returns the account's new method and the time at which the account received it.
 func (c *Cards) attached(ctx context.Context, old *billing.Account, payer processor.Payer,
 	t billing.Attachment) (string, time.Time, error) {
 	switch {
 	case !t.GivesMethod() && payer.At != old.Payer.At:
-		return "", c.Now(), nil // the old method is of no use there
+		return "", c.Now(), nil // the old method does not work there
 	case !t.GivesMethod():
 		return old.Method, old.Given, nil
 	case payer.Customer == "":
-		return t.Method, c.Now(), nil // a plain token: its first charge shows whether it works
+		return t.Method, c.Now(), nil // the first charge shows whether a plain token works
 	}
 	card, err := c.OwnCard(ctx, payer, t.Method)
 	return card.Method, c.Now(), err
 }
 
-// attachedFallback returns the account's new fallback. That of another payer is of no use.
+// attachedFallback returns the account's new fallback method. It drops a fallback that belongs to
+// another payer, because the new payer cannot use it.
 func (c *Cards) attachedFallback(ctx context.Context, old *billing.Account, payer processor.Payer, method string,
 	t billing.Attachment) (string, error) {
 	fallback := old.Fallback
@@ -118,7 +120,7 @@ func (c *Cards) attachedFallback(ctx context.Context, old *billing.Account, paye
 	return fallback, nil
 }
 
-// OwnCard attaches the method to the customer, and returns its card.
+// OwnCard attaches the method to the customer and returns the method's card.
 func (c *Cards) OwnCard(ctx context.Context, payer processor.Payer, method string) (processor.Card, error) {
 	w, ok := c.Processor.(processor.Wallet)
 	if !ok {
@@ -131,8 +133,9 @@ func (c *Cards) OwnCard(ctx context.Context, payer processor.Payer, method strin
 	return card, err
 }
 
-// Customer returns the account with a customer at the processor, and makes one if it has none. If
-// two processes make one at the same time, one of them stays unused.
+// Customer returns the account with its customer at the processor, and creates the customer if the
+// account has none. If two processes create a customer at the same time, one of the customers stays
+// unused.
 func (c *Cards) Customer(ctx context.Context, w processor.Wallet, a *billing.Account) (*billing.Account, error) {
 	if a.Payer.Customer != "" {
 		return a, nil
@@ -154,13 +157,14 @@ func (c *Cards) Customer(ctx context.Context, w processor.Wallet, a *billing.Acc
 		case now.Payer.Customer != "":
 			return billing.ErrUnchanged
 		}
-		now.Payer.Customer, now.Fallback = made, "" // a token that is not the new customer's
+		now.Payer.Customer, now.Fallback = made, "" // the old fallback is a token that does not belong to the new customer
 		return nil
 	}, c.RegisterPlace(a.Payer)...)
 }
 
 // AccountCard returns the card of the account's payment method. It returns ErrNoWallet if the
-// processor keeps no cards, store.ErrNotFound without a method, or the processor's error.
+// processor keeps no cards, store.ErrNotFound if the account has no method, or the processor's
+// error.
 func (c *Cards) AccountCard(ctx context.Context, id string) (processor.Card, error) {
 	w, ok := c.Processor.(processor.Wallet)
 	if !ok {
@@ -176,7 +180,7 @@ func (c *Cards) AccountCard(ctx context.Context, id string) (processor.Card, err
 	return w.Card(ctx, a.Payer.At, a.Method)
 }
 
-// CardOf returns the card for the subscription's charges. It returns false if there is no card or
+// CardOf returns the card that pays for the subscription. It returns false if there is no card or
 // the processor does not answer.
 func (c *Cards) CardOf(ctx context.Context, s *billing.Subscription) (processor.Card, bool) {
 	w, ok := c.Processor.(processor.Wallet)
@@ -195,7 +199,8 @@ func (c *Cards) CardOf(ctx context.Context, s *billing.Subscription) (processor.
 	return card, true
 }
 
-// CardName describes the card of the open period's method to people; "": the processor does not.
+// CardName returns a description of the open period's card for human readers, or an empty string if
+// the processor does not describe the card.
 func (c *Cards) CardName(ctx context.Context, o *billing.OpenPeriod) string {
 	if w, ok := c.Processor.(processor.Wallet); ok {
 		if card, err := w.Card(ctx, o.Payer.At, o.Method); err == nil {
@@ -211,9 +216,10 @@ func Passing(err error) bool {
 		!errors.Is(err, store.ErrNotFound)
 }
 
-// MethodOf returns the method and the payer of the subscription's next period: its own token, or
-// its account's, or "". The account is not read if the subscription has a token and the processor
-// keeps no customers, since no payer is needed then.
+// MethodOf returns the payment method and the payer for the subscription's next period. The method
+// is the subscription's own token or the account's method, or an empty string if there is neither.
+// If the subscription has a token and the processor keeps no customers, MethodOf does not read the
+// account, because no payer is needed.
 func (c *Cards) MethodOf(ctx context.Context, s *billing.Subscription) (method string, p processor.Payer, err error) {
 	if _, ok := c.Processor.(processor.Wallet); !ok && s.Method != "" {
 		return s.Method, p, nil
