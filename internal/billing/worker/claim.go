@@ -15,10 +15,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A BusyError reports that another run of the job is under way.
+// A BusyError reports that another run of the same job is active.
 type BusyError struct {
 	Kind    billing.Kind
-	ID      string // of the run
+	ID      string // run ID
 	Process string // <pid>@<host>
 }
 
@@ -26,10 +26,10 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("run %s of %s is under way in process %s", e.ID, e.Kind, e.Process)
 }
 
-// Date returns the business day of the other run.
+// Date returns the other run's business day.
 func (e *BusyError) Date() civil.Date {
 	day, _, _ := strings.Cut(e.ID, "#")
-	d, _ := civil.Parse(day) // an id begins with it
+	d, _ := civil.Parse(day) // a run ID starts with the day
 	return d
 }
 
@@ -42,31 +42,31 @@ func ThisProcess() string {
 	return fmt.Sprintf("%d@%s", os.Getpid(), host)
 }
 
-// A Claim is a run's claim of its job, on a store whose processes can claim names: one run of the
-// job is under way at a time. The claim ends with the process, without a clock. If the process that
-// keeps the claims is gone, the run claims the job again before it begins another row. A nil Claim is
-// always held, and so is a claim in a store without claims.
+// A Claim is a run's claim to its job, on a store whose processes can claim names. Only one run of
+// a job can hold the claim at a time. The claim ends when the process ends, and depends on no
+// clock. If the process that keeps the claims ends, the run claims the job again before it starts
+// another row. A nil Claim is always held, and so is a claim on a store without claims.
 //
-// A claim only saves work. The subscription's version, which billing.Records.Put checks, decides which
-// worker wins.
+// A claim only saves work. The subscription's version, which billing.Records.Put checks, decides
+// which worker wins.
 type Claim struct {
 	store store.Claimer
 	kind  billing.Kind
-	by    string // id and process
+	by    string // run ID and process
 
 	mu      sync.Mutex
 	lost    <-chan struct{} // guarded by mu
 	release func()          // guarded by mu
 }
 
-// NewClaim returns a claim of the run's job that is not held yet. claims is nil for a store without
-// claims.
+// NewClaim returns a claim for the run's job. The run does not hold the claim until it calls Hold.
+// claims is nil for a store without claims.
 func NewClaim(claims store.Claimer, r *billing.Run) *Claim {
 	return &Claim{store: claims, kind: r.Kind, by: r.ID + " " + r.Process}
 }
 
-// Hold returns nil while this run holds the claim. If the claim was lost, Hold claims the job
-// again, and returns a BusyError if another run was faster.
+// Hold returns nil while this run holds the claim. If the run has lost the claim, Hold claims the
+// job again. It returns a BusyError if another run claimed the job first.
 func (c *Claim) Hold(ctx context.Context) error {
 	if c == nil || c.store == nil {
 		return nil
@@ -92,7 +92,8 @@ func (c *Claim) Hold(ctx context.Context) error {
 		case other.By != c.by:
 			return busy(c.kind, other)
 		}
-		// The process that keeps the claims has not seen the end of this process's last connection.
+		// The process that keeps the claims has not noticed yet that this process's last connection
+		// ended.
 		if err := clock.Wait(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
@@ -115,8 +116,8 @@ func busy(kind billing.Kind, e *store.ClaimedError) *BusyError {
 	return &BusyError{kind, id, process}
 }
 
-// Busy returns the active run of the job in any process, or nil. If the store has no claims, known
-// is false.
+// Busy returns the job's active run in any process, or nil. known is false if the store has no
+// claims.
 func Busy(ctx context.Context, claims store.Claimer, kind billing.Kind) (run *BusyError, known bool, err error) {
 	if claims == nil {
 		return nil, false, nil

@@ -11,29 +11,28 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Leases share a run's rows among processes on a shared store. The holder of the lease of an index
-// partition works on its rows, and the other processes work on other partitions.
+// Leases share a run's rows among the processes on a shared store. Each process works on the rows
+// of the index partitions whose leases it holds.
 //
-// A lease only saves work. The subscription's version, which billing.Records.Put checks, decides which
-// worker wins, with any clocks and any number of holders.
+// A lease only saves work. The subscription's version, which billing.Records.Put checks, decides
+// which worker wins, whatever the clocks show and however many workers believe they hold the lease.
 type Leases struct {
 	*billing.Records
-	Length time.Duration // when other processes take over a silent worker's partitions
+	Length time.Duration // time after which other processes take over a silent worker's partitions
 	Ticker Ticker
 }
 
-// A Lease is the item LEASE#<kind>/<partition> as this process wrote it. A nil Lease is always held.
+// A Lease is the item LEASE#<kind>/<partition> that this process wrote. A nil Lease is always held.
 type Lease struct {
 	in    *Leases
 	key   store.Key
-	owner string // random, of one run in one process
+	owner string // random, for one run in one process
 
 	until atomic.Pointer[time.Time]
 	lost  atomic.Bool
 }
 
-// Acquire acquires the lease for the partition. It returns nil if another live worker holds the
-// lease.
+// Acquire acquires the partition's lease. It returns nil if another live worker holds the lease.
 func (in *Leases) Acquire(ctx context.Context, kind billing.Kind, partition, owner string) (*Lease, error) {
 	l := &Lease{in: in, key: store.Key{PK: billing.LeasePK(kind), SK: partition}, owner: owner}
 	taken := false
@@ -59,8 +58,8 @@ func (in *Leases) Acquire(ctx context.Context, kind billing.Kind, partition, own
 	return l, nil
 }
 
-// alive reports whether the owner wrote the lease within its length. A lease with a later end was
-// written by a clock that is ahead, and does not count.
+// alive reports whether the owner has written the lease within the lease length. It ignores a lease
+// that ends later than that allows, because a clock that is ahead wrote it.
 func (in *Leases) alive(it store.Item) bool {
 	until := billing.ParseStamp(it.Str(schema.Until))
 	now := in.Now()
@@ -85,8 +84,8 @@ func (l *Lease) write(ctx context.Context, was []store.Condition) error {
 }
 
 // Held reports whether the lease allows the worker to start another row. After a suspension, a
-// worker must not start rows that another worker has taken over. A lease that Held has found
-// expired stays lost, and some rows may be left out.
+// worker must not start rows that another worker has taken over. If Held finds that the lease has
+// expired, the lease stays lost, and the worker may skip some rows.
 func (l *Lease) Held() bool {
 	if l == nil {
 		return true
@@ -97,8 +96,9 @@ func (l *Lease) Held() bool {
 	return !l.lost.Load()
 }
 
-// Keep renews the lease four times in its length until stop is called. If another worker has taken
-// it over, it is lost. After another failure, the renewal is tried again until the lease runs out.
+// Keep renews the lease four times per lease length until stop is called. If another worker has
+// taken over the lease, Keep marks the lease as lost. After any other failure, Keep retries until
+// the lease expires.
 func (l *Lease) Keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	end := l.in.Ticker.Every(max(l.in.Length/4, time.Millisecond), func() {
@@ -107,21 +107,23 @@ func (l *Lease) Keep(ctx context.Context) (stop func()) {
 		}
 	})
 	return func() {
-		cancel() // a renewal that is throttled would hold the end up
+		cancel() // a throttled renewal would delay the end
 		end()
 	}
 }
 
-// mine holds while the lease is as this process wrote it last.
+// mine returns the conditions that are true while the lease is unchanged since this process last
+// wrote it.
 func (l *Lease) mine() []store.Condition {
 	return l.conditions(l.owner, billing.Stamp(*l.until.Load()))
 }
 
-// Release releases the lease. A failure does no harm, because the lease expires by itself.
+// Release releases the lease. If the release fails, the lease expires by itself, so a failure is
+// harmless.
 func (l *Lease) Release(ctx context.Context) error {
 	err := l.in.Store.Commit(ctx, store.Delete(l.in.Table, l.key, l.mine()...))
 	if store.Retryable(err) {
-		return nil // another worker has it
+		return nil // another worker holds the lease
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 
 // A Sharing configures how the processes on one store share a run.
 type Sharing struct {
-	Claims store.Claimer // nil: the store has no claims
-	Lease  time.Duration // after it others take over a silent worker's share; 0: there are no others
+	Claims store.Claimer // nil if the store has no claims
+	Lease  time.Duration // time after which other processes take over a silent worker's share; 0 if there are none
 	Ticker Ticker
 }
 
