@@ -16,18 +16,19 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Keys of the settings, and of the rows of their changes, one for each version.
+// Key parts of the settings item and of the change rows. Each settings version has its own change
+// row.
 const (
 	settingsPK   = "SETTINGS"
 	changePrefix = "CHANGE#"
 )
 
-// Key is the key of the settings.
+// Key is the key of the settings item.
 var Key = store.Key{PK: settingsPK, SK: "NOW"}
 
-// Read returns the store's settings, or the defaults with Version 0 if it has none. If a value in
-// the store is wrong, Read returns an IllegibleError that names the setting, together with the
-// other settings.
+// Read returns the store's settings, or the defaults with Version 0 if the store has no settings.
+// If a stored value is invalid, Read returns an IllegibleError that names the setting, and also
+// returns the other settings.
 func Read(ctx context.Context, e *billing.Records) (Settings, error) {
 	it, err := e.Store.Get(ctx, e.Table, Key)
 	if err != nil {
@@ -36,7 +37,8 @@ func Read(ctx context.Context, e *billing.Records) (Settings, error) {
 	return Decode(it)
 }
 
-// Decode reads the settings from their item, texts by name. An absent one is the default.
+// Decode reads the settings from their item, which stores each setting as text under its name. A
+// missing setting has its default.
 func Decode(it store.Item) (Settings, error) {
 	s := Default()
 	s.raw, s.Version = it, it.Int(schema.Version)
@@ -68,12 +70,12 @@ func Decode(it store.Item) (Settings, error) {
 // A Changed is one change of one setting. It never expires.
 type Changed struct {
 	At            time.Time
-	Version       int64 // of the settings, that it made
+	Version       int64 // settings version that the change created
 	Name          string
-	Before, After string // the first change of a store has no Before
+	Before, After string // Before is empty in a store's first change
 }
 
-// History yields the changes, the oldest first.
+// History yields the changes of the settings, the oldest first.
 func History(ctx context.Context, e *billing.Records) iter.Seq2[Changed, error] {
 	return func(yield func(Changed, error) bool) {
 		q := store.Query{Table: e.Table, Partition: settingsPK, Prefix: changePrefix}
@@ -92,12 +94,12 @@ func History(ctx context.Context, e *billing.Records) iter.Seq2[Changed, error] 
 	}
 }
 
-// Change applies the change to the store's settings, and returns them as they are then. It
-// writes the settings and the row of the change in one commit, once, even if a reply of the store
-// is lost. Where nothing changes it writes nothing, unless the store has no settings yet.
+// Change applies change to the store's settings, and returns the resulting settings. It writes the
+// settings and the change row in one commit. The change takes effect only once, even if a store
+// reply is lost. If change changes nothing, Change writes only if the store has no settings yet.
 func Change(ctx context.Context, e *billing.Records, change func(*Settings) error) (s Settings, err error) {
 	id := rand.Text()
-	var asked *store.Key // of the row of the last commit, whose reply may have been lost
+	var asked *store.Key // change row of the last commit, whose reply may be lost
 	err = store.Retry(ctx, "changing the settings", func() error {
 		meta, err := e.Meta(ctx)
 		if err == nil && meta.Moved != "" {
@@ -107,7 +109,7 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 			return err
 		}
 		s, err = Read(ctx, e)
-		if _, wrong := errors.AsType[*billing.IllegibleError](err); err != nil && !wrong { // a change mends wrong ones
+		if _, wrong := errors.AsType[*billing.IllegibleError](err); err != nil && !wrong { // a change can correct invalid settings
 			return err
 		}
 		if asked != nil {
@@ -130,13 +132,15 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 	return s, err
 }
 
-// First returns the writes of a new store's settings, for the commit that makes META.
+// First returns the writes that store the settings of a new store. The caller adds them to the
+// commit that creates META.
 func First(e *billing.Records, s Settings) []store.Write {
 	return writes(e, new(Default()), &s, rand.Text())
 }
 
-// writes returns the writes that change the settings if they are still as they were read,
-// or none if nothing changes; it raises the version. A missing item is written in any case.
+// writes returns the writes that change the settings and increase their version, on the condition
+// that the settings have not changed since they were read. It returns no writes if nothing changes.
+// It always writes a missing settings item.
 func writes(e *billing.Records, was, now *Settings, id string) []store.Write {
 	it, condition := billing.ItemAt(Key), store.Absent()
 	if was.raw != nil {
@@ -155,7 +159,7 @@ func writes(e *billing.Records, was, now *Settings, id string) []store.Write {
 	for _, f := range all {
 		old, text := f.get(was), f.get(now)
 		if v := data.Get(f.name); !v.IsZero() {
-			old = v.Str() // which may be wrong
+			old = v.Str() // the stored text may be invalid
 		}
 		if data.Set(f.name, store.S(text)); old == text {
 			continue
@@ -185,12 +189,13 @@ func writes(e *billing.Records, was, now *Settings, id string) []store.Write {
 	return writes
 }
 
-// changeKey is the key of a change's row, whose id tells it from another one of the version.
+// changeKey returns the key of a change row. The id distinguishes the row from another row with the
+// same version.
 func changeKey(version int64, id string) store.Key {
 	return store.Key{PK: settingsPK, SK: fmt.Sprintf("%s%09d#%s", changePrefix, version, id)}
 }
 
-// NameProducts stores the products' names for customers, by SKU.
+// NameProducts stores the product names that customers see, by SKU.
 func NameProducts(ctx context.Context, e *billing.Records, names map[string]string) error {
 	if len(names) == 0 {
 		return nil

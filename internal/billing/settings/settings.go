@@ -15,7 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The bounds of the policy, for dates within the calendar and retries that card networks allow.
+// The limits of the settings keep dates within the calendar and retries within the rules of card
+// networks.
 const (
 	maxReceiptMonths = 1200
 	maxRetries       = 8
@@ -30,61 +31,66 @@ const (
 	maxUnsubscribeMinutes = 7 * 24 * 60
 )
 
-// noRetry is the text for no retry days: an empty text means the default.
+// noRetry is the text for no retry days, because an empty text selects the default.
 const noRetry = "none"
 
-// Settings are the rules of a store, the same for every process. They are the item SETTINGS/NOW.
+// Settings are the rules of a store, which are the same for every process. The item SETTINGS/NOW
+// stores them.
 type Settings struct {
-	ReceiptMonths int      // until a receipt expires; 0: never
-	RetryDays     []int    // days after the first decline, ascending; empty and not nil: no retry
-	CatchUp       int      // missed periods charged in one run before a subscription is parked
-	ActionDays    int      // a customer has to authenticate a payment; 0: no limit
+	ReceiptMonths int      // months until a receipt expires; 0 means never
+	RetryDays     []int    // days after the first decline, ascending; empty but not nil means no retry
+	CatchUp       int      // missed periods that one run charges before it parks a subscription
+	ActionDays    int      // days in which a customer can authenticate a payment; 0 means no limit
 	AfterFailure  string   // Forgive or Collect
-	CollectDays   int      // after a failure, in which a new payment method collects it
-	PayDays       int      // from the due date, in which a customer who pays by wire has to pay
-	PayTo         string   // for them: where to pay, in one line; "": not known
-	MerchantName  string   // for customers; "": not known
-	PostalAddress string   // of the merchant, in one line; "": not known
-	Sender        string   // of mail, "Name <a@b>"; ""
-	ReplyTo       string   // mail address; ""
-	Daily         []string // times of the daily jobs in TimeZone, "06:10", ascending; empty: none
-	TimeZone      string   // IANA name, of Daily and AlarmAt
-	AlarmAt       string   // the time by which a day is to be finished, "12:00"; "": no alarm
-	Operator      string   // mail address for alarms; ""
+	CollectDays   int      // days after a failure in which a new payment method collects the period
+	PayDays       int      // days after the due date in which a customer must pay by wire
+	PayTo         string   // where wire customers must pay, in one line; "" if not known
+	MerchantName  string   // name that customers see; "" if not known
+	PostalAddress string   // merchant's address, in one line; "" if not known
+	Sender        string   // mail sender, "Name <a@b>"; may be ""
+	ReplyTo       string   // mail address; may be ""
+	Daily         []string // times of the daily jobs in TimeZone, such as "06:10", ascending; empty for none
+	TimeZone      string   // IANA name of the zone for Daily and AlarmAt
+	AlarmAt       string   // time by which the daily jobs must finish, such as "12:00"; "" for no alarm
+	Operator      string   // mail address for alarms; may be ""
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
-	// UnsubscribeMinutes is how long an unsubscribe waits for another subscription; see package tracking.
+	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
+	// package tracking.
 	UnsubscribeMinutes int
 
-	// Products are the names of products for customers, by SKU. They are the settings product.SKU.
+	// Products contains the product names that customers see, by SKU. Each name is the setting
+	// product.SKU.
 	Products map[string]string
 
-	// Version is raised by each change. 0: the store has no settings, and these are the defaults.
+	// Version increases with each change. Version 0 means that the store has no settings, and these
+	// are the defaults.
 	Version int64
 	raw     store.Item
 }
 
-// The values of AfterFailure: what a new payment method does about the latest failed period.
+// The values of AfterFailure decide what a new payment method does about the latest failed period.
 const (
-	Forgive = "forgive" // nothing
-	Collect = "collect" // it collects it
+	Forgive = "forgive" // the period stays unpaid
+	Collect = "collect" // the new payment method collects the period
 )
 
-// Default returns the settings of a store without settings of its own.
+// Default returns the settings of a store that has not stored any.
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
 		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, TimeZone: "UTC"}
 }
 
-// A setting is one field of Settings, as people write it and as it is stored.
+// A setting describes one field of Settings: how users write the field and how the store keeps it.
 type setting struct {
-	name string // on the command line, and as it is stored
-	want string // a right value, for errors
+	name string // name on the command line and in the store
+	want string // description of a valid value, for errors
 	get  func(*Settings) string
-	set  func(s *Settings, text string) bool // false: the text is not wanted
+	set  func(s *Settings, text string) bool // returns false if the text is invalid
 }
 
-// settings returns all of them. They are built once, because a run looks up six of them by name.
+// settings returns all settings. It builds them only once, because a run looks up six of them by
+// name.
 var settings = sync.OnceValue(func() []setting {
 	return []setting{
 		whole("receipt-months", 0, " (kept for ever)", maxReceiptMonths, func(s *Settings) *int { return &s.ReceiptMonths }),
@@ -114,7 +120,8 @@ var settings = sync.OnceValue(func() []setting {
 	}
 })
 
-// whole is the setting of a whole number; meaning is the least one's.
+// whole returns a setting that is a whole number from least to most. meaning explains the number
+// least.
 func whole(name string, least int, meaning string, most int, at func(*Settings) *int) setting {
 	return setting{name, fmt.Sprintf("%d%s to %d", least, meaning, most),
 		func(s *Settings) string { return strconv.Itoa(*at(s)) },
@@ -131,7 +138,7 @@ func line(name, want string, good func(string) bool, at func(*Settings) *string)
 	}}
 }
 
-// texts is the setting of a list of texts; good may sort it.
+// texts returns a setting that is a list of texts. good may sort the list.
 func texts(name, want string, good func([]string) bool, at func(*Settings) *[]string) setting {
 	return setting{name, want, func(s *Settings) string { return strings.Join(*at(s), ",") },
 		func(s *Settings, text string) bool {
@@ -216,13 +223,13 @@ func Names() []string {
 	return names
 }
 
-// productPrefix is the beginning of the settings of the products' names, before the SKU.
+// productPrefix is the prefix of the settings that name products. The SKU follows the prefix.
 const productPrefix = "product."
 
-// MaxProducts is the largest number of products with a name: the item of the settings stays small.
+// MaxProducts is the largest number of named products. The limit keeps the settings item small.
 const MaxProducts = 500
 
-// product returns the setting of a product's name.
+// product returns the setting for a product's name.
 func product(sku string) setting {
 	return setting{productPrefix + sku, fmt.Sprintf(
 		"a name such as Daily news, with at most %d bytes, and a store can have at most %d names", billing.MaxName, MaxProducts),
@@ -230,7 +237,7 @@ func product(sku string) setting {
 			if _, known := s.Products[sku]; len(text) > billing.MaxName || text != "" && !known && len(s.Products) == MaxProducts {
 				return false
 			}
-			all := maps.Clone(s.Products) // a copy of s keeps its own
+			all := maps.Clone(s.Products) // copies of s must keep their own names
 			if all == nil {
 				all = map[string]string{}
 			}
@@ -242,10 +249,10 @@ func product(sku string) setting {
 		}}
 }
 
-// NameProduct sets the name under which customers know the SKU.
+// NameProduct sets the name that customers see for the SKU.
 func (s *Settings) NameProduct(sku, name string) error { return s.Set(productPrefix+sku, name) }
 
-// Names returns the names of the settings that s can have, those of its products last.
+// Names returns the names of all settings of s. The product settings come last.
 func (s *Settings) Names() []string {
 	names := Names()
 	for _, sku := range slices.Sorted(maps.Keys(s.Products)) {
@@ -254,7 +261,7 @@ func (s *Settings) Names() []string {
 	return names
 }
 
-// settingOf returns the setting of the name, or a FieldError.
+// settingOf returns the setting with the name, or a FieldError if there is none.
 func settingOf(name string) (setting, error) {
 	all := settings()
 	if i := slices.IndexFunc(all, func(f setting) bool { return f.name == name }); i >= 0 {
