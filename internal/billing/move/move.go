@@ -12,15 +12,16 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Attributes of META, beside Moved, during a move. The source of a copy has the Moved… ones,
-// its destination the others. All are gone, or history, when the destination is live.
+// These attributes are in META during a move, besides Moved. The source of a copy has the Moved…
+// attributes, and the destination has the Copy… and CopiedFrom attributes. Once the destination is
+// live, they are deleted or only serve as history.
 const (
-	movedID       = "MovedID"       // the copy for which the source is fenced
-	movedCharging = "MovedCharging" // whether the source charged before
-	movedReason   = "MovedReason"   // why it did not
-	movedOutcome  = "MovedOutcome"  // final or canceled; absent: both are possible
-	copyID        = "CopyID"        // the copy that has made the destination
-	copyState     = "CopyState"     // copying or canceled; absent: the destination is live
+	movedID       = "MovedID"       // copy for which the source is fenced
+	movedCharging = "MovedCharging" // whether charging was on at the source before the fence
+	movedReason   = "MovedReason"   // why charging was off
+	movedOutcome  = "MovedOutcome"  // final or canceled; absent while both are possible
+	copyID        = "CopyID"        // copy that created the destination
+	copyState     = "CopyState"     // copying or canceled; absent once the destination is live
 	copiedFrom    = "CopiedFrom"
 
 	copying  = "copying"
@@ -28,11 +29,11 @@ const (
 	finished = "final"
 )
 
-// CopyPK is the partition with the copy's progress in a destination's recurring-payments table. Its
-// items are gone when the destination is live.
+// CopyPK is the partition that contains the copy's progress in the destination's recurring-payments
+// table. The copy has deleted its items by the time the destination is live.
 const CopyPK = "COPY"
 
-// A Side is a store taking part in a move, with its tables.
+// A Side is a store that takes part in a move, with its tables.
 type Side struct {
 	Store  store.Store
 	Tables schema.Tables
@@ -40,20 +41,20 @@ type Side struct {
 
 func (s Side) table() string { return s.Tables.RecurringPayments.Name }
 
-// A State is a store's META during a move, as it was read.
+// A State is a store's META item during a move, as it was read.
 type State struct {
 	billing.Meta
-	MovedID  string // of a fenced source: its copy
-	Final    bool   // of a fenced source: its copy is live, or may become so at any moment
-	GivenUp  bool   // of a fenced source: its copy never becomes live; Unfence follows
-	CopyID   string // of a destination, live or not: its copy
-	Copying  bool   // an unfinished copy
-	Canceled bool   // a copy given up for good
+	MovedID  string // copy for which the source is fenced
+	Final    bool   // the copy of this fenced source is live or may become live at any moment
+	GivenUp  bool   // the copy of this fenced source never becomes live; Unfence follows
+	CopyID   string // copy that created this destination, whether it is live or not
+	Copying  bool   // the copy is unfinished
+	Canceled bool   // the copy was permanently given up
 
 	item store.Item
 }
 
-// State reads META, or returns store.ErrNotFound.
+// State returns the state from META, or store.ErrNotFound if there is no META.
 func (s Side) State(ctx context.Context) (*State, error) {
 	it, err := s.Store.Get(ctx, s.table(), billing.MetaKey)
 	if err != nil {
@@ -68,8 +69,9 @@ func (s Side) State(ctx context.Context) (*State, error) {
 		CopyID: it.Str(copyID), Copying: state == copying, Canceled: state == canceled, item: it}, nil
 }
 
-// Claim makes an empty store the destination of the copy id. It has the source's META, and nobody
-// can open it before Activate. The other writes are in the commit. A META there is a conflict.
+// Claim makes an empty store the destination of the copy id. It writes the source's META to the
+// store, in one commit with the other writes. No one can open the store before Activate. Claim
+// returns a conflict if the store already has a META item.
 func (s Side) Claim(ctx context.Context, source *State, id, from string, shards int, others ...store.Write) error {
 	it := source.item.Clone()
 	for _, name := range [...]string{schema.Reason, movedID, movedCharging, movedReason, movedOutcome} {
@@ -88,8 +90,8 @@ func (s Side) Claim(ctx context.Context, source *State, id, from string, shards 
 	return s.Store.Commit(ctx, append(others, store.Put(s.table(), it, store.Absent()))...)
 }
 
-// Fence switches the source off for good, in favour of the copy id, and remembers whether it
-// charged. If the source is fenced for the copy already, it does nothing.
+// Fence permanently switches the source off in favor of the copy id, and stores whether charging
+// was on. It does nothing if the source is already fenced for the copy.
 func (s Side) Fence(ctx context.Context, id, to string) error {
 	return store.Retry(ctx, "switching the source off", func() error {
 		st, err := s.State(ctx)
@@ -115,22 +117,24 @@ func (s Side) Fence(ctx context.Context, id, to string) error {
 	})
 }
 
-// SetFormat gives a source fenced for the id this program's format. The program is its version.
+// SetFormat sets this program's format in a source that is fenced for the copy id. program is the
+// program's version.
 func (s Side) SetFormat(ctx context.Context, id, program string) error {
 	set := store.NewItem(store.Attribute{Name: schema.Format, Value: store.Int(billing.FormatVersion)},
 		store.Attribute{Name: schema.Program, Value: store.S(program)})
 	return s.Store.Commit(ctx, store.Update(s.table(), billing.MetaKey, set, nil, is(movedID, id)))
 }
 
-// Finish decides at the source, as the destination may be lost, that the copy id becomes the live
-// store: Activate may follow, GiveUp fails. A copy given up before is a conflict.
+// Finish decides that the copy id becomes the live store. It records the decision in the source,
+// because the destination may be lost. After Finish, Activate may follow and GiveUp fails. Finish
+// returns a conflict if the copy was given up before.
 func (s Side) Finish(ctx context.Context, id string) error {
 	return s.decide(ctx, id, finished, store.AttributeAbsent(movedOutcome))
 }
 
-// GiveUp decides at the source that the copy id never becomes live: Unfence may follow. It
-// returns a conflict if the copy is live or may become so. If the destination has durably been
-// cancelled, the copy cannot: then GiveUp overrides Finish.
+// GiveUp decides that the copy id never becomes live, and records the decision in the source. After
+// GiveUp, Unfence may follow. GiveUp returns a conflict if the copy is live or may become live. A
+// copy whose destination was durably cancelled cannot become live, so GiveUp then overrides Finish.
 func (s Side) GiveUp(ctx context.Context, id string, destinationCanceled bool) error {
 	if destinationCanceled {
 		return s.decide(ctx, id, canceled)
@@ -158,7 +162,7 @@ func (s Side) decide(ctx context.Context, id, outcome string, undecided ...store
 	return cmp.Or(err, decidedOtherwise)
 }
 
-// Unfence gives a source its charging state back. Its copy id must have been given up before.
+// Unfence restores the source's charging state. The copy id must have been given up before.
 func (s Side) Unfence(ctx context.Context, id string) error {
 	return store.Retry(ctx, "switching the source on again", func() error {
 		st, err := s.State(ctx)
@@ -172,10 +176,10 @@ func (s Side) Unfence(ctx context.Context, id string) error {
 	})
 }
 
-// is holds while the attribute is the text.
+// is returns the condition that the attribute equals the text.
 func is(name, text string) store.Condition { return store.AttributeEquals(name, store.S(text)) }
 
-// before returns the change of META to restore a fenced source.
+// before returns the change of META that restores a fenced source.
 func (st *State) before() (set store.Item, remove []string) {
 	set = store.NewItem(store.Attribute{Name: schema.Charging, Value: st.item.Get(movedCharging)})
 	if reason := st.item.Get(movedReason); !reason.IsZero() {
@@ -185,8 +189,8 @@ func (st *State) before() (set store.Item, remove []string) {
 	return set, []string{schema.Reason}
 }
 
-// StillCopying is the condition on META under which the copy id may write to its destination.
-// It fails once the copy is live or has been given up.
+// StillCopying returns the condition on META that lets the copy id write to its destination. The
+// condition fails once the copy is live or has been given up.
 func (s Side) StillCopying(id string) store.Write {
 	return store.Check(s.table(), billing.MetaKey, stillCopying(id)...)
 }
@@ -195,8 +199,9 @@ func stillCopying(id string) []store.Condition {
 	return []store.Condition{is(copyID, id), is(copyState, copying)}
 }
 
-// Activate makes the destination the live store, with the charging state of the source before the
-// fence, and commits the other writes. A copy live already or cancelled is a conflict.
+// Activate makes the destination the live store, with the charging state that the source had before
+// the fence. It commits the other writes, too. It returns a conflict if the copy is already live or
+// was cancelled.
 func (s Side) Activate(ctx context.Context, source *State, others ...store.Write) error {
 	if source.Moved == "" || !source.Final {
 		return errors.New("the source is not permanently switched off")
@@ -206,8 +211,9 @@ func (s Side) Activate(ctx context.Context, source *State, others ...store.Write
 		append(remove, schema.Moved, copyState), stillCopying(source.MovedID)...))...)
 }
 
-// CancelCopy marks the destination of the copy id: it can never become live. It returns a conflict
-// if the copy is live already or was cancelled before.
+// CancelCopy marks the destination of the copy id as canceled, so that it can never become live. It
+// commits the other writes, too. It returns a conflict if the copy is already live or was cancelled
+// before.
 func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) error {
 	reason := "canceled copy"
 	set := store.NewItem(
@@ -217,14 +223,15 @@ func (s Side) CancelCopy(ctx context.Context, id string, others ...store.Write) 
 	return s.Store.Commit(ctx, append(others, store.Update(s.table(), billing.MetaKey, set, nil, stillCopying(id)...))...)
 }
 
-// Stays reports whether an item of the recurring-payments table is not copied: META, which is
-// written anew, leases, and the progress of a copy.
+// Stays reports whether a copy leaves out an item of the recurring-payments table. A copy leaves
+// out META, which it writes again, the leases, and its own progress.
 func Stays(k store.Key) bool {
 	return k == billing.MetaKey || k.PK == CopyPK || k.PK == billing.LeasePK(billing.Payments) || k.PK == billing.LeasePK(billing.Reminders)
 }
 
-// StillFenced is the condition on META under which the copy id may mark subscriptions of its
-// source, before the source is final or after. It fails once the copy has been given up.
+// StillFenced returns the condition on META that lets the copy id mark subscriptions in its source.
+// final reports whether the source is already final. The condition fails once the copy has been
+// given up.
 func (s Side) StillFenced(id string, final bool) store.Write {
 	outcome := store.AttributeAbsent(movedOutcome)
 	if final {
@@ -233,8 +240,9 @@ func (s Side) StillFenced(id string, final bool) store.Write {
 	return store.Check(s.table(), billing.MetaKey, is(movedID, id), outcome)
 }
 
-// StillLifting is the condition on META under which the marks of the copy id may be taken off its
-// source: the copy has been given up. Without an id, the store must not have been moved.
+// StillLifting returns the condition on META that lets a caller remove the marks of the copy id
+// from its source. The condition requires that the copy has been given up. If id is empty, the
+// condition requires that the store has not moved.
 func (s Side) StillLifting(id string) store.Write {
 	if id == "" {
 		return store.Check(s.table(), billing.MetaKey, store.AttributeAbsent(schema.Moved))
@@ -243,12 +251,13 @@ func (s Side) StillLifting(id string) store.Write {
 }
 
 // Mark returns the write that fences one subscription of a shared source for the copy id, and the
-// item as it then is. ok is false if the item is no subscription or is marked already. The write
-// belongs into one commit with StillFenced.
+// item after the write. ok is false if the item is not a subscription or is already marked. The
+// caller must commit the write together with StillFenced.
 //
-// A worker that has read the item before the mark cannot bind an intent to it: the version is
-// raised, or, for a legacy item, the mark was absent. A later reader gets ErrMoved. An item without
-// a version gets none: with one it would no longer be read as a legacy item.
+// A worker that read the item before the mark cannot bind an intent to it, because the mark
+// increases the version or, in a legacy item, adds an attribute that was absent. A worker that
+// reads the item later gets ErrMoved. Mark does not add a version to an item without one, because
+// readers would then no longer treat it as a legacy item.
 func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, ok bool) {
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is || it.Str(schema.Moved) == id {
 		return store.Write{}, it, false
@@ -262,8 +271,9 @@ func (s Side) Mark(it store.Item, id string) (w store.Write, after store.Item, o
 	return store.Update(s.table(), billing.KeyOf(it), set, nil, billing.AsRead(it)...), after, true
 }
 
-// Unmark returns the write that takes off the mark of the copy id, or any mark without an id.
-// ok is false for an item without it. The write belongs into one commit with StillLifting.
+// Unmark returns the write that removes the mark of the copy id, or any mark if id is empty. ok is
+// false if the item does not have such a mark. The caller must commit the write together with
+// StillLifting.
 func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	mark := it.Str(schema.Moved)
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is || mark == "" || id != "" && mark != id {
@@ -272,7 +282,8 @@ func (s Side) Unmark(it store.Item, id string) (w store.Write, ok bool) {
 	return store.Update(s.table(), billing.KeyOf(it), billing.NextVersion(it), []string{schema.Moved}, billing.AsRead(it)...), true
 }
 
-// Unmoved returns the source's item as the destination has it: unmarked, for its shards per date.
+// Unmoved returns the source's item in the form that the destination stores. It removes the mark
+// and sets the destination's shards per date.
 func Unmoved(it store.Item, shards int) store.Item {
 	if _, is := billing.NameOf(billing.KeyOf(it)); !is {
 		return it
@@ -282,14 +293,14 @@ func Unmoved(it store.Item, shards int) store.Item {
 	return billing.Reshard(it, shards)
 }
 
-// Marked reports whether the item has the mark of the copy id, or needs none.
+// Marked reports whether the item has the mark of the copy id or needs no mark.
 func Marked(it store.Item, id string) bool {
 	_, is := billing.NameOf(billing.KeyOf(it))
 	return !is || it.Str(schema.Moved) == id
 }
 
 // LiveLeases returns the leased partitions, such as "payments 2023-06-28#07". It ignores a lease
-// with more than an hour left: its writer's clock is ahead.
+// that ends more than an hour from now, because the lease holder's clock is ahead.
 func (s Side) LiveLeases(ctx context.Context, now time.Time) (held []string, err error) {
 	for _, kind := range [...]billing.Kind{billing.Payments, billing.Reminders} {
 		for it, err := range s.Store.Query(ctx, store.Query{Table: s.table(), Partition: billing.LeasePK(kind)}) {
