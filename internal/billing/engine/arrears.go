@@ -7,13 +7,14 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 )
 
-// Arrears are the periods that a cancellation writes off: they were due by the request, and nobody
-// has paid them. Each has a record.
+// Arrears are the periods that a cancellation writes off. They were due by the time of the request,
+// and no one has paid them. Each period has a record.
 
-// CancelCollecting is Cancel, now, after one attempt at each overdue period: it has no retry days, and
-// a customer who would have to authenticate it does not count as one who pays. It returns the outcomes,
-// and ErrState unless the subscription is active or past_due. The first commit has the subscription end
-// with its period, so after a crash nothing later is charged, and the same call goes on.
+// CancelCollecting cancels the subscription now, after one attempt to charge each overdue period.
+// It uses no retry days, and a payment that the customer would have to authenticate counts as
+// unpaid. It returns the outcomes, and ErrState unless the subscription is active or past_due. The
+// first commit sets the subscription to end with its period, so after a crash no run charges a
+// later period, and the same call continues.
 func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results []Result, s *billing.Subscription, err error) {
 	if s, err = e.Subscription(ctx, n); err == nil {
 		err = e.mayCollect(ctx, s)
@@ -57,7 +58,7 @@ func (e *Engine) CancelCollecting(ctx context.Context, n billing.Name) (results 
 	return results, s, err
 }
 
-// endTried closes the open period void, after the one attempt of CancelCollecting.
+// endTried closes the open period as void after CancelCollecting has made its one attempt.
 func (e *Engine) endTried(ctx context.Context, s *billing.Subscription, today civil.Date) (step, error) {
 	r := resultOf(s, OutcomeSkipped, e.failure(s.Open))
 	p := e.ended(s, billing.EndVoid, billing.CancelledVoid, s.Open)

@@ -24,9 +24,9 @@ func (e *Engine) Cards() *wallet.Cards {
 		}}
 }
 
-// Attach is wallet.Cards.Attach. A new method takes effect for the subscriptions without one of their
-// own: the next payment run tries an open period with it, and past_due subscriptions are active again.
-// After an interrupted Attach, the same call finishes it.
+// Attach calls wallet.Cards.Attach. A new method takes effect for the subscriptions that have no
+// method of their own. The next payment run tries an open period with the new method, and past_due
+// subscriptions become active again. The same call finishes an interrupted Attach.
 func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*billing.Account, error) {
 	a, err := e.Cards().Attach(ctx, id, t)
 	if err != nil || !t.GivesMethod() {
@@ -40,12 +40,14 @@ func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*
 	return a, nil
 }
 
-// A card update makes a card given by a link the method of an account or of a subscription. The
-// card given last wins. Later runs list the same cards again and find them done.
+// A card update sets a card that a customer entered through a link as the method of an account or a
+// subscription. The newest card wins. Later runs list the same cards again and find the updates
+// done.
 
-// CollectCards does the card updates of cards given since then (inclusive), and returns the new
-// cards. The rollback check must have passed: subscriptions may go on to their next period.
-// The error names the cards not taken over, but no connected account's refusal.
+// CollectCards applies the card updates since the time, including that time, and returns the new
+// cards. The rollback check must have passed, because subscriptions may advance to their next
+// period. The error names the cards that CollectCards could not apply, but it leaves out connected
+// accounts that refuse our key.
 func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []processor.Setup, err error) {
 	w, ok := e.proc.(processor.Wallet)
 	if !ok {
@@ -71,10 +73,11 @@ func (e *Engine) CollectCards(ctx context.Context, since time.Time) (taken []pro
 	return taken, errors.Join(failed...)
 }
 
-// maxFailed is the number of errors that CollectCards returns.
+// maxFailed is the maximum number of errors that CollectCards returns.
 const maxFailed = 5
 
-// takeOver sets a card of the account's customer at its recipient, and reports whether it was new.
+// takeOver sets a card of the account's customer on the account or subscription, and reports
+// whether the card was new.
 func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, err error) {
 	if g.Subscription != "" {
 		return e.takeOverOne(ctx, g)
@@ -90,10 +93,10 @@ func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, e
 	if err != nil || a.Method != g.Card.Method {
 		return taken, billing.IgnoreNotFound(err)
 	}
-	return taken, e.spread(ctx, a.ID, false) // also for an old card: a run may have died here
+	return taken, e.spread(ctx, a.ID, false) // also for an old card, because a run may have died here
 }
 
-// takeOverOne is takeOver of a card given for a subscription.
+// takeOverOne does what takeOver does for a card that a customer entered for one subscription.
 func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool, err error) {
 	n := billing.Name{Account: g.Account, ID: g.Subscription}
 	err = e.changeAll(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
@@ -118,9 +121,10 @@ func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool
 	return taken, billing.IgnoreNotFound(err)
 }
 
-// yields reports whether the subscription's own method gives way to the one that its account was given at
-// that time, because it is older and fails: the subscription is past_due, or the last attempt before
-// then was declined with it or with its fallback.
+// yields reports whether the subscription's own method must give way to the method that the account
+// received at the time given. It must if it is older and fails: the subscription is past_due, or
+// the processor declined the last attempt before that time, which used the subscription's method or
+// its fallback.
 func yields(s *billing.Subscription, method string, given time.Time) bool {
 	if s.Method == "" || method == s.Method || s.Over() || !given.After(cmp.Or(s.MethodGiven(), s.Created)) {
 		return false
@@ -132,8 +136,8 @@ func yields(s *billing.Subscription, method string, given time.Time) bool {
 	return s.Status == billing.PastDue && s.NextOpen() == nil
 }
 
-// KeepOwn returns the account's subscriptions that a card given to the account now would not serve: they
-// have a payment method of their own, which has not failed.
+// KeepOwn returns the account's subscriptions that a new account card would not pay for, because
+// they have a payment method of their own that has not failed.
 func (e *Engine) KeepOwn(ctx context.Context, account string) (names []billing.Name, err error) {
 	for s, err := range e.GetSubscriptionsByAccount(ctx, account) {
 		if errors.As(err, new(*billing.IllegibleError)) {
@@ -149,8 +153,9 @@ func (e *Engine) KeepOwn(ctx context.Context, account string) (names []billing.N
 	return names, nil
 }
 
-// spread applies the account's method to its subscriptions without one of their own that works. A second
-// call changes nothing, unless urgent: those past_due with this very method are active again, too.
+// spread applies the account's method to its subscriptions that have no working method of their
+// own. A second call changes nothing, unless urgent is set. Then spread also makes the
+// subscriptions active that are past_due with this same method.
 func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
 	var failed []error
 	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
@@ -170,7 +175,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 			if failing {
 				s.Method = ""
 			}
-			if s.Method != "" { // its own method stays, but an intent of another customer cannot take it
+			if s.Method != "" { // the subscription keeps its method, but an intent of another customer cannot use it
 				c.method, c.given = s.Method, s.MethodGiven()
 			}
 			if s.Over() || c.method == "" || s.Method != "" && (s.Open == nil || s.Open.Payer.Same(a.Payer)) {
@@ -190,8 +195,8 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 	return errors.Join(failed...)
 }
 
-// changeAll is change, repeated while a past_due subscription has more due dates to void than one
-// commit takes. If decide returns ErrUnchanged, nothing is written and the error is nil.
+// changeAll calls change again while a past_due subscription has more due dates to void than one
+// commit can hold. If decide returns ErrUnchanged, changeAll writes nothing and returns no error.
 func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision) error {
 	for {
 		s, err := e.change(ctx, n, decide)
@@ -204,15 +209,15 @@ func (e *Engine) changeAll(ctx context.Context, n billing.Name, decide decision)
 	}
 }
 
-// A choice is the method and the payer of a subscription's charges from now on.
+// A choice is the method and payer that a subscription's charges use from now on.
 type choice struct {
 	method string
-	given  time.Time // zero: not known
+	given  time.Time // zero if not known
 	payer  processor.Payer
 }
 
-// follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs.
-// urgent: a person asks for it, perhaps with the same method as before.
+// follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs. urgent
+// is true if a person requests the choice, perhaps with the same method as before.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
 	urgent bool) ([]write, error) {
 	unchanged := billing.ErrUnchanged
@@ -240,7 +245,8 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	return nil, unchanged
 }
 
-// unpark makes a parked subscription active and drops its record. Its due date's run charges it.
+// unpark makes a parked subscription active and deletes its record. The run on its due date charges
+// the period.
 func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]write, error) {
 	due, err := s.Due()
 	if err != nil {
@@ -251,9 +257,10 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]write, err
 	return []write{e.dropRecord(s, s.Period)}, nil
 }
 
-// failedWith reports whether the period before failed, and was tried, with the choice: last, or
-// since it was made and before the account's fallback. An unauthenticated period has no attempt:
-// then the time of the choice decides.
+// failedWith reports whether the previous period failed with the choice. Its last attempt must have
+// used the choice, or an attempt after the choice and before the account's fallback must have. A
+// period that the customer did not authenticate has no attempt, so the time of the choice decides
+// then.
 func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if err != nil {
@@ -266,10 +273,11 @@ func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choi
 	return p.Ending == billing.EndFailed && p.Ended.After(c.given), nil
 }
 
-// retry makes the next run try the open period with the method. It rewrites method and attempt
-// after a look-up of the attempt before. A failing period can be rescued until its intent is
-// cancelled. An intent of another customer or Stripe account cannot take the method: retry cancels
-// it, and the run binds another. ErrUnchanged: the period ends, or its intent's outcome is unknown.
+// retry makes the next run try the open period with the method. It looks up the previous attempt
+// before it changes the method and the attempt number. A new method can save a failing period until
+// the processor has cancelled its intent. An intent of another customer or Stripe account cannot
+// use the method, so retry cancels the intent, and the run binds another. retry returns
+// ErrUnchanged if the period ends or the outcome of its intent is unknown.
 func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method string, p processor.Payer,
 	today civil.Date) error {
 	o := s.Open
@@ -278,14 +286,14 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 	}
 	moved := !o.Payer.Same(p)
 	if moved && s.Collecting() {
-		return billing.ErrUnchanged // it fails with the old method, and is collected anew by a person's request
+		return billing.ErrUnchanged // the period fails with the old method, and a person's request collects it again
 	}
 	in, err := e.proc.Lookup(ctx, o.Ref)
 	final := in.State == processor.Canceled || in.State == processor.Succeeded || in.State == processor.Processing
 	if err == nil && moved && s.Requested == billing.RequestNone && !final {
 		in, err = e.proc.Cancel(ctx, o.Ref)
 		if err == nil && in.State == processor.Canceled {
-			o.State = "" // cancelled for the new payer, and not because the period ends
+			o.State = "" // retry cancelled the intent for the new payer, and the period does not end
 		}
 	}
 	if err != nil {
@@ -297,7 +305,7 @@ func (e *Engine) retry(ctx context.Context, s *billing.Subscription, method stri
 	case moved:
 		o.Payer = p
 	}
-	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to make that attempt
+	o.Overtaken = !billing.AttemptRan(o, in) // another worker may be about to send that attempt
 	noteDecline(o, in, o.Attempt, o.Method)
 	o.Use(method)
 	o.Base, o.State, o.Retry = in.Latest, "", civil.Date{}

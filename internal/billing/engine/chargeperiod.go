@@ -14,23 +14,23 @@ import (
 // A PeriodCharge is a person's request to charge one period.
 type PeriodCharge struct {
 	Period int
-	Reopen string // why a void or skipped period is charged after all
-	Key    string // the same key again is the same request; "": none
+	Reopen string // why the person charges a void or skipped period
+	Key    string // a repeated key means the same request; "" for none
 }
 
-// A PeriodCharged is the answer to a PeriodCharge.
+// A PeriodCharged is the result of a PeriodCharge.
 type PeriodCharged struct {
-	Results      []Result // none: it was dealt with before
+	Results      []Result // empty if the request was handled before
 	Subscription *billing.Subscription
-	Repeated     bool             // the key was known: a period that has ended meanwhile is not charged anew
-	Paid         bool             // the period was paid before
-	Receipt      *billing.Receipt // of that payment; nil: it has expired
+	Repeated     bool             // the key was known, so a period that has since ended is not charged again
+	Paid         bool             // the period was already paid
+	Receipt      *billing.Receipt // receipt for that payment; nil if it has expired
 }
 
-// ChargePeriod charges the period now, and no other one: the next one if it is due or parked, or a
-// past one that ended unpaid. A past one is marked first, so that the next payment run goes on with
-// it after a crash. It returns ErrState if the period cannot be charged now. A paid period is no
-// error: the same request may have landed before.
+// ChargePeriod charges only the given period, now. The period is the next one if it is due or
+// parked, or a past one that ended unpaid. ChargePeriod marks a past period first, so that the next
+// payment run continues with it after a crash. It returns ErrState if the period cannot be charged
+// now. It returns no error for a paid period, because the same request may have succeeded before.
 func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharge) (a PeriodCharged, err error) {
 	if err := cmp.Or(billing.CheckText("reopen", r.Reopen, billing.MaxText),
 		billing.CheckText("key", r.Key, billing.MaxID)); err != nil {
@@ -79,11 +79,11 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	return a, err
 }
 
-// errDealt: a repeated request has nothing left to do.
+// errDealt is returned when a repeated request has nothing left to do.
 var errDealt = errors.New("the request was dealt with")
 
-// dealt returns errPaid or errDealt if a repeated request for the period has nothing left to do: the
-// period has ended, or it is open and tried again on a later day.
+// dealt returns errPaid or errDealt if a repeated request for the period has nothing left to do.
+// The period has then ended, or it is open and a run tries it again on a later day.
 func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int) error {
 	if s.AtHand() == period && s.NextOpen() == nil {
 		return nil
@@ -98,7 +98,8 @@ func (e *Engine) dealt(ctx context.Context, s *billing.Subscription, period int)
 	return errDealt
 }
 
-// mayCollectBeside returns ErrState if the period, which is not at hand, may not be charged now.
+// mayCollectBeside returns ErrState if Duesday may not charge the period now. The period is not the
+// subscription's current one.
 func mayCollectBeside(s *billing.Subscription, period int) error {
 	switch {
 	case s.Over():
@@ -121,8 +122,8 @@ func mayCollectBeside(s *billing.Subscription, period int) error {
 	return nil
 }
 
-// mark fixes the request: it marks a past period, in memory, and returns the writes beside. The
-// period to be paid next needs no mark, but has to be due.
+// mark prepares the request. It marks a past period in memory, and returns the other writes. The
+// next period to be paid needs no mark, but must be due.
 func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]write, error) {
 	if s.AtHand() != r.Period && r.Period >= s.Period {
@@ -146,11 +147,11 @@ func (e *Engine) mark(ctx context.Context, s *billing.Subscription, r PeriodChar
 	return nil, nil
 }
 
-// errPaid: the past period has no record of an unpaid end.
+// errPaid is returned when the past period has no record that it ended unpaid.
 var errPaid = errors.New("the period is paid")
 
-// markPast marks the past period, in memory, unless it is at hand. It returns the write of a record
-// that is opened again, or errPaid.
+// markPast marks the past period in memory, unless it is the current one. It returns the write of a
+// reopened record, or errPaid.
 func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r PeriodCharge,
 	today civil.Date) ([]write, error) {
 	p, err := e.RecordOf(ctx, s.Name, r.Period)
@@ -183,7 +184,7 @@ func (e *Engine) markPast(ctx context.Context, s *billing.Subscription, r Period
 	return writes, nil
 }
 
-// receiptOf returns the receipt that has settled the period, or nil if it has expired.
+// receiptOf returns the receipt that settled the period, or nil if the receipt has expired.
 func (e *Engine) receiptOf(ctx context.Context, n billing.Name, period int) (*billing.Receipt, error) {
 	found, err := e.ReceiptsOf(ctx, n, period)
 	for _, r := range found {

@@ -4,15 +4,15 @@
 //
 // It does not know the storage engine, the processor, the mail (see outbox) or the command line.
 //
-// # Where things are
+// # Files
 //
-//   - next.go: the decision of the charge protocol; execute.go carries it out
-//   - intent.go, settle.go, retry.go: its actions; result.go: their results
-//   - notice.go: reminders and the other notices; sums.go: the sums of money
-//   - forecast.go: the results to come, for dry runs and reports
-//   - request.go, chargeperiod.go: the requests of people; manual.go: payments taken outside
-//   - reconcile.go: a store that went back in time
-//   - cardupdate.go: payment methods, and how they change
+//   - next.go: decisions of the charge protocol; execute.go: their execution
+//   - intent.go, settle.go, retry.go: actions of the protocol; result.go: their results
+//   - notice.go: reminders and other notices; sums.go: sums of money
+//   - forecast.go: future results for dry runs and reports
+//   - request.go, chargeperiod.go: operators' requests; manual.go: manual payments
+//   - reconcile.go: recovery of a store that went back in time
+//   - cardupdate.go: payment methods and their changes
 package engine
 
 import (
@@ -36,12 +36,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Config is the settings of a store without its own.
+// Config contains the settings for a store that has none of its own.
 type Config struct {
-	settings.Settings // nil RetryDays and zero CatchUp mean their default
+	settings.Settings // nil RetryDays and zero CatchUp select the defaults
 }
 
-// DefaultConfig returns the policy of an installation without settings.
+// DefaultConfig returns the settings of an installation that has not set any.
 func DefaultConfig() Config {
 	return Config{Settings: settings.Default()}
 }
@@ -50,51 +50,57 @@ func DefaultConfig() Config {
 type Options struct {
 	Store     store.Store
 	Tables    schema.Tables
-	Processor processor.Charger // nil: an engine that only reads
-	Now       func() time.Time  // the real clock, or a test's
+	Processor processor.Charger // nil for an engine that only reads
+	Now       func() time.Time  // the real clock or a test clock
 	Config    Config
 	Log       *slog.Logger      // nil discards
-	Witnesses []billing.Witness // of the clock; none of a test clock
+	Witnesses []billing.Witness // witnesses of the clock; none for a test clock
 
-	// KeepSettings writes the settings of Config with the META of a new store; else it has none.
+	// KeepSettings stores the settings of Config when Open creates a new store. Otherwise, a new
+	// store has no settings.
 	KeepSettings bool
-	// Program is the version of this Duesday, for others that refuse a store made by it.
+	// Program is the version of this Duesday. Other versions name it when they refuse a store that
+	// this version created.
 	Program string
 
-	// Shards is the number of index partitions a date in a new store, 1 to MaxShards. It must
-	// be the number of an existing store. 0 takes the store's own, and 1 for a new store.
+	// Shards is the number of index partitions per date in a new store, from 1 to MaxShards. For an
+	// existing store, Shards must equal the store's number. 0 selects the store's own number, or 1
+	// for a new store.
 	Shards int
-	// Lease is when other processes take over a silent worker's share of a run; 0: there are none.
+	// Lease is the time after which other processes take over a silent worker's share of a run; 0
+	// if there are none.
 	Lease time.Duration
-	// ReadOnly also opens a store moved to another place.
+	// ReadOnly also opens a store that was moved to another place.
 	ReadOnly bool
-	// Making is done if the store has no META item.
+	// Making specifies what Open does if the store has no META item.
 	Making billing.Making
 }
 
-// DefaultLease is Options.Lease for a shared store.
+// DefaultLease is the default for Options.Lease on a shared store.
 const DefaultLease = 2 * time.Minute
 
-// An Engine is Duesday's billing half over one store, safe for concurrent use and beside others.
+// An Engine is Duesday's billing half over one store. It is safe for concurrent use, and several
+// engines can use one store.
 type Engine struct {
 	*billing.Records
-	Sharing worker.Sharing // of a run's work
+	Sharing worker.Sharing // how processes share a run's work
 
 	proc  processor.Charger
-	cfg   Config // with the store's settings, if it has any
+	cfg   Config // includes the store's settings, if there are any
 	locks *worker.Locks
-	day   civil.Date // of the requests of people; zero: the clock's
-	hold  bool       // mail is held: it may have been delivered before
+	day   civil.Date // business day for people's requests; zero means the clock's day
+	hold  bool       // holds mail that may have been delivered before
 }
 
-// On returns the engine for people's requests on a business day, as of a run; zero is the clock's.
+// On returns an engine that handles people's requests on the business day, as a run does. A zero
+// day means the clock's day.
 func (e *Engine) On(day civil.Date) *Engine {
 	on := *e
 	on.day = day
 	return &on
 }
 
-// Open returns an engine over the store. It makes the store's META item if there is none and
+// Open returns an engine for the store. It creates the store's META item if there is none and
 // Options.Making allows it. It returns charging.ErrOtherProcessor if the store was charged through
 // another processor account.
 func Open(ctx context.Context, o Options) (*Engine, error) {
@@ -117,7 +123,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 			return err
 		}
 		if err = e.makeMeta(ctx, &o); err == nil {
-			err = store.ErrConflict // read it
+			err = store.ErrConflict // try again, and read the item
 		}
 		return err
 	})
@@ -174,7 +180,8 @@ type expirer interface {
 	ExpireWhile(may func(context.Context, store.Store) bool)
 }
 
-// mayExpire reports whether expired items may be deleted: something shows that the clock is right.
+// mayExpire reports whether the store may delete expired items. It may if there is evidence that
+// the clock is right.
 func (e *Engine) mayExpire(ctx context.Context, s store.Store) bool {
 	r := *e.Records
 	r.Store = s
@@ -182,7 +189,7 @@ func (e *Engine) mayExpire(ctx context.Context, s store.Store) bool {
 	return err == nil && shown
 }
 
-// Charging returns the store's charging switch, and the checks before a charge.
+// Charging returns the store's charging switch and the checks that precede a charge.
 func (e *Engine) Charging() *charging.Control {
 	return &charging.Control{Records: e.Records, Processor: e.proc}
 }
@@ -190,7 +197,8 @@ func (e *Engine) Charging() *charging.Control {
 // Verify audits the whole store; see package audit.
 func (e *Engine) Verify(ctx context.Context) (*audit.Report, error) { return e.Audit(ctx, nil) }
 
-// Audit is Verify. It calls progress with the number of items, rows and charges read; nil: not.
+// Audit audits the whole store, as Verify does. It calls progress, unless nil, with the number of
+// items, rows and charges that it has read.
 func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report, error) {
 	return audit.Verify(ctx, e.Records, e.proc, audit.Options{ReceiptMonths: e.cfg.ReceiptMonths, Progress: progress})
 }
@@ -198,7 +206,7 @@ func (e *Engine) Audit(ctx context.Context, progress func(int64)) (*audit.Report
 // Refunds returns the refund service.
 func (e *Engine) Refunds() *refund.Service { return refund.New(e.Records, e.proc, e.reversed) }
 
-// Prove collects what is known of one period, and changes nothing.
+// Prove collects all information about one period, and changes nothing.
 func (e *Engine) Prove(ctx context.Context, n billing.Name, period int) (*proof.Proof, error) {
 	return proof.Of(ctx, e.Records, e.proc, n, period, e.cfg.ReceiptMonths)
 }

@@ -16,44 +16,44 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// This file carries out the actions of next.go. FIND is the walk's; READ is collect; OPEN, BIND and
-// CONFIRM are in intent.go, declines in retry.go, SETTLE and the period's other ends in settle.go.
-// Each step may be repeated after a crash at any point.
+// This file carries out the actions of next.go. The walk does FIND, and collect does READ. OPEN,
+// BIND and CONFIRM are in intent.go, declines are in retry.go, and SETTLE and the period's other
+// ends are in settle.go. Each step can be repeated after a crash at any point.
 //
-// At most one charge succeeds, for three reasons. An intent makes at most one. A period is never
-// bound to two uncancelled intents: another one follows only after the processor has shown the
-// first one cancelled. Only a bound intent is confirmed.
+// At most one charge succeeds, for three reasons. An intent makes at most one charge. A period is
+// never bound to two uncancelled intents, because a worker binds another intent only after the
+// processor has shown the first intent cancelled. Workers only confirm a bound intent.
 
 // A step is the result of one action.
 type step struct {
-	result *Result               // nil: nothing to count
-	known  bool                  // the result repeats a wait that was there before
-	again  bool                  // read again and decide again
-	bound  *billing.Subscription // decide again from this, whose intent was bound a moment ago
+	result *Result               // nil if there is nothing to count
+	known  bool                  // the result repeats an earlier wait
+	again  bool                  // read the subscription and decide again
+	bound  *billing.Subscription // subscription with a newly bound intent, from which to decide again
 }
 
-// A Pass is a run's look at its subscriptions.
+// A Pass configures how a run handles its subscriptions.
 type Pass struct {
-	Day      civil.Date      // business day; zero: the clock's in the subscription's zone
-	Refused  map[string]bool // connected accounts at which nothing may be opened
+	Day      civil.Date      // business day; zero means the clock's day in the subscription's zone
+	Refused  map[string]bool // connected accounts at which the run must not open intents
 	Charging *charging.Switch
-	Since    time.Time // end of the last run that has ended; zero: it is no run's work
+	Since    time.Time // end of the last run that ended; zero if no run does this work
 }
 
-// A work is one call of collect: its request and its progress.
+// A work is one call of collect, with its request and its progress.
 type work struct {
 	Pass
 	trigger trigger
-	period  int  // the only one to be charged by a person; a past one is collected
-	last    bool // it has one attempt: its subscription is about to be cancelled
+	period  int  // the only period that a person charges; a past period is collected
+	last    bool // the period has only one attempt, because its subscription is about to be cancelled
 
-	paid int  // charged periods, but for past ones
-	sent sent // the attempt confirmed last
+	paid int  // number of charged periods, except past ones
+	sent sent // the attempt that this call confirmed last
 
 	refusal string // the processor's last error
 }
 
-// sent is an attempt confirmed by this worker, and the intent's latest attempt after it.
+// sent is an attempt that this worker confirmed, and the intent's latest attempt after it.
 type sent struct {
 	ref     string
 	attempt int
@@ -61,26 +61,26 @@ type sent struct {
 	method  string
 }
 
-// before reports whether the intent shows this worker's attempt while the period has a later one: a
-// person gave another method meanwhile, still untried.
+// before reports whether the intent shows this worker's attempt while the period has a later one.
+// The period has an untried later attempt if a person has set another method in the meantime.
 func (x *sent) before(o *billing.OpenPeriod, in processor.Intent) bool {
 	return x.ref == o.Ref && x.attempt < o.Attempt && x.latest != "" && x.latest == in.Latest && in.Latest != o.Base &&
 		(in.State == processor.Declined || in.State == processor.RequiresAction)
 }
 
-// Collect brings one subscription forward for a run.
+// Collect advances one subscription for a run.
 func (e *Engine) Collect(ctx context.Context, n billing.Name, p Pass, report func(Result)) error {
 	return e.collect(ctx, n, work{Pass: p}, report)
 }
 
-// collect brings one subscription forward as far as it goes today: it recovers an open period,
-// charges due periods, oldest first, and reports each period it dealt with. A row not yet due
-// reports nothing.
+// collect advances one subscription as far as possible today. It recovers an open period, charges
+// due periods, oldest first, and reports each period that it handled. It reports nothing for a row
+// that is not due yet.
 func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report func(Result)) error {
 	defer e.locks.Lock(n)()
-	var fresh *billing.Subscription // bound by this worker a moment ago: there is nothing to look up
+	var fresh *billing.Subscription // this worker has just bound its intent, so there is nothing to look up
 	var pending pendingSettle
-	moved := false // the period at hand, by this call
+	moved := false // this call has changed the current period
 	reported, tell := false, report
 	report = func(r Result) { reported = true; tell(r) }
 	for tries := 0; tries < store.MaxTries; {
@@ -113,7 +113,7 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 			return err
 		}
 		if st.result == nil {
-			moved = true // if it is looked at again
+			moved = true // only matters if collect continues
 		} else {
 			st.result.New = moved || !st.known || e.waitsSince(ctx, s, w.Since)
 			moved = false
@@ -128,9 +128,9 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		n, store.MaxTries)
 }
 
-// waitsSince reports whether the wait of the subscription's period began after that time: a webhook, a
-// person or a run that was killed has made it, and no run has told of it. A customer who was asked to
-// authenticate counts from the next day.
+// waitsSince reports whether the wait of the subscription's period began after the given time. A
+// webhook, a person or a killed run has then started the wait, and no run has reported it. If
+// Duesday asked the customer to authenticate, the wait counts from the following day.
 func (e *Engine) waitsSince(ctx context.Context, s *billing.Subscription, since time.Time) bool {
 	o := s.Open
 	switch {
@@ -146,11 +146,12 @@ func (e *Engine) waitsSince(ctx context.Context, s *billing.Subscription, since 
 	if n := len(o.Attempts); n > 0 {
 		began = o.Attempts[n-1].At
 	}
-	asked := o.Asked.After(billing.TodayIn(s.TimeZone, since)) && !o.Asked.After(billing.TodayIn(s.TimeZone, e.Now())) // a run by a date ahead
+	asked := o.Asked.After(billing.TodayIn(s.TimeZone, since)) && !o.Asked.After(billing.TodayIn(s.TimeZone, e.Now())) // maybe set by a run for a future date
 	return asked || began.After(since) || s.RequestedAt.After(since)
 }
 
-// count counts a charged period. A past one is none of those that a run catches up with.
+// count counts a charged period. It leaves out a past period, because a past period is not part of
+// a run's catch-up limit.
 func (w *work) count(r *Result, past bool) {
 	if r.Outcome == OutcomePaid && !past {
 		w.paid++
@@ -173,7 +174,8 @@ func (p *pendingSettle) note(s *billing.Subscription, r *Result, past bool, err 
 	}
 }
 
-// landed returns the result if the subscription shows the commit: row 11 of the crash matrix.
+// landed returns the result if the subscription shows that the commit succeeded. This is row 11 of
+// the crash matrix.
 func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 	if p.result != nil && s.Period > p.result.Period && s.LastCharge == p.charge {
 		return p.result
@@ -181,8 +183,9 @@ func (p *pendingSettle) landed(s *billing.Subscription) *Result {
 	return nil
 }
 
-// step takes the next step of the subscription as it was read: it asks the processor until next
-// decides on a commit, and makes it. bound: this worker has just bound the open period's intent.
+// step carries out the next step for the subscription as it was read. It asks the processor until
+// next decides on a commit, and makes the commit. bound reports that this worker has just bound the
+// open period's intent.
 func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bound bool) (step, error) {
 	today := s.Today(w.Day, e.Now())
 	x, err := e.situation(s, w, today, bound)
@@ -236,7 +239,7 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 			return t.commit(ctx, a)
 		}
 		if err != nil && x.trigger == byEvent && x.retryAhead {
-			return step{}, err // the event is not applied, and comes again
+			return step{}, err // the event is not applied, and the processor sends it again
 		}
 		if err != nil {
 			w.refusal = secret.MaskCards(err.Error())
@@ -246,8 +249,8 @@ func (e *Engine) step(ctx context.Context, s *billing.Subscription, w *work, bou
 	}
 }
 
-// unmoved reads the row once more, right before money may move. If the subscription has changed or its date
-// was moved, it returns store.ErrConflict, or for a person's request ErrState.
+// unmoved reads the row once more, right before money may move. If the subscription has changed or
+// its date was moved, unmoved returns store.ErrConflict, or ErrState for a person's request.
 func (t *turn) unmoved(ctx context.Context) error {
 	now, err := t.e.Load(ctx, t.s.Name)
 	switch {
@@ -267,7 +270,7 @@ func (t *turn) unmoved(ctx context.Context) error {
 // situation returns the inputs of the first decision.
 func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, bound bool) (x situation, err error) {
 	if w.trigger == byPerson && !s.Shifted() {
-		s.AlteredTo = civil.Date{} // the person knows of the move
+		s.AlteredTo = civil.Date{} // the person knows that the row was moved
 	}
 	x = situation{trigger: w.trigger, status: s.Status, open: s.Open != nil, charged: w.paid > 0,
 		altered: s.Altered() != "" || w.trigger == byRun && s.Status == billing.Active && s.Removed()}
@@ -294,19 +297,19 @@ func (e *Engine) situation(s *billing.Subscription, w *work, today civil.Date, b
 	return x, nil
 }
 
-// A turn is one step of a subscription, with its findings.
+// A turn is one step of a subscription, with the data that it has found.
 type turn struct {
 	e      *Engine
 	s      *billing.Subscription
 	w      *work
 	today  civil.Date
 	in     processor.Intent     // the processor's last answer
-	before processor.Intent     // the answer that showed a decline, of a period whose end is requested
+	before processor.Intent     // the answer that showed a decline for a period whose end a person has requested
 	method string               // the account's new method
-	record *billing.EndedPeriod // of the past period to be collected
+	record *billing.EndedPeriod // record of the past period to be collected
 }
 
-// see notes the processor's answer in the situation.
+// see records the processor's answer in the situation.
 func (t *turn) see(x *situation) {
 	o, in := t.s.Open, t.in
 	x.state, x.noPage, x.hard, x.attempted = in.State, in.NoPage, in.Hard, in.Latest != ""
@@ -315,10 +318,10 @@ func (t *turn) see(x *situation) {
 		t.before = in
 	}
 	x.overtaken = t.w.sent.before(o, in) || o.ShowsOvertaken(in)
-	x.method, x.fallback = methodUnread, false // the account may have got one during the request
+	x.method, x.fallback = methodUnread, false // the account may have received a method during the request
 }
 
-// commit carries out an action other than a request to the processor.
+// commit carries out an action that is not a request to the processor.
 func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	e, s, o, in := t.e, t.s, t.s.Open, t.in
 	switch a {
@@ -333,7 +336,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 	case doRealign:
 		return t.realign(ctx)
 	case doLapse:
-		if s.CancelAtEnd && s.CancelDate.IsZero() { // whether a period was overdue then, nobody knows: each has a record
+		if s.CancelAtEnd && s.CancelDate.IsZero() { // no one knows which periods were overdue then, so each has a record
 			s.Requested, s.RequestedAt = billing.RequestCancel, e.Now()
 		}
 		if s.Requested == billing.RequestCancel {
@@ -343,7 +346,7 @@ func (t *turn) commit(ctx context.Context, a action) (step, error) {
 			return step{again: true}, e.put(ctx, s, e.moveOn(s, t.today)...)
 		}
 		var parked []write
-		if s.Status == billing.ParkedState { // its period is not charged, and waits for nobody any more
+		if s.Status == billing.ParkedState { // its period is not charged, and waits for no one
 			parked = append(parked, e.dropRecord(s, s.Period))
 		}
 		return step{}, e.put(ctx, s, append(parked, e.cancelled(s)...)...)
@@ -395,11 +398,12 @@ func mismatch(o *billing.OpenPeriod, in processor.Intent) string {
 		o.Period, o.Amount)
 }
 
-// realign moves a row found too early to its due day; otherwise walks find it again in vain. The
-// index lags, or an operator's tool wrote the row.
+// realign moves a row that a walk found too early to its due day. Otherwise, every walk would find
+// the row again in vain. Such a row appears if the index lags, or if an operator's tool wrote the
+// row.
 func (t *turn) realign(ctx context.Context) (step, error) {
 	s := t.s
-	if s.Status == billing.ParkedState { // a person charges it, and it is not due: it waits for nobody
+	if s.Status == billing.ParkedState { // a person charges the period, and it is not due, so it waits for no one
 		others, err := t.e.unpark(s, t.today)
 		if err != nil {
 			return step{}, err
@@ -417,15 +421,16 @@ func (t *turn) realign(ctx context.Context) (step, error) {
 	return step{}, t.e.put(ctx, s)
 }
 
-// Heard brings the open period of a subscription to the state of its payment intent, after an event
-// of the processor about it. It looks the intent up and settles as runs settle. It opens and
-// confirms nothing. The event's content is not believed: anybody able to write metadata at the
-// processor can name a subscription. An intent not bound here, or with charging off, is left alone.
+// Heard updates the open period of a subscription to the state of its payment intent, after the
+// processor sent an event about it. Heard looks up the intent and settles the period as runs do,
+// but it does not open or confirm anything. It does not trust the event's content, because anyone
+// who can write metadata at the processor can name a subscription. It ignores an intent that is not
+// bound here, and does nothing while charging is off.
 func (e *Engine) Heard(ctx context.Context, account, subscription, intent string) error {
 	if _, err := e.CheckClock(ctx); err != nil {
 		return err
 	}
-	if err := e.Charging().MayCharge(ctx); charging.IsOff(err) { // runs look at open periods once charging is on again
+	if err := e.Charging().MayCharge(ctx); charging.IsOff(err) { // runs handle open periods when charging is on again
 		return nil
 	} else if err != nil {
 		return err

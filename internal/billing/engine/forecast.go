@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// Report returns the report of the store. The charges to come are those of foresee. It scans.
+// Report scans the store and returns its report. foresee predicts the future charges.
 func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	q.Settings = e.cfg.Settings
 	q.Expect = func(ctx context.Context, s *billing.Subscription, days int, note func(civil.Date, money.Amount) error) (err error) {
@@ -29,7 +29,7 @@ func (e *Engine) Report(ctx context.Context, q report.Query) (*report.Report, er
 	return report.Make(ctx, e.Records, q)
 }
 
-// DryRun reports what collect would do with the subscription, and does none of it.
+// DryRun reports what collect would do with the subscription, and changes nothing.
 func (e *Engine) DryRun(ctx context.Context, n billing.Name, day civil.Date, report func(Result)) error {
 	s, err := e.Load(ctx, n)
 	if err != nil {
@@ -39,9 +39,10 @@ func (e *Engine) DryRun(ctx context.Context, n billing.Name, day civil.Date, rep
 	return e.foresee(ctx, s, today, today, func(_ civil.Date, r *Result) { report(*r) })
 }
 
-// foresee reports the results of the runs from today to the last day, if every charge succeeds, with
-// the day of each. It changes s, and nothing else. A period to be opened or tried again is reported
-// as skipped, or as asked if it is paid by wire; one parked, or to be parked, as parked.
+// foresee reports the results of the runs from today to the last day, with the day of each result,
+// on the assumption that every charge succeeds. It only changes s. It reports a period that a run
+// would open or try again as skipped, or as asked if the customer pays by wire. It reports a period
+// that is parked or would be parked as parked.
 func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, last civil.Date,
 	report func(civil.Date, *Result)) error {
 	method := ""
@@ -52,7 +53,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 		case s.Collect == 0:
 			due, err := s.Due()
 			if err != nil {
-				return nil // its last year is over
+				return nil // the last year of the subscription is over
 			}
 			if later := civil.Later(due, today); later != day {
 				w, day = work{}, later
@@ -88,7 +89,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 			if report(day, r); s.Ending() || s.Status == billing.ParkedState {
 				return nil
 			}
-			if r.Outcome == OutcomePending { // it may take longer than to the next period
+			if r.Outcome == OutcomePending { // the wait may last beyond the next period
 				today = day.AddDays(1)
 			}
 		case doAskToPay:
@@ -113,7 +114,7 @@ func (e *Engine) foresee(ctx context.Context, s *billing.Subscription, today, la
 	}
 }
 
-// foreseePast reports the past period that is marked to be collected.
+// foreseePast reports the past period that is marked for collection.
 func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, report func(*Result)) error {
 	p, err := e.RecordOf(ctx, s.Name, s.Collect-1)
 	if s.Collect = 0; err != nil {
@@ -131,8 +132,8 @@ func (e *Engine) foreseePast(ctx context.Context, s *billing.Subscription, repor
 	return nil
 }
 
-// foreseeOpen returns the expected outcome of the open period. Only a period to be tried again is
-// reported as skipped, like those to be charged.
+// foreseeOpen returns the expected outcome of the open period. It reports only a period that a run
+// would try again as skipped, like the periods that a run would charge.
 func foreseeOpen(s *billing.Subscription) *Result {
 	switch o := s.Open; {
 	case s.Ending():

@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// open is OPEN and BIND: an unconfirmed intent, then one conditional commit to bind it to the
-// period. A crash in between leaves an orphan, which moves no money.
+// open does OPEN and BIND. It creates an unconfirmed intent, and then binds the intent to the
+// period in one conditional commit. A crash in between leaves an orphan, which moves no money.
 func (t *turn) open(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	method, payer, err := e.Cards().MethodOf(ctx, s)
@@ -32,19 +32,21 @@ func (t *turn) open(ctx context.Context) (step, error) {
 	return t.bind(ctx, o)
 }
 
-// rebind replaces an intent that the processor shows cancelled, unasked, by the next generation.
+// rebind binds the next generation's intent after the processor has shown the current intent
+// cancelled without a request from Duesday.
 func (t *turn) rebind(ctx context.Context) (step, error) {
 	o := *t.s.Open
 	o.Retired = append(append([]string(nil), o.Retired...), o.Ref)
 	o.Generation++
-	o.Ref, o.Base, o.State, o.Overtaken = "", "", "", false // no attempt before is under way on the next one
+	o.Ref, o.Base, o.State, o.Overtaken = "", "", "", false // no earlier attempt is active on the next intent
 	if len(o.Retired) > maxGenerations {
 		return t.e.park(ctx, t.s, t.today, "the processor cancels every payment intent")
 	}
 	return t.bind(ctx, &o)
 }
 
-// maxGenerations bounds the intents of one period: beyond it, something else cancels them.
+// maxGenerations limits the number of intents for one period. If a period needs more, something
+// else cancels its intents.
 const maxGenerations = 8
 
 func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write) (step, error) {
@@ -56,7 +58,8 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 		Period: o.Period, Generation: o.Generation}
 	r := processor.OpenRequest{Key: e.openKey(s, o), Tag: tag, Product: s.SKUOf(o), Amount: o.Amount, Method: o.Method,
 		Payer: o.Payer}
-	// It is asked again after a lost answer: the key makes this harmless for a day, an orphan later.
+	// open repeats the request after a lost answer. The idempotency key makes this harmless for a
+	// day. Later, the repeated request creates an orphan.
 	gated := processor.WithGate(ctx, t.w.Charging.Check)
 	in, err := processor.Ask(ctx, func() (processor.Intent, error) { return e.proc.Open(gated, r) })
 	if err != nil {
@@ -71,7 +74,7 @@ func (t *turn) bind(ctx context.Context, o *billing.OpenPeriod, others ...write)
 	return step{bound: s}, nil
 }
 
-// unbound deals with an error of OPEN.
+// unbound handles an error of OPEN.
 func (t *turn) unbound(ctx context.Context, err error) (step, error) {
 	if t.record != nil {
 		return t.notReopened(ctx, err)
@@ -79,17 +82,17 @@ func (t *turn) unbound(ctx context.Context, err error) (step, error) {
 	return t.e.setback(ctx, t.s, t.today, err)
 }
 
-// confirm is CONFIRM: it sends the attempt. After a lost answer it looks up whether the attempt
-// ran. If it did not, confirm sends it again under the next resend number: a processor replays a
-// cached failure for a day. It returns an intent moved by the attempt, or an error. No attempt leaves
-// while the switch is off.
+// confirm does CONFIRM: it sends the attempt. After a lost answer, confirm looks up whether the
+// attempt ran. If the attempt did not run, confirm sends it again under the next resend number,
+// because a processor replays a cached failure for a day. confirm returns an intent that the
+// attempt has changed, or an error. It sends no attempt while the charging switch is off.
 func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, switched *charging.Switch) (processor.Intent, error) {
 	o := s.Open
 	var err error
 	for resend := range processor.MaxSends {
 		var in processor.Intent
 		key := e.idempotencyKey("confirm", s, o.Period, o.Generation, o.Ref, strconv.Itoa(o.Attempt),
-			strconv.Itoa(resend), o.Method) // of one sending of one attempt on the bound intent
+			strconv.Itoa(resend), o.Method) // key for sending one attempt on the bound intent once
 		r := processor.ConfirmRequest{Key: key, Ref: o.Ref, Method: o.Method, Attempt: o.Attempt}
 		if in, err = e.proc.Confirm(processor.WithGate(ctx, switched.Check), r); err == nil {
 			return in, nil
@@ -111,9 +114,9 @@ func (e *Engine) confirm(ctx context.Context, s *billing.Subscription, switched 
 	return processor.Intent{}, err
 }
 
-// makePage confirms once more the attempt waiting for the customer, to make a page for
-// authentication: the reply with the page was lost, or the authentication failed. Intent and
-// attempt stay the same. If makePage fails, the page is missing until the next day's run.
+// makePage confirms the attempt that waits for the customer once more, to create an authentication
+// page. It does so if the reply with the page was lost or the authentication failed. The intent and
+// attempt stay the same. If makePage fails, the customer has no page until the next day's run.
 func (t *turn) makePage(ctx context.Context) processor.Intent {
 	e, s, in, today := t.e, t.s, t.in, t.today
 	o := s.Open
@@ -127,7 +130,8 @@ func (t *turn) makePage(ctx context.Context) processor.Intent {
 	return now
 }
 
-// openKey hashes the values of an intent: two requests with the same values mean one intent.
+// openKey returns a hash of the intent's values. Two requests with the same values refer to the
+// same intent.
 func (e *Engine) openKey(s *billing.Subscription, o *billing.OpenPeriod) string {
 	more := []string{o.Amount.Decimal(), o.Amount.Currency().Code(), o.Method}
 	if o.Payer != (processor.Payer{}) {

@@ -14,15 +14,15 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A ManualPayment is a payment that was taken outside, as a person tells of it.
+// A ManualPayment is a payment taken outside Duesday, as a person reports it.
 type ManualPayment struct {
-	Period *int         // nil: the one that is due at the first read
-	Key    string       // the same key again is the same request; "": none
-	Amount money.Amount // zero: that of the period, which it must be
+	Period *int         // nil selects the period that is due at the first read
+	Key    string       // a repeated key means the same request; "" for none
+	Amount money.Amount // must be the period's amount; zero selects it
 	Note   string       // the person's reference
 	// Overpaid accepts an amount that is larger than the period's.
 	Overpaid bool
-	Date     civil.Date // on which it was taken, in the subscription's time zone; zero: now
+	Date     civil.Date // day of the payment in the subscription's time zone; zero means now
 }
 
 func (m *ManualPayment) check() error {
@@ -32,8 +32,9 @@ func (m *ManualPayment) check() error {
 	return cmp.Or(billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
 }
 
-// taken returns when it was taken: now, or on an earlier day of the subscription. Then it is its first
-// instant on the same day in the zone of reports, so that they have it in that month.
+// taken returns the time of the payment, which is now or on an earlier day of the subscription. For
+// an earlier day, taken returns the day's first instant that is on the same day in the reports'
+// zone, so that reports count the payment in that month.
 func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone string) (time.Time, error) {
 	switch today := s.Today(civil.Date{}, now); {
 	case m.Date.IsZero() || m.Date == today:
@@ -54,19 +55,19 @@ func (m *ManualPayment) taken(s *billing.Subscription, now time.Time, zone strin
 	return at.UTC(), nil
 }
 
-// Recorded is the answer to CreateReceipt.
+// Recorded is the result of CreateReceipt.
 type Recorded struct {
 	Period    int
-	Receipt   *billing.Receipt // an overpayment if the period was charged, too; nil: requested, or expired since
-	Requested bool             // its intent cannot be cancelled yet: the payment runs go on with it
+	Receipt   *billing.Receipt // an overpayment if the period was also charged; nil if requested or expired
+	Requested bool             // the intent cannot be cancelled yet, so the payment runs continue the request
 	Repeated  bool             // the key was known
 }
 
-// CreateReceipt is access pattern 2 as a person's operation: a manual payment settles an unpaid period
-// without a charge. That is the due or parked one, or a past one whose record says failed, void or
-// skipped. While an intent is live, the payment is committed as the request, and then the intent is
-// cancelled. If the intent is paid meanwhile, the payment becomes an overpayment. CreateReceipt
-// returns ErrState if the period is paid or not due.
+// CreateReceipt performs access pattern 2 for a person: it records a manual payment that settles an
+// unpaid period without a charge. The period is the due or parked one, or a past one whose record
+// says failed, void or skipped. While an intent is live, CreateReceipt commits the payment as a
+// request, and then cancels the intent. If the customer pays the intent in the meantime, the manual
+// payment becomes an overpayment. CreateReceipt returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -105,11 +106,11 @@ type manualRequest struct {
 	at       time.Time
 	asked    billing.KeyedRequest
 	repeated bool
-	amount   money.Amount     // to be recorded
-	rec      *billing.Receipt // committed; nil while an intent was open, and of a repetition
+	amount   money.Amount     // amount to record
+	rec      *billing.Receipt // committed receipt; nil if an intent was open or the request is repeated
 }
 
-// commit commits the receipt, or the request for it.
+// commit commits the receipt or, while an intent is live, the request for the receipt.
 func (t *manualRequest) commit(ctx context.Context) error {
 	defer t.locks.Lock(t.asked.Name)()
 	return t.reload(ctx, t.asked.Name, func(s *billing.Subscription) error {
@@ -145,9 +146,9 @@ func (t *manualRequest) commit(ctx context.Context) error {
 	})
 }
 
-// onlyOne returns a FieldError for a request without period and key that may be of another period than
-// the one it would settle: the following one is due as well, or the one before was settled by a like
-// payment. A repetition would settle both.
+// onlyOne returns a FieldError if a request without a period and key might mean a different period
+// than the one it would settle. This is so if the following period is also due, or if a similar
+// payment settled the previous period. Repeating such a request would settle both periods.
 func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription) error {
 	if t.ManualPayment.Period != nil || t.Key != "" {
 		return nil
@@ -170,7 +171,7 @@ func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription) er
 	return err
 }
 
-// carryOn cancels the intent of a request, and returns what has become of the request.
+// carryOn cancels the intent of a request, and returns the request's result.
 func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 	n := t.asked.Name
 	r := &Recorded{Period: t.period, Repeated: t.repeated}
@@ -196,7 +197,7 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 	return r, err
 }
 
-// live requests the payment of the open period, or finds it requested.
+// live requests the manual payment of the open period, unless it is already requested.
 func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	t.amount, t.rec = cmp.Or(t.Amount, s.Open.Amount), nil
 	switch m := s.Manual; {
@@ -212,11 +213,11 @@ func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]wr
 	}
 	s.Requested, s.RequestedAt = billing.RequestManual, t.Now()
 	s.Manual = &billing.ManualRequest{Period: s.Open.Period, Amount: t.amount, Note: t.Note, Processed: t.at}
-	s.NextPayment = s.Today(civil.Date{}, t.Now()) // recovery is the next run
+	s.NextPayment = s.Today(civil.Date{}, t.Now()) // the next run recovers the period
 	return nil, nil
 }
 
-// due settles the period to be paid next, which is not open.
+// due settles the next period to be paid, which is not open.
 func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write, error) {
 	today := billing.TodayIn(s.TimeZone, t.Now())
 	t.amount = cmp.Or(t.Amount, s.Amount)
@@ -239,8 +240,8 @@ func (t *manualRequest) due(_ context.Context, s *billing.Subscription) ([]write
 	return t.book(s, t.rec, nil, today), nil
 }
 
-// checkAmount returns a FieldError unless the payment is of what the period owes, or of more and said to
-// be. A part would settle the whole period.
+// checkAmount returns a FieldError unless the payment equals what the period owes, or exceeds it
+// and the person said so. A partial payment would settle the whole period.
 func (t *manualRequest) checkAmount(owed money.Amount) error {
 	problem := ""
 	switch {
@@ -255,17 +256,19 @@ func (t *manualRequest) checkAmount(owed money.Amount) error {
 	return billing.Invalid("amount", fmt.Sprintf("must be %s, which period %d owes (got %s)%s", owed, t.period, t.amount, problem))
 }
 
-// outside returns the receipt. It is kept from now on, although the payment may be older.
+// outside returns the receipt. The receipt's retention starts now, although the payment may be
+// older.
 func (t *manualRequest) outside(s *billing.Subscription, due civil.Date) *billing.Receipt {
 	rec := t.receipt(s, billing.External, t.amount, due, t.at, t.Note)
 	rec.Period, rec.Expires = t.period, expiry(t.Now(), t.cfg.ReceiptMonths)
 	return rec
 }
 
-// past settles a period before the next one that has ended unpaid. The processor must show that nobody
-// can pay it any more. If it shows that it was paid, the charge is adopted.
+// past settles a past period that ended unpaid. The processor must show that no one can pay the
+// period's intent any more. If the processor shows that the intent was paid, past adopts the
+// charge.
 func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]write, error) {
-	if t.ManualPayment.Period == nil { // it was the due one at the first read
+	if t.ManualPayment.Period == nil { // the period was the due one at the first read
 		return nil, passed(s, t.period)
 	}
 	p, err := t.RecordOf(ctx, s.Name, t.period)
@@ -292,7 +295,7 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]wr
 	switch in, err := t.lastOf(ctx, p); {
 	case err != nil:
 		return nil, fmt.Errorf("subscription %s: payment intent %s of period %d: %w", s.Name, p.Ref, p.Period, err)
-	case in.State == processor.Succeeded: // its record denies it
+	case in.State == processor.Succeeded: // the record says that the period was not paid
 		t.rec.Kind = billing.Overpayment
 		return append(t.bookCharge(s, in, p.Period, p.SKU, p.Due, p, today), t.putReceipt(t.rec)), nil
 	case in.State != processor.Canceled:
@@ -301,7 +304,7 @@ func (t *manualRequest) past(ctx context.Context, s *billing.Subscription) ([]wr
 	return t.book(s, t.rec, p, today), nil
 }
 
-// isPaid is the error of a request for a past period without a record of another end.
+// isPaid returns the error for a request about a past period that has no record of another end.
 func (t *manualRequest) isPaid(ctx context.Context, s *billing.Subscription) error {
 	r, err := t.receiptOf(ctx, s.Name, t.period)
 	if err != nil {
@@ -325,10 +328,10 @@ func (e *Engine) endManual(ctx context.Context, s *billing.Subscription, today c
 	return step{result: r, again: goesOn(s, today)}, e.put(ctx, s, others...)
 }
 
-// overpaid is the reason of a period that was charged while its manual payment was requested.
+// overpaid is the reason for a period that was charged while a person requested its manual payment.
 const overpaid = "it was paid outside, too: give one of the payments back"
 
-// manualReceipt returns the receipt of the requested payment.
+// manualReceipt returns the receipt for the requested payment.
 func (e *Engine) manualReceipt(s *billing.Subscription, kind billing.ReceiptKind) *billing.Receipt {
 	m := s.Manual
 	rec := e.receipt(s, kind, m.Amount, s.Open.Due, m.Processed, m.Note)

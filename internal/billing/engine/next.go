@@ -5,24 +5,25 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// This file is the decision of the charge protocol: the next action about one subscription. It is
-// pure and total. Its rows are those of the tables in docs/internals/charging.md, in the same order;
-// the first fitting row decides. execute.go carries the actions out.
+// This file decides the next action for one subscription in the charge protocol. The decision is
+// pure and total. Its rows are the rows of the tables in docs/internals/charging.md, in the same
+// order, and the first matching row decides. execute.go carries out the actions.
 
-// A trigger says why a subscription is looked at.
+// A trigger is the reason why Duesday handles a subscription.
 type trigger uint8
 
 const (
-	byRun     trigger = iota // the daily payment job, or a person's request for the same
+	byRun     trigger = iota // the daily payment job, or a person's request to run it
 	byPerson                 // a person charges a parked period
 	byRequest                // a person's request ends the open period
-	byEvent                  // the processor has told of the bound intent
+	byEvent                  // the processor has sent an event about the bound intent
 )
 
-// finishes reports whether the trigger only ends an open period: nothing is opened or confirmed.
+// finishes reports whether the trigger only ends an open period. Such a trigger opens and confirms
+// nothing.
 func (t trigger) finishes() bool { return t == byRequest || t == byEvent }
 
-// An answer says which request the processor has answered in this step.
+// An answer identifies the request that the processor has answered in this step.
 type answer uint8
 
 const (
@@ -30,10 +31,11 @@ const (
 	lookedUp         // Lookup
 	confirmed        // Confirm of the period's attempt
 	canceling        // Cancel
-	paged            // Confirm once more, for a page
+	paged            // Confirm again, to create a page
 )
 
-// A methodCheck says whether the account has got a payment method since the period was opened.
+// A methodCheck reports whether the account has received a payment method since the period was
+// opened.
 type methodCheck uint8
 
 const (
@@ -42,32 +44,32 @@ const (
 	methodNew
 )
 
-// A situation has the inputs of the decision.
+// A situation contains the inputs of the decision.
 type situation struct {
 	trigger trigger
 	status  billing.Status
 	open    bool // a period is open
-	byWire  bool // the customer is asked to pay the period, and nothing is charged; with none open, the next one
+	byWire  bool // the customer pays the open period by wire, or the next one if none is open
 
 	// With no period open.
-	unfinished  bool // its cancellation or skip has begun, and more overdue periods are to be recorded
-	marked      bool // a past period is to be collected
-	due         bool // the due date of the next period has come
+	unfinished  bool // a cancellation or skip has started and must record more overdue periods
+	marked      bool // a past period is marked for collection
+	due         bool // the next period is due
 	paidOff     bool // all installments are paid
 	cancelAtEnd bool
 	charged     bool // this call has charged a period of the subscription
-	overload    bool // more periods are due than one run catches up with
-	altered     bool // another tool has moved the row past the period's day; with a period open, too
+	overload    bool // more periods are due than one run can catch up on
+	altered     bool // another tool has moved the row past the period's day; also set with a period open
 
 	// With a period open: the item's state.
-	past       bool // it is a past one, which is collected
-	late       bool // and the due date of the next one has come; or it has one attempt, before a cancellation
-	requested  bool // a person has asked for the period's end
-	failing    bool // the last attempt was declined for good
-	retryAhead bool // the retry day has not come
-	bound      bool // this worker has bound the intent a moment ago: it cannot have been confirmed
+	past       bool // the open period is a past one, which Duesday collects
+	late       bool // the past period also has a due successor, or has one attempt before a cancellation
+	requested  bool // a person has requested the period's end
+	failing    bool // the last attempt was permanently declined
+	retryAhead bool // the retry day is in the future
+	bound      bool // this worker has just bound the intent, so no one can have confirmed it
 	waiting    bool // the item awaits the customer's authentication
-	asked      bool // the customer was asked to, and the deadline runs
+	asked      bool // the customer was asked to authenticate, and the deadline is running
 	overdue    bool // the deadline has passed
 	retryLeft  bool // the retry schedule has a day after today
 
@@ -77,38 +79,40 @@ type situation struct {
 	matches   bool // the intent has the bound amount and period
 	ran       bool // the intent shows the period's current attempt
 	attempted bool // the intent shows an attempt
-	overtaken bool // the shown attempt may be one before the period's own
-	noPage    bool // the customer has no page to authenticate on
+	overtaken bool // the shown attempt may precede the period's current attempt
+	noPage    bool // the customer has no authentication page
 	hard      bool // the decline is definite
-	fallback  bool // the account has a second method for the period; known with method
+	fallback  bool // the account has a fallback method for the period; known if method is known
 	method    methodCheck
 }
 
-// ending reports whether the open period must end unpaid, once its intent is cancelled.
+// ending reports whether the open period must end unpaid once the processor has cancelled its
+// intent.
 func (x *situation) ending() bool { return x.requested || x.failing }
 
-// parked reports whether a person must decide before money is moved.
+// parked reports whether a person must decide before Duesday moves money.
 func (x *situation) parked() bool {
 	return x.status == billing.ParkedState && x.trigger != byPerson && !x.past
 }
 
-// An action is the next step.
+// An action is the next step for a subscription.
 type action uint8
 
 const (
 	doNothing action = iota
 
-	// With no period open. A run's look at the subscription ends with each but doOpen.
-	doReportParked // report the wait for a person; with a period open, too
+	// Actions with no period open. A run finishes with the subscription after each of them, except
+	// doOpen.
+	doReportParked // report the wait for a person; also with a period open
 	doRealign      // move the row to its due date
 	doLapse        // cancel the subscription after its last period, or record more overdue periods as void or skipped
-	doParkOverload // park: too many periods are due at once
-	doParkAltered  // park: another tool may have taken the payment; with a period open, too
+	doParkOverload // park, because too many periods are due at once
+	doParkAltered  // park, because another tool may have taken the payment; also with a period open
 	doOpen         // OPEN and BIND
-	doAskToPay     // open the period without an intent, ask the customer to pay it
-	doReopen       // see the past period's last intent cancelled, then OPEN and BIND
+	doAskToPay     // open the period without an intent, and ask the customer to pay
+	doReopen       // check that the past period's last intent is cancelled, then OPEN and BIND
 
-	// Requests to the processor, and a read: the situation is looked at again with the answer.
+	// Requests to the processor, and one read. next then decides again with the answer.
 	doLookUp
 	doConfirm
 	doCancel
@@ -116,26 +120,26 @@ const (
 	doReadMethod
 
 	// Commits.
-	doRetryOvertaken   // make the attempt again, as the next one
-	doParkMismatch     // park: it is not the bound intent
+	doRetryOvertaken   // repeat the attempt under the next number
+	doParkMismatch     // park, because the intent is not the bound one
 	doSettle           // SETTLE
-	doEnd              // end the period failed, void or skipped
-	doRebind           // retire the intent, OPEN and BIND the next generation
-	doUseMethod        // make the next attempt at once, with the account's new method
-	doFail             // mark the period as failing: nobody has authenticated
-	doAwaitProcessor   // note the processing
-	doAskCustomer      // note the wait, ask the customer to authenticate
-	doDecline          // record the decline, wait for the retry day
-	doDeclineLast      // record the decline, mark the period as failing
-	doDeclineParked    // record the decline, leave the period to the person's decision
-	doDeclineUseMethod // record the decline, then as doUseMethod
-	doDeclineFallback  // record the decline, make the next attempt at once with the account's fallback
+	doEnd              // end the period as failed, void or skipped
+	doRebind           // retire the intent, then OPEN and BIND the next generation
+	doUseMethod        // make the next attempt at once with the account's new method
+	doFail             // mark the period as failing, because the customer has not authenticated
+	doAwaitProcessor   // record that the processor is still processing
+	doAskCustomer      // record the wait, and ask the customer to authenticate
+	doDecline          // record the decline, and wait for the retry day
+	doDeclineLast      // record the decline, and mark the period as failing
+	doDeclineParked    // record the decline, and leave the period to the person's decision
+	doDeclineUseMethod // record the decline, then do the same as doUseMethod
+	doDeclineFallback  // record the decline, and make the next attempt at once with the account's fallback
 	doReportAwaited    // report the wait for the customer
 	doReportCanceling  // report the intent as not yet cancelled
 	doReportUntried    // report the attempt as not yet run
-	doEndUnpaid        // end a period by wire failed: nobody has paid it in time
+	doEndUnpaid        // end a period by wire as failed, because the customer has not paid in time
 	doAwaitPayment     // move the row of a period by wire to the day on which it ends
-	doReportMismatch   // report a past period's intent as another one than was bound, and paid
+	doReportMismatch   // report that a past period's intent is not the bound one and is paid
 )
 
 // next returns the next action.
@@ -151,14 +155,14 @@ func next(x situation) action {
 	return nextAnswered(x)
 }
 
-// nextClosed decides where no period is open. The dry run decides by it, too.
+// nextClosed decides when no period is open. The dry run also uses it.
 func nextClosed(x situation) action {
 	switch {
 	case x.unfinished:
 		return doLapse
 	case x.trigger.finishes():
 		return doNothing
-	case x.marked: // also if the next one is to be parked after it
+	case x.marked: // even if the next period must then be parked
 		return doReopen
 	case x.parked():
 		return doReportParked
@@ -169,7 +173,7 @@ func nextClosed(x situation) action {
 	case x.cancelAtEnd:
 		return doLapse
 	case x.trigger == byPerson && (x.charged || x.byWire):
-		return doNothing // a person charges one period, and none that is paid by wire
+		return doNothing // a person charges one period at a time, and no period paid by wire
 	case x.trigger == byRun && x.altered:
 		return doParkAltered
 	case x.trigger == byRun && x.overload:
@@ -180,7 +184,8 @@ func nextClosed(x situation) action {
 	return doOpen
 }
 
-// nextByWire decides about an open period that the customer was asked to pay. It has no intent.
+// nextByWire decides about an open period that the customer was asked to pay by wire. The period
+// has no intent.
 func nextByWire(x situation) action {
 	switch {
 	case x.altered && x.trigger == byRun && !x.requested:
@@ -197,20 +202,20 @@ func nextByWire(x situation) action {
 	return doAwaitPayment
 }
 
-// nextUnasked decides before the processor's answer about the bound intent.
+// nextUnasked decides before the processor has answered about the bound intent.
 func nextUnasked(x situation) action {
 	switch {
 	case x.altered && x.trigger == byRun && !x.ending() && !x.past:
-		return doLookUp // it may have been paid
+		return doLookUp // the intent may have been paid
 	case x.retryAhead && !x.requested && (x.trigger == byRun || x.trigger == byRequest):
-		return doNothing // the walk has met a stale row
+		return doNothing // the walk has found a stale row
 	case x.bound:
 		return doConfirm
 	}
 	return doLookUp
 }
 
-// nextAnswered decides by the processor's answer about the bound intent.
+// nextAnswered decides from the processor's answer about the bound intent.
 func nextAnswered(x situation) action {
 	switch {
 	case x.trigger == byEvent && x.retryAhead && x.state != processor.Succeeded:
@@ -222,7 +227,7 @@ func nextAnswered(x situation) action {
 	case x.answer == lookedUp && x.overtaken && !x.failing:
 		return doRetryOvertaken
 	case !x.matches && (x.state == processor.Succeeded || !x.ending()):
-		return x.mismatch() // an intent only to be cancelled may be any
+		return x.mismatch() // any intent may be cancelled
 	case x.ending():
 		return nextEnding(x)
 	case x.mayConfirm():
@@ -236,7 +241,7 @@ func nextAnswered(x situation) action {
 }
 
 // nextEnding decides about an ending period. The period ends when the processor has shown its
-// intent cancelled: then nobody can pay it any more.
+// intent cancelled, because no one can pay the intent then.
 func nextEnding(x situation) action {
 	switch {
 	case x.state == processor.Canceled:
@@ -247,15 +252,15 @@ func nextEnding(x situation) action {
 	return doReportCanceling
 }
 
-// nextUnpaid decides by an unsuccessful intent of a period that may go on.
+// nextUnpaid decides about an unsuccessful intent of a period that may continue.
 func nextUnpaid(x situation) action {
 	switch {
 	case x.state == processor.Canceled && x.trigger.finishes():
-		return doNothing // the request was taken back meanwhile; the payment job goes on from here
+		return doNothing // the request was withdrawn; the payment job continues from here
 	case x.state == processor.Canceled && x.past:
-		return doEnd // a person asks for another one
+		return doEnd // a person must request another attempt
 	case x.state == processor.Canceled:
-		return doRebind // nobody here has asked for it
+		return doRebind // Duesday has not requested the cancellation
 	case x.state == processor.Processing:
 		return doAwaitProcessor
 	case x.attempted && x.overdue, x.late && x.state == processor.RequiresAction:
@@ -270,7 +275,7 @@ func nextUnpaid(x situation) action {
 	return doReportUntried
 }
 
-// nextDeclined decides by a decline not yet recorded.
+// nextDeclined decides about a decline that is not recorded yet.
 func nextDeclined(x situation) action {
 	switch {
 	case x.method != methodSame:
@@ -285,21 +290,21 @@ func nextDeclined(x situation) action {
 	return doDecline
 }
 
-// mayConfirm reports whether the current attempt is to be made: the intent does not show it,
-// and does not wait for the customer.
+// mayConfirm reports whether a worker must make the current attempt, because the intent neither
+// shows the attempt nor waits for the customer.
 func (x *situation) mayConfirm() bool {
 	return x.answer == lookedUp && !x.ran && (!x.waiting || x.state == processor.Opened) &&
 		!x.parked() && !x.trigger.finishes()
 }
 
-// mayMakePage reports whether a page is to be made for a customer without one.
+// mayMakePage reports whether to create an authentication page for a customer who has none.
 func (x *situation) mayMakePage() bool {
 	return x.state == processor.RequiresAction && x.noPage && x.answer != paged && !x.overdue &&
 		!x.late && (x.status != billing.ParkedState || x.past) && !x.trigger.finishes()
 }
 
-// mismatch returns the action for another intent than was bound. A past period is not parked: that
-// would park the next one.
+// mismatch returns the action for an intent that is not the bound one. It does not park a past
+// period, because that would park the next period.
 func (x *situation) mismatch() action {
 	switch {
 	case !x.past:
@@ -310,7 +315,8 @@ func (x *situation) mismatch() action {
 	return doFail
 }
 
-// withMethod returns the action with or without a new method, or the read that decides.
+// withMethod returns changed if the account has a new method, and same if it does not. If the
+// method has not been read yet, withMethod returns the read.
 func (x *situation) withMethod(same, changed action) action {
 	switch x.method {
 	case methodSame:

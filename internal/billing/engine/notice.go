@@ -17,14 +17,14 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// notice returns the row of the notice, as mail does. It must be in the commit of the reported event.
-// o is the open period, or nil for the next one.
+// notice returns the outbox row of the notice, as mail does. The caller must commit the row
+// together with the reported event. o is the open period, or nil for the next period.
 func (e *Engine) notice(kind string, s *billing.Subscription, o *billing.OpenPeriod, rec *billing.Receipt) []write {
 	return e.mail(s, e.effect(kind, s, o, rec))
 }
 
-// mail returns the outbox row of the effect, or none for an account without an address, and of what
-// the store that this one has replaced has told the customer.
+// mail returns the outbox row of the effect. It returns none if the account has no address, or if
+// the store that this store replaced has already sent the mail.
 func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []write {
 	if s.Email == "" || f.In(s.Mailed) {
 		return nil
@@ -35,7 +35,8 @@ func (e *Engine) mail(s *billing.Subscription, f outbox.Effect) []write {
 	return plain(outbox.Write(e.Tables.Outbox.Name, f))
 }
 
-// reminder is the notice of the next payment. It names the card, if known, or the lack of one.
+// reminder returns the notice of the next payment. The notice names the card, if known, or says
+// that there is none.
 func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *processor.Card, noMethod bool) []write {
 	f := e.effect(outbox.KindReminder, s, nil, nil)
 	if noMethod {
@@ -51,8 +52,9 @@ func (e *Engine) reminder(s *billing.Subscription, due civil.Date, card *process
 	return append(e.mail(s, f), e.cardExpires(s, due, card)...)
 }
 
-// cardExpires is the notice of a card that can take the payment due, and not the one after it. It is
-// written once for each month of expiry: the subscription, which the caller commits, notes the month.
+// cardExpires returns the notice for a card that can pay the due payment but not the following one.
+// It writes the notice once per expiry month. The subscription, which the caller commits, stores
+// the month.
 func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *processor.Card) []write {
 	following, err := s.Schedule().Due(s.Period + 1)
 	last := s.Installments > 0 && s.Paid+1 >= s.Installments
@@ -67,29 +69,30 @@ func (e *Engine) cardExpires(s *billing.Subscription, due civil.Date, card *proc
 	return e.mail(s, f)
 }
 
-// cancelled ends the subscription for good, in memory. It returns the row of the notice of it.
+// cancelled ends the subscription permanently, in memory, and returns the outbox row of the
+// cancellation notice.
 func (e *Engine) cancelled(s *billing.Subscription) []write {
 	s.Cancel()
 	s.RequestedAt = cmp.Or(s.RequestedAt, e.Now())
 	return e.notice(outbox.KindCancelled, s, nil, nil)
 }
 
-// reversed returns the outbox rows that go with a change of a refund's or dispute's record; was is nil
-// for a new one. They must be in the commit of the change.
+// reversed returns the outbox rows for a changed refund or dispute record. was is nil for a new
+// record. The caller must commit the rows together with the change.
 func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (writes []store.Write, err error) {
 	var mail []write
 	if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
-		mail, err = e.refunded(ctx, r) // a record succeeds once: see ReversalRecord.Apply
+		mail, err = e.refunded(ctx, r) // each record succeeds only once; see ReversalRecord.Apply
 	}
 	return e.withSums(mail, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
 }
 
-// refunded returns the outbox row of a refund's notice, if its subscription has an address.
+// refunded returns the outbox row of a refund notice if the subscription has an address.
 func (e *Engine) refunded(ctx context.Context, r *billing.ReversalRecord) ([]write, error) {
 	s, err := e.Load(ctx, r.Name)
 	if err != nil || s.Email == "" {
 		if errors.Is(err, billing.ErrMoved) || errors.As(err, new(*billing.IllegibleError)) {
-			err = nil // the record of the refund comes first
+			err = nil // recording the refund is more important
 		}
 		return nil, billing.IgnoreNotFound(err)
 	}
@@ -114,8 +117,8 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	if sku != s.Name.SKU {
 		data[outbox.DataKeySKU] = s.Name.SKU
 	}
-	// The parts contain no slash, so ids are unique: other tools may write one id under two SKUs. The
-	// Message-ID of a mail is made of the id, and therefore the id contains the installation.
+	// The parts contain no slash, so ids are unique even if other tools write one id under two
+	// SKUs. The id contains the installation because it becomes part of the mail's Message-ID.
 	installation := e.Opened.Installation[:min(8, len(e.Opened.Installation))]
 	id := kind + "/" + installation + "/" + s.Account + "/" + s.ID + "/" + s.Name.SKU + "/" + strconv.Itoa(period)
 	if o != nil {
@@ -134,7 +137,7 @@ func (e *Engine) effect(kind string, s *billing.Subscription, o *billing.OpenPer
 	if kind == outbox.KindFailed || rec != nil && rec.Kind == billing.Charged {
 		tellFallback(data, s.Open)
 	}
-	switch kind { // a new notice must not pass for a repetition
+	switch kind { // a new notice must differ from a repeated one
 	case outbox.KindReminder:
 		id += "/" + due.String()
 		if s.InTrial() {
@@ -169,14 +172,15 @@ func setAmount(data map[string]string, amount money.Amount) {
 	data[outbox.DataAmountText] = amount.Format()
 }
 
-// receipt returns the record of a payment for the period to be paid next.
+// receipt returns the payment record for the next period to be paid.
 func (e *Engine) receipt(s *billing.Subscription, kind billing.ReceiptKind, amount money.Amount, due civil.Date,
 	processed time.Time, charge string) *billing.Receipt {
 	return &billing.Receipt{Name: s.Name, SKU: s.SKU, Email: s.Email, Kind: kind, Period: s.Period, Due: due,
 		Processed: processed, Amount: amount, Charge: charge, Expires: expiry(processed, e.cfg.ReceiptMonths)}
 }
 
-// expiry returns when a receipt of that time expires that is kept for so many months; zero: never.
+// expiry returns the time at which a receipt from the time at expires if it is kept for the number
+// of months, or zero if it never expires.
 func expiry(at time.Time, months int) time.Time {
 	if months == 0 {
 		return time.Time{}
@@ -184,10 +188,11 @@ func expiry(at time.Time, months int) time.Time {
 	return at.AddDate(0, months, 0)
 }
 
-// Remind commits the reminder of the next payment: the outbox row, and the subscription without its
-// NextReminderDate, which takes its row out of the index. Settling the payment sets the next date.
-// No reminder is sent for a paid or open period, for a paused or cancelled subscription, or if the
-// due date has come. The reminder names the card if the processor shows it.
+// Remind commits the reminder of the next payment. The commit contains the outbox row and the
+// subscription without its NextReminderDate, which removes the subscription's row from the index.
+// Settling the payment sets the next date. Remind sends no reminder if the period is paid or open,
+// the subscription is paused or cancelled, or the due date has arrived. The reminder names the card
+// if the processor returns it.
 func (e *Engine) Remind(ctx context.Context, n billing.Name, day civil.Date, dry bool, report func(Result)) error {
 	var card *processor.Card
 	asked := false

@@ -10,14 +10,15 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// A once commits a person's request at most once, even if a reply of the store is lost.
+// A once commits a person's request at most once, even if a store reply is lost.
 type once struct {
 	*Engine
-	version int64         // the subscription's before the lost commits
+	version int64         // subscription version before the lost commits
 	lost    []store.Write // writes of commits without a reply
 }
 
-// put is Put, and keeps the writes if the reply is lost. A commit that is late may still land.
+// put calls Put, and keeps the writes if the reply is lost. A delayed commit may still succeed
+// later.
 func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write) error {
 	version := s.Version
 	err := o.Engine.put(ctx, s, others...)
@@ -31,8 +32,9 @@ func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write
 	return err
 }
 
-// landed reports whether a commit without a reply was carried out: one of its items is there. If
-// none is, and the subscription has changed, nobody can tell: then the error is ErrOvertaken.
+// landed reports whether a commit without a reply succeeded. A stored item of the commit proves
+// that it did. If none of the items is stored and the subscription has changed, the result cannot
+// be known, and landed returns ErrOvertaken.
 func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, error) {
 	if len(o.lost) == 0 || now.Version == o.version {
 		return false, nil
@@ -54,7 +56,7 @@ func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, err
 		"since; check it before you repeat the request: %w", now.Name, store.ErrOvertaken)
 }
 
-// passed is the error of a request for a period that others have ended meanwhile.
+// passed returns the error for a request about a period that has ended in the meantime.
 func passed(s *billing.Subscription, period int) error {
 	return refusal(s, ": period %d has ended in the meantime, and period %d was not changed", period, s.Period)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// changeTerms changes the terms, and returns the notice of the new plan if there is to be one.
+// changeTerms changes the terms, and returns the notice of the new plan if the customer must be
+// notified.
 func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today civil.Date) ([]write, error) {
 	was := *s
 	if err := s.ChangeTerms(c, today); err != nil || !c.Notify || samePlan(&was, s) || s.Email == "" || s.CancelAtEnd ||
@@ -27,7 +28,7 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 		return nil, err
 	}
 	f := e.effect(outbox.KindPriceChange, s, nil, nil)
-	f.ID += "/" + strconv.FormatInt(s.Version+1, 10) // each change is told of
+	f.ID += "/" + strconv.FormatInt(s.Version+1, 10) // each change has its own notice
 	var amount money.Amount
 	f.Data[outbox.DataKeySKU] = s.Name.SKU
 	f.Data[outbox.DataSKU], amount = s.PlanOn(due)
@@ -39,7 +40,7 @@ func (e *Engine) changeTerms(s *billing.Subscription, c billing.Change, today ci
 	return e.mail(s, f), nil
 }
 
-// samePlan reports whether both have the same plan, and the same pending one.
+// samePlan reports whether both subscriptions have the same plan and the same pending plan.
 func samePlan(a, b *billing.Subscription) bool {
 	if a.SKU != b.SKU || a.Amount != b.Amount || (a.Pending == nil) != (b.Pending == nil) {
 		return false
@@ -47,28 +48,29 @@ func samePlan(a, b *billing.Subscription) bool {
 	return a.Pending == nil || *a.Pending == *b.Pending
 }
 
-// ErrCurrencies: an amount for subscriptions in several currencies, of which it can be in one alone.
+// ErrCurrencies is returned when one amount is given for subscriptions in several currencies.
 var ErrCurrencies = errors.New("the subscriptions have different currencies, so one amount cannot fit all of them")
 
-// A PlanChange changes the plan of every subscription of an SKU; again, of those that are left.
+// A PlanChange changes the plan of every subscription with an SKU. A repeated PlanChange changes
+// the subscriptions that are left.
 type PlanChange struct {
-	Of       string // the SKU that they have
-	Currency string // and the currency; "": any, and with an amount the only one
+	Of       string // current SKU of the subscriptions
+	Currency string // currency of the subscriptions; "" for any, or for the only one if Amount is set
 	SKU      *string
-	Amount   func(money.Currency) (money.Amount, error) // nil: as it is
+	Amount   func(money.Currency) (money.Amount, error) // nil keeps the amount
 	From     civil.Date
 	Notify   bool
 
-	first *billing.Subscription // that it concerns, as Plan has found it
+	first *billing.Subscription // first subscription to change, as Plan found it
 }
 
-// concerns reports whether the subscription is one of those to be changed, or changed already.
+// concerns reports whether the change applies to the subscription, or has already been applied.
 func (p *PlanChange) concerns(s *billing.Subscription) bool {
 	return !s.Over() && s.SKU == p.Of && (p.Currency == "" || s.Amount.Currency().Code() == p.Currency)
 }
 
-// apply changes the subscription, in memory. It returns ErrUnchanged if it is not concerned, or
-// changed already, and ErrState if a change of its own waits.
+// apply changes the subscription in memory. It returns ErrUnchanged if the change does not apply or
+// has already been applied, and ErrState if the subscription has a pending change of its own.
 func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date) ([]write, error) {
 	if !p.concerns(s) {
 		return nil, billing.ErrUnchanged
@@ -96,29 +98,29 @@ func (p *PlanChange) apply(e *Engine, s *billing.Subscription, today civil.Date)
 	return writes, err
 }
 
-// A Planned is what a PlanChange would do.
+// A Planned describes what a PlanChange would do.
 type Planned struct {
-	Names  []billing.Name // of those to be changed
-	By     []*PlanChange  // by which each of them is changed
-	Left   []string       // why others stay as they are
+	Names  []billing.Name // subscriptions to change
+	By     []*PlanChange  // the change for each of Names
+	Left   []string       // reasons why other subscriptions stay unchanged
 	Unused []string       // SKUs that no subscription has
-	Sums   []*PlanSum     // by currency and amount before
+	Sums   []*PlanSum     // sorted by currency and previous amount
 
-	Replaces map[billing.Plan]int // the pending plans that it would drop, with the number of subscriptions
+	Replaces map[billing.Plan]int // number of subscriptions by pending plan that the change would drop
 }
 
-// A PlanSum sums the subscriptions that paid one amount.
+// A PlanSum adds up the subscriptions that paid the same amount.
 type PlanSum struct {
-	Before, After           money.Amount // of a period of each
-	MonthBefore, MonthAfter money.Amount // of all
+	Before, After           money.Amount // amount per period of each subscription
+	MonthBefore, MonthAfter money.Amount // monthly total of all subscriptions
 	Count, Mail             int
 
-	months *big.Rat // periods in a month, of all
+	months *big.Rat // periods per month of all subscriptions
 }
 
-// Plan tells what the changes, of which one concerns a subscription at most, would do. It scans, and
-// changes nothing. A new amount is of one currency: Plan notes it in the change, and returns
-// ErrCurrencies if there are several.
+// Plan returns what the changes would do. It scans the store, and changes nothing. At most one of
+// the changes may apply to a subscription. A new amount has one currency, so Plan stores the
+// currency in the change, and returns ErrCurrencies if there are several.
 func (e *Engine) Plan(ctx context.Context, all ...*PlanChange) (*Planned, error) {
 	plan, sums := &Planned{Left: []string{}, Replaces: map[billing.Plan]int{}}, map[[2]money.Amount]*PlanSum{}
 	of := map[string][]*PlanChange{}
@@ -151,7 +153,7 @@ func (e *Engine) Plan(ctx context.Context, all ...*PlanChange) (*Planned, error)
 		if err = cmp.Or(err, dueErr); err != nil {
 			return nil, err
 		}
-		if was.Pending != nil && s.Pending == nil { // it is taken back
+		if was.Pending != nil && s.Pending == nil { // the change withdraws the pending plan
 			due = civil.Later(due, was.Pending.From)
 		}
 		if r := s.Replaced(was.Pending); r != nil {
@@ -179,7 +181,7 @@ func (e *Engine) Plan(ctx context.Context, all ...*PlanChange) (*Planned, error)
 	return plan, sumMonths(plan.Sums)
 }
 
-// sumMonths orders the sums, and computes what they are in a month.
+// sumMonths sorts the sums and computes their monthly totals.
 func sumMonths(all []*PlanSum) (wrong error) {
 	slices.SortFunc(all, func(a, b *PlanSum) int {
 		return cmp.Or(cmp.Compare(a.Before.Currency().Code(), b.Before.Currency().Code()),
@@ -196,7 +198,8 @@ func sumMonths(all []*PlanSum) (wrong error) {
 	return wrong
 }
 
-// ChangePlan makes the change for one of its subscriptions. It reports whether it was still to do.
+// ChangePlan applies the change to one of its subscriptions. changed is false if the change was
+// already applied.
 func (e *Engine) ChangePlan(ctx context.Context, n billing.Name, p *PlanChange) (changed bool, err error) {
 	_, err = e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		return p.apply(e, s, today)

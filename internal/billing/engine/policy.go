@@ -9,12 +9,13 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 )
 
-// This file is the policy for failed periods, settings after-failure and collect-days: whether a new
-// payment method collects a failed period, or only makes the subscription active again. The settings at
-// the time of the failure decide. The period's record keeps the decision, because the mail about the
-// failure tells it to the customer.
+// This file contains the policy for failed periods, which the settings after-failure and
+// collect-days control. The policy decides whether a new payment method collects a failed period,
+// or only makes the subscription active again. The settings at the time of the failure apply. The
+// period's record keeps the decision, because the failure mail announces it to the customer.
 
-// collectUntil returns the last day on which a new method collects a period failed today, or zero.
+// collectUntil returns the last day on which a new method collects a period that failed today, or
+// zero if none does.
 func (e *Engine) collectUntil(today civil.Date) civil.Date {
 	if e.cfg.AfterFailure != settings.Collect || e.Shared && e.Opened.Format < billing.PastFormat {
 		return civil.Date{}
@@ -22,7 +23,7 @@ func (e *Engine) collectUntil(today civil.Date) civil.Date {
 	return today.AddDays(e.cfg.CollectDays)
 }
 
-// failed returns the notice of the open period's failure. until is CollectUntil of its record.
+// failed returns the notice of the open period's failure. until is the record's CollectUntil.
 func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until civil.Date) []write {
 	f := e.effect(outbox.KindFailed, s, o, nil)
 	if !until.IsZero() {
@@ -31,8 +32,9 @@ func (e *Engine) failed(s *billing.Subscription, o *billing.OpenPeriod, until ci
 	return e.mail(s, f)
 }
 
-// revive is reactivate for a new payment method, which collects the period that failed before if its
-// record says so on the day on which the method was given: a run may meet it later.
+// revive reactivates the subscription for a new payment method. The method also collects the
+// previously failed period if the period's record allowed this on the day the account received the
+// method. The run that handles the method may be later.
 func (e *Engine) revive(ctx context.Context, s *billing.Subscription, c choice, today civil.Date) ([]write, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
 	if billing.IgnoreNotFound(err) != nil {

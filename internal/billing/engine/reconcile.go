@@ -14,11 +14,12 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Reconcile adopts the successful charges unknown to the store, oldest first. Each settles its
-// period like a late reply. Earlier periods without a charge at the processor are void. A tried
-// unknown intent is cancelled first if it may still succeed. The mail of what is adopted is held, since
-// the lost store may have sent it. Reconcile returns the number of adopted charges, and an error with the
-// others and the connected accounts refusing us.
+// Reconcile adopts the successful charges that the store does not know, oldest first. Each charge
+// settles its period like a late reply. Earlier periods without a charge at the processor become
+// void. Reconcile first cancels an unknown intent that was tried and may still succeed. It holds
+// the mail about adopted charges, because the lost store may have sent it. Reconcile returns the
+// number of adopted charges, and an error that names the other charges and the connected accounts
+// that refuse our key.
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 	holding := *e
 	holding.hold = true
@@ -54,8 +55,8 @@ func (e *Engine) reconcile(ctx context.Context) (int, error) {
 	return adopted, errors.Join(failed...)
 }
 
-// Restored is billing.Records.Restored. It holds the mail that waited in the copy: the store may have
-// sent it since. It returns how many mails are held.
+// Restored calls billing.Records.Restored. It also holds the mail that waited in the copy, because
+// the store may have sent that mail since then. It returns the number of held mails.
 func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside string) (int, error) {
 	o := outbox.New(e.Store, e.Tables.Outbox, e.Now, nil, nil)
 	count, err := o.Decide(ctx, func(f outbox.Effect) (outbox.Fate, error) {
@@ -70,9 +71,9 @@ func (e *Engine) Restored(ctx context.Context, made time.Time, from, aside strin
 	return count[outbox.Hold], e.Records.Restored(ctx, made, from, aside)
 }
 
-// Mailed notes what the lost store has sent about the subscription, so that it is not sent again:
-// the topics of mail, when its customer was last asked again to act, and the month of the card
-// whose end was told of.
+// Mailed records what the lost store has sent about the subscription, so that Duesday does not send
+// it again. topics are the topics of the mail, told is the day when the customer was last asked
+// again to act, and card is the month of the card expiry that the customer was notified of.
 func (e *Engine) Mailed(ctx context.Context, n billing.Name, topics []string, told civil.Date, card string) error {
 	return e.reload(ctx, n, func(s *billing.Subscription) error {
 		was := len(s.Mailed)
@@ -114,16 +115,16 @@ func (e *Engine) adopt(ctx context.Context, in processor.Intent) error {
 	return nil
 }
 
-// adoptEnded turns the record of an unpaid ended period into a receipt.
+// adoptEnded replaces the record of a period that ended unpaid with a receipt.
 func (e *Engine) adoptEnded(ctx context.Context, s *billing.Subscription, in processor.Intent) error {
 	p, err := e.RecordOf(ctx, s.Name, in.Tag.Period)
 	if err != nil {
-		return billing.IgnoreNotFound(err) // it is known by now
+		return billing.IgnoreNotFound(err) // the store knows the charge by now
 	}
 	return e.put(ctx, s, e.bookCharge(s, in, p.Period, p.SKU, p.Due, p, billing.TodayIn(s.TimeZone, e.Now()))...)
 }
 
-// stopCollecting ends the collecting of a past period: the charge to be adopted comes first.
+// stopCollecting stops the collection of a past period, because the adopted charge has priority.
 func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	canceled, err := e.cancelOther(ctx, s, today)
@@ -136,7 +137,8 @@ func (e *Engine) stopCollecting(ctx context.Context, s *billing.Subscription) er
 	return err
 }
 
-// cancelOther cancels the open period's intent, in place of the one to be adopted, or settles it.
+// cancelOther cancels the open period's intent so that the charge can be adopted instead, or
+// settles the intent if it is paid.
 func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today civil.Date) (canceled bool, err error) {
 	if s.Open.ByWire() {
 		return true, nil
@@ -156,7 +158,7 @@ func (e *Engine) cancelOther(ctx context.Context, s *billing.Subscription, today
 		s.Open.Period, in.State, billing.ErrState)
 }
 
-// adoptInto cancels another intent of the period, voids one period before it, or settles it.
+// adoptInto cancels another intent of the period, voids one earlier period, or settles the period.
 func (e *Engine) adoptInto(ctx context.Context, s *billing.Subscription, in processor.Intent) error {
 	today := billing.TodayIn(s.TimeZone, e.Now())
 	if s.Open != nil && s.Open.Ref != in.Ref {

@@ -11,7 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/schema"
 )
 
-// SetCharging is charging.Control.Turn. On also redates the rows put off by a clock ahead.
+// SetCharging calls charging.Control.Turn. If it turns charging on, it also redates the rows that
+// runs with a fast clock have postponed.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
 	if on {
 		if err := e.redate(ctx); err != nil {
@@ -21,8 +22,9 @@ func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error 
 	return e.Charging().Turn(ctx, on, reason)
 }
 
-// redate puts the rows that wait on today's agenda, if runs by a clock ahead have put them on later
-// days: no run would look at them before. Cut off, it may be called again.
+// redate moves waiting rows to today if runs with a fast clock have moved them to later days.
+// Otherwise, no run would read the rows before those days. The caller can repeat an interrupted
+// redate.
 func (e *Engine) redate(ctx context.Context) error {
 	days, err := e.daysAhead(ctx)
 	if err != nil {
@@ -45,11 +47,12 @@ func (e *Engine) redate(ctx context.Context) error {
 	return nil
 }
 
-// daysAhead returns the days after today on which payment runs by a clock ahead may have put rows.
+// daysAhead returns the days after today to which payment runs with a fast clock may have moved
+// rows.
 func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
 	later := append([]int{-1, 0, 1}, e.cfg.RetryDays...)
 	for n := range e.cfg.PayDays {
-		later = append(later, n+2) // of periods by wire
+		later = append(later, n+2) // days of periods by wire
 	}
 	for it, err := range e.LatestRuns(ctx, billing.Payments, 0) {
 		if err != nil {
@@ -67,7 +70,7 @@ func (e *Engine) daysAhead(ctx context.Context) (days []civil.Date, err error) {
 	return days, nil
 }
 
-// redateOne is redate for one subscription. A period parked before it is due waits for nobody.
+// redateOne redates one subscription. A period that was parked before it was due waits for no one.
 func (e *Engine) redateOne(ctx context.Context, s *billing.Subscription) error {
 	today := s.Today(civil.Date{}, e.Now())
 	due, err := s.Due()

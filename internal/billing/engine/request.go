@@ -13,7 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// reload calls step with the subscription as it stands, again after each retryable error.
+// reload calls step with the subscription's current state, and calls it again after each retryable
+// error.
 func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.Subscription) error) error {
 	return store.Retry(ctx, "subscription "+n.String(), func() error {
 		s, err := e.Load(ctx, n)
@@ -24,10 +25,10 @@ func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.
 	})
 }
 
-// A decision changes the subscription, and returns the other writes of the same commit.
+// A decision changes the subscription and returns the other writes for the same commit.
 type decision func(s *billing.Subscription, today civil.Date) ([]write, error)
 
-// change commits what decide returns, once. It returns the subscription also with decide's error.
+// change commits what decide returns, only once. It returns the subscription even if decide fails.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
 	if _, err := e.CheckClock(ctx); err != nil {
 		return nil, err
@@ -61,8 +62,8 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 	return s, err
 }
 
-// findable puts the row of a change on a business day where the next runs find it, as a run does with
-// the rows that wait. It returns the writes of the low watermark.
+// findable moves the row of a change on a business day to a date where the next runs find it, as a
+// run does with waiting rows. It returns the writes for the low watermark.
 func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today civil.Date) ([]store.Write, error) {
 	if due, err := s.Due(); s.NextPayment == today && (s.Open != nil || s.Status != billing.Active || err != nil) {
 		s.NextPayment = e.agendaDay(s, today)
@@ -72,8 +73,9 @@ func (e *Engine) findable(ctx context.Context, s *billing.Subscription, today ci
 	return e.WatermarkWrites(ctx, s.NextPayment, s.NextReminder)
 }
 
-// UpdateSubscription changes amount, day, method, address or reminder. The next payment run tries
-// an open period with a new method. A customer kept by the processor must own the method.
+// UpdateSubscription changes the amount, day, method, address or reminder. The next payment run
+// tries an open period with a new method. If the processor keeps the customer, the customer must
+// own the method.
 func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 	c billing.Change) (*billing.Subscription, error) {
 	var payer processor.Payer
@@ -101,7 +103,7 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		}
 		writes, err := e.changeTerms(s, c, today)
 		if err == nil && c.Collection != nil && s.PaidByWire(s.Period) && s.Status == billing.ParkedState && s.Parked == billing.NoMethod {
-			var more []write // it needs none any more
+			var more []write // the subscription no longer needs the record
 			more, err = e.unpark(s, today)
 			writes = append(writes, more...)
 		}
@@ -112,12 +114,13 @@ func (e *Engine) UpdateSubscription(ctx context.Context, n billing.Name,
 		return append(writes, more...), err
 	})
 	if err == nil && c.Method != nil && s.Status == billing.PastDue && s.Collection != billing.ByWire && s.NextOpen() == nil && s.Requested == billing.RequestNone {
-		return e.Resume(ctx, n) // more due dates to void than one commit takes
+		return e.Resume(ctx, n) // one commit cannot void all due dates
 	}
 	return s, err
 }
 
-// ownMethod returns the method as the subscription is charged with it, and the payer.
+// ownMethod returns the method in the form in which the subscription is charged with it, and the
+// payer.
 func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (string, processor.Payer, error) {
 	if _, ok := e.proc.(processor.Wallet); !ok {
 		return method, processor.Payer{}, nil
@@ -130,8 +133,9 @@ func (e *Engine) ownMethod(ctx context.Context, n billing.Name, method string) (
 	return card.Method, payer, err
 }
 
-// changeMethod sets the subscription's own method. An open period is tried with it today, unless
-// it is ending. A past_due subscription becomes active again, without a back-charge.
+// changeMethod sets the subscription's own method. A run tries an open period with the method
+// today, unless the period is ending. A past_due subscription becomes active again, and no past
+// period is charged.
 func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, method string, p processor.Payer,
 	today civil.Date) (writes []write, err error) {
 	s.SetMethod(method, e.Now())
@@ -148,7 +152,7 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	return writes, err
 }
 
-// refusal returns ErrState with the text after the subscription's name.
+// refusal returns ErrState with the subscription's name followed by the text.
 func refusal(s *billing.Subscription, format string, a ...any) error {
 	return fmt.Errorf("subscription %s%s: %w", s.Name, fmt.Sprintf(format, a...), billing.ErrState)
 }
@@ -157,7 +161,8 @@ func wrongStatus(s *billing.Subscription) error {
 	return refusal(s, " is %s", s.Status)
 }
 
-// Pause stops charging until Resume. An open period ends first: void, or paid if it already was.
+// Pause stops charging until Resume. An open period ends first. It becomes void, or paid if it was
+// already paid.
 func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	return e.request(ctx, n, billing.RequestPause, civil.Date{}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		if s.Status == billing.ParkedState {
@@ -168,10 +173,10 @@ func (e *Engine) Pause(ctx context.Context, n billing.Name) (*billing.Subscripti
 	}, billing.Active, billing.PastDue)
 }
 
-// Cancel ends the subscription now, or at the end of the period that is running. Now, overdue periods
-// are void, and the returned one is canceled only after the processor has shown an open intent
-// cancelled. Money taken first keeps its receipt. At the end, overdue periods are charged by the next
-// run, and later ones are not.
+// Cancel ends the subscription now or, if atPeriodEnd is set, at the end of the current period. If
+// Cancel ends it now, overdue periods become void. The returned subscription is canceled only after
+// the processor has shown an open intent cancelled, and money collected before that keeps its
+// receipt. At the period's end, the next run charges overdue periods but no later ones.
 func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (*billing.Subscription, error) {
 	if atPeriodEnd {
 		return e.change(ctx, n, func(s *billing.Subscription, today civil.Date) ([]write, error) {
@@ -195,9 +200,9 @@ func (e *Engine) Cancel(ctx context.Context, n billing.Name, atPeriodEnd bool) (
 	}, billing.Active, billing.Paused, billing.PastDue, billing.ParkedState)
 }
 
-// request commits the decision if no period is open. With a period open it commits the request,
-// then brings the period to its end. A skip is of the period at the first read, or with a day of all
-// periods due before it.
+// request commits the decision if no period is open. Otherwise, request commits the request, and
+// then ends the open period. A skip applies to the period at the first read or, if until is set, to
+// all periods due before that day.
 func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request, until civil.Date, closed decision,
 	from ...billing.Status) (*billing.Subscription, error) {
 	period := -1
@@ -230,7 +235,7 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 		if s.Requested != r {
 			s.Requested, s.RequestedAt = r, e.Now()
 		}
-		s.NextPayment = today // recovery is the next run
+		s.NextPayment = today // the next run recovers the period
 		return nil, nil
 	})
 	if err != nil || s.Requested == billing.RequestNone {
@@ -248,8 +253,8 @@ func (e *Engine) request(ctx context.Context, n billing.Name, r billing.Request,
 	return s, err
 }
 
-// Resume makes a paused or past_due subscription active again, and takes back a cancellation at
-// the period's end. Due dates that passed meanwhile are void and not charged.
+// Resume makes a paused or past_due subscription active again, and withdraws a cancellation at the
+// period's end. Due dates that have passed become void and are not charged.
 func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
@@ -280,8 +285,8 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 	}
 }
 
-// reactivate voids the due dates before today, and makes the subscription active. If there are
-// more of them than one commit takes, the status stays and the caller must call again.
+// reactivate voids the due dates before today and makes the subscription active. If one commit
+// cannot hold all of them, the status stays, and the caller must call reactivate again.
 func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]write, error) {
 	if s.NextOpen() != nil {
 		return nil, nil
@@ -308,14 +313,15 @@ func (e *Engine) reactivate(s *billing.Subscription, today civil.Date) ([]write,
 	return writes, nil
 }
 
-// cancel carries out the requested cancellation, in memory, with no period open: the periods due by
-// today, or by the day of a request for the period's end, are void, and the subscription is cancelled.
-// If one commit does not take all of them, the next step goes on. It returns the other writes.
+// cancel carries out the requested cancellation in memory, with no period open. It voids the
+// periods due by today or, for a cancellation at the period's end, by the day of the request, and
+// cancels the subscription. If one commit cannot hold all periods, the next step continues. cancel
+// returns the other writes.
 func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []write {
 	last := civil.Later(today, s.CancelDate) // a run may have an earlier business day than the request
 	older := s.CancelAtEnd && s.CancelDate.IsZero()
 	if s.CancelAtEnd && !older {
-		last = s.CancelDate // nothing later is owed
+		last = s.CancelDate // no later period is owed
 	}
 	writes, due, err := e.voidBefore(s, last.AddDays(1), func(due civil.Date) string {
 		switch {
@@ -330,14 +336,15 @@ func (e *Engine) cancel(s *billing.Subscription, today civil.Date) []write {
 		return append(writes, e.cancelled(s)...)
 	}
 	if s.Manual, s.Collect, s.Parked = nil, 0, ""; s.Status != billing.Paused {
-		s.Status = billing.PastDue // an older Duesday at work beside this one charges an active one
+		s.Status = billing.PastDue // an older Duesday on the same store would charge an active subscription
 	}
 	s.NextPayment, s.NextReminder = e.agendaDay(s, today), civil.Date{}
 	return writes
 }
 
-// voidBefore records the periods due before the day as void, or as skipped if that is requested, in
-// memory, as many as one commit takes. It returns the due date of the first one that is left.
+// voidBefore records the periods due before the day as void, or as skipped if a person requested
+// that, in memory. It records as many periods as one commit can hold, and returns the due date of
+// the first period that is left.
 func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	reason func(due civil.Date) string) (writes []write, due civil.Date, err error) {
 	ending := billing.EndVoid
@@ -364,8 +371,8 @@ func (e *Engine) CollectNow(ctx context.Context, n billing.Name) ([]Result, *bil
 	return e.collectNow(ctx, n, byRun)
 }
 
-// SkipParked ends the parked period without a charge. A live intent is cancelled first. If the
-// money was taken before, the receipt stands.
+// SkipParked ends the parked period without a charge. It first cancels a live intent. If the intent
+// was already paid, the receipt stays valid.
 func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	if err := e.Charging().CheckRollbackOf(ctx, n.Account, true); err != nil {
 		return nil, err
@@ -376,11 +383,12 @@ func (e *Engine) SkipParked(ctx context.Context, n billing.Name) (*billing.Subsc
 	}, billing.ParkedState)
 }
 
-// skippedByPerson is the reason of a period skipped on request.
+// skippedByPerson is the reason for a period that was skipped on request.
 const skippedByPerson = "skipped by a person"
 
-// SkipUntil is SkipParked of every period that is due before the day, which is tomorrow at the latest.
-// The next run continues an interrupted request. With nothing due before the day it changes nothing.
+// SkipUntil skips every period that is due before the day, as SkipParked does. The day must be
+// tomorrow or earlier. The next run continues an interrupted request. If nothing is due before the
+// day, SkipUntil changes nothing.
 func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) (*billing.Subscription, error) {
 	if err := cmp.Or(e.NeedFormat(ctx, billing.SkipFormat), e.Charging().CheckRollbackOf(ctx, n.Account, true)); err != nil {
 		return nil, err
@@ -395,7 +403,8 @@ func (e *Engine) SkipUntil(ctx context.Context, n billing.Name, day civil.Date) 
 	return s, err
 }
 
-// skips notes the day of SkipUntil, unless it is zero. It returns ErrUnchanged if nothing is due before.
+// skips stores the day of SkipUntil, unless the day is zero. It returns ErrUnchanged if nothing is
+// due before the day.
 func skips(s *billing.Subscription, until, today civil.Date) error {
 	if until.IsZero() {
 		return nil
@@ -430,7 +439,7 @@ func (e *Engine) collectNow(ctx context.Context, n billing.Name,
 	return e.collectOne(ctx, s, t, s.Period)
 }
 
-// mayCollect returns an error unless a person may have the subscription charged now.
+// mayCollect returns an error unless a person may charge the subscription now.
 func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error {
 	if err := e.Charging().CheckRollbackOf(ctx, s.Account, true); err != nil {
 		return err
@@ -438,7 +447,7 @@ func (e *Engine) mayCollect(ctx context.Context, s *billing.Subscription) error 
 	return e.Charging().MayCharge(ctx)
 }
 
-// collectOne is collect for a person. It returns the results, and the subscription as it is then.
+// collectOne calls collect for a person. It returns the results and the resulting subscription.
 func (e *Engine) collectOne(ctx context.Context, s *billing.Subscription, t trigger,
 	period int) (results []Result, now *billing.Subscription, err error) {
 	err = e.collect(ctx, s.Name, work{trigger: t, period: period, Pass: Pass{Day: e.day}}, func(r Result) { results = append(results, r) })

@@ -13,20 +13,21 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// An Outcome is the state in which one run leaves one due period.
+// An Outcome is the state of a due period after a run.
 type Outcome = billing.Outcome
 
-// The outcomes of payments, and that of a reminder. A run balances: due is the sum of them all.
+// The outcomes of payments and of a reminder. The number of due periods in a run equals the sum of
+// all outcomes.
 const (
 	OutcomePaid    Outcome = "paid"
-	OutcomeRetry   Outcome = "retry"   // declined, and tried again on a later day
-	OutcomeFailed  Outcome = "failed"  // declined for good
-	OutcomePending Outcome = "pending" // the customer or the processor has to act, or the outcome is unknown
-	OutcomeParked  Outcome = "parked"  // waits for a person
+	OutcomeRetry   Outcome = "retry"   // declined; a later run tries again
+	OutcomeFailed  Outcome = "failed"  // permanently declined
+	OutcomePending Outcome = "pending" // the customer or the processor must act, or the outcome is unknown
+	OutcomeParked  Outcome = "parked"  // the period waits for a person
 	OutcomeSkipped Outcome = "skipped" // not charged on request: cancelled, paused, or charging is off
 	OutcomeAsked   Outcome = "asked"   // the customer, who pays by wire, was asked to pay
 	OutcomeSent    Outcome = "sent"    // reminders committed to the outbox
-	// OutcomeUnreadable is that of a row whose item another tool has made unreadable.
+	// OutcomeUnreadable is the outcome of a row whose item another tool has made unreadable.
 	OutcomeUnreadable Outcome = "unreadable"
 )
 
@@ -44,12 +45,13 @@ type Result struct {
 	Amount  money.Amount
 	Due     civil.Date
 	Reason  string
-	Retry   civil.Date // the next attempt's day, of OutcomeRetry
-	First   bool       // the period was declined on this day for the first time
-	New     bool       // made since the last run that has ended; else it repeats a wait of which that one has told
+	Retry   civil.Date // the next attempt's day, set for OutcomeRetry
+	First   bool       // the period was first declined on this day
+	New     bool       // arose since the last run ended; otherwise that run already reported the wait
 }
 
-// resultOf describes the subscription's open period, or else the one to be paid next.
+// resultOf returns a result for the subscription's open period, or for the next period to be paid
+// if none is open.
 func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	r := &Result{Name: s.Name, SKU: s.SKU, Period: s.Period, Outcome: outcome, Amount: s.Amount, Reason: reason}
 	r.Due, _ = s.Due()
@@ -59,22 +61,23 @@ func resultOf(s *billing.Subscription, outcome Outcome, reason string) *Result {
 	return r
 }
 
-// agendaDay returns the business day, or the clock's if the business day has not come yet: on it a
-// row that waits is found by the next runs.
+// agendaDay returns the business day, or the clock's day if the business day is in the future. The
+// next runs find a waiting row on that day.
 func (e *Engine) agendaDay(s *billing.Subscription, today civil.Date) civil.Date {
 	return civil.Earlier(today, s.Today(civil.Date{}, e.Now()))
 }
 
-// waitDay returns the date of a waiting row: the run's day if it is older, at most the clock's.
+// waitDay returns the date for a waiting row: the later of its current date and the run's day, but
+// not after the clock's day.
 func (e *Engine) waitDay(s *billing.Subscription, today civil.Date) civil.Date {
 	if s.Collecting() && s.Altered() != "" {
-		return s.NextPayment // another tool has moved the next period, which is parked for it
+		return s.NextPayment // another tool has moved the next period, so it is parked
 	}
 	return e.agendaDay(s, civil.Later(s.NextPayment, today))
 }
 
-// report leaves the period as it is, but moves its row to waitDay: later walks still find it there. The
-// other writes, if there are any, go with it.
+// report leaves the period unchanged but moves its row to waitDay, where later walks still find it.
+// It commits the other writes, if any, together with the row.
 func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civil.Date,
 	outcome Outcome, reason string, others ...write) (step, error) {
 	r, day := resultOf(s, outcome, reason), e.waitDay(s, today)
@@ -85,14 +88,14 @@ func (e *Engine) report(ctx context.Context, s *billing.Subscription, today civi
 	return step{result: r, known: true}, e.put(ctx, s, others...)
 }
 
-// setback deals with an error of the processor. Only a definite refusal of our own credentials, or
-// an intent unknown to the processor, ends the whole job. Neither changes any item.
+// setback handles a processor error. The whole job ends only if the processor definitely refuses
+// our own credentials or does not know an intent. Neither error changes an item.
 func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civil.Date, err error) (step, error) {
 	connected := s.Open != nil && s.Open.Payer.At != ""
 	switch {
 	case ctx.Err() != nil:
 		return step{}, context.Cause(ctx)
-	case errors.As(err, new(*charging.StopError)): // of the gate
+	case errors.As(err, new(*charging.StopError)): // from the gate
 		return step{}, err
 	case errors.Is(err, processor.ErrRefused):
 		return step{}, &charging.StopError{Err: err}
@@ -105,6 +108,6 @@ func (e *Engine) setback(ctx context.Context, s *billing.Subscription, today civ
 		return e.park(ctx, s, today, secret.MaskCards(err.Error()))
 	}
 	st, err := e.report(ctx, s, today, OutcomePending, secret.MaskCards(err.Error()))
-	st.known = false // each run meets its own error
+	st.known = false // each run reports its own error
 	return st, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 )
 
-// retryDate returns the first day of the retry schedule after today, or zero if none is left. The
-// schedule counts from the first decline. A missed day is not made up for.
+// retryDate returns the first day of the retry schedule after today, or zero if no day is left. The
+// schedule counts from the first decline. It does not make up for missed days.
 func (e *Engine) retryDate(first, today civil.Date) civil.Date {
 	for _, days := range e.cfg.RetryDays {
 		if d := first.AddDays(days); d.After(today) {
@@ -23,9 +23,10 @@ func (e *Engine) retryDate(first, today civil.Date) civil.Date {
 	return civil.Date{}
 }
 
-// newMethod returns the account's method if it was given after the open period was opened, else "".
-// The person was told that it takes effect at once. A period with its subscription's own method has
-// none: a request to change that method rewrites the period.
+// newMethod returns the account's method if the account received it after the period was opened,
+// and an empty string otherwise. The person who set the method was told that it takes effect at
+// once. newMethod returns an empty string for a period with the subscription's own method, because
+// a request to change that method updates the period.
 func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string, error) {
 	if s.Method != "" || s.Ending() || s.Status == billing.ParkedState {
 		return "", nil
@@ -37,11 +38,12 @@ func (e *Engine) newMethod(ctx context.Context, s *billing.Subscription) (string
 	return method, nil
 }
 
-// doNotTryAgain is the decline by which a bank wants no further attempt.
+// doNotTryAgain is the decline code with which a bank refuses further attempts.
 const doNotTryAgain = "do_not_try_again"
 
-// fallback returns the account's fallback method if the declined period may be tried with it, else "":
-// once a period, and not against the processor's advice.
+// fallback returns the account's fallback method if Duesday may try the declined period with it,
+// and an empty string otherwise. Duesday uses the fallback once per period, and not against the
+// processor's advice.
 func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in processor.Intent) (string, error) {
 	o := s.Open
 	if o.FallbackFor != "" || in.Stop || in.Code == doNotTryAgain || s.Status == billing.ParkedState {
@@ -58,8 +60,9 @@ func (e *Engine) fallback(ctx context.Context, s *billing.Subscription, in proce
 	return a.Fallback, nil
 }
 
-// noteDecline notes, in memory, a decline that the intent shows and no commit has recorded: a process
-// has died in between. It is told by the receipt and by prove, and is not counted against a new method.
+// noteDecline records, in memory, a decline that the intent shows but no commit has recorded,
+// because a process died in between. The receipt and the prove command show the decline, but it
+// does not count against a new method.
 func noteDecline(o *billing.OpenPeriod, in processor.Intent, number int, method string) {
 	if in.State != processor.Declined && in.State != processor.Canceled || in.Code == "" || in.Code == notAuthenticated ||
 		in.Latest == "" || in.Latest == o.Base {
@@ -69,7 +72,7 @@ func noteDecline(o *billing.OpenPeriod, in processor.Intent, number int, method 
 	o.Base = in.Latest
 }
 
-// retry commits the consequences of an attempt that has not succeeded, or will not be made.
+// retry commits the consequences of an attempt that has not succeeded or will not be made.
 func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	switch a {
@@ -80,7 +83,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.Base, o.State, o.Overtaken = t.in.Latest, "", false
 	case doUseMethod:
 		o.Base, o.State = t.in.Latest, ""
-	case doRetryOvertaken: // a dead worker may have sent the attempt before, with either method
+	case doRetryOvertaken: // a dead worker may have sent the previous attempt with either method
 		number, method := o.Attempt-1, ""
 		if t.w.sent.before(o, t.in) {
 			number, method = t.w.sent.attempt, t.w.sent.method
@@ -103,7 +106,7 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 		o.FallbackCard = e.Cards().CardName(ctx, o)
 	case doFail:
 		if o.State = billing.Failing; t.in.State == processor.RequiresAction {
-			o.Asked = cmp.Or(o.Asked, t.today) // of a past period, which does not wait beside the next one
+			o.Asked = cmp.Or(o.Asked, t.today) // set for a past period, which does not wait beside the next one
 		}
 	case doDeclineLast:
 		o.State, o.Retry = billing.Failing, civil.Date{}
@@ -122,10 +125,11 @@ func (t *turn) retry(ctx context.Context, a action) (step, error) {
 	return st, e.put(ctx, s)
 }
 
-// awaitsCustomer is the reason of a period waiting for its customer.
+// awaitsCustomer is the reason for a period that waits for its customer.
 const awaitsCustomer = "the customer has to authenticate the payment"
 
-// wait records the period's wait for the customer or the processor, and tells the customer once.
+// wait records that the period waits for the customer or the processor, and notifies the customer
+// once.
 func (t *turn) wait(ctx context.Context, a action) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	if a == doAwaitProcessor || a == doReportCanceling {
@@ -139,12 +143,13 @@ func (t *turn) wait(ctx context.Context, a action) (step, error) {
 		if o.State == processor.Processing || o.State == billing.Failing || t.in.State != processor.Processing {
 			return e.report(ctx, s, t.today, OutcomePending, reason)
 		}
-		// The customer has authenticated: their days are over, also if the request is taken back.
+		// The customer has authenticated, so the deadline no longer applies, even if the request is
+		// withdrawn.
 		o.State, o.Asked, o.Overtaken = processor.Processing, civil.Date{}, false
 		s.NextPayment = e.waitDay(s, t.today)
 		return step{result: resultOf(s, OutcomePending, reason)}, e.put(ctx, s)
 	}
-	told := o.State == processor.RequiresAction // by an older Duesday, which set no deadline
+	told := o.State == processor.RequiresAction // true if an older Duesday told the customer without setting a deadline
 	o.State, o.Asked, o.Overtaken = processor.RequiresAction, t.today, false
 	s.NextPayment = e.waitDay(s, t.today)
 	var others []write

@@ -10,13 +10,13 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 )
 
-// An engine has the settings that its store had at Open. A run and an event begin with Fresh, and
-// keep those settings to their end, so a change does not split a run. A command's engine is not older
-// than the command. A server calls Fresh for everything else that depends on the settings. Fresh reads
-// one item.
+// An engine uses the settings that its store had at Open. A run and the handling of an event start
+// with Fresh and keep those settings until the end, so a change does not split a run. A command
+// opens its own engine, so the engine's settings are never older than the command. A server calls
+// Fresh for all other work that depends on the settings. Fresh reads one item.
 
-// Fresh returns the engine with the settings that the store has now. Another process may
-// have changed them since Open.
+// Fresh returns an engine with the store's current settings, which another process may have changed
+// since Open.
 func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
 	fresh := *e
 	if err := fresh.readSettings(ctx, false); err != nil {
@@ -25,8 +25,9 @@ func (e *Engine) Fresh(ctx context.Context) (*Engine, error) {
 	return &fresh, nil
 }
 
-// readSettings takes the policy from the store. A store without settings leaves it as it is in
-// Options.Config. Wrong settings may be used only for reading: what is wrong has its default.
+// readSettings reads the policy from the store. If the store has no settings, the policy in
+// Options.Config stays in effect. An engine may only use invalid settings for reading, and each
+// invalid setting has its default value.
 func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 	now, err := settings.Read(ctx, e.Records)
 	if wrong, ok := errors.AsType[*billing.IllegibleError](err); ok && !readOnly {
@@ -41,7 +42,7 @@ func (e *Engine) readSettings(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// SettingsNote is the note of a run about the settings that it kept to.
+// SettingsNote returns a note about the settings that a run used.
 func (e *Engine) SettingsNote() string {
 	parts := []string{fmt.Sprintf("version=%d", e.cfg.Version)}
 	for _, name := range [...]string{"receipt-months", "retry-days", "catch-up", "action-days", "after-failure",

@@ -10,10 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// This file asks customers: those who pay by wire to pay, and those who have to act to do so. No intent is
-// opened for a period by wire: PayBy stands in the open period in the place of Ref.
+// This file asks customers who pay by wire to pay, and asks other customers to act when they must.
+// A period by wire has no intent. Its open period contains PayBy instead of Ref.
 
-// askToPay opens the period without an intent, and asks the customer to pay it.
+// askToPay opens the period without an intent, and asks the customer to pay.
 func (t *turn) askToPay(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	due, err := s.Due()
@@ -28,14 +28,14 @@ func (t *turn) askToPay(ctx context.Context) (step, error) {
 	return step{result: r}, e.put(ctx, s, e.notice(outbox.KindPaymentRequest, s, s.Open, nil)...)
 }
 
-// awaitsPayment is the reason of a period by wire.
+// awaitsPayment returns the reason for an open period by wire.
 func awaitsPayment(o *billing.OpenPeriod) string {
 	return "the customer has to pay before " + o.PayBy.String()
 }
 
-// payBy returns the day on which a period by wire ends unpaid. A period that is asked for late has its
-// time all the same, which is at most the time between its due date and the following one: periods must
-// not pile up behind each other.
+// payBy returns the day on which an unpaid period by wire ends. A customer who is asked late still
+// has the full time to pay. That time is at most the time between the period's due date and the
+// following due date, so that periods do not pile up.
 func (e *Engine) payBy(s *billing.Subscription, due, today civil.Date) civil.Date {
 	days := e.cfg.PayDays
 	if next, err := s.Schedule().Due(s.Period + 1); err == nil {
@@ -44,10 +44,11 @@ func (e *Engine) payBy(s *billing.Subscription, due, today civil.Date) civil.Dat
 	return civil.Later(due, today).AddDays(days)
 }
 
-// mostUnpaid is the number of failed periods in a row after which a subscription by wire is past_due.
+// mostUnpaid is the number of consecutive failed periods after which a subscription by wire becomes
+// past_due.
 const mostUnpaid = 3
 
-// endUnpaid ends a period by wire failed, and goes on with the next one.
+// endUnpaid ends a period by wire as failed, and continues with the next period.
 func (t *turn) endUnpaid(ctx context.Context) (step, error) {
 	e, s, o := t.e, t.s, t.s.Open
 	failed := 1
@@ -70,7 +71,7 @@ func (t *turn) endUnpaid(ctx context.Context) (step, error) {
 	return step{result: r, again: goesOn(s, t.today)}, e.put(ctx, s, others...)
 }
 
-// awaitPayment moves a row that was found too early to the day on which the period ends.
+// awaitPayment moves a row that a walk found too early to the day on which the period ends.
 func (t *turn) awaitPayment(ctx context.Context) (step, error) {
 	if t.s.NextPayment == t.s.Open.PayBy {
 		return step{}, nil
@@ -79,7 +80,8 @@ func (t *turn) awaitPayment(ctx context.Context) (step, error) {
 	return step{}, t.e.put(ctx, t.s)
 }
 
-// refuseByWire returns ErrState if the customer pays the period by wire: nothing can be charged.
+// refuseByWire returns ErrState if the customer pays the period by wire, because Duesday cannot
+// charge such a period.
 func refuseByWire(s *billing.Subscription, period int) error {
 	if !s.PaidByWire(period) {
 		return nil
@@ -88,7 +90,8 @@ func refuseByWire(s *billing.Subscription, period int) error {
 		"create %s --period %d", period, s.Name, period)
 }
 
-// parkedOutcome is that of a period that waits for a decision, or for the customer's card.
+// parkedOutcome returns the outcome for a period that waits for a decision or for the customer's
+// card.
 func parkedOutcome(s *billing.Subscription) Outcome {
 	if s.Parked == billing.NoMethod {
 		return OutcomePending
@@ -96,7 +99,7 @@ func parkedOutcome(s *billing.Subscription) Outcome {
 	return OutcomeParked
 }
 
-// reportParked reports the wait. A customer without a payment method is asked for one again.
+// reportParked reports the wait. It asks a customer without a payment method again to enter one.
 func (t *turn) reportParked(ctx context.Context) (step, error) {
 	e, s := t.e, t.s
 	var others []write
@@ -112,11 +115,12 @@ func (t *turn) reportParked(ctx context.Context) (step, error) {
 	return e.report(ctx, s, t.today, parkedOutcome(s), s.Parked, others...)
 }
 
-// askAgain returns the mail that asks the customer again to act, on the retry days after the first time.
-// Of days that have passed since the last mail, one counts. Only runs send it.
+// askAgain returns the mail that asks the customer again to act. The mail is due on the retry days
+// after the first request. If several of these days have passed since the last mail, askAgain
+// returns only one mail. Only runs send it.
 func (t *turn) askAgain(kind string, first civil.Date) []write {
 	told := first
-	if !t.s.Told.After(t.today) { // not by a clock that was ahead
+	if !t.s.Told.After(t.today) { // ignores a day that a fast clock recorded
 		told = civil.Later(first, t.s.Told)
 	}
 	if day := t.e.retryDate(first, told); t.w.trigger != byRun || day.IsZero() || day.After(t.today) {
@@ -125,7 +129,7 @@ func (t *turn) askAgain(kind string, first civil.Date) []write {
 	return t.e.askFor(kind, t.s, t.today)
 }
 
-// askFor returns the mail that asks the customer to act, and notes its day.
+// askFor returns the mail that asks the customer to act, and records the day of the mail.
 func (e *Engine) askFor(kind string, s *billing.Subscription, today civil.Date) []write {
 	f := e.effect(kind, s, s.Open, nil)
 	f.ID += "/" + today.String()
