@@ -20,7 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Group returns a command with subcommands and no action.
+// Group returns a command that has only subcommands and does nothing itself.
 func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: name, Args: cobra.ArbitraryArgs}
 	g.RunE = func(cmd *cobra.Command, args []string) error {
@@ -37,14 +37,15 @@ func Group(name string, commands ...*cobra.Command) *cobra.Command {
 	return g
 }
 
-// Leaf returns a command with an action. It takes the arguments that its usage names outside of flags.
+// Leaf returns a command that calls do. The command accepts exactly the arguments that use names,
+// apart from its flags.
 func Leaf(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
 	var names []string
 	words := strings.Fields(use)[1:]
 	for i := 0; i < len(words); i++ {
 		switch {
 		case strings.HasPrefix(words[i], "--"):
-			i++ // and its value
+			i++ // skip the flag's value, too
 		case words[i] != "|":
 			names = append(names, words[i])
 		}
@@ -53,7 +54,7 @@ func Leaf(use string, do func(ctx context.Context, args []string) error) *cobra.
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 }
 
-// StoreLeaf returns a leaf that works on the open store.
+// StoreLeaf returns a leaf command that opens the store as n requires and passes the session to do.
 func (p *Program) StoreLeaf(use string, n Need,
 	do func(ctx context.Context, s *Session, args []string) error) *cobra.Command {
 	return Leaf(use, func(ctx context.Context, args []string) error {
@@ -61,7 +62,7 @@ func (p *Program) StoreLeaf(use string, n Need,
 	})
 }
 
-// Checked has the command refuse invalid usage before it opens anything.
+// Checked makes the command call check, which rejects invalid usage, before it opens anything.
 func Checked(c *cobra.Command, check func(args []string) error) *cobra.Command {
 	do := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -83,7 +84,8 @@ func Required(c *cobra.Command, flags ...string) *cobra.Command {
 	return c
 }
 
-// Arguments requires exactly the named arguments, and allows more of a last one such as "EVENT...".
+// Arguments requires exactly the named arguments. If the last name ends in "...", such as
+// "EVENT...", it accepts further arguments.
 func Arguments(names ...string) cobra.PositionalArgs {
 	all := strings.Join(names, " ")
 	return func(cmd *cobra.Command, args []string) error {
@@ -100,7 +102,8 @@ func Arguments(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// NotFound gives store.ErrNotFound the name of the missing item.
+// NotFound returns an error that names the missing item if err is store.ErrNotFound. It returns
+// other errors unchanged.
 func NotFound(err error, what string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no %s", what)
@@ -108,13 +111,15 @@ func NotFound(err error, what string) error {
 	return err
 }
 
-// Ordered adds the flags --limit and --sort to a list, which can be sorted by these columns.
+// Ordered adds the flags --limit and --sort to a list command. Users can sort the list by the given
+// columns.
 func Ordered(c *cobra.Command, o *screen.ListOrder, by ...string) *cobra.Command {
 	o.Flags(c, by...)
 	return Checked(c, func([]string) error { return o.Check() })
 }
 
-// ByFlag names the flag of an invalid field.
+// ByFlag converts an error about an invalid field to a UsageError that names the field's flag. It
+// returns other errors unchanged.
 func ByFlag(err error) error {
 	if e, ok := errors.AsType[*field.Error](err); ok {
 		return screen.Usagef("--%s: %s", strings.ReplaceAll(e.Field, "_", "-"), e.Problem)
@@ -124,8 +129,8 @@ func ByFlag(err error) error {
 
 const yearsAhead = 10
 
-// Walkable returns a UsageError if the flag's date is years ahead: a job would walk there, day by day, for
-// minutes.
+// Walkable returns a UsageError if the flag's date is more than yearsAhead years in the future. A
+// job walks day by day, so it would need minutes to get there.
 func (p *Program) Walkable(flag string, d civil.Date) error {
 	if last := civil.Of(p.Now().UTC().AddDate(yearsAhead, 0, 0)); d.After(last) {
 		return screen.Usagef("--%s must be %s or earlier, %d years from today (got %s)", flag, last, yearsAhead, d)
@@ -133,27 +138,28 @@ func (p *Program) Walkable(flag string, d civil.Date) error {
 	return nil
 }
 
-// A BusinessDay is the flag --date of a run or a request, with its --ahead.
+// A BusinessDay holds the flags --date and --ahead of a run or a request.
 type BusinessDay struct {
 	screen.Flag[civil.Date]
 	ahead bool
 }
 
-// Flags adds --date with its usage, and --ahead.
+// Flags adds the flags --date, with the given usage text, and --ahead.
 func (d *BusinessDay) Flags(f *pflag.FlagSet, usage string) {
 	d.Flag = screen.DateFlag()
 	f.Var(&d.Flag, "date", usage)
 	f.BoolVar(&d.ahead, "ahead", false, "accept a --date that has not begun yet")
 }
 
-// AsOfRun describes --date of a request.
+// AsOfRun is the help text for the --date flag of commands that act on a single request.
 const AsOfRun = "business day, as for a run (default: today)"
 
-// firstZone is how far the time zone in which a day begins first is ahead of UTC.
+// firstZone is the UTC offset of the time zone in which each day begins first.
 const firstZone = 14 * time.Hour
 
-// On returns the engine for the business day. It refuses one that has begun nowhere on earth by the
-// session's clock, unless --ahead accepts it: periods would be charged or ended before their day.
+// On returns the engine for the business day. It returns a UsageError if the day has not begun in
+// any time zone, because the engine would charge or end periods before their day. The flag --ahead
+// turns this check off.
 func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
 	if last := civil.Of(s.Now().UTC().Add(firstZone)); !d.ahead && d.Value.After(last) {
 		return nil, screen.Usagef("--date %s has not begun in any time zone (it is %s), so periods would be charged or ended before their "+
@@ -162,13 +168,13 @@ func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
 	return s.Engine.On(d.Value), nil
 }
 
-// LocaleFlag adds --locale, which CheckLocale checks.
+// LocaleFlag adds the flag --locale. CheckLocale validates its value.
 func LocaleFlag(c *cobra.Command, locale *string) {
 	c.Flags().StringVar(locale, "locale", "", "`LANGUAGE` of the account's mail, such as pt-BR: one of "+
 		strings.Join(mail.Languages(), ", ")+"; mail in any other language is sent in English")
 }
 
-// CheckLocale returns an error if the locale is neither empty nor a language tag.
+// CheckLocale returns an error unless the locale is empty or a language tag.
 func CheckLocale(locale string) error {
 	if locale == "" {
 		return nil
@@ -176,7 +182,8 @@ func CheckLocale(locale string) error {
 	return billing.CheckLocale(locale)
 }
 
-// ListenHost returns the host of the flag's address. A UsageError shows the usual address.
+// ListenHost returns the host of the flag's address. If the address is invalid, it returns a
+// UsageError that shows the usual address as an example.
 func ListenHost(flag, address, usual string) (string, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -185,7 +192,7 @@ func ListenHost(flag, address, usual string) (string, error) {
 	return host, nil
 }
 
-// ListenAt listens at the flag's address, which its errors name.
+// ListenAt listens on the flag's address. Its errors name the flag and the address.
 func ListenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -20,22 +20,24 @@ import (
 )
 
 const (
-	mailClaim = 5 * time.Minute // longer than the delivery of a mail takes
-	mailGrace = 5 * time.Second // for mail under way when the program is to stop
+	mailClaim = 5 * time.Minute // longer than the delivery of one mail takes
+	mailGrace = 5 * time.Second // for mail that is being sent when the program stops
 )
 
-// Outbox returns the session's outbox. Without a deliverer it can only be looked at.
+// Outbox returns the session's outbox, which delivers through d. If d is nil, callers can only
+// inspect it.
 func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
 	o := outbox.New(s.Store, s.Tables.Outbox, s.Now, d, s.mail.StillWanted).Counting(report.Tally(s.Engine.Records))
-	if s.Shared { // every serve drains it
+	if s.Shared { // every serve process drains it
 		o = o.Claiming(mailClaim)
 	}
 	return o
 }
 
-// A delivery adds the customer's language and link to each mail. Links are short-lived secrets: they
-// are made at delivery and never stored. A mail waits if its link cannot be made yet. Each delivery,
-// done or not, moves the bar.
+// A delivery adds the customer's language and link to each mail. It creates a link only when the
+// mail is delivered and never stores it, because a link is a short-lived secret. If the link cannot
+// be created yet, the mail waits. Every delivery advances the progress bar, whether it succeeds or
+// fails.
 type delivery struct {
 	outbox.Deliverer
 	accounts accounts
@@ -44,7 +46,7 @@ type delivery struct {
 	failed   atomic.Pointer[error] // the first failure
 }
 
-// accounts is what an engine knows of the customer of a mail.
+// accounts is the part of the engine that looks up the customer of a mail and records bounces.
 type accounts interface {
 	Holder(context.Context, outbox.Effect) (locale, name string, err error)
 	Link(context.Context, outbox.Effect) (processor.CardLink, error)
@@ -52,8 +54,9 @@ type accounts interface {
 	NoteBounce(ctx context.Context, e outbox.Effect, code string) error
 }
 
-// Deliver implements outbox.Deliverer. Mail under way when ctx ends may still leave: a server may
-// have taken a message that is cut off, and would get it again.
+// Deliver implements outbox.Deliverer. When ctx ends, a mail that is being sent gets mailGrace to
+// finish, because a server may already have accepted a message whose connection is cut. A second
+// delivery would then send it again.
 func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	defer func() {
 		if err != nil {
@@ -78,7 +81,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	if err != nil {
 		return err
 	}
-	e.Data = maps.Clone(e.Data) // the effect itself may be written again
+	e.Data = maps.Clone(e.Data) // the outbox may still write the effect itself
 	maps.Copy(e.Data, arrears)
 	if locale != "" {
 		e.Data[outbox.DataLocale] = locale
@@ -98,17 +101,17 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	return err
 }
 
-// A Posted is the outcome of a delivery of the mail that was due.
+// A Posted is the outcome of delivering the mail that was due.
 type Posted struct {
 	outbox.Report
-	Left   int    // still due: it could not be tried
-	Reason string // why the first one of those has not left; "" also if it is not known
+	Left   int    // number of mails that are still due, because delivery was not attempted
+	Reason string // first error that stopped a mail; "" if unknown
 }
 
-// Stays returns how many of the mails are still in the outbox.
+// Stays returns the number of mails that are still in the outbox.
 func (m *Posted) Stays() int { return m.Failed + m.Dead + m.Left }
 
-// Drain delivers due mail by the settings that the store has now.
+// Drain delivers the mail that is due, with the store's current settings.
 func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, err error) {
 	settings, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
@@ -130,10 +133,11 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 	return m, err
 }
 
-// Drain delivers due mail with a bar, and warns of failures.
+// Drain delivers the mail that is due, shows a progress bar, and prints a warning about each kind
+// of failure.
 func (p *Program) Drain(ctx context.Context, s *Session) (Posted, error) {
 	bar := p.Progress("mails", 0, func(<-chan struct{}) int64 {
-		b, _ := s.Outbox(nil).Backlog(ctx, 0) // a bar does without
+		b, _ := s.Outbox(nil).Backlog(ctx, 0) // on an error, the bar shows no total
 		return int64(b.Due)
 	})
 	m, err := s.Drain(ctx, bar)
@@ -152,21 +156,21 @@ func (p *Program) Drain(ctx context.Context, s *Session) (Posted, error) {
 	return m, err
 }
 
-// Deliver delivers mail after a job. A failed delivery is no failure of the job: the mail stays in
-// the outbox, and the next run tries again.
+// Deliver delivers the mail that is due after a job. A failed delivery does not fail the job,
+// because the mail stays in the outbox and the next run tries again.
 func (p *Program) Deliver(ctx context.Context, s *Session) Posted {
 	m, err := p.Drain(ctx, s)
 	if err == nil || ctx.Err() != nil {
 		return m
 	}
-	if b, err := s.Outbox(nil).Backlog(ctx, 0); err == nil { // else the job itself meets the error
+	if b, err := s.Outbox(nil).Backlog(ctx, 0); err == nil { // otherwise the job reports the error
 		m.Left = b.Due
 	}
 	m.Reason = secret.Clean(err.Error())
 	if errors.Is(err, errNoServer) {
 		p.Warn("mail stays in the outbox for a process with a mail server: %v", err)
 		if s.served(ctx) {
-			m.Left = 0 // that process takes it within seconds
+			m.Left = 0 // the other process sends the mail within seconds
 		}
 	} else {
 		p.Warn("mail stays in the outbox, and the next run sends it: %v", err)
@@ -174,7 +178,8 @@ func (p *Program) Deliver(ctx context.Context, s *Session) Posted {
 	return m
 }
 
-// View has the members of a run's mail: a server has sent it, or it is written to the folder.
+// View returns the JSON members that describe a run's mail. The count is named "sent" if a mail
+// server sent the mail, or "written" if it is in the folder.
 func (m *Posted) View(by *Post) screen.Object {
 	how := "written"
 	if by.Server != nil {
@@ -195,7 +200,7 @@ func (s *Session) served(ctx context.Context) bool {
 	return running
 }
 
-// Forget deletes old records of runs and old dead letters. What it leaves, the next run deletes.
+// Forget deletes old run records and old dead letters. The next run deletes any that remain.
 func (s *Session) Forget(ctx context.Context) {
 	before, err := s.Engine.ForgetRuns(ctx)
 	if err == nil && !before.IsZero() {
@@ -208,7 +213,7 @@ func (s *Session) Forget(ctx context.Context) {
 	}
 }
 
-// SayHeld says what to do about so many held mails.
+// SayHeld prints how to handle the held mails, if there are any.
 func (p *Program) SayHeld(held int) {
 	if held > 0 {
 		p.Say("%s held, because the lost store may have sent them. List them with %s, then send or delete them:\n  %s\n  %s",

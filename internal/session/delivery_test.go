@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// A postbox keeps what was delivered.
+// A postbox records every effect that is delivered to it.
 type postbox struct{ got []outbox.Effect }
 
 func (n *postbox) Deliver(_ context.Context, e outbox.Effect) error {
@@ -26,7 +26,7 @@ type refusing struct{}
 
 func (refusing) Deliver(context.Context, outbox.Effect) error { return &smtp.Bounce{Code: "550 5.1.1"} }
 
-// A clerk knows one locale and one link, and notes one bounce.
+// A clerk returns one locale and one link, and records one bounce.
 type clerk struct {
 	locale  string
 	link    processor.CardLink
@@ -75,7 +75,8 @@ func TestLinkedDelivery(t *testing.T) {
 	}
 }
 
-// A slowMail takes its time for a message, and is without accounts.
+// A slowMail needs the given time to deliver a message. It also implements accounts, without any
+// data.
 type slowMail struct{ takes time.Duration }
 
 func (s slowMail) Deliver(ctx context.Context, _ outbox.Effect) error {
@@ -99,7 +100,8 @@ func (slowMail) Link(context.Context, outbox.Effect) (processor.CardLink, error)
 	return processor.CardLink{}, nil
 }
 
-// TestDelivery_Stop: mail under way when the program is to stop still leaves, within the grace.
+// TestDelivery_Stop checks that mail being sent when the program stops is still delivered within
+// the grace period.
 func TestDelivery_Stop(t *testing.T) {
 	for takes, want := range map[time.Duration]error{mailGrace: nil, mailGrace + 2*time.Second: context.Canceled} {
 		synctest.Test(t, func(t *testing.T) {

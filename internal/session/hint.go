@@ -12,14 +12,15 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-// missingStore adds a way out to store.ErrMissing.
+// missingStore wraps store.ErrMissing and tells the user how to create or restore a store.
 type missingStore struct {
 	url string
-	// A restore to the place was interrupted: its folder, and the command that repeats it.
+	// If a restore to this place was interrupted, half is its folder and again is the command that
+	// repeats it.
 	half, again string
 }
 
-// Missing returns store.ErrMissing with a way out.
+// Missing returns store.ErrMissing with instructions for the user.
 func (p *Program) Missing() error {
 	return &missingStore{p.Config.Store, transfer.Interrupted(p.folder()), p.Hint("store restore") + " --from FOLDER"}
 }
@@ -39,8 +40,9 @@ func (e *missingStore) Error() string {
 
 func (e *missingStore) Unwrap() error { return store.ErrMissing }
 
-// Hint returns a command line on the same data, with this command's flags unless they are the default or
-// in the environment. Readers of a server's hints have another environment.
+// Hint returns the given command line for the same data. It repeats this command's flags unless
+// they have their default value or the environment sets them. A server's hints repeat those flags
+// too, because the reader of a hint has another environment.
 func (p *Program) Hint(command string) string {
 	words := []string{p.Name, command}
 	add := func(name, value, usual string) {
@@ -57,20 +59,20 @@ func (p *Program) Hint(command string) string {
 		return slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(command+" ", f+" ") })
 	}
 	charges := begins("run", "verify", "reconcile", "account attach", "account card-link", "receipt refund")
-	// A subscription's page for the customer is asked for at Stripe.
+	// Commands for subscriptions may ask Stripe for the customer's page.
 	if charges || begins("subscription") && p.Config.UsesStripe() {
 		add("processor", p.Config.Processor, config.DefaultProcessor)
 	}
 	if begins("run", "outbox") {
 		add("mail", p.Config.Mail, config.DefaultMail)
-		if server, err := url.Parse(p.Config.SMTP.Server); err == nil { // a password in it is refused where mail is sent
+		if server, err := url.Parse(p.Config.SMTP.Server); err == nil { // NewPost rejects a password in the URL
 			add("smtp", server.Redacted(), "")
 		}
 	}
 	return strings.Join(words, " ")
 }
 
-// Quoted returns the text as one word of a shell's command line.
+// Quoted returns the text quoted as one word for a shell.
 func Quoted(text string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:=@%+,", r)
@@ -81,7 +83,8 @@ func Quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// SayKeepOwn names the subscriptions that the account's card does not serve.
+// SayKeepOwn names the subscriptions that keep their own payment method instead of the account's
+// card.
 func (p *Program) SayKeepOwn(own []billing.Name) {
 	for _, n := range own {
 		p.Say("%s keeps its own payment method and does not use the card; to replace that method, run: %s", n,

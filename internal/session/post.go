@@ -12,15 +12,16 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// A Post is how mail leaves: through a server, or into a folder.
+// A Post sends mail through a mail server or writes it to a folder.
 type Post struct {
 	Templates *mail.Templates
-	Server    *smtp.Server // nil: into the folder
+	Server    *smtp.Server // nil to write to the folder
 	Folder    string
-	Named     bool // the folder was asked for, and is not the default
+	Named     bool // the user named the folder, so it is not the default
 }
 
-// NewPost checks the settings of mail: a run must not charge and then be unable to tell.
+// NewPost validates the mail settings. Commands call it before they charge, because a run must not
+// charge customers whom it cannot notify.
 func (p *Program) NewPost() (*Post, error) {
 	c := &p.Config
 	templates, err := mail.NewTemplates(p.Path(c.Templates))
@@ -51,7 +52,8 @@ func (p *Post) String() string {
 	return p.Folder
 }
 
-// Done tells what has become of so many mails: only a server sends them.
+// Done describes what happened to the mails: a mail server sent them, or they were written to the
+// folder.
 func (p *Post) Done(mails int) string {
 	if p.Server != nil {
 		return fmt.Sprintf("%s sent through %s", screen.Plural(mails, "mail"), p)
@@ -59,7 +61,8 @@ func (p *Post) Done(mails int) string {
 	return fmt.Sprintf("%s written to %s", screen.Plural(mails, "mail"), p)
 }
 
-// workers is how many mails leave at once. A server may allow few connections.
+// workers returns the number of mails to deliver at the same time. It is lower for a mail server,
+// which may limit the number of connections.
 func (p *Post) workers() int {
 	if p.Server != nil {
 		return 4
@@ -67,14 +70,15 @@ func (p *Post) workers() int {
 	return 16
 }
 
-// The errors of mail for which this process has no way out. It stays in the outbox.
+// These errors are returned when this process cannot send mail. The mail stays in the outbox.
 var (
 	errNoSender = errors.New("mail has no sender; set one with duesday settings set 'sender=Ada Gym <billing@example.com>'")
 	errNoServer = errors.New("mail has a sender, but this command has no mail server; add --smtp URL, or --mail FOLDER " +
 		"to write mail there instead of sending it")
 )
 
-// Check returns errNoSender or errNoServer if customers' mail cannot leave by this post.
+// Check returns errNoSender or errNoServer if p cannot deliver mail to customers under these
+// settings.
 func (p *Post) Check(s settings.Settings) error {
 	switch {
 	case p.Server != nil && s.Sender == "":
@@ -85,7 +89,8 @@ func (p *Post) Check(s settings.Settings) error {
 	return nil
 }
 
-// Open returns the way out under the settings. done ends its connections.
+// Open returns a deliverer that uses the settings. The caller must call done to close its
+// connections.
 func (p *Post) Open(s settings.Settings) (d outbox.Deliverer, done func(), err error) {
 	if p.Server != nil && s.Sender == "" {
 		return nil, nil, errNoSender

@@ -21,8 +21,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// OpenProcessor opens the configured processor for the session: Stripe, or a ledger's file. A command
-// that only reads may have a copy of a ledger that cannot be written.
+// OpenProcessor opens the session's configured processor, which is Stripe or the sandbox with its
+// ledger file. If reads is set, the ledger file does not have to be writable.
 func (p *Program) OpenProcessor(s *Session, reads bool) error {
 	if p.Config.UsesStripe() {
 		processor, err := NewStripe(p.Config.Processor, &p.Config.Stripe, s.Now, s.Log)
@@ -50,7 +50,8 @@ func (p *Program) OpenProcessor(s *Session, reads bool) error {
 	return nil
 }
 
-// NewStripe returns Stripe as the text and the settings say. Its errors are a usageError.
+// NewStripe returns a Stripe processor for the --processor text and the settings. All of its errors
+// are UsageErrors.
 func NewStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Logger) (*stripe.Processor, error) {
 	o, err := stripe.Parse(text)
 	if err == nil {
@@ -64,12 +65,12 @@ func NewStripe(text string, c *config.Stripe, now func() time.Time, log *slog.Lo
 	return p, screen.Invalid(err)
 }
 
-// noPages reports whether there are no pages for customers, for want of an address to return to.
+// noPages reports whether mail has no links to Stripe's pages, because no return_url is set.
 func noPages(c *config.Config) bool {
 	return c.UsesStripe() && !strings.Contains(c.Processor, "return_url=")
 }
 
-// WarnOfPages warns once if mail has no links to pages.
+// WarnOfPages prints a warning if mail has no links to Stripe's pages.
 func (p *Program) WarnOfPages() {
 	if noPages(&p.Config) {
 		p.Warn("mail is sent without links to Stripe's pages; set return_url, as in --processor " +
@@ -77,7 +78,7 @@ func (p *Program) WarnOfPages() {
 	}
 }
 
-// explain adds a way out to errors of the processor at the opening of a store.
+// explain adds advice to a processor error that occurred while a store was being opened.
 func (p *Program) explain(err error) error {
 	switch {
 	case errors.Is(err, charging.ErrOtherProcessor):
@@ -89,7 +90,8 @@ func (p *Program) explain(err error) error {
 	return err
 }
 
-// ExplainStripe adds a way out to an error of Stripe at the address, "" for its own.
+// ExplainStripe adds advice to an error from Stripe. base is the API's address, or "" for Stripe's
+// own.
 func ExplainStripe(err error, base string) error {
 	switch {
 	case errors.Is(err, processor.ErrRefused):
@@ -101,10 +103,11 @@ func ExplainStripe(err error, base string) error {
 	return err
 }
 
-// ProcessorClock is the test clock that begins at the processor's time.
+// ProcessorClock selects a test clock that starts at the processor's time.
 const ProcessorClock = "processor"
 
-// SetClock makes the program live by the test clock of a flag or variable, unless it is empty.
+// SetClock makes the program use the test clock that text describes. It does nothing if text is
+// empty. source names the flag or variable in errors.
 func (p *Program) SetClock(ctx context.Context, source, text string) (err error) {
 	switch {
 	case text == "":
@@ -112,7 +115,7 @@ func (p *Program) SetClock(ctx context.Context, source, text string) (err error)
 	case p.Config.Live():
 		return screen.Usagef("%s is only for tests, but the processor is live", source)
 	case text == ProcessorClock:
-		p.Working = true // from here on a failure is no invalid usage
+		p.Working = true // from here on, a failure is not invalid usage
 		if text, err = p.timeOfProcessor(ctx); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
@@ -126,7 +129,8 @@ func (p *Program) SetClock(ctx context.Context, source, text string) (err error)
 	return nil
 }
 
-// timeOfProcessor returns the test clock that shows the processor's time and goes on from there.
+// timeOfProcessor returns the text form of a test clock that starts at the processor's current
+// time.
 func (p *Program) timeOfProcessor(ctx context.Context) (string, error) {
 	if !p.Config.UsesStripe() {
 		return "", screen.Usagef("%s: the sandbox has no clock of its own; use it with --processor stripe", ProcessorClock)
@@ -140,7 +144,7 @@ func (p *Program) timeOfProcessor(ctx context.Context) (string, error) {
 		return "", ExplainStripe(err, p.Config.Stripe.APIBase)
 	}
 	if base := p.Config.Stripe.APIBase; base != "" {
-		if c, err := (stripefake.Control{Base: base}).Clock(ctx); err == nil { // exact, and with its speed
+		if c, err := (stripefake.Control{Base: base}).Clock(ctx); err == nil { // exact, with its speed
 			return clock.Text(c.Start, c.Speed, c.Anchor), nil
 		}
 	}
@@ -152,7 +156,7 @@ func (p *Program) timeOfProcessor(ctx context.Context) (string, error) {
 	return clock.Text(now.Add(ahead), 1, now), nil
 }
 
-// Machine returns the machine's clock, also when the program lives by a test clock.
+// Machine returns the machine's clock, even if the program uses a test clock.
 func (p *Program) Machine() func() time.Time {
 	if p.Clock != nil {
 		return p.Clock.Machine()
@@ -160,7 +164,8 @@ func (p *Program) Machine() func() time.Time {
 	return p.Now
 }
 
-// witnesses are the clocks of Stripe, if the session asks it, and of the store's service.
+// witnesses returns the clocks that the engine compares with its own: Stripe's, if the session uses
+// or follows Stripe, and DynamoDB's, if it contains the store.
 func (s *Session) witnesses(follows bool) (list []billing.Witness) {
 	if processor, ok := s.Processor.(*stripe.Processor); ok {
 		s.Stripe.Store(processor.API())
@@ -192,11 +197,12 @@ func (s *Session) witnesses(follows bool) (list []billing.Witness) {
 	return list
 }
 
-// WarnOfClock warns of a witness without a time, and of a clock that nothing shows to be right.
+// WarnOfClock warns about each witness that returns no time, and about a local clock that nothing
+// confirms.
 func (p *Program) WarnOfClock(ctx context.Context, s *Session) {
 	shown, since, err := s.Engine.ClockShown(ctx)
 	if err != nil {
-		return // what follows meets it, too
+		return // the caller gets the same error later
 	}
 	for _, w := range s.Engine.Witnesses {
 		if _, at := w.Ahead(); at.IsZero() {

@@ -1,6 +1,6 @@
-// Package session is one invocation of the command: its settings, clock and log, the store, engine,
-// processor and mail that it opens (need by need), and the builders, flags and hints that commands of every
-// family use.
+// Package session provides what one invocation of the command needs: its settings, clock and log,
+// and the store, engine, processor and mail that it opens on demand. It also provides the builders,
+// flags and hints that all command families share.
 //
 // It does not know any command, and decides nothing about money.
 package session
@@ -26,34 +26,36 @@ import (
 	"github.com/duesday/duesday/internal/store/storeurl"
 )
 
-// A Program is one invocation: its streams, its clock and its flags.
+// A Program is one invocation, with its streams, clock and flags.
 type Program struct {
 	*screen.Screen
-	Dir   string // where relative paths begin; "": in the folder of the process
+	Dir   string // base of relative paths; "" for the process's working directory
 	Stdin io.Reader
 	Now   func() time.Time
 
-	Clock    *clock.Clock                 // a test clock, whose Now is now once a store is open; nil: none
-	LogClock *atomic.Pointer[clock.Clock] // a test clock that lines of the log show beside the machine's; nil: none
-	follows  bool                         // the clock was taken from the processor's, and is compared with it
-	Lasting  bool                         // the process stays: a short one leaves it the folder
-	cache    int64                        // bytes of the store's cache; 0: the setting's
+	// Clock is a test clock, or nil. Once a store is open, Now reads this clock.
+	Clock *clock.Clock
+	// LogClock holds the test clock whose time is added to log lines, or nil.
+	LogClock *atomic.Pointer[clock.Clock]
+	follows  bool  // Clock started at the processor's time and is compared with it
+	Lasting  bool  // a long-lived process; short-lived ones leave the folder to it
+	cache    int64 // bytes of the store's cache; 0 for the setting's value
 
-	Flag    func(name string) string // the text of a global flag
-	Config  config.Config            // from flags and env, once the command line has been understood
+	Flag    func(name string) string // returns the text of a global flag
+	Config  config.Config            // from flags and environment, once the command line is parsed
 	Command string                   // "duesday run payments", for messages
-	Name    string                   // as a person calls this program
-	Umask   string                   // command of sh for the one that a person's commands begin with
-	Working bool                     // the command line was understood: errors are failures from here on
+	Name    string                   // the program's name, as the user typed it
+	Umask   string                   // sh command that restores the user's umask for user commands
+	Working bool                     // the command line is valid, so later errors are failures
 }
 
-// New returns the program of one invocation, which reads the machine's clock by now.
+// New returns the program for one invocation. The function now reads the machine's clock.
 func New(env func(string) string, stdin io.Reader, stdout, stderr io.Writer, now func() time.Time) *Program {
 	return &Program{Stdin: stdin, Screen: screen.New(stdout, stderr, env),
 		Now: now, Command: "duesday", Name: "duesday", LogClock: new(atomic.Pointer[clock.Clock])}
 }
 
-// Path returns the path of a file that a flag, an argument or a setting names.
+// Path resolves the path of a file that a flag, an argument or a setting names.
 func (p *Program) Path(name string) string {
 	if p.Dir == "" || name == "" || filepath.IsAbs(name) {
 		return name
@@ -61,7 +63,8 @@ func (p *Program) Path(name string) string {
 	return p.Dir + "/" + name
 }
 
-// Setting returns a variable of the environment, with the path of a secret's file.
+// Setting returns the value of an environment variable. If the variable names a secret's file,
+// Setting resolves the path.
 func (p *Program) Setting(name string) string {
 	if strings.HasSuffix(name, config.InFile) {
 		return p.Path(p.Env(name))
@@ -69,20 +72,21 @@ func (p *Program) Setting(name string) string {
 	return p.Env(name)
 }
 
-// Place returns the place of the store that the settings name.
+// Place returns the configured store's place.
 func (p *Program) Place() (storeurl.Place, error) {
 	place, err := p.PlaceOf(p.Config.Store)
 	return place, screen.Invalid(err)
 }
 
-// PlaceOf returns the place of a store's URL.
+// PlaceOf parses a store URL and returns its place.
 func (p *Program) PlaceOf(url string) (storeurl.Place, error) {
 	place, err := storeurl.Parse(url)
 	place.Folder = p.Path(place.Folder)
 	return place, err
 }
 
-// TablesAt returns the tables of the store at the place. Invalid names are a usageError.
+// TablesAt returns the tables of the store at the place. It returns a UsageError if a table name is
+// invalid.
 func TablesAt(place storeurl.Place) (schema.Tables, error) {
 	t := schema.Named(cmp.Or(place.Prefix, schema.DefaultPrefix), place.RecurringTable)
 	if err := t.CheckNames(); err != nil {
@@ -91,10 +95,10 @@ func TablesAt(place storeurl.Place) (schema.Tables, error) {
 	return t, nil
 }
 
-// folder returns the path of the store's folder, or "".
+// folder returns the path of the store's folder, or "" if the store is not in a folder.
 func (p *Program) folder() string { return p.Path(FolderOf(p.Config.Store)) }
 
-// FolderOf returns the folder of a pebble: store, or "".
+// FolderOf returns the folder in a pebble: URL, or "" for any other URL.
 func FolderOf(url string) string {
 	if dir, ok := strings.CutPrefix(url, "pebble:"); ok {
 		return dir
@@ -102,8 +106,8 @@ func FolderOf(url string) string {
 	return ""
 }
 
-// Logger writes messages of the level and above to standard error, without secrets. A message about a
-// request has its id.
+// Logger returns a logger that writes to standard error, with secrets removed. It drops messages
+// below the configured level. Messages about an HTTP request include the request ID.
 func (p *Program) Logger() *slog.Logger {
 	options := &slog.HandlerOptions{Level: p.Config.LogLevel, ReplaceAttr: inSeconds}
 	var h slog.Handler = slog.NewTextHandler(p.Err, options)
@@ -113,7 +117,7 @@ func (p *Program) Logger() *slog.Logger {
 	return slog.New(requestLog{secret.Handler(h), p.LogClock})
 }
 
-// inSeconds has durations as numbers of seconds, in both forms of the log.
+// inSeconds formats durations as numbers of seconds, in both the text and the JSON log.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
@@ -121,7 +125,7 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// A Stray takes what libraries write to Go's standard logger.
+// A Stray receives what libraries write to Go's standard logger.
 type Stray struct{ *Program }
 
 // Write logs the text as a warning.
@@ -130,8 +134,8 @@ func (s Stray) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A requestLog adds the id of the request in the context, and the time of a test clock beside the
-// machine's.
+// A requestLog adds the context's request ID to log records. If there is a test clock, it adds the
+// test clock's time, too.
 type requestLog struct {
 	slog.Handler
 	clock *atomic.Pointer[clock.Clock]
@@ -163,10 +167,10 @@ type Version struct {
 	Modified               bool
 }
 
-// Platform is the operating system and architecture of the binary.
+// Platform is the binary's operating system and architecture.
 const Platform = runtime.GOOS + "/" + runtime.GOARCH
 
-// Text returns the version on one line.
+// Text returns the version as one line.
 func (v Version) Text() string {
 	revision := v.Revision
 	if v.Modified {

@@ -27,37 +27,37 @@ import (
 	"github.com/duesday/duesday/internal/stripe/api"
 )
 
-// Need describes the store and processor of a command.
+// Need describes the store and the processor that a command needs.
 type Need struct {
-	Create    bool // the store, when there is none
-	Fill      bool // make a store of empty tables
-	Adopt     bool // make a store of a table filled by other tools
+	Create    bool // create the store if it does not exist
+	Fill      bool // turn empty tables into a store
+	Adopt     bool // turn a table that other tools filled into a store
 	Processor bool
-	Read      bool          // only reads: also from a store moved elsewhere
-	Take      bool          // gives an older store the default settings
-	Alone     bool          // keeps other processes of this machine out of the store
-	Follows   bool          // Stripe will be followed: its clock is compared with ours
-	Shards    int           // per date, of a new store; 0 takes it as it is
-	Lease     time.Duration // of a share of a run on a shared store; 0 is the default
+	Read      bool          // only read; also accepts a store that was moved elsewhere
+	Take      bool          // write the default settings to an older store without any
+	Alone     bool          // keep this machine's other processes out of the store
+	Follows   bool          // the command follows Stripe, so compare the clock with Stripe's
+	Shards    int           // shards per date in a new store; 0 keeps the store's number
+	Lease     time.Duration // for a run's share on a shared store; 0 for the default
 }
 
-// A Session is an open store with its engine, and the processor if the command needs it.
+// A Session is an open store with its engine and, if the command needs it, the processor.
 type Session struct {
 	Store     store.Store
 	Tables    schema.Tables
 	Engine    *engine.Engine
-	Processor processor.Charger // nil: not needed
+	Processor processor.Charger // nil if not needed
 	mail      *recipient.Directory
-	ledger    io.Closer // closes the processor; nil: nothing to close
+	ledger    io.Closer // closes the processor; nil if there is nothing to close
 	Now       func() time.Time
-	Post      *Post                      // nil of a session that only reads
-	Stripe    atomic.Pointer[api.Client] // that charges or is followed; nil: not yet, or none
+	Post      *Post                      // nil if the session only reads
+	Stripe    atomic.Pointer[api.Client] // client for charging or following; nil if not set
 	Log       *slog.Logger
-	Shared    bool         // other processes may work on the store at the same time
-	Linkless  atomic.Int64 // mails put off, since the last drain's end, for want of their link
+	Shared    bool         // other processes may use the store at the same time
+	Linkless  atomic.Int64 // mails postponed since the last drain ended, for lack of a link
 }
 
-// With opens the store and processor of the need, calls do and closes both.
+// With opens the store and the processor that n describes, calls do, and closes both.
 func (p *Program) With(ctx context.Context, n Need, do func(*Session) error) (err error) {
 	s, err := p.Open(ctx, n)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Program) With(ctx context.Context, n Need, do func(*Session) error) (er
 	return do(s)
 }
 
-// Open opens the store of the settings with its engine, and the processor if the need has one.
+// Open opens the configured store with its engine, and the processor if n requires it.
 func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	place, err := p.Place()
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 		}
 	}
 	opens := n
-	opens.Create = n.Create && (p.Lasting || !place.Shared()) // a mistyped table must not be a new store
+	opens.Create = n.Create && (p.Lasting || !place.Shared()) // a mistyped table must not become a new store
 	s.Store, err = p.OpenStore(ctx, place, s.Tables, opens)
 	s.Now = p.Now
 	switch {
@@ -107,7 +107,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	o := engine.Options{Store: s.Store, Tables: s.Tables, Processor: s.Processor, Now: p.Now, Config: engine.DefaultConfig(),
 		Log: s.Log, Shards: n.Shards, ReadOnly: n.Read, Making: n.making(), KeepSettings: true,
 		Program: BuildVersion().Text()}
-	if p.Clock == nil || p.follows { // a test clock agrees with no other
+	if p.Clock == nil || p.follows { // a test clock matches no other clock
 		o.Witnesses = s.witnesses(n.Follows)
 	}
 	if s.Shared = place.Shared(); s.Shared {
@@ -117,7 +117,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	switch {
 	case errors.Is(err, billing.ErrNoStore) && n.making() != billing.MakeNever:
 		return nil, errors.Join(err, s.Close())
-	case errors.Is(err, store.ErrMissing): // on DynamoDB the first read shows that a table is missing
+	case errors.Is(err, store.ErrMissing): // on DynamoDB, the first read detects a missing table
 		return nil, errors.Join(p.Missing(), s.Close())
 	case err != nil:
 		return nil, errors.Join(p.explain(err), s.Close())
@@ -136,7 +136,8 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	return s, nil
 }
 
-// MayMake refuses tables of other tools that a command of that making may not take over.
+// MayMake returns an error if the place has tables of other tools that a command with this making
+// must not take over.
 func (p *Program) MayMake(ctx context.Context, place storeurl.Place, t schema.Tables, making billing.Making) error {
 	if !place.Shared() {
 		return nil
@@ -147,18 +148,19 @@ func (p *Program) MayMake(ctx context.Context, place storeurl.Place, t schema.Ta
 	}
 	records := billing.NewRecords(s, t, p.Now, nil)
 	err = billing.MayMake(ctx, records, making)
-	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // there is no table yet
+	if errors.Is(err, store.ErrMissing) && !errors.Is(err, billing.ErrNoStore) { // no table exists yet
 		err = nil
 	}
 	if err == nil && making == billing.MakeNew {
-		if _, is := records.Meta(ctx); is != nil { // an empty table may be another program's, too
+		if _, is := records.Meta(ctx); is != nil { // an empty table may belong to another program
 			err = refuseOthers(ctx, place, t)
 		}
 	}
 	return errors.Join(err, s.Close())
 }
 
-// refuseOthers returns an error if tables of those names are there and are not as ours are.
+// refuseOthers returns an error if a table with one of Duesday's names exists but does not match
+// the schema.
 func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) error {
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
@@ -168,12 +170,13 @@ func refuseOthers(ctx context.Context, place storeurl.Place, t schema.Tables) er
 	return cmp.Or(err, dynamotable.Refused(found...))
 }
 
-// OpenStore opens the store without its engine. The program then lives by the clock of its processes.
+// OpenStore opens the store without its engine. If the store's other processes use a test clock,
+// the program uses that clock, too.
 func (p *Program) OpenStore(ctx context.Context, place storeurl.Place, t schema.Tables, n Need) (store.Store, error) {
 	o := storeurl.Options{Tables: t.All(), Revision: schema.Revision, Names: schema.Names(), Now: p.Now, Create: n.Create,
 		Holder: p.Command, Logger: p.Logger(), Version: BuildVersion().Text(), Alone: n.Alone, Lasting: p.Lasting,
 		Reads: n.Read, CacheBytes: cmp.Or(p.cache, p.Config.CacheBytes)}
-	if p.Clock != nil && place.Folder != "" { // package folder makes the clock of both
+	if p.Clock != nil && place.Folder != "" { // package folder combines the two clocks
 		o.Clock, o.Now = p.Clock.String(), p.Machine()
 	}
 	s, err := place.Open(ctx, o)
@@ -210,7 +213,7 @@ func (s *Session) Close() error {
 	return errors.Join(s.ledger.Close(), s.Store.Close())
 }
 
-// takeSettings gives a store of an older Duesday the default settings.
+// takeSettings writes the default settings to an older store that has none.
 func (p *Program) takeSettings(ctx context.Context, s *Session) error {
 	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil || now.Version > 0 {
@@ -222,23 +225,24 @@ func (p *Program) takeSettings(ctx context.Context, s *Session) error {
 	return err
 }
 
-// Account returns the account. If there is none, the error names it.
+// Account returns the account, or an error that names the account if it does not exist.
 func (s *Session) Account(ctx context.Context, id string) (*billing.Account, error) {
 	a, err := s.Engine.Account(ctx, id)
 	return a, NotFound(err, "account "+id)
 }
 
-// Subscription returns the subscription. If there is none, the error names it.
+// Subscription returns the subscription, or an error that names the subscription if it does not
+// exist.
 func (s *Session) Subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	sub, err := s.Engine.Subscription(ctx, n)
 	return sub, NotFound(err, "subscription "+n.String())
 }
 
-// Keys returns the keys of the session's store.
+// Keys returns the API keys in the session's store.
 func (s *Session) Keys(now func() time.Time) *key.Ring {
 	return key.New(key.Options{Store: s.Store, Table: s.Tables.RecurringPayments.Name, Now: now, Log: s.Log})
 }
 
-// ReadOnce gives the store that is opened next a small cache: a large one is of no use to a command that
-// reads everything once.
+// ReadOnce limits the cache of the next store that the program opens. A command that reads
+// everything once does not benefit from a large cache.
 func (p *Program) ReadOnce() { p.cache = min(64<<20, p.Config.CacheBytes) }
