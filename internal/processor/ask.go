@@ -35,8 +35,9 @@ func PassGate(ctx context.Context) error {
 	return nil
 }
 
-// Ask calls do up to MaxSends times, until it returns no error or a Definite one, or ctx ends. Use
-// it for repeatable requests and for lists. An interrupted list starts again.
+// Ask calls do up to MaxSends times, until it returns no error or a Definite error, or until ctx
+// ends. Use it for repeatable requests and for lists. After an interruption, Ask reads the list
+// from its start.
 func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error) {
 	for range MaxSends {
 		if answer, err = do(); err == nil || Definite(err) || ctx.Err() != nil {
@@ -46,15 +47,15 @@ func Ask[T any](ctx context.Context, do func() (T, error)) (answer T, err error)
 	return answer, err
 }
 
-// AskAll is Ask for a list. If the list ends with an error, AskAll also returns the elements before
-// the error.
+// AskAll calls Ask for a list. If the list ends with an error, AskAll also returns the elements
+// before the error.
 func AskAll[T any](ctx context.Context, list func(context.Context, ListRequest) iter.Seq2[T, error],
 	r ListRequest) ([]T, error) {
 	return Ask(ctx, func() ([]T, error) { return Gather(list(ctx, r)) })
 }
 
-// Refuses reports whether the error means that a connected account refuses our requests. If there
-// is no such account, the error is ErrInvalid instead.
+// Refuses reports whether the error means that a connected account refuses Duesday's requests. The
+// error is ErrInvalid if there is no such account.
 func Refuses(at string, err error) bool {
 	return at != "" && (errors.Is(err, ErrAccountRefused) || errors.Is(err, ErrInvalid))
 }
@@ -71,18 +72,18 @@ func Gather[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// maxListings is the number of the processor's accounts listed at a time.
+// maxListings is the maximum number of the processor's accounts that are listed at the same time.
 const maxListings = 16
 
-// An Answer is the answer to one question of AskEach.
+// An Answer is the result of do for one question of AskEach.
 type Answer[T any] struct {
 	Value T
 	Err   error
 }
 
-// AskEach calls do for every question, the first alone and then maxListings at a time, and returns
-// all answers. If the first answer is ErrRefused, the processor refuses our credentials, and
-// AskEach stops.
+// AskEach calls do for every question and returns all answers. It asks the first question alone,
+// and then up to maxListings questions at the same time. If the first answer is ErrRefused, the
+// processor refuses the credentials, and AskEach stops.
 func AskEach[Q, T any](questions []Q, do func(Q) (T, error)) []Answer[T] {
 	answers := make([]Answer[T], len(questions))
 	ask := func(i int) { answers[i].Value, answers[i].Err = do(questions[i]) }

@@ -10,7 +10,7 @@ var (
 	ErrNotExecuted = errors.New("the processor is busy")
 	// ErrInvalid means that the processor refuses the request itself, so an operator must act.
 	ErrInvalid = errors.New("the processor refused the request as invalid")
-	// ErrRefused means that the processor refuses our credentials, so the job stops.
+	// ErrRefused means that the processor refuses the credentials, so the job stops.
 	ErrRefused = errors.New("the processor refused the API key")
 	// ErrAccountRefused means that the processor refuses requests only for this account.
 	ErrAccountRefused = errors.New("the processor refused this account")

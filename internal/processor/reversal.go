@@ -10,70 +10,72 @@ import (
 
 // A Refunder is a Charger that can refund charges.
 type Refunder interface {
-	// Refund gives back a part of the intent's amount, or all of it. The same key within a day
-	// gives the same refund. It returns ErrInvalid if less is left.
+	// Refund returns a part of the intent's amount, or all of it, to the customer. Within a day,
+	// the same key returns the same refund. Refund returns ErrInvalid if the remaining amount is
+	// too small.
 	Refund(ctx context.Context, r RefundRequest) (Reversal, error)
 
-	// ReversalsOf returns the refunds and disputes of one intent, all answered ones, in no order.
+	// ReversalsOf returns the refunds and disputes of one intent, in no particular order. It
+	// includes every reversal that the processor has answered.
 	ReversalsOf(ctx context.Context, ref string) ([]Reversal, error)
 
-	// Reversals yields the refunds and disputes made by anybody at or after r.Since, in no order,
-	// each in its present state. An error comes last.
+	// Reversals yields the refunds and disputes created by anyone at or after r.Since, in no
+	// particular order. Each has its current state. An error is the last element.
 	Reversals(ctx context.Context, r ListRequest) iter.Seq2[Reversal, error]
 }
 
 // A RefundRequest requests a refund of a charge.
 type RefundRequest struct {
 	Key    string // idempotency key
-	ID     string // ours; travels as metadata and comes back as Reversal.Request
-	Ref    string // of the intent
+	ID     string // Duesday's ID, sent as metadata and returned as Reversal.Request
+	Ref    string // the intent
 	Amount money.Amount
 	Reason RefundReason
-	Tag    Tag // of the charge
+	Tag    Tag // the charge's tag
 }
 
 // A RefundReason is one of Stripe's refund reasons, or empty.
 type RefundReason string
 
-// The reasons that an operator can give.
+// These are the reasons that an operator can specify.
 const (
 	Duplicate           RefundReason = "duplicate"
 	Fraudulent          RefundReason = "fraudulent"
 	RequestedByCustomer RefundReason = "requested_by_customer"
 )
 
-// A Reversal is a refund or a dispute, as the processor shows it.
+// A Reversal is a refund or a dispute in its state at the processor.
 type Reversal struct {
 	Kind    ReversalKind
-	ID      string // the processor's
-	Request string // RefundRequest.ID; "": not asked for here
-	Ref     string // of the intent; "": none
-	Tag     Tag    // of the intent; zero: it is none of Duesday's
+	ID      string // the processor's ID
+	Request string // RefundRequest.ID; "" if Duesday did not request the reversal
+	Ref     string // the intent; "" if there is none
+	Tag     Tag    // the intent's tag; zero if Duesday did not open the intent
 	Amount  money.Amount
 	State   ReversalState
-	Reason  string    // the processor's word
+	Reason  string    // in the processor's words
 	Created time.Time // UTC
 }
 
 // A ReversalKind is the origin of a reversal.
 type ReversalKind string
 
-// The kinds of reversals.
+// These are the kinds of reversals.
 const (
-	Refunded ReversalKind = "refund"  // we give it back
-	Disputed ReversalKind = "dispute" // the customer's bank claims it
+	Refunded ReversalKind = "refund"  // the merchant returns the money
+	Disputed ReversalKind = "dispute" // the customer's bank claims the money
 )
 
 // A ReversalState is the progress of a reversal.
 type ReversalState string
 
-// The states of a reversal.
+// These are the states of a reversal.
 const (
 	ReversalRequested ReversalState = "requested" // recorded here; the processor has not answered
-	ReversalInquiry   ReversalState = "inquiry"   // of a dispute: the bank asks and has claimed nothing yet
-	ReversalPending   ReversalState = "pending"   // under way; of a dispute: not decided
-	ReversalSucceeded ReversalState = "succeeded" // the customer has the money; of a dispute: lost
-	ReversalFailed    ReversalState = "failed"    // the money stays here; of a dispute: won
+	ReversalInquiry   ReversalState = "inquiry"   // the bank asks about a payment, but has claimed nothing yet
+	ReversalPending   ReversalState = "pending"   // in progress; an undecided dispute
+	ReversalSucceeded ReversalState = "succeeded" // the customer has the money; a lost dispute
+	ReversalFailed    ReversalState = "failed"    // the merchant keeps the money; a won dispute
 	ReversalCanceled  ReversalState = "canceled"
 )
 

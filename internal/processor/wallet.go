@@ -12,21 +12,24 @@ import (
 
 // A Wallet is a Charger that stores customers and their cards. Duesday stores only their IDs.
 type Wallet interface {
-	// MakeCustomer makes a customer and returns its id, the same for the same key within a day.
+	// MakeCustomer creates a customer and returns its ID. Within a day, the same key returns the
+	// same ID.
 	MakeCustomer(ctx context.Context, r CustomerRequest) (string, error)
 
-	// Attach returns the card to charge p.Customer with: method, or with "" the customer's default.
-	// It attaches a method that belongs to no customer yet. It returns ErrInvalid if there is no
-	// such customer or method, or the method is another customer's.
+	// Attach returns the card with which to charge p.Customer. The card is method or, if method is
+	// "", the customer's default. If method does not belong to a customer yet, Attach attaches it.
+	// It returns ErrInvalid if the customer or method does not exist, or if the method belongs to
+	// another customer.
 	Attach(ctx context.Context, p Payer, method string) (Card, error)
 
-	// Card returns the card of a payment method, or ErrInvalid if there is none.
+	// Card returns the card of a payment method, or ErrInvalid if the method does not exist.
 	Card(ctx context.Context, at, method string) (Card, error)
 
-	// CardLink makes a page on which the customer gives a card.
+	// CardLink creates a page where the customer can enter a card.
 	CardLink(ctx context.Context, r LinkRequest) (CardLink, error)
 
-	// Setups yields the cards given by links made at or after r.Since, in no order, an error last.
+	// Setups yields the cards that customers entered through links created at or after r.Since, in
+	// no particular order. An error is the last element.
 	Setups(ctx context.Context, r ListRequest) iter.Seq2[Setup, error]
 }
 
@@ -38,48 +41,50 @@ type CustomerRequest struct {
 	Key          string // idempotency key
 	At           string // connected account, or ""
 	Installation string
-	Account      string // ours
+	Account      string // Duesday's account
 	Email        string
 }
 
 // A Card describes a payment method without its secrets. Only cards have Last4 and Expires.
 type Card struct {
-	Method  string    // its token
-	Brand   string    // visa
-	Last4   string    // 4242
-	Expires time.Time // the first instant, UTC, at which it has expired; zero: never, or unknown
-	Made    time.Time // when it was given to the processor
+	Method string // payment method token
+	Brand  string // such as visa
+	Last4  string // such as 4242
+	// Expires is the first instant, in UTC, when the card has expired. It is zero if the card never
+	// expires, or if the expiry date is unknown.
+	Expires time.Time
+	Made    time.Time // when the processor received the card
 }
 
 // A LinkRequest requests a page where a customer can enter a card. The processor stores
 // Installation, Account and Subscription as metadata, and the Setup contains them again.
 type LinkRequest struct {
 	Key          string // idempotency key
-	Payer        Payer  // with a Customer
+	Payer        Payer  // must have a Customer
 	Installation string
 	Account      string
-	Subscription string // the card's; "": the card is the account's
+	Subscription string // subscription that gets the card; "" for the whole account
 	Currency     string // ISO 4217 code
 }
 
 // A CardLink is a page where a customer can enter a card.
 type CardLink struct {
-	URL     string    // holds a secret: shown and mailed, never stored or logged
+	URL     string    // contains a secret, so it is shown and mailed, but never stored or logged
 	Expires time.Time // UTC
 }
 
 // A Setup is a card that a customer entered through a link.
 type Setup struct {
-	ID           string // the processor's
+	ID           string // the processor's ID
 	At           string
 	Customer     string
 	Installation string
 	Account      string
-	Subscription string // "": the card is the account's
+	Subscription string // "" if the card is for the whole account
 	Card         Card
 }
 
-// String returns the card as its holder knows it: "Visa ending in 4242".
+// String returns the card in the form that its holder knows, such as "Visa ending in 4242".
 func (c Card) String() string {
 	brand, ok := brands[c.Brand]
 	if !ok {
@@ -91,13 +96,13 @@ func (c Card) String() string {
 	return brand + " ending in " + c.Last4
 }
 
-// brands are those not printed on cards as the processor writes them.
+// brands maps the processor's brand names to the names printed on cards, where they differ.
 var brands = map[string]string{"": "Card", "unknown": "Card", "amex": "American Express",
 	"american_express": "American Express", "cartes_bancaires": "Cartes Bancaires", "diners": "Diners Club", "jcb": "JCB",
 	"unionpay": "UnionPay"}
 
-// LastMonth returns the last month in which the card is valid, such as 2026-12, or "" if it is
-// unknown.
+// LastMonth returns the last month in which the card is valid, such as 2026-12, or "" if that month
+// is unknown.
 func (c Card) LastMonth() string {
 	if c.Expires.IsZero() {
 		return ""
