@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A Difference is a member of an object that a command has changed.
+// A Difference is one member of an object that a command has changed.
 type Difference struct {
 	Name          string
 	Before, After any
 }
 
-// Differences compares two views of a noun: they have the same members.
+// Differences compares two views with the same members and returns the members that differ.
 func Differences(was, now Object) (all []Difference) {
 	for i := 0; i < len(now); i += 2 {
 		if before, after := was.Shown(i+1), now.Shown(i+1); !reflect.DeepEqual(before, after) {
@@ -21,7 +21,7 @@ func Differences(was, now Object) (all []Difference) {
 	return all
 }
 
-// SayDifferences prints each difference on a line, as in "amount  €10.00 -> €12.00".
+// SayDifferences prints each difference on its own line, as in "amount  €10.00 -> €12.00".
 func (s *Screen) SayDifferences(all []Difference) {
 	var pairs []any
 	for _, d := range all {

@@ -13,11 +13,11 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// A Flag is a pflag.Value with a form of its own; zero when it is not given.
+// A Flag is a pflag.Value that parses its text into a T. Value is zero if the flag is not given.
 type Flag[T any] struct {
 	Value T
-	Text  string // as it was given
-	Form  string // of the value, in the help
+	Text  string // as the user typed it
+	Form  string // placeholder for the value in the help text
 	Parse func(text string) (T, error)
 }
 
@@ -48,7 +48,7 @@ func DateFlag() Flag[civil.Date] {
 	}}
 }
 
-// MonthFlag takes a month, as its first day.
+// MonthFlag returns a flag that accepts a month. Its value is the first day of that month.
 func MonthFlag() Flag[civil.Date] {
 	return Flag[civil.Date]{Form: "MONTH", Parse: func(text string) (civil.Date, error) {
 		d, err := civil.Parse(text + "-01")
@@ -59,7 +59,8 @@ func MonthFlag() Flag[civil.Date] {
 	}}
 }
 
-// InstantFlag takes a time, or a date for its beginning; UTC.
+// InstantFlag returns a flag that accepts a time in UTC, or a date, which means the start of that
+// day.
 func InstantFlag() Flag[time.Time] {
 	return Flag[time.Time]{Form: "TIME", Parse: func(text string) (time.Time, error) {
 		for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
@@ -72,7 +73,7 @@ func InstantFlag() Flag[time.Time] {
 	}}
 }
 
-// ShareFlag takes a share of a whole: 0.2 or 20%.
+// ShareFlag returns a flag that accepts a share, such as 0.2 or 20%.
 func ShareFlag() Flag[float64] {
 	return Flag[float64]{Form: "SHARE", Parse: func(text string) (float64, error) {
 		digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
@@ -80,14 +81,14 @@ func ShareFlag() Flag[float64] {
 		if percent {
 			v /= 100
 		}
-		if err != nil || !(v > 0 && v <= 1) { // so that NaN fails too
+		if err != nil || !(v > 0 && v <= 1) { // also rejects NaN
 			return 0, Usagef("must be a share above 0 and at most 1, such as 0.2 or 20%%")
 		}
 		return v, nil
 	}}
 }
 
-// ChoiceFlag takes one of a few words in lower case.
+// ChoiceFlag returns a flag that accepts one of several words in lower case.
 func ChoiceFlag[T ~string](choices ...T) Flag[T] {
 	var words []string
 	for _, choice := range choices {
@@ -101,7 +102,7 @@ func ChoiceFlag[T ~string](choices ...T) Flag[T] {
 	}}
 }
 
-// Given returns the value of the flag, or nil if the flag is not on the command line.
+// Given returns a pointer to the flag's value, or nil if the flag is not on the command line.
 func Given[T any](flags *pflag.FlagSet, name string, value T) *T {
 	if !flags.Changed(name) {
 		return nil
@@ -109,7 +110,7 @@ func Given[T any](flags *pflag.FlagSet, name string, value T) *T {
 	return &value
 }
 
-// Between returns an error unless the flag's value is in the range.
+// Between returns a UsageError unless the flag's value is between least and most.
 func Between(flag string, value, least, most int) error {
 	if value < least || value > most {
 		return Usagef("--%s must be %d to %d (got %d)", flag, least, most, value)
@@ -117,10 +118,10 @@ func Between(flag string, value, least, most int) error {
 	return nil
 }
 
-// A DaySpan has the flags of the days of a list, both inclusive, in UTC.
+// A DaySpan holds the flags --from and --to of a list. They are days in UTC, and both are included.
 type DaySpan struct{ from, to Flag[civil.Date] }
 
-// Check returns an error if the span ends before it begins.
+// Check returns a UsageError if --to is before --from.
 func (d *DaySpan) Check() error {
 	if !d.to.Value.IsZero() && d.to.Value.Before(d.from.Value) {
 		return Usagef("--to %s must not be before --from %s", d.to.Value, d.from.Value)
@@ -128,14 +129,15 @@ func (d *DaySpan) Check() error {
 	return nil
 }
 
-// Flags adds the flags to a list of what has happened so.
+// Flags adds --from and --to to a list command. The help text says that the listed items happened
+// in this span, with happened as the verb.
 func (d *DaySpan) Flags(c *cobra.Command, happened string) {
 	d.from, d.to = DateFlag(), DateFlag()
 	c.Flags().Var(&d.from, "from", "only those that "+happened+" on this day or later")
 	c.Flags().Var(&d.to, "to", "only those that "+happened+" on this day or earlier")
 }
 
-// Has reports whether the time is on one of the days.
+// Has reports whether the time is on one of the span's days.
 func (d *DaySpan) Has(at time.Time) bool {
 	day := civil.Of(at)
 	return !day.Before(d.from.Value) && (d.to.Value.IsZero() || !day.After(d.to.Value))

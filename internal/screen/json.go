@@ -14,7 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// JSON prints the value for programs.
+// JSON prints the value as JSON if the output is for programs.
 func (s *Screen) JSON(v any) error {
 	if !s.AsJSON {
 		return nil
@@ -22,7 +22,7 @@ func (s *Screen) JSON(v any) error {
 	return s.PrintJSON(v)
 }
 
-// PrintJSON prints the value, also for people.
+// PrintJSON prints the value as JSON, even if the output is for human readers.
 func (s *Screen) PrintJSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -35,8 +35,8 @@ func (s *Screen) PrintJSON(v any) error {
 	return err
 }
 
-// Served prints the view as a line of JSON, by which a program finds the server, if JSON is
-// wanted, and flushes the output: the starter of the server waits for it.
+// Served flushes the output, because the program that started the server waits for it. In JSON
+// mode, it first prints the view as one line, from which that program learns the server's address.
 func (s *Screen) Served(view any) error {
 	if s.AsJSON {
 		if err := WriteValue(s.Out, view); err != nil {
@@ -47,12 +47,14 @@ func (s *Screen) Served(view any) error {
 	return s.Out.Flush()
 }
 
-// An Object is the JSON form of a noun: names and values in turn. A name with ? at its end is left
-// Out if its value is empty. Ids are bare, dates are 2026-01-31, timestamps are UTC with
-// milliseconds, and amounts are decimal strings at the currency's exponent.
+// An Object is the JSON form of a noun, as alternating names and values. A member whose name ends
+// with ? is omitted if its value is empty. IDs have no key prefix, dates are formatted as
+// 2026-01-31, timestamps are in UTC with milliseconds, and amounts are decimal strings at the
+// currency's exponent.
 type Object []any
 
-// MarshalJSON implements json.Marshaler. PrintJSON's encoder escapes HTML if it is to.
+// MarshalJSON implements json.Marshaler. It does not escape HTML, because PrintJSON's encoder does
+// so if needed.
 func (o Object) MarshalJSON() ([]byte, error) { return o.append(make([]byte, 0, 512), false) }
 
 func (o Object) append(b []byte, escapeHTML bool) (_ []byte, err error) {
@@ -70,13 +72,13 @@ func (o Object) append(b []byte, escapeHTML bool) (_ []byte, err error) {
 	return append(b, '}'), err
 }
 
-// leavesOut reports whether the value at the place is empty, and its name optional.
+// leavesOut reports whether the member with the value at this index is optional and empty.
 func (o Object) leavesOut(at int) bool {
 	v := reflect.ValueOf(o[at])
 	return strings.HasSuffix(o[at-1].(string), "?") && (!v.IsValid() || v.IsZero())
 }
 
-// Place returns where the object has the value of the name; -1 if it has none.
+// Place returns the index of the named member's value, or -1 if there is no such member.
 func (o Object) Place(name string) int {
 	for i := 0; i+1 < len(o); i += 2 {
 		if strings.TrimSuffix(o[i].(string), "?") == name {
@@ -86,7 +88,7 @@ func (o Object) Place(name string) int {
 	return -1
 }
 
-// Shown returns the value at the place; nil if the object leaves it out.
+// Shown returns the value at the index, or nil if the object omits it.
 func (o Object) Shown(at int) any {
 	if o.leavesOut(at) {
 		return nil
@@ -94,7 +96,8 @@ func (o Object) Shown(at int) any {
 	return o[at]
 }
 
-// Text returns the value of the name for people; "" if the object has none, or leaves it out.
+// Text returns the named member's value as text for human readers. It returns "" if the object
+// omits or does not have the member.
 func (o Object) Text(name string) string {
 	at := o.Place(name)
 	if at < 0 || o.leavesOut(at) {
@@ -103,7 +106,8 @@ func (o Object) Text(name string) string {
 	return Cell(o[at])
 }
 
-// appendJSON writes the usual values itself: an encoder for each took three times as long.
+// appendJSON encodes the usual types itself, because a new encoder for each value takes three times
+// as long.
 func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
 	switch t := v.(type) {
 	case time.Time:
@@ -129,12 +133,12 @@ func appendJSON(b []byte, v any, escapeHTML bool) ([]byte, error) {
 	return append(b, secret.Visible(string(text))...), err
 }
 
-// isEscaped reports whether JSON, or JSON in HTML, may have another form of the character.
+// isEscaped reports whether JSON, or JSON embedded in HTML, may escape the character.
 func isEscaped(r rune) bool {
 	return r < ' ' || r > '~' || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }
 
-// StampLayout is the form of every timestamp.
+// StampLayout is the time layout of every timestamp.
 const StampLayout = "2006-01-02T15:04:05.000Z"
 
 // Stamp returns the time as a timestamp, or "" for the zero time.
@@ -153,7 +157,7 @@ func Date(d civil.Date) string {
 	return d.String()
 }
 
-// Views returns the view of each element. It returns an empty list, not nil, if there are none.
+// Views returns the view of each element. For no elements, it returns an empty list and not nil.
 func Views[T any](all []T, view func(T) Object) []Object {
 	list := make([]Object, len(all))
 	for i, v := range all {
@@ -171,15 +175,15 @@ func WriteValue(out *bufio.Writer, v any) error {
 	return err
 }
 
-// A ListWriter writes a JSON array of any length, one element a line: alone, or under a name as the
-// first member of an object. Its errors are those of out, which keeps them.
+// A ListWriter writes a JSON array of any length, with one element per line. If Name is set, the
+// array is the first member of an object. Out keeps the first write error.
 type ListWriter struct {
 	Out  *bufio.Writer
-	Name string // ""; alone
+	Name string // member name of the array; "" for a plain array
 	n    int
 }
 
-// Add writes an element.
+// Add writes one element.
 func (l *ListWriter) Add(v any) error {
 	begin, indent := l.begin()
 	if l.n++; l.n > 1 {
@@ -189,7 +193,7 @@ func (l *ListWriter) Add(v any) error {
 	return WriteValue(l.Out, v)
 }
 
-// begin returns the beginning, and the indentation of the end.
+// begin returns the text before the first element, and the indentation of the array.
 func (l *ListWriter) begin() (begin, indent string) {
 	if l.Name == "" {
 		return "[", ""
@@ -197,7 +201,8 @@ func (l *ListWriter) begin() (begin, indent string) {
 	return fmt.Sprintf("{\n  %q: [", l.Name), "  "
 }
 
-// End closes the array and, under a name, adds the members of rest, which must encode as an object.
+// End closes the array. If Name is set, it also writes the members of rest, which must encode as an
+// object.
 func (l *ListWriter) End(rest any) error {
 	text, indent := l.begin()
 	if l.n > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/internal/money"
 )
 
-// Readable yields what can be read. It names each unreadable item in a warning; the command then exits
-// with ExitPerson.
+// Readable yields every readable item. It prints a warning about each unreadable item, and sets the
+// command's exit code to ExitPerson.
 func Readable[T any](s *Screen, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range seq {
@@ -30,8 +30,8 @@ func Readable[T any](s *Screen, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// List prints a sequence as a JSON array, or as a table with the columns, and returns the number
-// of rows. Its memory does not grow with that number.
+// List prints a sequence as a JSON array or as a table with the given columns, and returns the
+// number of rows. It does not keep the rows in memory.
 func List[T, V any](s *Screen, seq iter.Seq2[T, error], view func(T) V, columns []string,
 	cells func(T) []any) (n int, err error) {
 	t, a := s.Table(columns...), ListWriter{Out: s.Out}
@@ -52,7 +52,7 @@ func List[T, V any](s *Screen, seq iter.Seq2[T, error], view func(T) V, columns 
 	return n, t.Flush()
 }
 
-// ListAll is List in the order o, with the number of rows at the end for people.
+// ListAll prints a list in the order o. In text mode, it also prints the number of rows at the end.
 func ListAll[T, V any](s *Screen, o ListOrder, noun string, seq iter.Seq2[T, error], view func(T) V, columns []string,
 	cells func(T) []any) error {
 	more := false
@@ -71,21 +71,22 @@ func ListAll[T, V any](s *Screen, o ListOrder, noun string, seq iter.Seq2[T, err
 	return nil
 }
 
-// A ListOrder has the flags --limit and --sort of a list. The zero value is all rows in the store's order.
+// A ListOrder holds the flags --limit and --sort of a list. The zero value means all rows in the
+// store's order.
 type ListOrder struct {
 	limit int
-	sort  string   // a column, after a - for descending order; "": the store's order
-	by    []string // the columns that sort can be
+	sort  string   // a column, or -COLUMN for descending order; "" for the store's order
+	by    []string // the columns that sort accepts
 }
 
-// Flags adds the flags to a list, which can be sorted by these columns.
+// Flags adds --limit and --sort to a list command. by names the columns that users can sort by.
 func (o *ListOrder) Flags(c *cobra.Command, by ...string) {
 	o.by = by
 	c.Flags().IntVar(&o.limit, "limit", 0, "maximum `NUMBER` of rows; 0 for all")
 	c.Flags().StringVar(&o.sort, "sort", "", "`COLUMN` to sort by, one of "+strings.Join(by, ", ")+"; -COLUMN for descending order")
 }
 
-// Check returns an error if the limit is negative, or if the list cannot be sorted by the column.
+// Check returns a UsageError if the limit is negative or the list cannot be sorted by the column.
 func (o *ListOrder) Check() error {
 	switch {
 	case o.limit < 0:
@@ -96,7 +97,8 @@ func (o *ListOrder) Check() error {
 	return nil
 }
 
-// sorted reads all rows, and yields them in the order of the column, which may follow a - as in ListOrder.
+// sorted reads all rows and yields them sorted by a column. A - before the column's name sorts in
+// descending order.
 func sorted[T any](by string, seq iter.Seq2[T, error], columns []string, cells func(T) []any) iter.Seq2[T, error] {
 	name, descending := strings.CutPrefix(by, "-")
 	at := slices.Index(columns, strings.ToUpper(strings.ReplaceAll(name, "-", " ")))
@@ -119,7 +121,8 @@ func sorted[T any](by string, seq iter.Seq2[T, error], columns []string, cells f
 	}
 }
 
-// compareCells orders two values of a column: dates and numbers by value, amounts by currency first.
+// compareCells compares two values of a column. It compares dates and numbers by value, and amounts
+// by currency and then by value.
 func compareCells(a, b any) int {
 	switch x := a.(type) {
 	case civil.Date:
@@ -135,7 +138,8 @@ func compareCells(a, b any) int {
 	return strings.Compare(Cell(a), Cell(b))
 }
 
-// FirstOf yields at most n; 0 is all. It notes whether there are more.
+// FirstOf yields at most n elements, or all elements if n is 0. It sets more if further elements
+// exist.
 func FirstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, error] {
 	if n == 0 {
 		return all
@@ -155,7 +159,7 @@ func FirstOf[T any](n int, all iter.Seq2[T, error], more *bool) iter.Seq2[T, err
 	}
 }
 
-// Each yields the elements.
+// Each yields every element of the slice.
 func Each[T any](all []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, v := range all {
@@ -166,7 +170,7 @@ func Each[T any](all []T) iter.Seq2[T, error] {
 	}
 }
 
-// Filtered yields the elements to keep, and every error.
+// Filtered yields every error, and the elements for which keep returns true.
 func Filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range seq {
@@ -177,5 +181,5 @@ func Filtered[T any](seq iter.Seq2[T, error], keep func(T) bool) iter.Seq2[T, er
 	}
 }
 
-// Itself is the view of a value that is its own JSON form.
+// Itself returns v. It is the view of a type that is already its own JSON form.
 func Itself[T any](v T) T { return v }

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A Progress is a bar on a terminal. The zero value shows nothing. Its counts may be set from any
-// goroutine.
+// A Progress is a progress bar on a terminal. The zero value shows nothing. Any goroutine may set
+// its counts.
 type Progress struct {
-	out   io.Writer // nil: no terminal
-	what  string    // the noun: "rows"
+	out   io.Writer // nil if there is no terminal
+	what  string    // plural noun, such as "rows"
 	begun time.Time
 	Done  atomic.Int64
-	Total atomic.Int64 // 0: not known
+	Total atomic.Int64 // 0 if unknown
 	stop  chan struct{}
 	ended sync.WaitGroup
 }
@@ -30,7 +30,7 @@ func (b *Progress) End() {
 	}
 }
 
-// line is the bar after so much time.
+// line returns the text of the bar after the elapsed time.
 func (b *Progress) line(elapsed time.Duration) string {
 	done, total := b.Done.Load(), b.Total.Load()
 	rate := float64(done) / elapsed.Seconds()
@@ -53,7 +53,7 @@ func (b *Progress) show(count func(<-chan struct{}) int64) {
 	}
 	if count != nil {
 		b.ended.Go(func() {
-			done := b.Done.Load() // the count is of the rest
+			done := b.Done.Load() // count only counts the remaining items
 			if left := count(b.stop); left > 0 {
 				b.Total.Store(done + left)
 			}
@@ -73,13 +73,14 @@ func (b *Progress) show(count func(<-chan struct{}) int64) {
 }
 
 const (
-	progressAfter = time.Second // a shorter task needs no bar
+	progressAfter = time.Second // shorter tasks do not show a bar
 	progressEvery = 200 * time.Millisecond
 	progressWidth = 30
 )
 
-// Progress begins a bar on standard error if that is a terminal. The count function, if any,
-// counts the rest until stop; it is called when the bar appears.
+// Progress starts a progress bar on standard error if standard error is a terminal. If count is not
+// nil, Progress calls it when the bar appears. count returns the number of remaining items, and
+// must return early when stop is closed.
 func (s *Screen) Progress(what string, total int64, count func(stop <-chan struct{}) int64) *Progress {
 	if !s.TTY(s.Err) || s.Env("TERM") == "dumb" {
 		return new(Progress)
@@ -90,7 +91,8 @@ func (s *Screen) Progress(what string, total int64, count func(stop <-chan struc
 	return b
 }
 
-// CountUntil counts a sequence for a bar; 0 if it fails, or is told to stop.
+// CountUntil counts a sequence for a progress bar. It returns 0 if the sequence fails or stop is
+// closed.
 func CountUntil[T any](seq iter.Seq2[T, error], stop <-chan struct{}) int64 {
 	n := int64(0)
 	for _, err := range seq {

@@ -15,15 +15,15 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// A Table is aligned text for people: a header and rows.
+// A Table prints a header and rows as aligned text for human readers.
 type Table struct {
 	w      *tabwriter.Writer
-	Rows   int // so far
+	Rows   int // number of rows so far
 	screen *Screen
-	states []int // the columns of states
+	states []int // indexes of the columns that contain states
 }
 
-// Flush writes the rows held back; the error is the writer's.
+// Flush writes the buffered rows. It returns the writer's error.
 func (t *Table) Flush() error { return t.w.Flush() }
 
 func (t *Table) line(cells []string) {
@@ -38,7 +38,7 @@ func (t *Table) line(cells []string) {
 	io.WriteString(t.w, strings.Join(cells, "\t")+"\n")
 }
 
-// Row adds a row of a value for each column.
+// Row adds a row with one value for each column.
 func (t *Table) Row(values ...any) {
 	cells := make([]string, len(values))
 	for i, v := range values {
@@ -46,11 +46,11 @@ func (t *Table) Row(values ...any) {
 	}
 	t.line(cells)
 	if t.Rows++; t.Rows%1000 == 0 {
-		t.w.Flush() // the rows so far are aligned: an endless list is not held in memory
+		t.w.Flush() // so that an endless list does not stay in memory
 	}
 }
 
-// Table begins a table with a header for people.
+// Table starts a table for human readers and prints its header.
 func (s *Screen) Table(columns ...string) *Table {
 	var out io.Writer = s.Out
 	if s.AsJSON {
@@ -62,7 +62,7 @@ func (s *Screen) Table(columns ...string) *Table {
 		case "STATE", "OUTCOME", "ENDING":
 			t.states = append(t.states, i)
 		case "STATUS":
-			if !slices.Contains(columns, "KIND") { // of refunds and disputes, whose words mean other things
+			if !slices.Contains(columns, "KIND") { // refunds and disputes use these words in another sense
 				t.states = append(t.states, i)
 			}
 		}
@@ -73,7 +73,7 @@ func (s *Screen) Table(columns ...string) *Table {
 	return t
 }
 
-// Section prints rows for people in a table under a title; nothing of none.
+// Section prints the rows as a table under a title. It prints nothing if there are no rows.
 func Section[T any](s *Screen, title string, columns []string, rows []T, cells func(T) []any) {
 	if len(rows) == 0 {
 		return
@@ -86,7 +86,7 @@ func Section[T any](s *Screen, title string, columns []string, rows []T, cells f
 	t.Flush()
 }
 
-// Cell returns a value as text for a table cell.
+// Cell returns a value as the text of a table cell.
 func Cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -98,7 +98,7 @@ func Cell(v any) string {
 	case civil.Date:
 		return Date(v)
 	case money.Amount:
-		if v.Currency().IsZero() { // of a row that cannot be read
+		if v.Currency().IsZero() { // the row could not be read
 			return ""
 		}
 		return v.Format()
@@ -115,7 +115,7 @@ func Cell(v any) string {
 			}
 		}
 		return strings.Join(parts, ", ")
-	case *int: // nil: not known
+	case *int: // nil if unknown
 		if v == nil {
 			return ""
 		}
@@ -124,10 +124,11 @@ func Cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Printable keeps a text on its line, in its column and harmless; an empty one is a dash.
+// Printable returns the text on one line and without characters that could harm the terminal or the
+// table. It returns a dash for an empty text.
 func Printable(text string) string { return cmp.Or(secret.Line(text), "-") }
 
-// Plural returns the number with its noun.
+// Plural returns the number and its noun, with a plural s unless the number is 1.
 func Plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -135,7 +136,7 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Positive returns the number, or "" for 0.
+// Positive returns the number as text, or "" for 0.
 func Positive(n int) string {
 	if n == 0 {
 		return ""
@@ -143,7 +144,7 @@ func Positive(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Prefixed returns the text behind the prefix, or "" without a text.
+// Prefixed returns the prefix and the text, or "" if the text is empty.
 func Prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
@@ -151,7 +152,7 @@ func Prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// Elapsed formats a duration for output.
+// Elapsed formats a duration in milliseconds or, from ten seconds, in seconds.
 func Elapsed(d time.Duration) string {
 	if ms := d.Milliseconds(); ms < 10_000 {
 		return fmt.Sprintf("%d ms", ms)

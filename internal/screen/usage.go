@@ -2,15 +2,15 @@ package screen
 
 import "fmt"
 
-// A UsageError is invalid usage.
+// A UsageError reports invalid usage of a command.
 type UsageError struct{ err error }
 
 func (e *UsageError) Error() string { return e.err.Error() }
 
-// Unwrap returns what is invalid.
+// Unwrap returns the error that describes what is invalid.
 func (e *UsageError) Unwrap() error { return e.err }
 
-// Invalid returns the error as a UsageError, or nil for nil.
+// Invalid returns the error as a UsageError. It returns nil if the error is nil.
 func Invalid(err error) error {
 	if err == nil {
 		return nil
@@ -18,5 +18,5 @@ func Invalid(err error) error {
 	return &UsageError{err}
 }
 
-// Usagef returns a UsageError of the text.
+// Usagef formats its arguments like fmt.Errorf and returns a UsageError.
 func Usagef(format string, args ...any) error { return Invalid(fmt.Errorf(format, args...)) }
