@@ -1,8 +1,9 @@
 // Package importing imports subscriptions from a file into a store.
 //
-// An Import reads its file twice. Check compares every row with the store, decides how to import it, and
-// refuses the file if a row is bad, unless bad rows are skipped. Load writes the rows as Check decided.
-// After a failed Load, another import of the same file continues, and does not change the written rows.
+// An Import reads its file twice. Check compares every row with the store, decides how to import
+// it, and rejects the file if it contains a bad row, unless SkipBad is set. Load writes the rows as
+// Check decided. If Load fails, the user can import the same file again. That import continues and
+// does not change rows that were already written.
 //
 // It does not ask the processor about customers or payment methods, and does not open the store.
 package importing
@@ -25,72 +26,72 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// The values of Import.Overdue.
+// These are the values of Import.Overdue.
 const (
 	Charge = "charge"
 	Skip   = "skip"
 )
 
-// An Import is the import of one file: Detect, Check and then, unless DryRun is set, Load.
+// An Import imports one file. Call Detect, then Check and, unless DryRun is set, Load.
 type Import struct {
 	File         string
 	Options      book.Options
-	SkipBad      bool   // bad rows are left out and written to FILE.rejected; otherwise they refuse the file
-	Update       bool   // stored subscriptions and accounts take the file's values
+	SkipBad      bool   // write bad rows to FILE.rejected instead of rejecting the file
+	Update       bool   // update stored subscriptions and accounts from the file
 	DryRun       bool   // Check counts what Load would do
-	Overdue      string // Charge or Skip; "": a new subscription with several periods due is a bad row
-	Workers      int    // that write batches at the same time
-	Stripe, Live bool   // the processor is Stripe, with a live key
+	Overdue      string // Charge or Skip; "" rejects new subscriptions with several periods due
+	Workers      int    // number of workers that write batches at the same time
+	Stripe, Live bool   // the processor is Stripe; its key is a live key
 	Now          func() time.Time
-	// Progress begins a bar of rows, of which rows are expected (0: unknown).
+	// Progress starts a progress bar. rows is the expected number of rows, or 0 if it is unknown.
 	Progress func(what string, rows int) (step func(done, rows int64), end func())
-	Reject   func(*book.Rejection) // is called for each problem of a row or of the file
-	Note     func(Note)            // is called for each difference and warning
+	Reject   func(*book.Rejection) // called for each problem with a row or the file
+	Note     func(Note)            // called for each difference and warning
 	Sum      Summary
-	// Products has the names that the file gives to SKUs, after Check: those that the store lacks, and with
-	// Update those that differ. The caller stores them.
+	// Products maps SKUs to the product names in the file. Check fills it with the names that the
+	// store lacks and, if Update is set, with the names that differ. The caller stores them.
 	Products map[string]string
 
 	size      int64
 	format    book.Format
-	looks     bool              // rows are compared with a store
-	told      map[string]bool   // accounts whose differences have been noted, and /SKU
-	named     map[string]string // products by the store's settings
-	row       verdict           // on the row at hand
-	failed    error             // of the store, at the row at hand
-	decisions []decision        // on the file's subscriptions, in their order
+	looks     bool              // compare rows with the store
+	told      map[string]bool   // accounts whose differences were noted, and "/" + SKU for products
+	named     map[string]string // product names in the store's settings
+	row       verdict           // for the current row
+	failed    error             // store error for the current row
+	decisions []decision        // one for each subscription in the file, in order
 }
 
-// A decision is what Load does with a subscription of the file.
+// A decision is what Load does with one subscription in the file.
 type decision byte
 
 const (
-	pass   decision = iota // nothing
-	create                 // the store does not have it
-	update                 // the store has another one; or it is new, and its account differs
+	pass   decision = iota // do nothing
+	create                 // the store does not have the subscription
+	update                 // the subscription differs; or it is new, and its account differs
 )
 
-// A Summary counts the outcomes of an import.
+// A Summary counts the results of an import.
 type Summary struct {
 	Rows, Created, Existing, Due, Receipts int
-	Differing                              int // with Update: that it cannot change
+	Differing                              int // with Update, only those that cannot be updated
 	Updated                                int
-	Ended                                  int // already stored, and cancelled or completed
+	Ended                                  int // already stored, and canceled or completed
 	Bad                                    int
-	Overdue                                int    // new, with more than one period due; bad without Import.Overdue
-	Rejected                               string // the file of the bad rows; "": none
+	Overdue                                int    // new, with several periods due
+	Rejected                               string // file with the bad rows; "" if there is none
 }
 
-// A Note is a difference or a warning of a row.
+// A Note is a difference or a warning about one row.
 type Note struct {
 	Line    int
 	Name    billing.Name
-	Differs billing.Difference // without a Field: none
+	Differs billing.Difference // has no Field if the note is a warning
 	Warning string
 }
 
-// Detect detects the file's format. For a Workbench model without a payment method, it sets the
-// sandbox's card, unless the key is live.
+// Detect detects the file's format. For a Workbench model without a payment method, it uses the
+// sandbox's test card, unless the key is live.
 func (m *Import) Detect() error {
 	info, err := os.Stat(m.File)
 	switch {
@@ -122,13 +123,13 @@ func (m *Import) Detect() error {
 	return nil
 }
 
-// Check judges every row, with e unless there is no store yet (nil). It returns an error if the file
-// is refused, or if the store fails.
+// Check validates every row, and compares it with the store of e. If there is no store yet, e is
+// nil. Check returns an error if it rejects the file, or if the store fails.
 func (m *Import) Check(ctx context.Context, e *engine.Engine) error {
 	fatal, err := m.check(ctx, e)
 	s := &m.Sum
 	refused := fatal || s.Bad > 0 && !m.SkipBad
-	if err != nil || refused || !m.DryRun { // Load counts them again
+	if err != nil || refused || !m.DryRun { // Load counts these again
 		s.Created, s.Due, s.Receipts, s.Updated = 0, 0, 0, 0
 	}
 	switch {
@@ -156,7 +157,7 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 	defer func() { err = errors.Join(err, rejected.close(err == nil && !fatal)) }()
 	if m.looks = e != nil; m.looks && !m.DryRun {
 		there, err := billing.AnyItem(e.Accounts(ctx))
-		m.looks = there || err != nil // an error shows again
+		m.looks = there || err != nil // judge gets the same error again
 	}
 	if e != nil {
 		settings, err := settings.Read(ctx, e.Records)
@@ -194,7 +195,7 @@ func (m *Import) check(ctx context.Context, e *engine.Engine) (fatal bool, err e
 	return fatal, err
 }
 
-// nameProduct notes the product's name, and its difference from the store's.
+// nameProduct records the product's name and, if the store has another name, the difference.
 func (m *Import) nameProduct(sku, name string) {
 	stored := m.named[sku]
 	if stored == name || m.told["/"+sku] {
@@ -212,7 +213,7 @@ func (m *Import) nameProduct(sku, name string) {
 	}
 }
 
-// decision returns what becomes of the row at hand.
+// decision returns what Load does with the current row.
 func (m *Import) decision(problem *billing.FieldError) decision {
 	switch {
 	case problem != nil:
@@ -225,7 +226,7 @@ func (m *Import) decision(problem *billing.FieldError) decision {
 	return create
 }
 
-// count counts a good row, and notes its differences and warning.
+// count counts a good row, and calls Note for its differences and its warning.
 func (m *Import) count(ctx context.Context, e *engine.Engine, rec book.Record) error {
 	if rec.Receipt != nil && m.DryRun {
 		r := *rec.Receipt
@@ -268,8 +269,8 @@ func (m *Import) count(ctx context.Context, e *engine.Engine, rec book.Record) e
 	return nil
 }
 
-// read calls each for the file's rows, and shows a bar. The number of rows that are not counted yet is
-// estimated from the bytes read.
+// read calls each for every row in the file, and shows a progress bar. Unless Check has already
+// counted the rows, it estimates their number from the bytes read.
 func (m *Import) read(ctx context.Context, what string, each func(book.Record, *book.Rejection) error) error {
 	file, err := os.Open(m.File)
 	if err != nil {

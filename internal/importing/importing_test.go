@@ -32,7 +32,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// newEngine returns an engine over an empty store in memory, with a sandbox.
+// newEngine returns an engine with an empty in-memory store and a sandbox.
 func newEngine() *engine.Engine {
 	tables := schema.New(schema.DefaultPrefix)
 	return must(engine.Open(context.Background(), engine.Options{Store: must(memstore.Open(tables.All(), now)), Tables: tables,
@@ -50,13 +50,13 @@ func with(changes ...string) string {
 
 func book1(rows ...string) string { return columns + "\n" + strings.Join(rows, "\n") + "\n" }
 
-// An outcome has what an import called back with, one text each.
+// An outcome records each callback of an import as text.
 type outcome struct {
 	importing.Import
 	rejected, notes []string
 }
 
-// run imports the text from a file in the folder.
+// run writes the text to a file in the folder and imports it.
 func run(dir, text string, e *engine.Engine, set func(*importing.Import)) (*outcome, error) {
 	o, err := check(dir, text, e, set)
 	if err != nil || o.DryRun {
@@ -126,14 +126,14 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestCheck counts what a file would do, and refuses it whole for one bad row.
+// TestCheck checks the counts for a file, and that one bad row rejects the whole file.
 func TestCheck(t *testing.T) {
 	bad := with("account", "2", "amount", "nine")
 	overdue := with("account", "3", "next_payment_date", "2026-01-31")
 	for _, c := range []struct {
 		what, text string
 		set        func(*importing.Import)
-		wrong      string // in the error; "": none
+		wrong      string // in the error; "" for none
 		rejected   string // in the only rejection
 		sum        importing.Summary
 	}{
@@ -168,7 +168,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestProducts gathers the names that the store lacks, and with Update those that differ.
+// TestProducts checks that an import collects the names that the store lacks and, with Update,
+// those that differ.
 func TestProducts(t *testing.T) {
 	for _, update := range []bool{false, true} {
 		o, err := run(t.TempDir(), book1(with("product", "Gold"), with("subscription", "2", "sku", "pro", "product", "Pro")), newEngine(),

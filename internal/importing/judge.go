@@ -14,15 +14,15 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// A verdict compares a good row with the store.
+// A verdict is the result of comparing a good row with the store.
 type verdict struct {
 	exists  bool
-	ended   bool // it exists, and is cancelled or completed
-	due     bool // it does not exist, and is due at once
+	ended   bool // the subscription exists, and is canceled or completed
+	due     bool // the subscription is new, and due immediately
 	differs []billing.Difference
-	terms   billing.Change // to make with Update
-	account account.Change // to make with Update
-	overdue int            // periods, of a new one with more than one
+	terms   billing.Change // update to apply to the subscription, if Update is set
+	account account.Change // update to apply to the account, if Update is set
+	overdue int            // number of due periods of a new subscription, if more than one
 	warning string
 }
 
@@ -30,8 +30,8 @@ func (v *verdict) changes() bool {
 	return v.terms != (billing.Change{}) || v.account != (account.Change{})
 }
 
-// judge compares the row with the store, if there is one, and leaves the verdict in m.row, and an
-// error of the store in m.failed. It returns the error with which the store would refuse the row.
+// judge compares the row with the store, if there is one. It sets m.row to the verdict and m.failed
+// to any store error. It returns the error that the store would return for the row.
 func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubscription,
 	given func(string) bool) *billing.FieldError {
 	m.row = verdict{warning: m.unknownMethod("payment_method", n.Method)}
@@ -42,7 +42,7 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 		m.row.warning = "customer " + n.Customer + " is not a Stripe customer ID such as cus_NffrFeUfNV2Hib, so every charge will fail"
 	}
 	if !m.looks {
-		if sub, err := n.Build(m.Now(), 1); err == nil { // else the book names it
+		if sub, err := n.Build(m.Now(), 1); err == nil { // otherwise package book reports the error
 			return m.judgeOverdue(&n, sub)
 		}
 		return nil
@@ -52,7 +52,7 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 		return nil
 	}
 	row, probe := &m.row, n
-	if a != nil && m.Update { // a new subscription of the account would be refused
+	if a != nil && m.Update { // otherwise Preview refuses a new subscription of the account
 		probe.Email, probe.TimeZone, probe.Customer, probe.Name, probe.Locale, probe.Fallback = "", "", "", "", "", ""
 	}
 	sub, err := e.Preview(ctx, probe)
@@ -95,7 +95,8 @@ func (m *Import) judge(ctx context.Context, e *engine.Engine, n billing.NewSubsc
 	return nil
 }
 
-// judgeOverdue refuses a new subscription with several periods due, or notes what becomes of them.
+// judgeOverdue returns an error for a new subscription with several periods due. If m.Overdue is
+// set, it instead adds a warning that describes what happens to these periods.
 func (m *Import) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscription) *billing.FieldError {
 	today := billing.TodayIn(sub.TimeZone, m.Now())
 	due, next := sub.Overdue(today)
@@ -121,10 +122,10 @@ func (m *Import) judgeOverdue(n *billing.NewSubscription, sub *billing.Subscript
 	return nil
 }
 
-// tokens are the forms of Stripe's payment methods, and of those of its test mode.
+// tokens matches Stripe's payment methods, and testTokens matches those in Stripe's test mode.
 var tokens, testTokens = regexp.MustCompile(`^(pm|card|src|ba)_[0-9A-Za-z]{8,}$`), regexp.MustCompile(`^pm_[a-z][0-9A-Za-z_]+$`)
 
-// unknownMethod returns the warning of a payment method that no processor knows.
+// unknownMethod returns a warning if no processor knows the payment method.
 func (m *Import) unknownMethod(column, method string) string {
 	switch {
 	case method == "" || !m.Stripe && sandbox.Knows(method) || tokens.MatchString(method):

@@ -8,12 +8,12 @@ import (
 	"github.com/duesday/duesday/internal/importing"
 )
 
-// TestJudge compares a row with a store that has the good row and an ended subscription.
+// TestJudge compares rows with a store that contains the good row and an ended subscription.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		what, row string
 		update    bool
-		rejected  []string // parts, one of each
+		rejected  []string // parts of the errors, one for each
 		notes     []string
 		sum       importing.Summary
 	}{
@@ -50,7 +50,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_Tokens warns of tokens that the processor at hand does not know.
+// TestJudge_Tokens checks the warnings about payment methods that the configured processor does not
+// know.
 func TestJudge_Tokens(t *testing.T) {
 	for _, c := range []struct {
 		token                 string
@@ -74,7 +75,7 @@ func TestJudge_Tokens(t *testing.T) {
 	}
 }
 
-// TestJudge_Ended leaves a canceled subscription as it is.
+// TestJudge_Ended checks that an import does not change a canceled subscription.
 func TestJudge_Ended(t *testing.T) {
 	e, dir := newEngine(), t.TempDir()
 	must(run(dir, book1(good), e, nil))

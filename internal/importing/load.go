@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// batchRows fills a commit of a hundred writes when every row has an account of its own.
+	// batchRows is small enough for one commit of a hundred writes, even if every row has its own
+	// account.
 	batchRows = 48
-	// batchMost ends a batch even within one account.
+	// batchMost limits a batch whose rows all belong to the same account.
 	batchMost = 1000
 )
 
-// A loader writes batches from several workers. All rows of an account go to one worker: each commit
-// changes the account, and two of them would be in each other's way.
+// A loader distributes batches to several workers. All rows of an account go to the same worker,
+// because each commit changes the account and two workers would conflict.
 type loader struct {
 	m     *Import
 	e     *engine.Engine
@@ -33,26 +34,27 @@ type loader struct {
 	mu    sync.Mutex // guards m.Sum
 }
 
-// A lane leads to a worker.
+// A lane sends batches to one worker.
 type lane struct {
 	batches chan batch
 	batch   batch // owned by the reader
 }
 
-// A batch has its updates made first: they may be of the accounts of its new subscriptions.
+// A batch is the unit of work for one worker. The worker applies the updates first, because they
+// may change accounts to which the new subscriptions belong.
 type batch struct {
 	updates []rowUpdate
 	created []billing.NewSubscription
 }
 
-// A rowUpdate is a row whose differences are to be removed.
+// A rowUpdate is a row with the changes that make the store match it.
 type rowUpdate struct {
 	line int
 	row  *billing.NewSubscription
 	verdict
 }
 
-// Load reads the file a second time, and writes what Check decided.
+// Load reads the file again, and writes what Check decided.
 func (m *Import) Load(ctx context.Context, e *engine.Engine) error {
 	if err := m.load(ctx, e); err != nil {
 		return fmt.Errorf("%w; before it, %d subscriptions were imported: import the file again for the rest", err, m.Sum.Created)
@@ -71,12 +73,12 @@ func (m *Import) load(ctx context.Context, e *engine.Engine) error {
 		workers.Go(func() { l.work(ctx, batches) })
 	}
 	clear(m.told)
-	decisions, now := m.decisions, pass // on the row at hand
+	decisions, now := m.decisions, pass // for the current row
 	m.Options.Check = func(n billing.NewSubscription, given func(string) bool) *billing.FieldError {
-		if now = pass; len(decisions) > 0 { // else the file has grown since the check
+		if now = pass; len(decisions) > 0 { // otherwise the file has grown since Check
 			now, decisions = decisions[0], decisions[1:]
 		}
-		if now == update { // again: what others have changed since the check stays
+		if now == update { // compare again, because the store may have changed since Check
 			return m.judge(ctx, e, n, given)
 		}
 		return nil
@@ -170,7 +172,7 @@ func (l *loader) work(ctx context.Context, batches <-chan batch) {
 		l.count(func(sum *Summary) {
 			sum.Created += done.Created
 			sum.Due += done.Due
-			if !l.m.looks { // else Check has counted them
+			if !l.m.looks { // otherwise Check has counted them
 				sum.Existing += done.Existing
 			}
 		})
@@ -180,7 +182,8 @@ func (l *loader) work(ctx context.Context, batches <-chan batch) {
 	}
 }
 
-// update makes the changes of the rows. One that is refused is noted, and does not stop the others.
+// update applies the changes in the rows. If the store refuses a change, update notes that and
+// continues with the next row.
 func (l *loader) update(ctx context.Context, all []rowUpdate) error {
 	for _, u := range all {
 		var err error

@@ -11,10 +11,10 @@ import (
 	"github.com/duesday/duesday/internal/importing"
 )
 
-// TestLoad writes what Check decided, and nothing the second time.
+// TestLoad checks that Load writes what Check decided, and writes nothing the second time.
 func TestLoad(t *testing.T) {
 	var rows []string
-	for i := range 1234 { // more than a batch of one account, and several batches of others
+	for i := range 1234 { // more than one batch for one account, and several batches for others
 		account := min(i, 130)
 		rows = append(rows, with("account", fmt.Sprint(account), "subscription", fmt.Sprint(i), "email", fmt.Sprintf("%d@example.com", account)))
 	}
@@ -37,7 +37,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoad_Failing names the number of subscriptions before the failure, and a repetition continues.
+// TestLoad_Failing checks that the error contains the number of imported subscriptions, and that a
+// second import continues.
 func TestLoad_Failing(t *testing.T) {
 	e, dir := newEngine(), t.TempDir()
 	o := must(check(dir, book1(good), e, nil))
@@ -51,7 +52,7 @@ func TestLoad_Failing(t *testing.T) {
 	}
 }
 
-// TestLoad_GrownFile: rows that Check has not seen are not written.
+// TestLoad_GrownFile checks that Load does not write rows that Check has not seen.
 func TestLoad_GrownFile(t *testing.T) {
 	e, dir := newEngine(), t.TempDir()
 	o := must(check(dir, book1(good), e, nil))

@@ -8,7 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/book"
 )
 
-// A rejectedFile is FILE.rejected: created at the first bad row, and renamed to this name once it is whole.
+// A rejectedFile writes FILE.rejected. It creates a temporary file for the first bad row, and
+// renames that file once it is complete.
 type rejectedFile struct {
 	m    *Import
 	file *os.File // nil before the first bad row
@@ -31,7 +32,7 @@ func (r *rejectedFile) add(bad *book.Rejection) error {
 	return r.rows.Write(bad)
 }
 
-// close finishes the file, or drops it when keep is false.
+// close completes the file, or deletes it if keep is false.
 func (r *rejectedFile) close(keep bool) (err error) {
 	if r.file == nil {
 		return nil

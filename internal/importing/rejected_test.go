@@ -12,13 +12,13 @@ import (
 	"github.com/duesday/duesday/internal/importing"
 )
 
-// TestRejected writes FILE.rejected only for a whole check that skips bad rows.
+// TestRejected checks that FILE.rejected is written only by a complete check that skips bad rows.
 func TestRejected(t *testing.T) {
 	bad := book1(good, with("account", "2", "amount", "nine"))
 	for _, c := range []struct {
 		what, text string
 		set        func(*importing.Import)
-		rows       int // in the file, with its header
+		rows       int // in the file, including its header
 	}{
 		{"skipped", bad, func(m *importing.Import) { m.SkipBad = true }, 2},
 		{"refused", bad, nil, 0},
@@ -38,8 +38,8 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestAnyFile: whatever the file has, each bad row is refused with line and column, the good rows are
-// imported once, and FILE.rejected is refused for the same reasons.
+// TestAnyFile checks that, for any file, each bad row is rejected with its line and column, the
+// good rows are imported once, and FILE.rejected is rejected for the same reasons.
 func TestAnyFile(t *testing.T) {
 	cells := []string{"1", "2", "ada@example.com", "eve@example.com", "gold", "9,00", "1.234,56", "1,234", "EUR", "JPY", "31", "0", "2026-03-31",
 		"31.03.2026", "30.02.2026", "2024-01-31", "pm_card_visa", "4242424242424242", "cus_1", "de", "Deutsch", "Europe/Berlin", "MEZ", "-", "Summe",
