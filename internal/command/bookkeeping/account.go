@@ -34,7 +34,7 @@ func (p *program) accountCreate() *cobra.Command {
 	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
 	session.LocaleFlag(c, &n.Locale)
 	session.Required(c, "email")
-	return session.Checked(c, func(args []string) error { // a store is not made for invalid values
+	return session.Checked(c, func(args []string) error { // invalid values must not create a store
 		return cmp.Or(billing.CheckID("account", args[0]), billing.CheckEmail(n.Email), checkZone(n.TimeZone, n.TimeZone != ""),
 			session.CheckLocale(n.Locale), billing.CheckName(n.Name))
 	})
@@ -58,7 +58,7 @@ func (p *program) accountShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var shown *processor.Card // nil: not asked for, or there is none
+			var shown *processor.Card // nil if not requested, or if there is no card
 			if card {
 				found, err := s.Engine.Cards().AccountCard(ctx, a.ID)
 				if billing.IgnoreNotFound(err) != nil {
@@ -67,7 +67,7 @@ func (p *program) accountShow() *cobra.Command {
 					shown = &found
 				}
 			}
-			var own []billing.Name // which the account's method does not serve
+			var own []billing.Name // subscriptions that keep their own payment method
 			if a.Method != "" {
 				if own, err = s.Engine.KeepOwn(ctx, a.ID); err != nil {
 					return err
@@ -104,7 +104,8 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.Text("change"))
 }
 
-// showAccount shows how a command has changed the account. old is the account before; nil: a new one.
+// showAccount prints how a command changed the account. old is the account before the change, or
+// nil for a new account.
 func (p *program) showAccount(old, a *billing.Account, what string, own ...billing.Name) error {
 	p.Say("account %s %s", a.ID, what)
 	if old != nil {
@@ -204,7 +205,7 @@ func (p *program) accountAttach() *cobra.Command {
 	})
 }
 
-// parsePercent reads 0 to 100 % with at most two decimals, in hundredths of a percent.
+// parsePercent parses 0 to 100 % with at most two decimals, and returns hundredths of a percent.
 func parsePercent(text string) (int, error) {
 	whole, fraction, point := strings.Cut(strings.TrimSpace(strings.TrimSuffix(text, "%")), ".")
 	digits := whole + (fraction + "00")[:max(2, len(fraction))]
@@ -217,7 +218,7 @@ func parsePercent(text string) (int, error) {
 
 func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
 
-// withoutWallet adds a way out to processor.ErrNoWallet.
+// withoutWallet adds advice to processor.ErrNoWallet.
 func withoutWallet(err error) error {
 	if errors.Is(err, processor.ErrNoWallet) {
 		return fmt.Errorf("%w with duesday account attach ACCOUNT --payment-method TOKEN, "+
@@ -261,7 +262,7 @@ func (p *program) accountCardLink() *cobra.Command {
 	})
 }
 
-// NameTexts returns the names as texts.
+// NameTexts returns the subscription names as strings.
 func NameTexts(list []billing.Name) (texts []string) {
 	for _, n := range list {
 		texts = append(texts, n.String())
@@ -269,12 +270,12 @@ func NameTexts(list []billing.Name) (texts []string) {
 	return texts
 }
 
-// viewCard has the parts of a card for people; nil of none.
+// viewCard returns the card's JSON members for display, or nil if there is no card.
 func viewCard(c *processor.Card) screen.Object {
 	if c == nil {
 		return nil
 	}
-	return screen.Object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // in which it is good: 2026-12
+	return screen.Object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // last valid month: 2026-12
 }
 
 func cardText(c *processor.Card) string {

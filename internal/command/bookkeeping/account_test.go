@@ -29,7 +29,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// TestLookForLink is what is shown of what the processor answers.
+// TestLookForLink checks what the command shows for each of the processor's answers.
 func TestLookForLink(t *testing.T) {
 	sub := &billing.Subscription{Open: &billing.OpenPeriod{Ref: "pi_1", State: processor.RequiresAction}}
 	p := &program{session.New(func(string) string { return "" }, nil, nil, nil, time.Now)}
@@ -50,7 +50,7 @@ func TestLookForLink(t *testing.T) {
 	}
 }
 
-// answering is a processor that only looks up.
+// answering is a processor that only supports Lookup.
 type answering struct {
 	processor.Charger
 	in  processor.Intent

@@ -20,8 +20,8 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// The columns of exports: names of the members of their views. Those of subscriptions are what
-// import takes, so that a book can be carried on elsewhere.
+// These are the columns of exports, which are the names of members in the views. The columns of
+// subscriptions match the columns that import accepts, so that another store can import the file.
 var (
 	accountColumns = []string{"account", "email", "time_zone", "created_at", "name", "locale", "customer", "payment_method",
 		"fallback_payment_method"}
@@ -117,7 +117,8 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 	return p.exportBook(ctx, s, f, w, bar)
 }
 
-// exportBook writes the subscriptions as import takes them, with what their accounts and products have.
+// exportBook writes the subscriptions in the format that import accepts. Each row includes the data
+// of its account and its product.
 func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportFlags, w io.Writer,
 	bar *screen.Progress) error {
 	now, err := settings.Read(ctx, s.Engine.Records)
@@ -128,7 +129,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	if f.all {
 		columns = append(columns, "status")
 	}
-	holder := new(billing.Account) // of the row before: the rows of an account follow each other
+	holder := new(billing.Account) // the previous row's account, because an account's rows are adjacent
 	var failed error
 	view := func(sub *billing.Subscription) screen.Object {
 		if holder.ID != sub.Account {
@@ -147,7 +148,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 		return row
 	}
 	left, pending := 0, 0
-	// An import would revive a payment of the others.
+	// An import of the excluded subscriptions would start their payments again.
 	all := screen.Filtered(screen.Readable(p.Screen, s.Engine.Subscriptions(ctx)), func(s *billing.Subscription) bool {
 		if f.all || s.Status == billing.Active && !s.CancelAtEnd && s.Requested == "" {
 			if s.Pending != nil {
@@ -169,16 +170,16 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	return err
 }
 
-// exportRows writes the views of a sequence as lines of JSON, or as CSV with the columns as its
-// header. Each row moves the bar.
+// exportRows writes the view of each element as a line of JSON, or as a CSV row below a header with
+// the columns. It advances the progress bar for each row.
 //
-// The texts of a CSV are book.AsCell, so that none is a formula to a spreadsheet.
+// Text cells in CSV go through book.AsCell, so a spreadsheet never evaluates one as a formula.
 func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns []string, seq iter.Seq2[T, error],
 	view func(T) screen.Object) error {
 	enc, table := json.NewEncoder(w), csv.NewWriter(w)
 	enc.SetEscapeHTML(false)
 	if !asJSON {
-		table.Write(columns) // it keeps its first error for Error
+		table.Write(columns) // the writer keeps its first error for Error
 	}
 	cells := make([]string, len(columns))
 	for v, err := range seq {
@@ -203,9 +204,11 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns [
 	return table.Error()
 }
 
-// viewBookRow is a subscription as import takes it.
+// viewBookRow returns the subscription as a row that import accepts.
 func viewBookRow(s *billing.Subscription) screen.Object {
-	left := 0 // installments to be paid; 0: no end. Below zero the record is broken, and import refuses it.
+	// left is the number of installments to be paid, or 0 for no end. Import refuses a negative
+	// number, which means that the record is broken.
+	left := 0
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// TestExportRows holds the bytes of a row in both forms, and of an export without rows.
+// TestExportRows checks the bytes of a row in both formats, and of an export without rows.
 func TestExportRows(t *testing.T) {
 	rows := []screen.Object{{"account", "1", "address", `a "b", c`, "count", 1}, {"account", "=2", "address", "'@b", "count", 0}, {"account", "-2.50", "address", "-2.50+1"},
 		{"account", "3", "address?", ""}}

@@ -17,7 +17,7 @@ func accountFlag(c *cobra.Command, account *string) {
 	c.Flags().StringVar(account, "account", "", "`ACCOUNT`, as an alternative to the argument")
 }
 
-// accountArgument takes the account from the argument, unless --account has it.
+// accountArgument sets the account from the argument, unless the flag --account sets it.
 func accountArgument(account *string, args []string) error {
 	if len(args) == 1 {
 		if *account != "" && *account != args[0] {
@@ -31,7 +31,7 @@ func accountArgument(account *string, args []string) error {
 	return billing.CheckID("account", *account)
 }
 
-// A listFilter has the flags that narrow a list of subscriptions or accounts.
+// A listFilter holds the flags that filter a list of subscriptions or accounts.
 type listFilter struct {
 	email, sku string
 	status     screen.Flag[billing.Status]
@@ -53,7 +53,8 @@ func (f *listFilter) subscription(s *billing.Subscription) bool {
 	return (f.sku == "" || s.SKU == f.sku) && (f.status.Value == "" || s.Status == f.status.Value)
 }
 
-// accounts yields the accounts with the address and, for a SKU or status, with a subscription of it.
+// accounts yields the accounts with the email address. If the filter has a SKU or status, it yields
+// only accounts that have a subscription with this SKU or status.
 func (f *listFilter) accounts(ctx context.Context, p *program, s *session.Session) iter.Seq2[*billing.Account, error] {
 	return func(yield func(*billing.Account, error) bool) {
 		for a, err := range s.Engine.Accounts(ctx) {

@@ -39,17 +39,17 @@ func (p *program) importCommand() *cobra.Command {
 	return c
 }
 
-// An importer is one import under way, and its output.
+// An importer runs one import and prints its results.
 type importer struct {
 	importing.Import
 	p       *program
 	overdue screen.Flag[string]
-	list    *screen.ListWriter // JSON: rejections as they are found
-	reasons []*reason          // people: those of the first shownRows kinds
-	others  int                // rejections that are in none of them
-	notes   []importing.Note   // of people, the first shownRows
-	more    int                // notes that are not kept
-	shards  int                // per date, of the store that the import has made; else 0
+	list    *screen.ListWriter // in JSON mode: rejections, as they are found
+	reasons []*reason          // in text mode: the first shownRows kinds of reasons
+	others  int                // number of rejections that reasons does not include
+	notes   []importing.Note   // in text mode, only the first shownRows
+	more    int                // number of notes that were dropped
+	shards  int                // shards per date if the import created the store; otherwise 0
 }
 
 func (m *importer) importFile(ctx context.Context, name string) error {
@@ -105,11 +105,12 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// do checks every row, against a store too, and then imports. A refused file makes no store.
+// do checks every row, compares the rows with the store if there is one, and then imports them. A
+// rejected file does not create a store.
 func (m *importer) do(ctx context.Context) (err error) {
 	s, err := m.p.Open(ctx, session.Need{Read: m.DryRun, Processor: m.Update && !m.DryRun})
 	missing := errors.Is(err, store.ErrMissing)
-	if missing && m.DryRun { // an empty store stands for it
+	if missing && m.DryRun { // check against an empty in-memory store
 		place := m.p.Config.Store
 		m.p.Config.Store = "mem:"
 		s, err = m.p.Open(ctx, session.Need{Create: true})
@@ -155,21 +156,23 @@ func (m *importer) progress(what string, rows int) (step func(done, rows int64),
 	}, bar.End
 }
 
-// shownRows is how many reasons people get, and how many differences and warnings; --json has all.
+// shownRows is the maximum number of reasons that text mode prints, and of differences and
+// warnings. JSON mode prints all of them.
 const shownRows = 50
 
-// shownLines is how many lines people get of equal reasons: enough to see values that differ.
+// shownLines is the maximum number of line numbers that text mode prints for equal reasons. This is
+// enough to see how their values differ.
 const shownLines = 3
 
-// A reason is why rows are bad, without the values and the lines in it.
+// A reason groups the rejections that differ only in their values and line numbers.
 type reason struct {
 	kind  string
 	first *book.Rejection
-	lines []int // of the first shownLines rows
+	lines []int // line numbers of the first shownLines rows
 	rows  int
 }
 
-// values are the parts of a reason in which equal ones differ.
+// values matches the parts of a reason that may differ within a group.
 var values = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9*]+`)
 
 func (m *importer) report(r *book.Rejection) {
@@ -192,7 +195,7 @@ func (m *importer) report(r *book.Rejection) {
 	}
 }
 
-// sayReasons prints equal reasons once, with the reason of the first row.
+// sayReasons prints each group of equal reasons once, with the reason of the first row.
 func (m *importer) sayReasons() {
 	if len(m.reasons) == 0 {
 		return

@@ -14,17 +14,18 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// periodColumns are the columns of export periods; see viewFullPeriod.
+// periodColumns are the columns of export periods. viewFullPeriod returns their values.
 var periodColumns = []string{"account", "subscription", "sku", "period", "ending", "due_date", "ended_at", "reason",
 	"amount", "currency", "intent"}
 
-// viewFullPeriod is an unpaid period of any subscription; also a line of export periods.
+// viewFullPeriod returns an unpaid period with the name of its subscription. It is also a row of
+// export periods.
 func viewFullPeriod(p *billing.EndedPeriod) screen.Object {
 	return append(screen.Object{"account", p.Account, "subscription", p.ID, "sku", p.SKU}, viewPeriod(p)...)
 }
 
 type periodFlags struct {
-	of     billing.Name // the account, or one subscription of it; zero: the whole store
+	of     billing.Name // an account, or one of its subscriptions; zero for the whole store
 	ending screen.Flag[billing.Ending]
 	days   screen.DaySpan
 }

@@ -97,7 +97,7 @@ func viewProof(s *session.Session, x *proof.Proof) screen.Object {
 		"alarm", x.Alarm, "why", x.Why}
 }
 
-// viewIntent is an intent as the processor shows it.
+// viewIntent returns the JSON members of an intent in its state at the processor.
 func viewIntent(i proof.Intent) screen.Object {
 	amount, currency := "", ""
 	if !i.Missing {

@@ -136,7 +136,7 @@ func (p *program) refund(ctx context.Context, s *session.Session, o refund.Order
 		if o.Amount, err = screen.ParseMoney(amount, sub.Amount.Currency()); err != nil {
 			return err
 		}
-		if !o.Amount.IsPositive() { // zero would be the whole rest
+		if !o.Amount.IsPositive() { // a zero amount means the whole remaining amount
 			return screen.Usagef("--amount must be more than zero (got %s)", amount)
 		}
 	}
@@ -149,10 +149,10 @@ func (p *program) refund(ctx context.Context, s *session.Session, o refund.Order
 	}
 	p.Say("period %d of %s: refund of %s %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
 		r.Charge)
-	return p.JSON(append(viewReversal(r), "repeated?", repeated)) // it had been asked for, and answered, before
+	return p.JSON(append(viewReversal(r), "repeated?", repeated)) // a repeated request gets the stored answer
 }
 
-// accountReversals are the refunds and disputes of an account, or of all, by their charge.
+// accountReversals maps a charge to its refunds and disputes, for one account or for all.
 type accountReversals map[string][]*billing.ReversalRecord
 
 func (p *program) reversalsOf(ctx context.Context, s *session.Session, account string) (accountReversals, error) {
@@ -170,7 +170,8 @@ func gatherReversals(seq iter.Seq2[*billing.ReversalRecord, error]) (accountReve
 	return all, nil
 }
 
-// of returns the reversals of the receipt's charge, and the sum of the standing refunds.
+// of returns the reversals of the receipt's charge, and the sum of the refunds that the customer
+// has received or may still receive.
 func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord, refunded money.Amount) {
 	refunded = money.New(0, r.Amount.Currency())
 	if r.Kind != billing.Charged {
@@ -185,7 +186,7 @@ func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord
 	return list, refunded
 }
 
-// view is a receipt with its reversals. Disputes are not counted as refunded.
+// view returns the receipt with its reversals. Disputes do not count as refunded.
 func (a accountReversals) view(r *billing.Receipt) screen.Object {
 	v := viewFullReceipt(r)
 	list, refunded := a.of(r)
@@ -198,7 +199,7 @@ func (a accountReversals) view(r *billing.Receipt) screen.Object {
 	return v
 }
 
-// text is the text in the table: the refunds, and the undecided reversals.
+// text returns the receipt's table cell, which lists the refunds and the undecided reversals.
 func (a accountReversals) text(r *billing.Receipt) string {
 	list, refunded := a.of(r)
 	var parts []string

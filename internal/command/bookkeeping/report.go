@@ -70,7 +70,7 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 		}), "unreadable?", r.Unreadable})
 }
 
-// viewAmounts has an amount of each currency.
+// viewAmounts returns an object with one amount per currency.
 func viewAmounts(list []money.Amount) screen.Object {
 	o := screen.Object{}
 	for _, a := range list {
@@ -79,7 +79,7 @@ func viewAmounts(list []money.Amount) screen.Object {
 	return o
 }
 
-// monthColumns are the members of a month, and the columns of tables.
+// monthColumns are the members of a month's view, and the columns of the report's tables.
 var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
 	"complete"}
 
@@ -91,7 +91,7 @@ func viewRevenue(m report.Month) screen.Object {
 	return append(o, "outstanding", m.Outstanding.Decimal(), "complete", m.Missing == "")
 }
 
-// showReport prints the report for people.
+// showReport prints the report as text for human readers.
 func (p *program) showReport(r *report.Report, months []screen.Object, days int) {
 	p.Say("As of %s, with days in %s\n", screen.Stamp(r.AsOf), r.Zone)
 	t := p.Table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)

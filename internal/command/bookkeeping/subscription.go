@@ -1,8 +1,8 @@
-// Package bookkeeping has the commands for what a store knows about customers: accounts, subscriptions,
-// receipts and periods, book files in and out, the proof of one subscription, and the monthly report.
+// Package bookkeeping contains the commands for a store's customer data: accounts, subscriptions,
+// receipts, periods, import and export, the proof of one subscription, and the monthly report.
 //
-// It does not run the daily jobs, except for one period at a user's request, and it decides nothing about
-// money: package engine does.
+// It does not run the daily jobs, except for one period when a user asks for it. It does not decide
+// anything about money, because package engine does.
 package bookkeeping
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	subscription := session.Group("subscription", p.subscriptionCreate(), p.subscriptionList(), p.subscriptionUpdate(), p.subscriptionCancel(),
@@ -48,7 +48,7 @@ func parseName(text string) (billing.Name, error) {
 	return n, screen.Invalid(err)
 }
 
-// subscriptionLeaf is a leaf about one subscription in the open store.
+// subscriptionLeaf returns a leaf command for one subscription in the open store.
 func (p *program) subscriptionLeaf(verb string, n session.Need,
 	do func(context.Context, *session.Session, billing.Name) error) *cobra.Command {
 	var name billing.Name
@@ -100,7 +100,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 	f.IntVar(&n.Installments, "installments", 0, "`NUMBER` of payments after which the subscription is completed; 0 for no end")
 	f.StringVar(&n.Address, "address", "", "postal address `TEXT`")
 	session.Required(c, "sku", "amount", "currency")
-	return session.Checked(c, func(args []string) error { // a store is not made for invalid values
+	return session.Checked(c, func(args []string) error { // invalid values must not create a store
 		name, err := parseName(args[0])
 		if err != nil {
 			return err
@@ -155,8 +155,9 @@ func subscriptionCells(s *billing.Subscription) []any {
 	return []any{s.Name, s.SKU, s.Status, s.Amount, s.Interval, s.PaymentDay, s.NextPayment, methodOf(s, "")}
 }
 
-// lookForLink asks the processor where the customer can authenticate the open period's payment.
-// noLink is why there is no link: also a failure to open the processor, which nothing else needs.
+// lookForLink asks the processor for the link where the customer can authenticate the open period's
+// payment. noLink explains why there is no link. If the processor cannot be opened, that is also a
+// noLink and not an error, because nothing else needs the processor.
 func (p *program) lookForLink(ctx context.Context, s *session.Session, sub *billing.Subscription) (link, noLink string) {
 	if sub.Open == nil || sub.Open.State != processor.RequiresAction {
 		return "", ""
@@ -191,13 +192,13 @@ func (p *program) showSubscription(ctx context.Context, s *session.Session, n bi
 	if err != nil {
 		return err
 	}
-	const shownReceipts = 12 // the latest
+	const shownReceipts = 12 // only the latest receipts
 	var receipts []*billing.Receipt
 	for r, err := range screen.Readable(p.Screen, s.Engine.GetReceiptsByAccount(ctx, sub.Account)) {
 		if err != nil {
 			return err
 		}
-		if r.ID != sub.ID && (r.ID != "" || r.Name.SKU != sub.Name.SKU) { // a published model's receipts name the SKU alone
+		if r.ID != sub.ID && (r.ID != "" || r.Name.SKU != sub.Name.SKU) { // legacy receipts name only the SKU
 			continue
 		}
 		if receipts = append(receipts, r); len(receipts) > shownReceipts {
@@ -248,7 +249,7 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 		})
 }
 
-// statusNote returns the status, and what a person has to know about it.
+// statusNote returns the status, with a note if the user needs to know more about it.
 func statusNote(s *billing.Subscription) string {
 	note := string(s.Status)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// updateFlags are the flags of subscription update.
+// updateFlags holds the flags of subscription update.
 type updateFlags struct {
 	set                          *pflag.FlagSet
 	sku, amount, method, address string
@@ -53,13 +53,13 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	u.on.Flags(f, session.AsOfRun)
 }
 
-// many reports whether the flags change more than one subscription.
+// many reports whether the flags may change more than one subscription.
 func (u *updateFlags) many() bool { return u.set.Changed("where") || u.prices != "" }
 
-// collectionHelp describes the flag of a subscription's collection.
+// collectionHelp is the help text for the --collection flag.
 const collectionHelp = "`automatic` to charge the payment method, or manual if the customer pays by wire when asked"
 
-// change returns what is asked for, but for the amount: its currency is not known yet.
+// change returns the requested change without the amount, because the currency is not known yet.
 func (u *updateFlags) change(p *program) (billing.Change, error) {
 	f := u.set
 	c := billing.Change{PaymentDay: screen.Given(f, "payment-day", u.day), Method: screen.Given(f, "payment-method", u.method),
@@ -89,7 +89,7 @@ func (u *updateFlags) change(p *program) (billing.Change, error) {
 
 func (p *program) subscriptionUpdate() *cobra.Command {
 	var u updateFlags
-	var others int // flags of this command beside --paid-once
+	var others int // number of flags besides --paid-once
 	c := session.Leaf("update "+subscriptionName, func(ctx context.Context, args []string) error {
 		if u.paidOnce && others > 0 {
 			return screen.Usagef("--paid-once cannot be combined with other flags")
@@ -153,7 +153,8 @@ func (p *program) subscriptionUpdate() *cobra.Command {
 	return c
 }
 
-// answerDoubts ends what is said of the subscription's periods that were perhaps paid twice.
+// answerDoubts records that the user has checked the subscription's periods that were perhaps paid
+// twice.
 func (p *program) answerDoubts(ctx context.Context, name string) error {
 	n, err := parseName(name)
 	if err != nil {
@@ -172,8 +173,8 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 	})
 }
 
-// updateSubscription changes the subscription, and tries its open period again with a new payment
-// method, unless charging is off: then the next run does.
+// updateSubscription applies the change. If the payment method is new, it also tries the open
+// period again. If charging is off, the next run tries that period.
 func (p *program) updateSubscription(ctx context.Context, s *session.Session, old *billing.Subscription,
 	c billing.Change) error {
 	n := old.Name
@@ -200,10 +201,11 @@ func (p *program) updateSubscription(ctx context.Context, s *session.Session, ol
 	return p.JSON(append(viewChanged(old, sub), moved...))
 }
 
-// sayMoved tells the period's due date before and after a change of the payment day, and returns both.
+// sayMoved prints the period's due date before and after a change of the payment day, and returns
+// both dates as JSON members.
 func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) screen.Object {
 	before, err := old.Schedule().Due(period)
-	if err != nil { // somebody else has changed it meanwhile
+	if err != nil { // another process has changed the subscription meanwhile
 		return nil
 	}
 	days := after.DaysSince(before)
@@ -215,7 +217,8 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 	return screen.Object{"due_before", before, "due_after", after, "days_later", days}
 }
 
-// subscriptionAction is an action on a subscription, on a business day. It may end an open period.
+// subscriptionAction returns a command that calls do for one subscription on a business day. The
+// action may end an open period.
 func (p *program) subscriptionAction(name string,
 	do func(*engine.Engine, context.Context, billing.Name) (*billing.Subscription, error)) *cobra.Command {
 	var on session.BusinessDay
@@ -266,7 +269,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 	})
 }
 
-// sayArrears names the periods that the subscription's cancellation has written off, if it is canceled.
+// sayArrears prints the periods that the cancellation wrote off, if the subscription is canceled.
 func (p *program) sayArrears(ctx context.Context, s *session.Session, sub *billing.Subscription) (screen.Object, error) {
 	if sub.Status != billing.CanceledSub {
 		return nil, nil

@@ -23,7 +23,8 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// planOf reads the flags of a change of many subscriptions. The amount is in the currency of each.
+// planOf builds the plan change for many subscriptions from the flags. It parses the amount in each
+// subscription's currency.
 func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount string) (*planChanges, error) {
 	c := &engine.PlanChange{SKU: change.SKU, From: change.From, Notify: change.Notify}
 	for _, text := range where {
@@ -54,14 +55,14 @@ func planOf(f *pflag.FlagSet, where []string, change billing.Change, amount stri
 		hint: "--where currency=CODE"}, nil
 }
 
-// planChanges are the changes of a command, and the names that they give to products.
+// planChanges holds a command's plan changes, and the product names to store with them.
 type planChanges struct {
 	list             []*engine.PlanChange
 	names            map[string]string
-	of, source, hint string // for people: the subscriptions, the flag or file, and a way to give a currency
+	of, source, hint string // in messages: the subscriptions, the flag or file, and how to name a currency
 }
 
-// readPrices reads a file of prices, and prints what is wrong in it.
+// readPrices reads a price list, and prints the problems in it.
 func (p *program) readPrices(name string, change billing.Change) (*planChanges, error) {
 	text, err := os.ReadFile(p.Path(name))
 	if err != nil {
@@ -88,8 +89,9 @@ func (p *program) readPrices(name string, change billing.Change) (*planChanges, 
 	return all, nil
 }
 
-// changePlans changes the plan of every subscription that is left to be changed, or shows what that
-// would do. What has landed stays after an error, and the same command goes on from there.
+// changePlans changes the plan of every subscription that does not have the change yet. Without
+// yes, it only shows what it would do. If it fails, changes that were made remain, and the same
+// command continues with the rest.
 func (p *program) changePlans(ctx context.Context, s *session.Session, all *planChanges, yes bool) error {
 	plan, err := s.Engine.Plan(ctx, all.list...)
 	if errors.Is(err, engine.ErrCurrencies) {
@@ -180,7 +182,8 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	})
 }
 
-// showCharged shows the answer. A period that is not paid leaves a person to act.
+// showCharged prints the result of charging a period. If the period is not paid, it sets the exit
+// code to ExitPerson.
 func (p *program) showCharged(s *session.Session, n billing.Name, period int, a engine.PeriodCharged) error {
 	sub := a.Subscription
 	p.sayResults(a.Results)

@@ -10,27 +10,27 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// The JSON forms of billing's nouns.
+// This file contains the JSON views of billing's types.
 
 func viewAccount(a *billing.Account) screen.Object {
 	fee, change := "", ""
 	if a.Payer.Fee > 0 {
 		fee = percent(a.Payer.Fee)
 	}
-	if a.Copying { // the change is not in every copy yet
+	if a.Copying { // not every copy has the change yet
 		change = "unfinished; update the account again"
 	}
-	var bounced screen.Object // the address that a mail server refused for good
+	var bounced screen.Object // the address that a mail server rejected permanently
 	if b := a.Bounced; b.Email != "" {
 		bounced = screen.Object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
 	return screen.Object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
-		"payment_method?", a.Method, // of subscriptions without one of their own
+		"payment_method?", a.Method, // for subscriptions without their own payment method
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
-		"customer?", a.Payer.Customer, // at the processor
-		"connected_account?", a.Payer.At, // none: our own
-		"application_fee?", fee, // its share for us: 2.50%
+		"customer?", a.Payer.Customer, // the processor's customer ID
+		"connected_account?", a.Payer.At, // omitted for the platform's own account
+		"application_fee?", fee, // the platform's share of each charge, such as 2.50%
 		"created_at", a.Created, "change?", change}
 }
 
@@ -39,16 +39,16 @@ func viewSubscription(s *billing.Subscription) screen.Object {
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", viewPending(s.Pending),
 		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "collection?", collectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // of the period to be paid next
-		"next_payment_date?", s.NextPayment, // the payment job looks at it again
+		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", dueOf(s), // the next period to be paid
+		"next_payment_date?", s.NextPayment, // when the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
 		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "manual?", viewManual(s.Manual),
 		"collects?", collects(s),
-		"parked?", s.Parked, // why it waits for a person
+		"parked?", s.Parked, // why the subscription waits for a user
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", viewOpen(s.Open)}
 }
 
-// collectionOf is that of the next period to be opened; "": automatic.
+// collectionOf returns the collection for the next period to be opened, or "" if it is automatic.
 func collectionOf(s *billing.Subscription) billing.Collection {
 	if s.Collection == billing.Automatic {
 		return ""
@@ -56,7 +56,8 @@ func collectionOf(s *billing.Subscription) billing.Collection {
 	return s.Collection
 }
 
-// methodOf is how the subscription is paid, for people.
+// methodOf describes how the customer pays for the subscription, for human readers. usual is the
+// text for a subscription without its own payment method.
 func methodOf(s *billing.Subscription, usual string) string {
 	if s.Collection == billing.ByWire {
 		return "by wire (collection manual)"
@@ -64,7 +65,8 @@ func methodOf(s *billing.Subscription, usual string) string {
 	return cmp.Or(s.Method, usual)
 }
 
-// collects returns the past period that is to be collected, or is open for that; nil: none.
+// collects returns the past period that is open or that will be collected next, or nil if there is
+// none.
 func collects(s *billing.Subscription) *int {
 	if period := s.AtHand(); period < s.Period {
 		return &period
@@ -72,7 +74,7 @@ func collects(s *billing.Subscription) *int {
 	return nil
 }
 
-// viewPending is the change of the plan that is not in force yet.
+// viewPending returns the plan change that is not in effect yet.
 func viewPending(p *billing.Plan) screen.Object {
 	if p == nil {
 		return nil
@@ -80,7 +82,7 @@ func viewPending(p *billing.Plan) screen.Object {
 	return screen.Object{"sku", p.SKU, "amount", p.Amount.Decimal(), "from", p.From}
 }
 
-// pendingText is viewPending for people.
+// pendingText returns the pending plan change as text for human readers.
 func pendingText(s *billing.Subscription) string {
 	if s.Pending == nil {
 		return ""
@@ -88,7 +90,7 @@ func pendingText(s *billing.Subscription) string {
 	return s.Pending.SKU + " for " + s.Pending.Amount.Format() + " from " + screen.Date(s.Pending.From)
 }
 
-// viewManual is the manual payment that waits for the open period's intent to be cancelled.
+// viewManual returns the manual payment that is recorded once the open period's intent is canceled.
 func viewManual(m *billing.ManualRequest) screen.Object {
 	if m == nil {
 		return nil
@@ -103,7 +105,7 @@ func viewOpen(o *billing.OpenPeriod) screen.Object {
 	}
 	return screen.Object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
 		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
-		"by_fallback?", o.ByFallback(), // the method is the account's fallback
+		"by_fallback?", o.ByFallback(), // the period uses the account's fallback method
 		"state?", o.State, "pay_by?", o.PayBy, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", viewAttempts(o.Attempts)}
 }
 
@@ -113,7 +115,8 @@ func viewAttempts(attempts []billing.Attempt) []screen.Object {
 	})
 }
 
-// dueOf returns the due date of the period to be paid next; zero when none will be.
+// dueOf returns the due date of the next period to be paid, or the zero date if no period will be
+// paid.
 func dueOf(s *billing.Subscription) civil.Date {
 	if s.NextOpen() == nil && s.Status != billing.Active && s.Status != billing.ParkedState {
 		return civil.Date{}
@@ -125,14 +128,16 @@ func dueOf(s *billing.Subscription) civil.Date {
 	return due
 }
 
-// viewReceipt is also a line of export receipts; see receiptColumns.
+// viewReceipt returns the receipt's JSON members. It is also a row of export receipts; see
+// receiptColumns.
 func viewReceipt(r *billing.Receipt) screen.Object {
 	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", periodOf(r), "due_date", r.Due,
 		"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
 		"charge", r.Charge, "kind", r.Kind}
 }
 
-// periodOf returns the period; nil when it is not known, since the receipt came with the data.
+// periodOf returns the receipt's period. It returns nil for an imported receipt, whose period is
+// not known.
 func periodOf(r *billing.Receipt) *int {
 	if r.Kind == billing.Imported {
 		return nil
@@ -140,18 +145,18 @@ func periodOf(r *billing.Receipt) *int {
 	return &r.Period
 }
 
-// viewFullReceipt says who was told and how long it is kept, too.
+// viewFullReceipt returns the receipt with its email address and its expiry time.
 func viewFullReceipt(r *billing.Receipt) screen.Object {
 	return append(viewReceipt(r), "email", r.Email, "expires_at?", r.Expires)
 }
 
-// viewReversal is a refund or a dispute; also a line of export refunds.
+// viewReversal returns the JSON members of a refund or dispute. It is also a row of export refunds.
 func viewReversal(r *billing.ReversalRecord) screen.Object {
 	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
 		"id", r.ReversalID, "created_at", r.Created, "amount", r.Amount.Decimal(),
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
-		"charge", r.Charge, "refund?", r.Ref, // the processor's id
-		"processed_at?", r.Processed, // by the processor
+		"charge", r.Charge, "refund?", r.Ref, // the processor's ID
+		"processed_at?", r.Processed, // when the processor handled it
 		"ended_at?", r.Ended}
 }
 
@@ -161,17 +166,19 @@ func viewPeriod(p *billing.EndedPeriod) screen.Object {
 		"declined", viewAttempts(p.Attempts)}
 }
 
-// ViewResult is the outcome of one period in a run, or in a dry run, which has no outcome yet.
+// ViewResult returns the result for one period in a run. In a dry run, the period has no outcome
+// yet.
 func ViewResult(r engine.Result) screen.Object {
 	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
 		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
 }
 
-// shownDues is how many due dates a changed subscription is shown with.
+// shownDues is the number of upcoming due dates that are shown for a changed subscription.
 const shownDues = 3
 
-// sayChanged prints how a command has changed a subscription, and viewChanged is the same for programs. old
-// is the subscription before; nil: a new one, or no plan was changed.
+// sayChanged prints how a command changed a subscription. viewChanged returns the same as JSON
+// members. old is the subscription before the change. It is nil if the subscription is new or if
+// its plan did not change.
 func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 	p.Say("subscription %s %s", s.Name, what)
 	if old != nil {
@@ -211,14 +218,16 @@ func viewChanged(old, s *billing.Subscription) screen.Object {
 	return v
 }
 
-// sayReplaced names a pending plan that a change of the plan has dropped, or would drop; nil: none.
+// sayReplaced prints the pending plan that a plan change replaces, or would replace. It prints
+// nothing if was is nil.
 func (p *program) sayReplaced(was *billing.Plan, of string) {
 	if was != nil {
 		p.Say("  replaces: sku %s %s from %s%s", was.SKU, was.Amount.Decimal(), was.From, of)
 	}
 }
 
-// changesOf leaves out the open period, which is no value of the subscription's own.
+// changesOf returns the differences between the views, except for the open period, which is not a
+// property of the subscription itself.
 func changesOf(old, s *billing.Subscription) []screen.Difference {
 	return slices.DeleteFunc(screen.Differences(viewSubscription(old), viewSubscription(s)),
 		func(d screen.Difference) bool { return d.Name == "open" })
