@@ -1,5 +1,5 @@
-// Package rehearsal has the commands to try Duesday with before anything is real: the demo, and the fake of
-// Stripe as a process.
+// Package rehearsal contains the commands for trying Duesday before real use: the demo, and a
+// server that runs the fake Stripe.
 //
 // It does not charge a card, and the demo does not use a store that is in use.
 package rehearsal
@@ -31,10 +31,10 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
@@ -66,7 +66,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	}
 	defer tidy()
 	begun := time.Now()
-	var clock atomic.Pointer[time.Time] // the engine reads it from many goroutines
+	var clock atomic.Pointer[time.Time] // many of the engine's goroutines read it
 	o.Last = p.Now().UTC().Truncate(time.Millisecond)
 	o.First = o.Last.AddDate(0, -months, 0)
 	o.Set = func(ctx context.Context, now time.Time) error {
@@ -100,7 +100,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	})
 }
 
-// deliverDemo delivers the mail of a day. A mail without its link goes out on a later day.
+// deliverDemo delivers one day's mail. A mail without its link is delivered on a later day.
 func deliverDemo(ctx context.Context, s *session.Session) (delivered int, err error) {
 	mail, err := s.Drain(ctx, new(screen.Progress))
 	waiting := int(s.Linkless.Swap(0))
@@ -115,9 +115,9 @@ const (
 	demoMarker = "THIS-IS-A-DUESDAY-DEMO"
 )
 
-// demoPlaces sets the demo's store, ledger and mail folder where the settings leave them open. It
-// replaces the store of an earlier demo, and refuses any other store in use. tidy removes the mail
-// folder of a store in memory, whose ledger is there too.
+// demoPlaces sets the demo's store, ledger and mail folder, unless the settings name them. It
+// replaces the store of an earlier demo, and refuses any other store that is in use. For an
+// in-memory store, it keeps the ledger in memory, too, and tidy removes the mail folder.
 func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	tidy = func() {}
 	prefix := DemoFolder + "-"
@@ -147,7 +147,7 @@ func (p *program) demoPlaces(ctx context.Context) (tidy func(), err error) {
 	if !p.Config.ProcessorGiven {
 		p.Config.Processor = "sandbox:" + prefix + "sandbox.jsonl"
 	}
-	p.Config.SMTP = config.SMTP{} // made-up customers get no real mail
+	p.Config.SMTP = config.SMTP{} // the demo must not send real mail to its made-up customers
 	if !p.Config.MailGiven {
 		p.Config.Mail, p.Config.MailGiven = prefix+"mail", true
 	}
@@ -169,8 +169,8 @@ func (p *program) demoUnused(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// replaceDemo makes the folder anew. It deletes only a folder with a demo's marker, and not while
-// another process has its store open.
+// replaceDemo deletes and recreates the folder. It only deletes a folder that contains a demo's
+// marker, and only if no other process has the folder's store open.
 func (p *program) replaceDemo(ctx context.Context, dir string) error {
 	at := p.Path(dir)
 	marker := at + "/" + demoMarker
@@ -186,7 +186,7 @@ func (p *program) replaceDemo(ctx context.Context, dir string) error {
 		if err == nil {
 			err = s.Close()
 		}
-		if errors.Is(err, store.ErrLocked) { // with another error it is broken or half made, and goes anyway
+		if errors.Is(err, store.ErrLocked) { // after another error, the store is unusable
 			return err
 		}
 		if err := os.RemoveAll(at); err != nil {
@@ -228,10 +228,10 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 		"processor", p.Config.Processor, "mail", p.Config.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }
 
-// demoHints names the commands to look further, as they have to be typed.
+// demoHints prints commands that the user can try next.
 func (p *program) demoHints() {
 	if strings.HasPrefix(p.Config.Store, "mem:") {
-		return // it is gone with this process
+		return // the store is gone when this process ends
 	}
 	p.Say("\nNext, try:")
 	for _, command := range []string{"verify", "subscription list --status past_due", "account show 1001",
@@ -245,9 +245,9 @@ func (p *program) demoHints() {
 	p.Say("The processor's ledger is %s, and the mail is in %s.", ledger, p.Config.Mail)
 }
 
-// demoStripe returns the control of the fake Stripe whose clock the demo moves; nil with another
-// processor. It refuses the real Stripe, which has no clock to move, and a fake with charges: its
-// clock would have to go back to the demo's first day.
+// demoStripe returns the control of the fake Stripe whose clock the demo advances, or nil for
+// another processor. It refuses the real Stripe, whose clock cannot be moved. It also refuses a
+// fake that has charges, because the fake's clock cannot go back to the demo's first day.
 func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 	if !p.Config.UsesStripe() {
 		return nil, nil
@@ -266,12 +266,13 @@ func (p *program) demoStripe(ctx context.Context) (*stripefake.Control, error) {
 		}
 		return nil, err
 	}
-	p.demoSetting("return_url", p.Config.Stripe.APIBase+"/_fake/") // customers come back to the fake itself
-	p.demoSetting("rate", "1000")                                  // it has no limit unless it was started with one
+	p.demoSetting("return_url", p.Config.Stripe.APIBase+"/_fake/") // the fake shows this page to customers
+	p.demoSetting("rate", "1000")                                  // the fake has no rate limit by default
 	return fake, nil
 }
 
-// demoSetting gives the processor a parameter, unless the command line has.
+// demoSetting adds a parameter to the processor's text, unless the command line sets that
+// parameter.
 func (p *program) demoSetting(name, value string) {
 	scheme, query, _ := strings.Cut(p.Config.Processor, "?")
 	if strings.Contains("&"+query, "&"+name+"=") {

@@ -26,7 +26,8 @@ const (
 	StripeFakeName    = "stripe-fake"
 	StripeFakeKey     = "sk_test_duesday"
 
-	// Of webhooks to --webhook-url and --connect-webhook-url. The usual secrets are public, like the keys.
+	// EnvHookSecret and EnvConnectSecret set the secrets for webhooks to --webhook-url and
+	// --connect-webhook-url. The default secrets are public, like the keys.
 	EnvHookSecret      = "DUESDAY_STRIPE_FAKE_WEBHOOK_SECRET"
 	usualHookSecret    = "whsec_duesday"
 	EnvConnectSecret   = "DUESDAY_STRIPE_FAKE_CONNECT_SECRET"
@@ -36,7 +37,7 @@ const (
 type stripeFakeFlags struct {
 	listen   string
 	version  string
-	accounts []string // the connected ones
+	accounts []string // connected accounts
 	events   string
 	clock    string
 	own      hookFlags
@@ -44,7 +45,7 @@ type stripeFakeFlags struct {
 	faults   stripefake.Faults
 }
 
-// hookFlags are those of the webhook endpoints of one sort.
+// hookFlags holds the flags for one kind of webhook endpoint.
 type hookFlags struct {
 	urls       []string
 	secretFile string
@@ -93,7 +94,8 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	return c
 }
 
-// UseOfStripeFake is a command line for charging through the fake.
+// UseOfStripeFake returns the environment variables of a command line that charges through the
+// fake.
 func UseOfStripeFake(base string) string {
 	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + StripeFakeKey +
 		" duesday run payments --processor stripe"
@@ -143,7 +145,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = l.Close() }() // Serve has closed it, unless it came to none
+	defer func() { _ = l.Close() }() // Serve has already closed it, unless it did not start
 	at := l.Addr().String()
 	if host, _, err := net.SplitHostPort(at); err == nil && !net.ParseIP(host).IsLoopback() {
 		p.Warn("anyone who can reach %s can use and control this fake, because it has no password", at)
@@ -154,8 +156,8 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	}
 	p.Say("A fake Stripe is served at %s; use it with %s", at, UseOfStripeFake(base))
 	if err := p.Served(screen.Object{"address", at, "base", base, // for DUESDAY_STRIPE_API_BASE
-		"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY: a fixed value, and no secret
-		"control", base + "/_fake/", // of clock, faults, ledger and so on
+		"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY; a fixed value that is not a secret
+		"control", base + "/_fake/", // controls the clock, faults, ledger and so on
 		"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey}}); err != nil {
 		return err
 	}
@@ -163,8 +165,8 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 	return listen.Serve(ctx, l, listen.NewServer(fake, 2*time.Minute), log) // requests may wait for each other
 }
 
-// renew carries out what is due by the fake's clock, such as renewals and their webhooks, also when
-// no one sends the fake a request.
+// renew runs what is due by the fake's clock, such as renewals and their webhooks, even if no
+// request arrives.
 func renew(ctx context.Context, fake *stripefake.Fake) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
