@@ -95,7 +95,7 @@ func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Dat
 	return e.GetDuePaymentsByDate(ctx, d)
 }
 
-// dueUntil walks the dates of a run, up to the day given.
+// dueUntil yields the due rows of a run, from its first date through until.
 func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	until civil.Date) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
@@ -114,24 +114,25 @@ func dueUntil(ctx context.Context, e *engine.Engine, kind billing.Kind,
 	}
 }
 
-// DueAhead is how many subscriptions of an index's rows are read at once.
+// DueAhead is the number of subscriptions that are read at the same time for an index's rows.
 const DueAhead = 64
 
-// toBeCharged leaves out the rows of subscriptions that will be cancelled instead of charged, and
-// counts them. The others get the SKU and the amount of the period that is charged first, and the reason
-// why the subscription or its account cannot be read. An index has none of them: the base items are read.
+// toBeCharged omits the rows of subscriptions that will be canceled instead of charged, and adds
+// their number to ending. It reads the base items to complete the other rows, because an index does
+// not contain these values: the SKU and the amount of the first period to be charged, and the
+// reason why a subscription or its account cannot be read.
 func toBeCharged(ctx context.Context, e *engine.Engine, rows iter.Seq2[billing.DueRow, error],
 	ending *int) iter.Seq2[billing.DueRow, error] {
 	return func(yield func(billing.DueRow, error) bool) {
 		ahead := make([]billing.DueRow, 0, DueAhead)
 		flush := func() bool {
-			charged := processor.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil: to be cancelled
+			charged := processor.AskEach(ahead, func(r billing.DueRow) (*billing.DueRow, error) { // nil to omit the row
 				s, err := e.Load(ctx, r.Name)
 				_, unread := e.Account(ctx, r.Account)
 				switch illegible, ok := errors.AsType[*billing.IllegibleError](cmp.Or(err, unread)); {
 				case ok:
 					r.Problem = billing.UnreadableReason(illegible)
-				case err != nil: // the row is all that is known
+				case err != nil: // only the row's own values are known
 				case s.WillEnd():
 					return nil, nil
 				case s.Open != nil:

@@ -62,7 +62,7 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 	if len(changes) > 0 || held > 0 {
 		p.Code = screen.ExitPerson
 	}
-	if failed != nil { // some of the changes may be what it lacks
+	if failed != nil { // a missing change may be the cause
 		return failed
 	}
 	if !meta.Charging {
@@ -74,8 +74,9 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 		})})
 }
 
-// compareOld decides about held mail by the store that a restore has replaced. It returns what people
-// changed, and how many mails were sent before or are to be sent.
+// compareOld decides about the held mail by comparing with the store that a restore replaced. It
+// returns the changes that users made, the number of mails that were already sent, and the number
+// of mails that it released.
 func (p *program) compareOld(ctx context.Context, s *session.Session, url string) (all []replaced.Change, sent, released int,
 	err error) {
 	place, err := p.PlaceOf(url)
@@ -109,12 +110,12 @@ func (p *program) compareOld(ctx context.Context, s *session.Session, url string
 	if err != nil {
 		return all, 0, 0, err
 	}
-	count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, // by what Changes has noted
+	count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, // based on what Changes recorded
 		func(f outbox.Effect) (outbox.Fate, error) { return c.Fate(ctx, f) })
 	return all, count[outbox.Drop], count[outbox.Release], err
 }
 
-// heldMail returns how many mails wait for a decision.
+// heldMail returns the number of mails that wait for a decision.
 func heldMail(ctx context.Context, s *session.Session) (int, error) {
 	b, err := s.Outbox(nil).On(outbox.Held).Backlog(ctx, 0)
 	return b.Due + b.Later, err

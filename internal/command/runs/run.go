@@ -1,7 +1,8 @@
-// Package runs has the commands for the two daily jobs: run and due, and for the audits of what they charged:
-// verify and reconcile.
+// Package runs contains the commands for the two daily jobs (run and due) and for the audits of
+// their charges (verify and reconcile).
 //
-// It does not decide what is due, and it does not run the jobs by the clock: package serving does.
+// It does not decide what is due. It does not run the jobs at their daily times, because package
+// serving does.
 package runs
 
 import (
@@ -24,10 +25,10 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
@@ -68,7 +69,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o job.Options, 
 	if today := civil.Of(p.Now().UTC()); p.Config.Live() && o.Date.After(today.AddDays(1)) {
 		return screen.Usagef("--date %s is in the future, but the processor is live", o.Date)
 	}
-	// Reminders ask the processor whether a card will have expired, where it knows cards.
+	// The reminder job asks a processor that stores cards whether a card will have expired.
 	return p.With(ctx, session.Need{Processor: kind == billing.Payments || p.Config.UsesStripe(), Lease: lease, Take: !o.DryRun},
 		func(s *session.Session) error {
 			if _, err := s.On(date); err != nil && !o.DryRun {
@@ -83,7 +84,7 @@ func (p *program) runJob(ctx context.Context, kind billing.Kind, o job.Options, 
 		})
 }
 
-// start runs the job with a bar on the terminal.
+// start runs the job and shows a progress bar on a terminal.
 func (p *program) start(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) (*job.Report,
 	error) {
 	bar := p.Progress("subscriptions", 0, func(stop <-chan struct{}) int64 {
@@ -101,7 +102,8 @@ func (p *program) start(ctx context.Context, s *session.Session, kind billing.Ki
 	return job.Payments(ctx, s.Engine, o)
 }
 
-// startOrAttach is start. Beside a live run of the same day it returns that run's report instead.
+// startOrAttach runs the job. If a run of the same day is already in progress, it waits for that
+// run and returns its report.
 func (p *program) startOrAttach(ctx context.Context, s *session.Session, kind billing.Kind,
 	o job.Options) (*job.Report, error) {
 	for {
@@ -120,7 +122,7 @@ func (p *program) startOrAttach(ctx context.Context, s *session.Session, kind bi
 	}
 }
 
-// wetRun runs the job, delivers its mail, also after a failure, and prints the report.
+// wetRun runs the job, delivers its mail even if the job fails, and prints the report.
 func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) error {
 	named := Unsettled{}
 	o.Each = named.Add
@@ -137,7 +139,7 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 	}
 	if report.Off {
 		nothing := "nothing"
-		if errors.Is(err, charging.ErrOff) { // it was switched off meanwhile
+		if errors.Is(err, charging.ErrOff) { // charging was turned off during the run
 			nothing, err = "nothing more", nil
 		}
 		reason := ""
@@ -146,11 +148,11 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 		}
 		p.Warn("charging is off%s, so %s was charged; turn it on with %s", reason, nothing, p.Hint("charging on"))
 	}
-	var read, written float64 // as DynamoDB counts them for this process
+	var read, written float64 // the capacity that DynamoDB reports for this process
 	if m, ok := s.Store.(interface{ Consumed() (read, write float64) }); ok {
 		read, written = m.Consumed()
 	}
-	if report.State != "" { // of another process, which has named them
+	if report.State != "" { // a report from another process, which listed the periods itself
 		named = nil
 	}
 	p.sayReport(report)
@@ -176,7 +178,7 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 	return cmp.Or(err, shown)
 }
 
-// dryRun lists the periods of the job as they are found.
+// dryRun lists the periods that the job would process, as it finds them.
 func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.Kind, o job.Options) error {
 	name, what, left := "would_charge", "charged", engine.OutcomeParked
 	if kind == billing.Reminders {
@@ -184,22 +186,22 @@ func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.K
 	}
 	list := &screen.ListWriter{Out: p.Out, Name: name}
 	t := p.Table("SUBSCRIPTION", "PERIOD", "DUE", "AMOUNT", "ACTION")
-	var totals money.Totals // of payments
+	var totals money.Totals // only for payments
 	n := 0
 	var failed error
 	o.Each = func(r engine.Result) {
-		if r.Outcome == left || r.Outcome == engine.OutcomeUnreadable { // the log names the unreadable one
+		if r.Outcome == left || r.Outcome == engine.OutcomeUnreadable { // the log names unreadable ones
 			return
 		}
 		t.Row(r.Name, r.Period, r.Due, r.Amount, r.Reason)
 		if kind == billing.Payments {
-			if r.Outcome != engine.OutcomeSkipped { // it waits, and is not charged
+			if r.Outcome != engine.OutcomeSkipped { // the period waits and is not charged
 				return
 			}
 			failed = cmp.Or(failed, totals.Add(r.Amount))
 		}
 		n++
-		r.Outcome = "" // there is none yet
+		r.Outcome = "" // a dry run has no outcome
 		if p.AsJSON {
 			failed = cmp.Or(failed, list.Add(bookkeeping.ViewResult(r)))
 		}

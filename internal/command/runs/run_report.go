@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 )
 
-// viewReport is the report of a run; due is the sum of the outcomes.
+// viewReport returns the JSON members of a run's report. The member due is the sum of the outcomes.
 func viewReport(r *job.Report) screen.Object {
 	v := screen.Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
 	if r.Kind == billing.Reminders {
@@ -26,7 +26,7 @@ func viewReport(r *job.Report) screen.Object {
 			v = append(v, string(o), r.Counts[o])
 		}
 		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", bookkeeping.NameTexts(r.KeepOwn),
-			"refunds_and_disputes?", r.Reversals, // recorded, or changed
+			"refunds_and_disputes?", r.Reversals, // recorded or changed
 			"orphans_cancelled?", r.Orphans)
 	}
 	if len(r.Doubts) > 0 {
@@ -64,7 +64,7 @@ func (p *program) sayReport(r *job.Report) {
 		p.Warn("%s period %d was perhaps paid twice, because another tool %s during the charge; check whether that tool "+
 			"took the payment, then run: %s", d.Name, d.Period, billing.MovedTo(d.Moved), p.Hint("subscription update "+d.Name.String()+" --paid-once"))
 	}
-	beside := func(n int, noun, what string) { // the work of a payment run beside charging
+	beside := func(n int, noun, what string) { // prints the other work of a payment run
 		if n > 0 {
 			p.Say("also: %s %s", screen.Plural(n, noun), what)
 		}
@@ -73,12 +73,13 @@ func (p *program) sayReport(r *job.Report) {
 	p.SayKeepOwn(r.KeepOwn)
 	beside(r.Reversals, "change", "to refunds and disputes, recorded")
 	beside(r.Orphans, "payment intent", "that nothing was bound to, canceled")
-	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // its process has named them
+	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // another process has listed them
 		p.Say("\nTo list the failed periods, run: %s", p.Hint("period list --ending failed --from "+civil.Of(r.Started).String()))
 	}
 }
 
-// OutcomeName is the outcome as people and programs read it: a mail in the outbox is not sent yet.
+// OutcomeName returns the outcome's name in the output. OutcomeSent is called "written", because a
+// mail in the outbox is not sent yet.
 func OutcomeName(o engine.Outcome) string {
 	if o == engine.OutcomeSent {
 		return "written"
@@ -97,7 +98,7 @@ func outcomeText(o engine.Outcome) string {
 	}[o]
 }
 
-// FormatTotals returns the sums as people write them, by currency.
+// FormatTotals returns the sum for each currency, formatted for human readers.
 func FormatTotals(t *money.Totals) string {
 	var parts []string
 	for sum := range t.All() {
@@ -106,8 +107,9 @@ func FormatTotals(t *money.Totals) string {
 	return strings.Join(parts, "  ")
 }
 
-// Unsettled has the periods that a run names, by outcome: all that are neither paid nor ended on
-// request, and those paid twice. nil is that of a run that another process made.
+// Unsettled holds the periods that a run lists, by outcome. It contains each period that is neither
+// paid nor ended on request, and each period that was paid twice. It is nil for a run of another
+// process.
 type Unsettled map[engine.Outcome][]engine.Result
 
 // Add adds the result, unless the period is settled.
@@ -118,7 +120,8 @@ func (u Unsettled) Add(r engine.Result) {
 	}
 }
 
-// Of returns the periods with one of the outcomes: the new ones first, each part in order of names.
+// Of returns the periods with any of the given outcomes. New periods come first, and each part is
+// sorted by subscription name.
 func (u Unsettled) Of(outcomes ...engine.Outcome) (all []engine.Result) {
 	for _, o := range outcomes {
 		all = append(all, u[o]...)
@@ -143,7 +146,8 @@ func (u Unsettled) view() screen.Object {
 		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable), "overpaid", of(engine.OutcomePaid)}
 }
 
-// ShownWaiting is how many periods are shown that wait for their customers since earlier runs.
+// ShownWaiting is the maximum number of listed periods that have been waiting for their customers
+// since earlier runs.
 const ShownWaiting = 20
 
 func (p *program) sayUnsettled(u Unsettled) {
@@ -174,7 +178,7 @@ func (p *program) sayUnsettled(u Unsettled) {
 	if more := len(waiting) - len(shown); more > 0 {
 		p.Say("and %d more that have been waiting since earlier runs", more)
 	}
-	named, look := append(waiting, failed...), "verify" // no command shows what cannot be read
+	named, look := append(waiting, failed...), "verify" // no command shows an unreadable item
 	legible := func(r engine.Result) bool { return r.Outcome != engine.OutcomeUnreadable }
 	if i := slices.IndexFunc(named, legible); i >= 0 {
 		look = "subscription show " + named[i].Name.String()

@@ -22,7 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 )
 
-// Runs are recorded from their start: any process can list and watch them, and wait for one.
+// A run is recorded from its start, so any process can list runs, watch a run and wait for its end.
 
 func (p *program) runList() *cobra.Command {
 	kind := screen.ChoiceFlag(billing.Payments, billing.Reminders)
@@ -90,7 +90,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 		} else {
 			fmt.Fprint(p.Out, begin, progressOf(r, total), end)
 		}
-		_ = p.Out.Flush() // its errors are reported at the end: the writer keeps them
+		_ = p.Out.Flush() // the writer keeps its errors, and the command reports them at its end
 	})
 	if err != nil {
 		return err
@@ -111,7 +111,8 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 	return err
 }
 
-// follow calls show whenever the run's record was written, until it is over. total 0: not counted yet.
+// follow calls show after each update of the run's record, until the run is over. total is 0 until
+// the subscriptions are counted.
 func (p *program) follow(ctx context.Context, s *session.Session, kind billing.Kind, id string,
 	show func(r *job.Report, total int)) (*job.Report, error) {
 	var total atomic.Int64
@@ -123,7 +124,7 @@ func (p *program) follow(ctx context.Context, s *session.Session, kind billing.K
 	warned := false
 	return job.Follow(ctx, s.Engine, kind, id, func(r *job.Report) {
 		if r.From.IsZero() {
-			return // it has just begun
+			return // the run has just started
 		}
 		if seen.IsZero() {
 			counting.Go(func() {
@@ -145,12 +146,12 @@ func (p *program) follow(ctx context.Context, s *session.Session, kind billing.K
 }
 
 const (
-	lineBegin = "\r\x1b[K" // wipes the line before
+	lineBegin = "\r\x1b[K" // clears the current line
 	silentRun = time.Minute
 )
 
-// attach waits for the end of a live run and returns it, or nil if the job has to be run by this
-// process: the live run was of another day, or has left no end.
+// attach waits for the end of a live run and returns its report. It returns nil if this process
+// must run the job itself, because the live run was for another day or did not complete.
 func (p *program) attach(ctx context.Context, s *session.Session, live *worker.BusyError, day civil.Date) (*job.Report,
 	error) {
 	day = cmp.Or(day, civil.Of(p.Now().UTC()))
@@ -168,7 +169,7 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 	r, err := p.follow(ctx, s, live.Kind, live.ID, func(r *job.Report, total int) { show(progressOf(r, total)) })
 	show("")
 	switch {
-	case errors.Is(err, store.ErrNotFound): // it was refused before it began
+	case errors.Is(err, store.ErrNotFound): // the run was refused before it started
 		return nil, nil
 	case err != nil || !same:
 		return nil, err
@@ -179,7 +180,7 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 	return r, nil
 }
 
-// progressOf says how far a run is.
+// progressOf describes the progress of a run.
 func progressOf(r *job.Report, total int) string {
 	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, rate(r))
 	if left := timeLeft(r, total); left > 0 {
@@ -193,10 +194,10 @@ func progressOf(r *job.Report, total int) string {
 	return text
 }
 
-// rate is the number of subscriptions a second, up to the last record.
+// rate returns the number of subscriptions per second, up to the last record.
 func rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
 
-// timeLeft is 0 if it is not known.
+// timeLeft estimates the remaining time of a run. It returns 0 if the time is unknown.
 func timeLeft(r *job.Report, total int) time.Duration {
 	if r.Rows == 0 || total <= r.Rows {
 		return 0

@@ -24,7 +24,7 @@ func (p *program) verifyCommand() *cobra.Command {
 	return c
 }
 
-// ViewAudit returns the audit for programs.
+// ViewAudit returns the JSON members of the audit.
 func ViewAudit(a *audit.Report) screen.Object {
 	view := func(x audit.Problem) screen.Object {
 		return screen.Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
@@ -39,10 +39,12 @@ func ViewAudit(a *audit.Report) screen.Object {
 	return v
 }
 
-// An audit keeps a summary of each subscription, for which memory matters more than time.
+// auditGCPercent makes the garbage collector run more often during an audit, because the audit
+// keeps a summary of every subscription in memory.
 const auditGCPercent = 25
 
-// shownProblems is how many problems people get; --json has all.
+// shownProblems is the maximum number of problems that text mode prints. JSON mode prints all of
+// them.
 const shownProblems = 100
 
 func (p *program) verify(ctx context.Context, s *session.Session, repair bool) error {
@@ -94,7 +96,7 @@ func (p *program) sayProblems(head string, all []audit.Problem) {
 	}
 }
 
-// Verdict returns the audit's result in one sentence.
+// Verdict returns the audit's result as one sentence.
 func Verdict(s *screen.Screen, a *audit.Report) string {
 	if a.OK {
 		return s.Painted(s.Raw, screen.GoodColour, "The audit is clean: no period was charged twice, none was skipped.")
