@@ -20,19 +20,20 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// viewEvent is an event in JSON, without its body. Its times are as Stripe has them.
+// viewEvent returns the JSON members of an event, without its body. The times have the same format
+// as in Stripe's data.
 func viewEvent(e *tracking.Event) screen.Object {
-	var live *bool // nil: its body is not there to tell
+	var live *bool // nil if there is no body to read it from
 	if len(e.Body) > 0 {
 		live = &e.Live
 	}
 	return screen.Object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
-		"subscription?", e.Subscription, "object?", e.Object.ID, // the event's subject: its id at Stripe
+		"subscription?", e.Subscription, "object?", e.Object.ID, // Stripe ID of the event's subject
 		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
 		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
 }
 
-// asIs returns the time in the form that encoding/json gives it; nil for the zero time.
+// asIs returns a pointer that encoding/json formats as the time itself, or nil for the zero time.
 func asIs(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -48,7 +49,7 @@ func (p *program) eventShow() *cobra.Command {
 			if err != nil {
 				return session.NotFound(err, "event "+args[0])
 			}
-			if told, err := event.Decode(e.Body); err == nil { // the row has fewer fields than the body
+			if told, err := event.Decode(e.Body); err == nil { // the body has more fields than the row
 				e.Live, e.APIVersion, e.Object = told.Live, told.APIVersion, told.Object
 			}
 			if body {
@@ -73,7 +74,8 @@ func (p *program) eventShow() *cobra.Command {
 	return c
 }
 
-// replayEvents applies every event, and fails at the end if one is missing.
+// replayEvents applies every event that exists. If some do not exist, it returns an error at the
+// end.
 func (p *program) replayEvents(ctx context.Context, t *tracking.Service, ids []string) error {
 	var missing []error
 	verdicts := func(yield func(tracking.Verdict, error) bool) {
@@ -137,7 +139,8 @@ func (p *program) rebuildCommand() *cobra.Command {
 	})
 }
 
-// rebuild rebuilds the Stripe accounts of the account, or with "" all registered ones.
+// rebuild rebuilds the Stripe accounts that account names, or every registered Stripe account if
+// account is "".
 func (p *program) rebuild(ctx context.Context, t *tracking.Service, account string) ([]*tracking.Rebuilt, error) {
 	places, err := places(ctx, t, account)
 	if len(places) == 0 || err != nil {
@@ -208,7 +211,7 @@ func (f *eventFlags) check() error {
 func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventFlags) error {
 	q := tracking.EventQuery{Subscription: f.subscription, From: f.from.Value, To: f.to.Value, Whole: true}
 	if f.limit > 0 {
-		q.Limit = f.limit + 1 // one more, to see whether there are more
+		q.Limit = f.limit + 1 // one more row shows whether there are more
 	}
 	events := t.Events(ctx, q)
 	if f.account != "" {
@@ -238,7 +241,8 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 	return nil
 }
 
-// places returns the Stripe account that the text names, or those of the merchant; "" is any.
+// places returns the Stripe account that account names, or all Stripe accounts of the merchant. If
+// account is "", it returns the Stripe accounts of every merchant.
 func places(ctx context.Context, t *tracking.Service, account string) ([]string, error) {
 	if strings.HasPrefix(account, "acct_") {
 		return []string{account}, nil

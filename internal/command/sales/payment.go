@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// merchantList is a leaf that lists what a merchant has, the newest first.
+// merchantList returns a leaf command that lists a merchant's items, with the newest first.
 func (p *program) merchantList(order *screen.ListOrder, by []string,
 	do func(ctx context.Context, t *tracking.Service, account string) error) *cobra.Command {
 	var account string
@@ -78,7 +78,7 @@ func (p *program) sayPayment(x *tracking.Payment) {
 		func(h tracking.Change) []any { return []any{"  " + screen.Stamp(h.At), h.What, h.Event} })
 }
 
-// paymentStatus is the status, and of a failed payment why.
+// paymentStatus returns the payment's status and, for a failed payment, the reason.
 func paymentStatus(x *tracking.Payment) string {
 	if x.Status != tracking.PaymentFailed {
 		return string(x.Status)

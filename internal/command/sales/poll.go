@@ -25,7 +25,7 @@ import (
 type pollFlags struct {
 	once, all, sweep bool
 	every            time.Duration
-	to               string // URL of a server elsewhere; "": the store
+	to               string // URL of a server on another machine; "" for the local store
 }
 
 func (p *program) pollCommand() *cobra.Command {
@@ -57,14 +57,14 @@ func (p *program) pollCommand() *cobra.Command {
 	return c
 }
 
-// A pollView is the JSON of one round, with the sweep if there was one.
+// A pollView is the JSON form of one polling round. It includes the sweep if there was one.
 type pollView struct {
 	poller.Report
-	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil: there was none
-	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are not asked for
+	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil if there was no sweep
+	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are skipped
 }
 
-// pollTo polls for a server elsewhere.
+// pollTo polls Stripe for a server on another machine.
 func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	at, err := url.Parse(f.to)
 	if err != nil || at.Host == "" || at.User != nil || at.RawQuery+at.Fragment != "" || at.Scheme != "https" &&
@@ -104,7 +104,7 @@ func (p *program) pollTo(ctx context.Context, f *pollFlags) (err error) {
 	return p.pollBy(ctx, f, remote, stripe, at.Host)
 }
 
-// pollBy polls for the ledger, which is called so.
+// pollBy polls Stripe for the ledger. name identifies the ledger in messages.
 func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger, at *stripe.Processor,
 	name string) error {
 	finder := poller.New(poller.Options{Ledger: ledger, Lister: sell.New(at.API()), Now: p.Now, Log: p.Logger(),
@@ -151,7 +151,7 @@ func (p *program) sayPoll(v *pollView) {
 	if v.Failed+len(v.Lost) > 0 || v.Sweep != nil && v.Sweep.Failed > 0 {
 		p.Code = screen.ExitPerson
 	}
-	if p.AsJSON { // the report has what is warned of below
+	if p.AsJSON { // the JSON report includes the warnings below
 		return
 	}
 	p.Say("%s polled, %d skipped: %s, %d missing, %d of them sent", screen.Plural(v.Accounts, "Stripe account"), v.Skipped,
@@ -176,14 +176,14 @@ func (p *program) sayPoll(v *pollView) {
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })
 }
 
-// The bounds of --poll-every: Stripe lists an event for 30 days.
+// These are the limits of --poll-every. Stripe lists an event for 30 days.
 const (
 	PollEvery      = 10 * time.Minute
 	leastPollEvery = time.Second
 	mostPollEvery  = 24 * time.Hour
 )
 
-// CheckPollEvery returns a UsageError if --poll-every is out of bounds.
+// CheckPollEvery returns a UsageError if --poll-every is outside its limits.
 func CheckPollEvery(every time.Duration) error {
 	if every < leastPollEvery || every > mostPollEvery {
 		return screen.Usagef("--poll-every must be %s to %s (got %s)", leastPollEvery, mostPollEvery, every)

@@ -8,7 +8,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking/poller"
 )
 
-// TestPollView_IsTheSameJSON: names, order and the fields that are left out.
+// TestPollView_IsTheSameJSON checks the names, the order and the omitted fields of the JSON.
 func TestPollView_IsTheSameJSON(t *testing.T) {
 	at := func(ms int) time.Time { return time.Date(2026, 11, 21, 12, 0, 0, ms*1e6, time.UTC) }
 	failures := []poller.Failure{{StripeAccount: "acct_1", Error: "e"}, {}}

@@ -83,10 +83,10 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
 	p.Say("\nTo show the result, run: %s", p.Hint("purchase show "+created.Purchase.ID))
 	objects := screen.Views(sale.Objects, func(o tracking.Object) screen.Object { // the payment, subscription, schedule at Stripe
-		return screen.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // in Stripe's words: payment_intent, …
+		return screen.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // Stripe's kinds, such as payment_intent
 	})
 	return p.JSON(screen.Object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
-		"client_secret?", sale.ClientSecret.Reveal(), // for the buyer's client
+		"client_secret?", sale.ClientSecret.Reveal(), // for the buyer's browser or app
 		"declined?", sale.Declined, "action_required?", sale.Action, "repeated?", created.Repeated})
 }
 
@@ -126,7 +126,7 @@ func (p *program) purchaseFields(x *tracking.Purchase, more ...any) {
 		"changed", x.Updated}, more...)...)
 }
 
-// effectText says how far an effect is, or "" when nothing asked for it.
+// effectText describes the progress of an effect. It returns "" if nothing requested the effect.
 func effectText(e tracking.Effect) string {
 	switch e.State {
 	case tracking.NotAsked:
@@ -147,19 +147,20 @@ func automationsText(all []tracking.Done) string {
 	return strings.Join(parts, ", ")
 }
 
-// formatMinor returns an amount of minor units as people write it, or "" for none.
+// formatMinor returns an amount in minor units, formatted for human readers, or "" if there is
+// none.
 func formatMinor(minor int64, code string) string {
 	if code == "" {
 		return ""
 	}
 	currency, err := money.ParseCurrency(code)
-	if err != nil { // a currency of Stripe's, unknown here
+	if err != nil { // Stripe supports this currency, but Duesday does not know it
 		return strconv.FormatInt(minor, 10) + " minor units of " + code
 	}
 	return money.New(minor, currency).Format()
 }
 
-// trouble returns the failed jobs of the purchase with their errors: names and values.
+// trouble returns the purchase's failed jobs and their errors, as alternating names and values.
 func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]any, error) {
 	asked := func(e tracking.Effect) bool { return e.State == tracking.Asked || e.State == tracking.Begun }
 	if !asked(x.Fulfilment) && !asked(x.Unsubscribe) {

@@ -1,7 +1,7 @@
-// Package sales has the commands for payments that Stripe runs: connected accounts, purchases, payments,
-// events, and the search for events that were missed.
+// Package sales contains the commands for payments that Stripe runs: connected accounts, purchases,
+// payments, events, and the search for missing events.
 //
-// It does not charge, and it does not serve: package serving follows Stripe by its Track.
+// It does not charge and does not serve. Package serving follows Stripe with this package's Track.
 package sales
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
@@ -41,14 +41,14 @@ func Commands(of *session.Program) []*cobra.Command {
 	}
 }
 
-// trackingNeed describes a command's use of the tracking service.
+// trackingNeed describes how a command uses the tracking service. The zero value only reads.
 type trackingNeed struct {
-	create bool // makes the store if there is none
-	stripe bool // asks Stripe
-	write  bool // changes the store without asking Stripe; without any of these it only reads
+	create bool // create the store if it does not exist
+	stripe bool // ask Stripe
+	write  bool // change the store without asking Stripe
 }
 
-// trackingLeaf is a leaf that works on the tracking service of the open store.
+// trackingLeaf returns a leaf command that uses the open store's tracking service.
 func (p *program) trackingLeaf(use string, n trackingNeed,
 	do func(ctx context.Context, t *tracking.Service, args []string) error) *cobra.Command {
 	return session.Leaf(use, func(ctx context.Context, args []string) error {
@@ -56,7 +56,7 @@ func (p *program) trackingLeaf(use string, n trackingNeed,
 	})
 }
 
-// withTracking opens the store and its tracking service, calls do and closes both.
+// withTracking opens the store and its tracking service, calls do, and closes both.
 func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(Followed) error) error {
 	t, err := config.NewTracking(p.Config, p.Setting)
 	if err != nil {
@@ -71,19 +71,20 @@ func (p *program) withTracking(ctx context.Context, n trackingNeed, do func(Foll
 	return p.explainTracking(err)
 }
 
-// Followed is an open tracking service with its Stripe account and mode.
+// Followed is an open tracking service, with the Stripe account and the mode that it follows.
 type Followed struct {
 	Service   *tracking.Service
-	Processor *stripe.Processor // nil where nothing is asked
+	Processor *stripe.Processor // nil if the command does not ask Stripe
 	Own       string            // acct_…
 	Live      bool
 }
 
-// ownPatience is how long a process waits for Stripe to name the key's account, if the store knows it.
+// ownPatience is the maximum time to wait for Stripe to name the key's account, if the store
+// already knows that account.
 const ownPatience = 10 * time.Second
 
-// Track calls do with the tracking service of the session's store, and fills in the options. Only if
-// asks is set, do may ask Stripe.
+// Track opens the tracking service of the session's store and passes it to do. It completes the
+// options first. do must not ask Stripe unless asks is set.
 func Track(ctx context.Context, p *session.Program, s *session.Session, t *config.Tracking, asks bool, o tracking.Options,
 	do func(Followed) error) (err error) {
 	meta, err := s.Engine.Meta(ctx)
@@ -108,7 +109,7 @@ func Track(ctx context.Context, p *session.Program, s *session.Session, t *confi
 		o.Finder, o.Seller = asked, asked
 		own, live, missing := tracking.Pinned(ctx, s.Store, s.Tables)
 		pinned, asking := missing == nil && live == strings.Contains(t.Stripe.Key.Reveal(), "_live_"), ctx
-		if pinned { // webhooks are stored also while Stripe is away or hangs
+		if pinned { // serve must store webhooks even if Stripe does not answer
 			var stop context.CancelFunc
 			asking, stop = context.WithTimeout(ctx, ownPatience)
 			defer stop()
@@ -126,7 +127,7 @@ func Track(ctx context.Context, p *session.Program, s *session.Session, t *confi
 	if asks && f.Live && p.Clock != nil {
 		return screen.Usagef("--clock is only for tests, but the Stripe key is live; leave one of them out")
 	}
-	if p.Config.UsesStripe() && s.Processor != nil { // an event about one of billing's own payment intents settles its period
+	if p.Config.UsesStripe() && s.Processor != nil { // events about billing's own payment intents settle their periods
 		o.Settler = s.Engine
 	}
 	settings, err := settings.Read(ctx, s.Engine.Records)
@@ -143,7 +144,8 @@ func Track(ctx context.Context, p *session.Program, s *session.Session, t *confi
 	return do(f)
 }
 
-// stripeOf returns the session's processor if it is Stripe, or opens one, which the caller must close.
+// stripeOf returns the session's processor if it is Stripe. Otherwise it opens a Stripe processor,
+// which the caller must close.
 func stripeOf(s *session.Session, t *config.Tracking) (processor *stripe.Processor, opened bool, err error) {
 	if processor, ok := s.Processor.(*stripe.Processor); ok {
 		return processor, false, nil
@@ -155,7 +157,7 @@ func stripeOf(s *session.Session, t *config.Tracking) (processor *stripe.Process
 	return processor, err == nil, err
 }
 
-// explainTracking adds a way out to errors of the tracking service.
+// explainTracking adds advice to the tracking service's errors.
 func (p *program) explainTracking(err error) error {
 	switch {
 	case errors.Is(err, tracking.ErrUnregistered):
@@ -172,7 +174,8 @@ func withoutOther(err error) string {
 	return strings.TrimSuffix(err.Error(), ": "+tracking.ErrOther.Error())
 }
 
-// checkAccountFlag wants a merchant's UUID; with stripe also a Stripe account's id, or nothing.
+// checkAccountFlag returns an error unless account is a merchant's UUID. If stripe is set, it also
+// accepts the ID of a Stripe account, or "".
 func checkAccountFlag(account string, stripe bool) error {
 	switch {
 	case tracking.IsUUID(account) || stripe && (account == "" || strings.HasPrefix(account, "acct_")):
