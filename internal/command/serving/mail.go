@@ -74,7 +74,8 @@ func (p *program) mailPreview() *cobra.Command {
 
 func kindOf(text string) string { return strings.ReplaceAll(text, "-", "_") }
 
-// postBesideStore returns how mail leaves, and the settings of the store, if there is one.
+// postBesideStore returns the Post and the store's settings. If there is no store, it returns the
+// default settings.
 func (p *program) postBesideStore(ctx context.Context) (out *session.Post, rules settings.Settings, err error) {
 	if out, err = p.NewPost(); err != nil {
 		return nil, rules, err

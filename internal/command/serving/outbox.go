@@ -28,9 +28,9 @@ func (p *program) outboxCommand() *cobra.Command {
 	return session.Group("outbox", list, replay, send, release, drop)
 }
 
-// A queue is a queue of the outbox, by its name for people, with the number of its rows.
+// A queue is one of the outbox's queues, with its name in the output and the number of its rows.
 type queue struct {
-	name string // "" of mail
+	name string // "" for mail
 	in   outbox.Queue
 	outbox.Backlog
 }
@@ -70,9 +70,9 @@ func (p *program) listOutbox(ctx context.Context, s *session.Session) error {
 	}
 	p.Say("")
 	t, list := p.Table("ID", "KIND", "TO", "TRIES", "REASON"), &screen.ListWriter{Out: p.Out, Name: "dead_letters"}
-	var counts screen.Object // of the mail, and of the other queues that have rows
+	var counts screen.Object // counts for mail, and for other queues that have rows
 	for _, q := range all {
-		q.Dead = 0 // counted while they are listed: another process may change them
+		q.Dead = 0 // recount while listing, because another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
 			if err == nil && p.AsJSON {
 				err = list.Add(viewDead(e, q.name))
@@ -97,7 +97,7 @@ func (p *program) listOutbox(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// listHeld shows the held mail, and returns its number.
+// listHeld prints the held mail, and returns the number of held mails.
 func (p *program) listHeld(ctx context.Context, s *session.Session) (held int, err error) {
 	t := p.Table("HELD", "KIND", "TO")
 	for e, err := range s.Outbox(nil).On(outbox.Held).Waiting(ctx) {
@@ -147,11 +147,11 @@ func (p *program) send(ctx context.Context, s *session.Session) error {
 	p.Say("%s", s.Post.Done(r.Delivered))
 	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
 		screen.Positive(r.Dead))
-	// dropped: reminders of periods paid, paused or canceled since
+	// A dropped mail is a reminder whose period was paid, paused or canceled in the meantime.
 	return p.JSON(screen.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
-// decideHeld releases or drops all held mail.
+// decideHeld returns an action that releases or drops all held mail.
 func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session.Session, []string) error {
 	return func(ctx context.Context, s *session.Session, _ []string) error {
 		count, err := s.Outbox(nil).On(outbox.Held).Decide(ctx, func(outbox.Effect) (outbox.Fate, error) { return fate, nil })

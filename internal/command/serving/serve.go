@@ -1,7 +1,8 @@
-// Package serving has the commands for the running service: serve, its status and its outbox, the mail that
-// it sends, and the switch of charging.
+// Package serving contains the commands for the running server: serve, status, outbox and mail, and
+// the switch that turns charging on and off.
 //
-// It does not know HTTP, and it does not decide when a job is due: packages server and day do.
+// It does not know HTTP, and it does not decide when a job is due, because packages server and day
+// do.
 package serving
 
 import (
@@ -37,10 +38,10 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
@@ -51,27 +52,28 @@ func Commands(of *session.Program) []*cobra.Command {
 const (
 	serveHooks     = "127.0.0.1:8080"
 	serveAPI       = "127.0.0.1:8081"
-	serveGCPercent = 400 // a fifth of the CPU of a webhook less than at 150
+	serveGCPercent = 400 // a webhook takes a fifth less CPU time than at 150
 )
 
-// How often an idle serve looks at a store that is paid for by the request.
+// These are the intervals at which an idle serve looks at a store whose provider charges per
+// request.
 const (
-	sharedDay    = 2 * time.Minute  // at the daily times and their records
-	sharedWatch  = 10 * time.Minute // a stored look is fresh for 25
-	sharedQueues = time.Hour        // the watch, at a queue or tables without an alarm; a drain logs what goes wrong
+	sharedDay    = 2 * time.Minute  // for the daily times and the records of the jobs
+	sharedWatch  = 10 * time.Minute // a stored status is fresh for 25 minutes
+	sharedQueues = time.Hour        // for queues and tables without an alarm; a drain logs its own errors
 )
 
 type serveFlags struct {
 	clock, heartbeat    string
-	beat                func(context.Context) error // of heartbeat; nil: none
-	hooks, api          string                      // addresses; "": none
+	beat                func(context.Context) error // sends the heartbeat; nil for none
+	hooks, api          string                      // addresses; "" for none
 	behindProxy         bool
 	fulfil, unsubscribe string
 	onAlarm             string
 	every               time.Duration
 	noPoll              bool
 	create              bool
-	keyed               bool // there was an API key at the start
+	keyed               bool // an API key existed at the start
 	limits              limitFlags
 }
 
@@ -79,7 +81,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var o serveFlags
 	c := session.Leaf("serve", func(ctx context.Context, _ []string) error {
 		err := p.serve(ctx, &o)
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped while it was starting
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped during startup
 			return nil
 		}
 		return err
@@ -107,7 +109,7 @@ func (p *program) serveCommand() *cobra.Command {
 	return session.Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
 }
 
-// check refuses invalid flags before anything is opened.
+// check rejects invalid flags before serve opens anything.
 func (o *serveFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("poll-every") && o.noPoll {
 		return screen.Usagef("--poll-every and --no-poll cannot be combined")
@@ -136,10 +138,10 @@ func (o *serveFlags) check(f *pflag.FlagSet) error {
 	return sales.CheckPollEvery(o.every)
 }
 
-// An address is one to listen at, with its flag and the usual one.
+// An address is a listen address, with its flag and its usual value.
 type address struct{ flag, address, usual string }
 
-// addresses returns those that are not turned off.
+// addresses returns the addresses that are not turned off.
 func (o *serveFlags) addresses() []address {
 	return slices.DeleteFunc([]address{{"--listen", o.hooks, serveHooks}, {"--api", o.api, serveAPI}},
 		func(a address) bool { return a.address == "" })
@@ -162,7 +164,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 			return screen.Usagef("%s: %w", config.EnvHeartbeat, err)
 		}
 	}
-	p.AsJSON = p.AsJSON || p.LogJSON // every line of both streams
+	p.AsJSON = p.AsJSON || p.LogJSON // every line of both streams is JSON
 	follows := o.follows(&p.Config, &t)
 	if follows {
 		if err := cmp.Or(t.Stripe.CheckKey(), t.Read()); err != nil {
@@ -174,11 +176,11 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		return err
 	}
 	p.Lasting = true
-	if p.Env("GOGC") == "" { // the heap is small until the cache has filled; then limitMemory bounds it
+	if p.Env("GOGC") == "" { // the heap is small until the cache is full; then limitMemory limits it
 		defer debug.SetGCPercent(debug.SetGCPercent(serveGCPercent))
 	}
 	defer p.limitMemory()()
-	// Bound before the store is made: a taken address leaves nothing behind.
+	// Listen before creating the store, so that an address in use does not leave a store behind.
 	bound := map[string]net.Listener{} // by flag
 	for _, a := range o.addresses() {
 		l, err := session.ListenAt(ctx, a.flag, a.address)
@@ -188,18 +190,18 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = l.Close() }() // the server has closed it, unless it came to none
+		defer func() { _ = l.Close() }() // the server closes l, unless the server does not start
 		bound[a.flag] = l
 	}
 	n := session.Need{Create: o.create, Take: true, Processor: true, Follows: follows}
 	return p.With(ctx, n, func(s *session.Session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
 }
 
-// serveStore serves the open store on the listeners, by the machine's clock.
+// serveStore serves the open store on the listeners in bound. machine is the machine's clock.
 func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFlags, t *config.Tracking,
 	bound map[string]net.Listener, machine func() time.Time) error {
 	if settings, err := settings.Read(ctx, s.Engine.Records); err != nil || s.Post.Check(settings) != nil {
-		return cmp.Or(err, s.Post.Check(settings)) // nobody is charged whom no mail can tell
+		return cmp.Or(err, s.Post.Check(settings)) // do not charge customers whom mail cannot reach
 	}
 	clock := cmp.Or(p.Clock, clock.Machine(machine))
 	watch := p.watch(s, clock)
@@ -241,7 +243,7 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 			}
 		}
 		client := f.Processor.API()
-		s.Stripe.Store(client) // its clock is a witness
+		s.Stripe.Store(client) // Stripe's clock is a witness
 		watch.In.Stripe = func(ctx context.Context) (bool, time.Time) { return askStripe(ctx, client) }
 		if !clock.Test() {
 			watch.In.Offset = func() (time.Duration, bool) {
@@ -252,7 +254,7 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 		stripe := sell.New(client)
 		options.Service, options.Lister, options.Events, options.PollSecret = f.Service, stripe, stripe, t.Poll.Text
 		options.StripeNow = func() time.Time {
-			ahead, _ := client.ClockAhead() // 0 before an answer
+			ahead, _ := client.ClockAhead() // 0 before the first answer
 			return p.Now().Add(ahead)
 		}
 		options.WebhookSecrets, options.ConnectSecrets = t.Webhook.List, t.Connect.List
@@ -266,7 +268,7 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	})
 }
 
-// ready returns what the session lacks to work.
+// ready returns an error that describes why the session cannot work, or nil if it can.
 func ready(ctx context.Context, s *session.Session) error {
 	if _, err := s.Engine.Meta(ctx); err != nil {
 		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
@@ -277,7 +279,8 @@ func ready(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// follows reports whether serve follows what Stripe runs: anything for that is given.
+// follows reports whether serve follows Stripe, because at least one flag or setting for it is
+// given.
 func (o *serveFlags) follows(c *config.Config, t *config.Tracking) bool {
 	return c.UsesStripe() || t.Stripe.Key.Given() || t.Webhook.Given() || t.Connect.Given() ||
 		t.Poll.Given() || o.fulfil != "" || o.unsubscribe != ""
@@ -313,7 +316,7 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 	return running.Run(ctx)
 }
 
-// commandEnv is what commands of other people get of our environment.
+// commandEnv returns the environment variables that Duesday passes on to the user's commands.
 func (p *program) commandEnv() (env []string) {
 	for _, name := range []string{"PATH", "HOME"} {
 		if value := p.Env(name); value != "" {
@@ -323,7 +326,8 @@ func (p *program) commandEnv() (env []string) {
 	return env
 }
 
-// automations are the commands in the flags. The service logs an action without one.
+// automations returns the commands in the flags. The tracking service only logs an action that has
+// no command.
 func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	env := p.commandEnv()
 	for action, line := range map[tracking.Action]string{tracking.ActionFulfil: o.fulfil,
@@ -335,9 +339,9 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 	return list
 }
 
-// announceTracking tells what is followed, and returns it for programs.
+// announceTracking prints which Stripe account serve follows, and returns the same as JSON members.
 func (p *program) announceTracking(running *server.Server, f sales.Followed, o *serveFlags) screen.Object {
-	webhooks := running.Webhooks() // open to Stripe
+	webhooks := running.Webhooks() // accept requests from Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
 		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
 	}
@@ -368,7 +372,7 @@ func (p *program) announceTracking(running *server.Server, f sales.Followed, o *
 	return screen.Object{"stripe_account", f.Own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
-// closedHook names the closed endpoint beside the open one.
+// closedHook names the webhook endpoint that is closed while the other one is open.
 func closedHook(own, open string) string {
 	if strings.HasSuffix(open, server.ConnectPath) {
 		return "; " + server.HookPath + ", for events of " + own + " itself, is closed until you set " + config.EnvWebhookSecrets

@@ -24,9 +24,10 @@ import (
 	"github.com/duesday/duesday/internal/status"
 )
 
-const serveWorkers = 16 // as many as duesday run has by default
+const serveWorkers = 16 // the default of duesday run
 
-// announceDay tells when the jobs run and by which clock, and returns it for programs.
+// announceDay prints when the jobs run and which clock they use, and returns the same as JSON
+// members.
 func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.Clock) (screen.Object, error) {
 	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
@@ -51,7 +52,7 @@ func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.
 	return screen.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
-// day returns the daily jobs of the session.
+// day returns the session's daily jobs.
 func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, in *status.Installation) *day.Day {
 	jobs := &dailyJobs{p: p, s: s, in: in}
 	options := day.Options{Jobs: jobs, Clock: c, Log: s.Log}
@@ -69,12 +70,12 @@ func (p *program) day(s *session.Session, o *serveFlags, c *clock.Clock, in *sta
 	return day.New(options)
 }
 
-// dailyJobs are the two daily jobs of a session, as day.Jobs.
+// dailyJobs implements day.Jobs with the session's two daily jobs.
 type dailyJobs struct {
 	p        *program
 	s        *session.Session
-	in       *status.Installation // that this process looks at
-	payments *billing.Run         // the last one
+	in       *status.Installation // the installation that this process checks
+	payments *billing.Run         // the last payment run
 }
 
 func (d *dailyJobs) Times(ctx context.Context) (schedule.Times, error) {
@@ -116,7 +117,7 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	if ctx.Err() == nil {
 		refused := err
 		if r != nil {
-			refused = nil // its record tells
+			refused = nil // the run's record contains the error
 		}
 		d.in.Runs.Note(kind, refused, d.p.Now())
 	}
@@ -140,15 +141,16 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	}
 	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.Now()), kind, r.Date, r.Due(),
 		screen.Prefixed(": ", strings.Join(parts, ", ")))
-	d.p.Out.Flush() // its error is reported at the end: the writer keeps it
+	d.p.Out.Flush() // the writer keeps its error, and the command reports it at its end
 	if kind == billing.Payments {
 		d.logUnsettled(began, named)
 	}
 	return err
 }
 
-// logUnsettled names the periods that a person may have to know of: those that have failed or are
-// tried again, and those that wait since this run. The log has the first of them.
+// logUnsettled logs the periods that a user may need to know about. These are periods that failed
+// or will be tried again, and periods that have been waiting since this run. It logs at most
+// runs.ShownWaiting of them.
 func (d *dailyJobs) logUnsettled(began civil.Date, u runs.Unsettled) {
 	all := slices.DeleteFunc(u.Of(engine.OutcomePaid, engine.OutcomeParked, engine.OutcomePending, engine.OutcomeUnreadable),
 		func(r engine.Result) bool { return !r.New })

@@ -19,15 +19,15 @@ import (
 
 const (
 	mostConnections = 1024
-	heapPercent     = 80 // of the memory, for the heap; the rest is for the page cache and others
+	heapPercent     = 80 // of the memory; the page cache and other processes use the rest
 	heapMargin      = 512 << 20
 )
 
-// limitFlags bound what strangers can have serve take.
+// limitFlags holds the flags that limit the resources that unknown callers can use.
 type limitFlags struct {
 	connections int
 	proxies     []string
-	trusted     []netip.Prefix // of proxies
+	trusted     []netip.Prefix // parsed from proxies
 }
 
 func (o *limitFlags) add(f *pflag.FlagSet) {
@@ -37,7 +37,8 @@ func (o *limitFlags) add(f *pflag.FlagSet) {
 		"`CIDR` of proxies whose X-Forwarded-For names the caller, such as 10.0.0.0/8 (repeatable)")
 }
 
-// check reads the flags. Few open files lower the default of connections, and refuse a given number.
+// check validates the flags. If the process may open only a few files, check lowers the default
+// number of connections, and rejects a higher number from the user.
 func (o *limitFlags) check(f *pflag.FlagSet) error {
 	if o.connections < 1 {
 		return screen.Usagef("--max-connections must be 1 or more (got %d)", o.connections)
@@ -58,7 +59,7 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 		if ip, plain := netip.ParseAddr(text); plain == nil {
 			proxy, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 		}
-		if err != nil || proxy.Addr().Is4In6() { // callers' addresses are unmapped: that would match none
+		if err != nil || proxy.Addr().Is4In6() { // it would never match, because callers' addresses are unmapped
 			return screen.Usagef("--trusted-proxy must be an address or a CIDR block, such as 10.0.0.7 or 10.0.0.0/8 (got %q)", text)
 		}
 		o.trusted = append(o.trusted, proxy)
@@ -66,9 +67,10 @@ func (o *limitFlags) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// limitMemory has the collector keep the heap within twice the store's cache and a margin, and
-// within the memory of this process. It returns what undoes that. Without cgo the cache is in the
-// heap, which would become five times as large by serveGCPercent alone.
+// limitMemory sets the garbage collector's memory limit to twice the store's cache plus heapMargin,
+// or to heapPercent of this process's memory if that is less. undo restores the previous limit. A
+// build without cgo keeps the cache on the heap, which could grow to five times that size if
+// serveGCPercent were the only limit.
 func (p *program) limitMemory() (undo func()) {
 	if p.Env("GOMEMLIMIT") != "" {
 		return func() {}
@@ -81,11 +83,11 @@ func (p *program) limitMemory() (undo func()) {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// memoryOf returns the bytes of the machine's memory, or of the smallest control group around this
-// process; 0 if Linux does not tell.
+// memoryOf returns the size in bytes of the machine's memory, or of the smallest control group
+// around this process. It returns 0 if Linux does not report the size.
 func memoryOf(root fs.FS) (least int64) {
 	note := func(file, before string, unit int64) {
-		text, _ := fs.ReadFile(root, file) // none: not known
+		text, _ := fs.ReadFile(root, file) // a missing file means the size is unknown
 		_, text, _ = bytes.Cut(text, []byte(before))
 		number, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 		if n, err := strconv.ParseInt(number, 10, 64); err == nil && n > 0 && n < math.MaxInt64/unit && (least == 0 ||
@@ -101,7 +103,7 @@ func memoryOf(root fs.FS) (least int64) {
 		if len(fields) < 3 || fields[1] != "" && fields[1] != "memory" {
 			continue
 		}
-		if fields[1] == "memory" { // version 1
+		if fields[1] == "memory" { // control groups version 1
 			dir, file = dir+"/memory", "memory.limit_in_bytes"
 		}
 		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {

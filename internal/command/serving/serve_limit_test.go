@@ -8,7 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/session"
 )
 
-// TestLimitMemory: the heap may be twice the cache and a margin, unless the environment says otherwise.
+// TestLimitMemory checks that the heap limit is twice the cache plus a margin, unless the
+// environment sets a limit.
 func TestLimitMemory(t *testing.T) {
 	env := ""
 	p := &program{session.New(func(string) string { return env }, nil, nil, nil, nil)}

@@ -10,7 +10,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestClosedHook: whoever has set one secret is told of the endpoint that has none.
+// TestClosedHook checks that, if only one endpoint has secrets, the message names the other
+// endpoint and its variable.
 func TestClosedHook(t *testing.T) {
 	for open, want := range map[string][]string{
 		server.HookPath:    {server.ConnectPath + ", for events of connected accounts, is closed", "DUESDAY_STRIPE_CONNECT_SECRETS"},
@@ -25,7 +26,8 @@ func TestClosedHook(t *testing.T) {
 	}
 }
 
-// TestAutomations: a command takes its own action, and there is none for an empty line.
+// TestAutomations checks that a command only handles its own action, and that an empty flag adds no
+// command.
 func TestAutomations(t *testing.T) {
 	p := &program{session.New(func(string) string { return "" }, nil, io.Discard, io.Discard, nil)}
 	if list := p.automations(&serveFlags{}); len(list) != 0 {

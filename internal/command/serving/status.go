@@ -50,13 +50,13 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 	})
 }
 
-// installation is what is known of the session's store.
+// installation returns what the status checks need to know about the session's store.
 func (p *program) installation(s *session.Session) *status.Installation {
 	in := &status.Installation{Engine: s.Engine, Version: session.BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
 	if p.Clock != nil {
 		in.Fresh = p.Clock.Shown(25 * leastLook)
 	}
-	if place, err := p.Place(); err == nil { // it was opened
+	if place, err := p.Place(); err == nil { // the store was opened, so its URL is valid
 		in.Folder = place.Folder
 	}
 	if d, ok := s.Store.(*dynamostore.Store); ok {
@@ -72,10 +72,11 @@ func (p *program) installation(s *session.Session) *status.Installation {
 	return in
 }
 
-// leastLook is the shortest wait from one look to the next: a test clock may be fast.
+// leastLook is the minimum time between two status checks. A fast test clock would otherwise run
+// them too often.
 const leastLook = 100 * time.Millisecond
 
-// watch looks at the session's store while this process serves.
+// watch returns the Watch that checks the session's store while this process serves.
 func (p *program) watch(s *session.Session, c *clock.Clock) *status.Watch {
 	in := p.installation(s)
 	in.Serving, in.Runs, in.Meters, in.Post = true, new(status.Runs), status.NewMeters(), "mail is sent through "+s.Post.String()
@@ -146,18 +147,19 @@ func viewCheck(c status.Check) screen.Object {
 
 const (
 	askTimeout = 5 * time.Second
-	askEvery   = 5 * time.Minute // the poller asks for a quiet account every few hours only
+	askEvery   = 5 * time.Minute // the poller may ask for a quiet account only every few hours
 )
 
-// askStripe returns whether Stripe refuses the key, and since when it has not answered; zero: it
-// has. If so, or if its last answer is five minutes old, it is asked once more: nobody else may
-// ask, as a server that is not ready gets no orders.
+// askStripe reports whether Stripe refuses the key, and since when Stripe has not answered. silent
+// is zero if Stripe answers. If Stripe refuses the key or is silent, or if its last answer is older
+// than askEvery, askStripe asks again. Nothing else may ask Stripe, because a server that is not
+// ready receives no orders.
 func askStripe(ctx context.Context, client *api.Client) (refused bool, silent time.Time) {
 	_, last := client.ClockAhead()
 	if client.KeyRefused() || !client.Silent().IsZero() || !last.IsZero() && client.Now().Sub(last) > askEvery {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		_, _, _ = client.Own(ctx) // the client notes what the answer says
+		_, _, _ = client.Own(ctx) // the client records the answer
 	}
 	return client.KeyRefused(), client.Silent()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// TestAskStripe: a look at the checks asks Stripe about a key that it has refused, or of
-// which it has not said anything for minutes.
+// TestAskStripe checks that a status check asks Stripe again if Stripe has refused the key, or if
+// its last answer is some minutes old.
 func TestAskStripe(t *testing.T) {
 	c := stripefake.Start(t)
 	var later atomic.Int64
