@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// keyLeaf is a leaf that works on the keys of the open store.
+// keyLeaf returns a leaf command that uses the open store's API keys.
 func (p *program) keyLeaf(use string, do func(ctx context.Context, keys *key.Ring, args []string) error) *cobra.Command {
 	return p.StoreLeaf(use, session.Need{Read: true}, func(ctx context.Context, s *session.Session, args []string) error {
 		return do(ctx, s.Keys(p.Machine()), args)
@@ -27,7 +27,7 @@ func (p *program) keyCreate() *cobra.Command {
 	k := key.Key{}
 	scope := screen.ChoiceFlag(key.Scopes()...)
 	expires := screen.Flag[time.Time]{Form: "TIME", Parse: p.parseExpiry}
-	// An empty one, of a variable that is not set, must not give a key of all merchants.
+	// An empty value, such as from an unset variable, must not create a key for all merchants.
 	merchant := screen.Flag[string]{Form: "UUID", Parse: func(text string) (string, error) {
 		if !tracking.IsUUID(text) {
 			return "", screen.Usagef("must be a UUID, such as 0b6f9f4e-3d0c-4f4e-9a53-6f2a3c1d7e58")
@@ -55,7 +55,7 @@ func (p *program) keyCreate() *cobra.Command {
 	return c
 }
 
-// mostKeyDays is the most days of --expires.
+// mostKeyDays is the maximum value of --expires in days.
 const mostKeyDays = 3660
 
 func (p *program) parseExpiry(text string) (time.Time, error) {

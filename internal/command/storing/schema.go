@@ -22,7 +22,7 @@ func prefixFlag(c *cobra.Command, prefix *string) {
 	c.Flags().StringVar(prefix, "prefix", schema.DefaultPrefix, "`TEXT` that every table name begins with")
 }
 
-// namedTables returns the tables with the prefix, or an error about an invalid one.
+// namedTables returns the tables with the prefix, or an error if the prefix is invalid.
 func namedTables(prefix string) (schema.Tables, error) {
 	t := schema.New(prefix)
 	if prefix == "" {
@@ -149,13 +149,13 @@ func (p *program) capacityCommand() *cobra.Command {
 		if err := checkPeak(f.Changed, o); err != nil {
 			return err
 		}
-		return screen.Between("item-bytes", itemBytes, 0, 300_000) // within an item of DynamoDB
+		return screen.Between("item-bytes", itemBytes, 0, 300_000) // below DynamoDB's item limit
 	})
 }
 
 func checkPeak(given func(flag string) bool, o capacity.PeakOptions) error {
 	const most = 10_000_000_000
-	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // false for NaN
+	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) } // also false for NaN
 	switch {
 	case !given("subscriptions"):
 		return screen.Usagef("--subscriptions is missing; set it to the number of subscriptions in the book")

@@ -63,7 +63,7 @@ func (p *program) settingsSet() *cobra.Command {
 			var changed []screen.Difference
 			names := now.Names()
 			for _, name := range old.Names() {
-				if !slices.Contains(names, name) { // a product that lost its name
+				if !slices.Contains(names, name) { // the product's name was removed
 					names = append(names, name)
 				}
 			}
@@ -78,7 +78,7 @@ func (p *program) settingsSet() *cobra.Command {
 	return session.Checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
 }
 
-// setSettings sets the settings of the arguments, NAME=VALUE.
+// setSettings applies the arguments, which have the form NAME=VALUE.
 func setSettings(s *settings.Settings, args []string) error {
 	seen := map[string]bool{}
 	for _, arg := range args {

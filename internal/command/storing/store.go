@@ -1,7 +1,7 @@
-// Package storing has the commands for the store itself: its tables or folder, backups, copies, settings and
-// keys, and what DynamoDB needs to know before there is one: schema and capacity.
+// Package storing contains the commands for the store itself: its tables or folder, backups,
+// copies, settings and keys, and the commands that plan its DynamoDB tables, schema and capacity.
 //
-// It does not charge, and it does not read what a store contains about customers, except to adopt it.
+// It does not charge. Apart from adopt, it does not read a store's customer data.
 package storing
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/duesday/duesday/internal/transfer"
 )
 
-// A program is the invocation, with this family's commands as methods.
+// A program is one invocation. Its methods are the commands of this family.
 type program struct{ *session.Program }
 
-// Commands returns the commands of the family.
+// Commands returns this family's commands.
 func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
@@ -42,7 +42,8 @@ func Commands(of *session.Program) []*cobra.Command {
 	}
 }
 
-// The flags of store create for DynamoDB alone, and those for provisioned capacity alone.
+// sharedFlags are the flags of store create that only apply to DynamoDB. capacityFlags are those
+// that only apply to provisioned capacity.
 const (
 	sharedFlags   = "provisioned deletion-protection point-in-time-recovery " + capacityFlags
 	capacityFlags = "read-units write-units"
@@ -72,7 +73,7 @@ func (p *program) storeCreate() *cobra.Command {
 	return c
 }
 
-// check refuses flags that do not fit each other or the place.
+// check rejects flags that conflict with each other or with the place.
 func (o *storeCreation) check(flags *pflag.FlagSet, place storeurl.Place) error {
 	given := func(names string) (found string) {
 		for name := range strings.FieldsSeq(names) {
@@ -108,7 +109,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 	if err := o.check(flags, place); err != nil {
 		return err
 	}
-	made := false // false: it was there, whole
+	made := false // false if the store was already complete
 	var tables []screen.Object
 	n := session.Need{Fill: place.Shared()}
 	if flags.Changed("shards") {
@@ -144,14 +145,15 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		"shards", meta.Shards, "created_at", meta.Created})
 }
 
-// createTables makes DynamoDB's tables step by step, and returns whether it made some, and their view.
+// createTables creates DynamoDB's tables step by step. It reports whether it created any, and
+// returns their view.
 func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []screen.Object, error) {
 	tables, err := session.TablesAt(place)
 	if err != nil {
 		return false, nil, err
 	}
 	err = p.MayMake(ctx, place, tables, billing.MakeNew)
-	if err != nil && !errors.Is(err, store.ErrInvalid) { // of a table with other keys; Create names them
+	if err != nil && !errors.Is(err, store.ErrInvalid) { // a table has other keys, and Create names it
 		return false, nil, err
 	}
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
@@ -161,7 +163,7 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 	if o.provisioned {
 		o.settings.Provisioned = &o.capacity
 	}
-	steps := map[string][]string{} // taken and waited for
+	steps := map[string][]string{} // completed steps by table
 	made, err := dynamotable.Create(ctx, client, tables.All(), o.settings, func(table, step string) {
 		steps[table] = append(steps[table], step)
 		p.tell(table, step)
@@ -173,7 +175,7 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 
 func (p *program) tell(table, step string) {
 	p.Say("%s: %s", table, step)
-	p.Out.Flush() // its error is reported at the end: the writer keeps it
+	p.Out.Flush() // the writer keeps its error, and the command reports it at its end
 }
 
 func (p *program) storeDrop() *cobra.Command {
@@ -193,7 +195,7 @@ func (p *program) storeDrop() *cobra.Command {
 			return err
 		}
 		var tables []store.Table
-		var names, kept []string // kept: under a name of its own
+		var names, kept []string // kept: tables that have their own names
 		for _, t := range all.All() {
 			if t.Name == place.RecurringTable {
 				kept = append(kept, t.Name)
@@ -255,7 +257,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 	return p.JSON(screen.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
 }
 
-// withSide opens the store at the place without its engine, calls do and closes the store.
+// withSide opens the store at the place without its engine, calls do, and closes the store.
 func (p *program) withSide(ctx context.Context, place storeurl.Place, create, alone bool,
 	do func(move.Side) error) (err error) {
 	var side move.Side

@@ -61,7 +61,7 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	defer bar.End()
 	o.Progress = bar.Done.Store
 	var r *adoption.Report
-	if dry { // it looks at the table without making it Duesday's
+	if dry { // only inspect the table, without adopting it
 		err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 			r, err = adoption.Scan(ctx, billing.NewRecords(side.Store, side.Tables, p.Now, nil), o)
 			return err
@@ -85,8 +85,8 @@ func (p *program) adoptStore(ctx context.Context, file string, dry bool) error {
 	return p.JSON(viewAdoption(tables.RecurringPayments.Name, r))
 }
 
-// readyTables compares the table to be adopted with the model, then makes the missing
-// others. When none is, it only looks.
+// readyTables compares the table to be adopted with the model, and then creates the other tables
+// that are missing. In a dry run, it does not create any.
 func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables schema.Tables, dry bool) error {
 	client, err := dynamostore.Dial(ctx, place.Region, place.Endpoint)
 	if err != nil {
@@ -107,8 +107,8 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 		return fmt.Errorf("table %s cannot be adopted, so nothing was written: %w", name,
 			&dynamotable.DifferentError{Differences: must})
 	}
-	// TTL that is off stays off here: the owner of the table decides which items expire. Nothing
-	// depends on it, since expired items are hidden.
+	// Adoption does not turn on TTL, because the owner of the table decides which items expire.
+	// Nothing depends on TTL, because Duesday hides expired items.
 	if slices.ContainsFunc(found[0].Differences, func(d dynamotable.Difference) bool { return d.Mends }) {
 		p.Warn("TTL is off for table %s, so expired receipts are hidden but stay in it; to turn TTL on, run: %s", name,
 			p.Hint("store create"))
@@ -126,16 +126,17 @@ func (p *program) readyTables(ctx context.Context, place storeurl.Place, tables 
 	return err
 }
 
-// A foundKind has the findings of one kind, by its name.
+// A foundKind holds all findings of one kind, with the name of that kind.
 type foundKind struct {
 	kind string
 	adoption.Findings
 }
 
-// shownFindings is how many findings of a kind people get; --json has all.
+// shownFindings is the maximum number of findings of each kind that text mode prints. JSON mode
+// prints all of them.
 const shownFindings = 20
 
-// found returns the kinds of findings of which there are some, in order of their keys.
+// found returns the kinds that have findings, in the order of their keys.
 func found(r *adoption.Report) []foundKind {
 	all := slices.DeleteFunc([]foundKind{{"unreadable", r.Unreadable}, {"without a payment method", r.WithoutMethod},
 		{"in no index", r.NotIndexed}, {"two of one id", r.Duplicates}, {"different addresses", r.Addresses},
@@ -192,17 +193,18 @@ func (p *program) sayAdoption(table string, r *adoption.Report) {
 	}
 }
 
-// A methodFile is a mapping of accounts to payment methods while it is read: CSV with the
-// header account,payment_method, or JSON lines with the same names.
+// A methodFile collects the payment methods of accounts while it reads a file. The file is CSV with
+// the header account,payment_method, or JSON lines with these names.
 type methodFile struct {
 	methods map[string]string
-	lines   map[string]int // where an account stands first
+	lines   map[string]int // the first line of each account
 	errs    []string
 }
 
 const methodHeader = "account,payment_method"
 
-// readMethods reads and checks the whole file; with one bad line nothing of it is used.
+// readMethods reads and validates the whole file. If a line is bad, it returns an error and no
+// methods.
 func readMethods(name string) (map[string]string, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -215,7 +217,7 @@ func readMethods(name string) (map[string]string, error) {
 	return methods, nil
 }
 
-// parseMethods returns the accounts' methods, at least one, or the errors.
+// parseMethods returns at least one account's payment method, or the errors in the file.
 func parseMethods(content []byte) (methods map[string]string, errs []string) {
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
 	f := &methodFile{methods: map[string]string{}, lines: map[string]int{}}
@@ -243,8 +245,8 @@ func (f *methodFile) fault(line int, format string, args ...any) {
 
 func (f *methodFile) readCSV(content []byte) {
 	r := csv.NewReader(bytes.NewReader(content))
-	r.FieldsPerRecord = -1  // counted here, for a better reason
-	header, err := r.Read() // none at an error
+	r.FieldsPerRecord = -1  // readCSV counts the fields itself, for a better message
+	header, err := r.Read() // header is nil after an error
 	for i := range header {
 		header[i] = strings.TrimSpace(header[i])
 	}
@@ -293,7 +295,7 @@ func (f *methodFile) readJSONLines(content []byte) {
 	}
 }
 
-// add checks one line. The same account may stand twice only with the same token.
+// add validates one line. An account may occur again only with the same token.
 func (f *methodFile) add(line int, account, token string) {
 	account, token = strings.TrimSpace(account), strings.TrimSpace(token)
 	if err := cmp.Or(billing.CheckID("account", account), billing.CheckMethod(token)); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 )
 
-// FuzzMethods: whatever the file, there are methods or reasons, and no reason has a card number.
+// FuzzMethods checks that every file gives either methods or errors, and that no error contains a
+// card number.
 func FuzzMethods(f *testing.F) {
 	for _, text := range []string{"account,payment_method\n1,pm_a\n2,pm_b\n",
 		"account,payment_method,payment_method\n1,pm\n", "account,account,payment_method\n1,pm\n",

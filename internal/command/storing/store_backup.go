@@ -60,7 +60,8 @@ var errPointInTime = errors.New(`this is for pebble: stores; DynamoDB makes its 
     processor's charges; then duesday reconcile adopts them, and duesday charging on lets the next run charge
   - never let jobs run on the old tables again`)
 
-// embedded returns the folder of the store, or how it is done elsewhere.
+// embedded returns the store's folder. If the store has no folder, the error describes the
+// alternative.
 func (p *program) embedded() (string, error) {
 	place, err := p.Place()
 	switch {
@@ -102,10 +103,10 @@ func (p *program) storeRestore() *cobra.Command {
 			p.Say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
 				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
-		return p.JSON(screen.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup
-			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was there before
+		return p.JSON(screen.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup's time
+			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was replaced
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
-			"moved?", r.Meta.Moved}) // it had been moved elsewhere when the backup was made
+			"moved?", r.Meta.Moved}) // the store was moved elsewhere before the backup
 	})
 	c.Flags().StringVar(&from, "from", "", "`FOLDER` that duesday store backup created")
 	c.Flags().BoolVar(&replace, "replace", false, "move an existing store aside")

@@ -91,7 +91,8 @@ func (p *program) copyStore(ctx context.Context, c *transfer.Copy, from, to stri
 	})
 }
 
-// readyCopy makes or completes the tables of a destination, and refuses tables of another form.
+// readyCopy creates or completes the destination's tables. It returns an error if existing tables
+// differ from the schema.
 func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	if !place.Shared() {
 		return nil
@@ -110,7 +111,7 @@ func (p *program) readyCopy(ctx context.Context, place storeurl.Place) error {
 	return nil
 }
 
-// cancelAt cancels the copy at the place, or one whose place is gone.
+// cancelAt cancels the copy at the place, even if the place no longer exists.
 func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfer.Copy) error {
 	cancel := func(to move.Side) error {
 		c.To = to
@@ -123,7 +124,8 @@ func (p *program) cancelAt(ctx context.Context, place storeurl.Place, c *transfe
 	return err
 }
 
-// withCopySide is withSide of one of the two stores. It names a missing one.
+// withCopySide calls withSide for one of the two stores. If that store is missing, the error names
+// it.
 func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create bool,
 	do func(move.Side) error) error {
 	err := p.withSide(ctx, place, create, true, do)
@@ -133,7 +135,8 @@ func (p *program) withCopySide(ctx context.Context, place storeurl.Place, create
 	return err
 }
 
-// placeName returns the URL of a place as it may be kept and shown: whole, without a password.
+// placeName returns the place's complete URL without a password, so that it can be stored and
+// shown.
 func placeName(place storeurl.Place) string {
 	if !place.Shared() {
 		return place.Scheme + ":" + place.Folder
@@ -170,15 +173,15 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 	if !r.Live {
 		p.Code = screen.ExitFailed
 	}
-	differences := []string{} // the first of them
+	differences := []string{} // only the first differences
 	for _, d := range r.Differences {
 		differences = append(differences, d.String())
 	}
 	p.sayCopied(c, r)
 	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
 		"items", r.Items, "live", r.Live, // the copy charges from now on
-		"before", r.Before, // it was already
-		"canceled", false, "charging", r.Charging, // of the copy
+		"before", r.Before, // the copy was already live
+		"canceled", false, "charging", r.Charging, // whether the copy charges
 		"reason?", r.Reason, "different", r.Different, "differences", differences})
 }
 
@@ -207,7 +210,7 @@ func (p *program) sayCopied(c *transfer.Copy, r *transfer.Report) {
 	}
 }
 
-// stillCopying adds the way on to an error of a begun copy.
+// stillCopying adds advice on how to continue to the error of a copy that has started.
 func (p *program) stillCopying(ctx context.Context, c *transfer.Copy, err error) error {
 	if errors.Is(err, transfer.ErrRefused) || ctx.Err() != nil {
 		return err
@@ -242,7 +245,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})
 }
 
-// A phaseBar shows one progress after the other. It is told from many goroutines.
+// A phaseBar shows a progress bar for each phase of a copy. Many goroutines report to it.
 type phaseBar struct {
 	p *program
 	c *transfer.Copy
@@ -251,7 +254,7 @@ type phaseBar struct {
 	phase  transfer.Phase   // guarded by mu
 	bar    *screen.Progress // guarded by mu
 	copied int64            // guarded by mu
-	most   int64            // guarded by mu; of this phase
+	most   int64            // guarded by mu; for this phase
 }
 
 func (b *phaseBar) report(phase transfer.Phase, n int64) {
@@ -282,7 +285,8 @@ func (b *phaseBar) report(phase transfer.Phase, n int64) {
 	b.bar.Done.Store(b.most)
 }
 
-// left counts the items of an embedded source. On DynamoDB that would cost as much as the copy.
+// left counts the remaining items of an embedded source. It does not count on DynamoDB, where that
+// would cost as much as the copy.
 func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	if b.c.Shared {
 		return 0
@@ -298,7 +302,7 @@ func (b *phaseBar) left(stop <-chan struct{}) int64 {
 	return n - b.copied
 }
 
-// waits tells a person once about the workers it waits for.
+// waits returns a function that tells the user once which workers the copy is waiting for.
 func (b *phaseBar) waits(tell func(string, ...any)) func([]string) {
 	told := false
 	return func(leases []string) {

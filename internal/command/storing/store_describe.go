@@ -43,14 +43,14 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	for i := range found {
 		differences = append(differences, found[i].Differences...)
 	}
-	var meta *move.State // nil: nobody has opened the store yet
+	var meta *move.State // nil if no process has opened the store yet
 	if readable {
 		if meta, err = p.describeMeta(ctx, place); err != nil {
 			return err
 		}
 	}
 	harmful := func(d dynamotable.Difference) bool { return !d.Harmless }
-	ok := meta != nil && !slices.ContainsFunc(differences, harmful) // everything is there, as Duesday needs it
+	ok := meta != nil && !slices.ContainsFunc(differences, harmful) // nothing is missing or harmful
 	if !ok {
 		p.Code = screen.ExitFailed
 	}
@@ -63,12 +63,12 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 	return p.JSON(screen.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
 		"differences", screen.Views(differences, func(d dynamotable.Difference) screen.Object {
 			return screen.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
-				"mends", d.Mends, // store create puts it right
-				"harmless", d.Harmless} // more than was declared: nothing has to be done
+				"mends", d.Mends, // store create corrects it
+				"harmless", d.Harmless} // more than was declared, so no action is needed
 		}), "meta?", viewMeta(meta)})
 }
 
-// describeTables returns the tables, and whether the store can be read.
+// describeTables returns the tables' descriptions, and reports whether the store can be read.
 func describeTables(ctx context.Context, place storeurl.Place) ([]dynamotable.Description, bool, error) {
 	tables, err := session.TablesAt(place)
 	if err != nil {
@@ -96,14 +96,14 @@ func viewTable(d dynamotable.Description) screen.Object {
 	if len(t.Indexes) > 0 && !d.Missing {
 		v = append(v, "indexes", screen.Views(t.Indexes, func(x store.Index) screen.Object {
 			return screen.Object{"index", x.Name, "partition_key", x.PartitionKey, "sort_key?", x.SortKey,
-				"projection", dynamotable.Projection(t, &x), // besides the keys
+				"projection", dynamotable.Projection(t, &x), // in addition to the keys
 				"status", d.IndexStatus[x.Name]}
 		}))
 	}
-	return append(v, "items", d.Items, "bytes", d.Bytes, // as counted some six hours ago at most
+	return append(v, "items", d.Items, "bytes", d.Bytes, // DynamoDB's counts, up to six hours old
 		"billing_mode?", billingMode(d), "read_units?", d.ReadUnits, "write_units?", d.WriteUnits,
 		"ttl_attribute?", t.TTL, "ttl_status?", d.TTLStatus,
-		"point_in_time_recovery?", d.PointInTimeRecovery, // none: the endpoint does not tell
+		"point_in_time_recovery?", d.PointInTimeRecovery, // omitted if not reported
 		"deletion_protection", d.DeletionProtection, "created_at?", d.Created)
 }
 
@@ -122,11 +122,12 @@ func viewMeta(m *move.State) screen.Object {
 		return nil
 	}
 	return screen.Object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
-		"reason?", m.Reason, "moved_to?", m.Moved, "processor?", m.Processor, // the only one to charge through
-		"copying?", m.Copying} // it is an unfinished copy of another store
+		"reason?", m.Reason, "moved_to?", m.Moved, "processor?", m.Processor, // the only one that may charge
+		"copying?", m.Copying} // the store is an unfinished copy of another store
 }
 
-// describeFolder sums up the files of a folder or a link to one, without those that vanish meanwhile.
+// describeFolder summarizes the files of a folder, or of a folder that a link points to. It ignores
+// files that disappear meanwhile.
 func describeFolder(path string) (screen.Object, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(path+"/", func(_ string, entry fs.DirEntry, err error) error {
@@ -145,7 +146,8 @@ func describeFolder(path string) (screen.Object, error) {
 	return screen.Object{"path", path, "files", files, "bytes", bytes}, err
 }
 
-// describeMeta returns the state of the store, or nil if it has none yet. It makes nothing.
+// describeMeta returns the store's state, or nil if the store has none yet. It does not create
+// anything.
 func (p *program) describeMeta(ctx context.Context, place storeurl.Place) (m *move.State, err error) {
 	err = p.withSide(ctx, place, false, false, func(side move.Side) (err error) {
 		if m, err = side.State(ctx); errors.Is(err, store.ErrNotFound) {
@@ -213,7 +215,8 @@ func (p *program) sayTables(found []dynamotable.Description) {
 	p.Say("")
 }
 
-// ttlState is the attribute with its status; "" without one, unless TTL is just being switched off.
+// ttlState returns the TTL attribute and its status. Without a TTL attribute it returns "", unless
+// TTL is just being turned off.
 func ttlState(d *dynamotable.Description) string {
 	if d.Table.TTL == "" && d.TTLStatus != "DISABLING" {
 		return ""
