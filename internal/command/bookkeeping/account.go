@@ -30,7 +30,7 @@ func (p *program) accountCreate() *cobra.Command {
 			return p.showAccount(nil, a, "created")
 		})
 	c.Flags().StringVar(&n.Email, "email", "", "email `ADDRESS` for reminders and receipts")
-	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that decides which day it is for the account (default: UTC)")
+	c.Flags().StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME` that determines the account's current date (default: UTC)")
 	c.Flags().StringVar(&n.Name, "name", "", "customer's `NAME`, for mail and receipts")
 	session.LocaleFlag(c, &n.Locale)
 	session.Required(c, "email")
@@ -179,7 +179,7 @@ func (p *program) accountAttach() *cobra.Command {
 	f.StringVar(&a.Customer, "customer", "", "customer `ID` at the processor, cus_…")
 	f.StringVar(&a.Method, "payment-method", "",
 		"payment method `TOKEN` from the processor, never a card number (default: the customer's default)")
-	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was declined for good; none removes it")
+	f.StringVar(&fallback, "fallback", "", "second payment method `TOKEN`, tried when the first was permanently declined; none removes it")
 	f.StringVar(&connected, "connected", "", "connected account `ID` at the processor, acct_…; \"\" for the platform's own account")
 	f.StringVar(&fee, "fee", "", "`PERCENT` of each payment that the connected account pays to the platform, such as 2.5%")
 	return session.Checked(c, func([]string) error {

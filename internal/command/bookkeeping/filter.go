@@ -40,7 +40,7 @@ type listFilter struct {
 func (f *listFilter) flags(c *cobra.Command, noun string) {
 	f.status = screen.ChoiceFlag(billing.Active, billing.Paused, billing.PastDue, billing.ParkedState, billing.CanceledSub,
 		billing.Completed)
-	c.Flags().StringVar(&f.email, "email", "", "only those with this email `ADDRESS`, ignoring case")
+	c.Flags().StringVar(&f.email, "email", "", "email `ADDRESS` to look for, ignoring case")
 	c.Flags().StringVar(&f.sku, "sku", "", "only "+noun+" this `SKU`")
 	c.Flags().Var(&f.status, "status", "only "+noun+" this status")
 }

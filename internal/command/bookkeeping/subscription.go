@@ -89,10 +89,10 @@ func (p *program) subscriptionCreate() *cobra.Command {
 		"payment method `TOKEN` from the processor, such as pm_card_visa, never a card number (default: the account's)")
 	f.StringVar((*string)(&n.Collection), "collection", "", collectionHelp+" (default: automatic)")
 	f.StringVar(&n.Email, "email", "", "email `ADDRESS`, for an account that does not exist yet")
-	f.Var(&start, "start-date", "day before which no payment is due (default: today)")
+	f.Var(&start, "start-date", "first day on which a payment can be due (default: today)")
 	f.IntVar(&n.TrialDays, "trial-days", 0,
-		"free `DAYS` at the start; the first payment is due after them, or right at their end without --payment-day")
-	f.Var(&next, "next-payment-date", "first due date (default: the first payment day from the start)")
+		"free `DAYS` at the start; the first payment is due on the first payment day after them, or on the day after them if --payment-day is not set")
+	f.Var(&next, "next-payment-date", "first due date (default: the first payment day on or after the start date)")
 	f.StringVar(&interval, "interval", "monthly", "`PERIOD` between payments: weekly, monthly, quarterly, yearly, 2 weeks, 6 months, …")
 	f.StringVar(&n.TimeZone, "time-zone", "", "IANA time zone `NAME`, for an account that does not exist yet (default: UTC)")
 	f.IntVar(&n.ReminderDays, "reminder-days", billing.DefaultReminderDays,

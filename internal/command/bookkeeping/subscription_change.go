@@ -39,7 +39,7 @@ func (u *updateFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&u.notify, "notify", false, "with --sku or --amount: tell the customer by mail")
 	f.StringArrayVar(&u.where, "where", nil,
 		"`sku=SKU`: change the plan of every subscription with this SKU; add currency=CODE to select one currency")
-	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with sku, amount, and perhaps currency and name")
+	f.StringVar(&u.prices, "prices", "", "`FILE` with a price list: CSV with the columns sku, amount, and optionally currency and name")
 	f.BoolVar(&u.yes, "yes", false, "with --where or --prices: make the changes; without --yes, the command only shows what it would do")
 	f.IntVar(&u.day, "payment-day", 0, "new payment `DAY` of the month, or of the week")
 	f.BoolVar(&u.early, "early", false,
@@ -259,7 +259,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 			return sub, err
 		})
 	c.Flags().BoolVar(&atEnd, "at-period-end", false,
-		"let the current period end first; periods that are due by now are still charged, and resume undoes it")
+		"cancel when the current period ends; periods that are already due are still charged, and resume undoes this")
 	c.Flags().BoolVar(&collect, "collect", false, "try each overdue period once, and write off only what remains unpaid")
 	return session.Checked(c, func([]string) error {
 		if atEnd && collect {

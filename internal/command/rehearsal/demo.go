@@ -48,7 +48,7 @@ func (p *program) demoCommand() *cobra.Command {
 	c := session.Leaf("demo", func(ctx context.Context, _ []string) error { return p.demo(ctx, o, months) })
 	c.Flags().IntVar(&o.Accounts, "accounts", 200, "`NUMBER` of accounts")
 	c.Flags().IntVar(&months, "months", 3, "`NUMBER` of months up to today")
-	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` from which the sample data is generated")
+	c.Flags().Uint64Var(&o.Seed, "seed", 1, "`NUMBER` that seeds the sample data")
 	return c
 }
 

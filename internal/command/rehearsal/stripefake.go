@@ -66,7 +66,7 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	f.Float64Var(&o.faults.LostRequests, "lost-requests", 0,
 		"`RATE` of requests that are not carried out, because the connection breaks")
 	f.Float64Var(&o.faults.LostReplies, "lost-replies", 0,
-		"`RATE` of requests that are carried out, but lose the reply because the connection breaks")
+		"`RATE` of requests that are carried out, but whose reply is lost because the connection breaks")
 	f.Float64Var(&o.faults.Errors, "errors", 0, "`RATE` of requests that get status 500 and are not carried out")
 	f.Float64Var(&o.faults.LateErrors, "late-errors", 0, "`RATE` of requests that get status 500 but are carried out")
 	f.Float64Var(&o.faults.Busy, "busy", 0, "`RATE` of requests that get status 429 or 409 and are not carried out")

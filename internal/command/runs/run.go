@@ -48,7 +48,7 @@ func (p *program) runCommand() *cobra.Command {
 		date.Flags(c.Flags(), "business day for every account (default: today in each account's time zone)")
 		c.Flags().IntVar(&o.Workers, "workers", 16, "number of subscriptions to process at the same time")
 		c.Flags().DurationVar(&lease, "lease", engine.DefaultLease,
-			"how long a process on a shared store may be silent before others take over its share")
+			"how long a process on a shared store can be silent before other processes take over its work")
 		c.Flags().BoolVar(&o.DryRun, "dry-run", false, "list what the run would do, without doing it")
 		return c
 	}

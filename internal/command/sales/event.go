@@ -131,7 +131,7 @@ func (p *program) rebuildCommand() *cobra.Command {
 		return nil
 	})
 	c.Flags().StringVar(&account, "account", "",
-		"only the events of this `ACCOUNT`: a Stripe account, acct_…, or a merchant's UUID (default: every registered "+
+		"only events of this `ACCOUNT`: a Stripe account (acct_…) or a merchant's UUID (default: every registered "+
 			"Stripe account)")
 	return session.Checked(c, func([]string) error {
 		p.ReadOnce()

@@ -88,7 +88,7 @@ func (p *program) serveCommand() *cobra.Command {
 	})
 	f := c.Flags()
 	f.StringVar(&o.heartbeat, "heartbeat", "",
-		"`URL` to request after each day when the jobs have completed and the mail has left: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
+		"`URL` to request each day after the jobs have completed and the mail has been sent: https, or http on this machine (or $DUESDAY_HEARTBEAT or _FILE)")
 	f.StringVar(&o.clock, "clock", "",
 		"use a test clock: `START[,SPEED]`, such as 2026-01-01,1h/s, or processor for the Stripe fake's; not in live mode")
 	f.StringVar(&o.hooks, "listen", serveHooks,
@@ -97,7 +97,7 @@ func (p *program) serveCommand() *cobra.Command {
 	f.BoolVar(&o.behindProxy, "behind-proxy", false,
 		"listen on addresses that other machines can reach, behind a proxy that provides TLS")
 	f.StringVar(&o.fulfil, "on-fulfil", "",
-		"`COMMAND` that fulfils a purchase (default: log it, and count it as fulfilled)")
+		"`COMMAND` that fulfills a purchase (default: log it, and count it as fulfilled)")
 	f.StringVar(&o.unsubscribe, "on-unsubscribe", "",
 		"`COMMAND` to run when a fulfilled subscription has ended (default: log it)")
 	f.StringVar(&o.onAlarm, "on-alarm", "",

@@ -21,7 +21,7 @@ import (
 func (p *program) chargingCommand() *cobra.Command {
 	var reason, other string
 	off := session.Leaf("off", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, false, reason, "") })
-	off.Flags().StringVar(&reason, "reason", "", "`TEXT` that runs and users see")
+	off.Flags().StringVar(&reason, "reason", "", "reason `TEXT`, which runs and users see")
 	on := session.Leaf("on", func(ctx context.Context, _ []string) error { return p.setCharging(ctx, true, "", other) })
 	on.Flags().StringVar(&other, "accept-other-installation", "",
 		"`ID` of another installation whose charges for this store's subscriptions are correct")

@@ -55,7 +55,7 @@ func (p *program) workbenchCommand() *cobra.Command {
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().StringVar(&csvTable, "csv", "",
-		"print this `TABLE`'s sample data as CSV; its name can include the prefix or not")
+		"print this `TABLE`'s sample data as CSV; the prefix in the name is optional")
 	return c
 }
 
@@ -81,7 +81,7 @@ func (p *program) cloudformationCommand() *cobra.Command {
 	})
 	prefixFlag(c, &prefix)
 	c.Flags().BoolVar(&s.Provisioned, "provisioned", false,
-		"provisioned capacity instead of on demand: 5 units, with autoscaling from 1 to 10 at 70 %")
+		"use provisioned instead of on-demand capacity: 5 units, with autoscaling from 1 to 10 at 70 %")
 	c.Flags().BoolVar(&s.DeletionProtection, "deletion-protection", false,
 		"refuse to delete a table until this is turned off")
 	c.Flags().BoolVar(&s.PointInTimeRecovery, "point-in-time-recovery", false,

@@ -32,7 +32,7 @@ func (p *program) storeAdopt() *cobra.Command {
 	var file string
 	var dry bool
 	c := session.Leaf("adopt", func(ctx context.Context, _ []string) error { return p.adoptStore(ctx, file, dry) })
-	c.Flags().StringVar(&file, "methods", "", "`FILE` of accounts and their payment methods, CSV or JSON lines")
+	c.Flags().StringVar(&file, "methods", "", "`FILE` with accounts and their payment methods, as CSV or JSON lines")
 	c.Flags().BoolVar(&dry, "dry-run", false, "report what the command would do, without writing anything")
 	return c
 }

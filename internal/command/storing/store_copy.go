@@ -37,7 +37,7 @@ func (p *program) storeCopy() *cobra.Command {
 	c.Flags().IntVar(&m.Segments, "segments", transfer.DefaultSegments,
 		"`NUMBER` of table segments that are copied at the same time, fixed when a copy begins")
 	c.Flags().IntVar(&m.Rate, "rate", 0, "maximum `ITEMS` per second, 0 for no limit")
-	c.Flags().BoolVar(&cancel, "cancel", false, "give up a copy that is not live yet")
+	c.Flags().BoolVar(&cancel, "cancel", false, "abandon a copy that does not charge yet")
 	session.Required(c, "from", "to")
 	return session.Checked(c, func([]string) error {
 		if m.Rate < 0 {
