@@ -1,5 +1,5 @@
 // Package stripefake serves a stateful fake of Stripe's API from memory, for tests. A payment updates its
-// charge, invoice and subscription, and emits events and webhooks, as at Stripe. The fake accepts Stripe's
+// charge, invoice and subscription, and emits events and webhooks, as Stripe does. The fake accepts Stripe's
 // test payment methods and idempotency keys. It supports connected accounts, a clock that tests can move,
 // configurable faults, and a ledger of every charge, refund and dispute.
 //

@@ -119,7 +119,7 @@ func TestCheckout_lapses(t *testing.T) {
 	equal(t, "at", e[0].(map[string]any)["created"], session.at("expires_at"))
 }
 
-// TestAnswers_order: id and object come first, as at Stripe.
+// TestAnswers_order: id and object come first, as in Stripe's API.
 func TestAnswers_order(t *testing.T) {
 	w := newWorld(t, Options{})
 	if text := w.ok("POST", customers, "name=A<B").text; !strings.HasPrefix(text, "{\n  \"id\": \"cus_") ||

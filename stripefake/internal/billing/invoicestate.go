@@ -11,7 +11,7 @@ import (
 	"github.com/duesday/duesday/stripefake/internal/shape"
 )
 
-// draftLife is how long a draft waits to be finalized by itself, in seconds, as at Stripe.
+// draftLife is how long a draft waits to be finalized by itself, in seconds, as in Stripe's API.
 const draftLife = api.Hour
 
 // say emits an event of an invoice, which waits while its subscription may still be taken back.
