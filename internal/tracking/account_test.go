@@ -92,8 +92,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegister_Moves: a merchant sells at the Stripe account that it was registered with
-// last, and what it sold before stays where it was sold.
+// TestRegister_Moves checks that a merchant sells through the Stripe account it was last registered
+// with, and that earlier purchases stay with the account that sold them.
 func TestRegister_Moves(t *testing.T) {
 	d := newDesk(t)
 	at := func(key string) string {
@@ -122,7 +122,7 @@ func TestRegister_Moves(t *testing.T) {
 	}
 }
 
-// quarantined is a desk with events of an account that is not registered.
+// quarantined returns a desk with events of an unregistered account.
 func quarantined(t testing.TB) *desk {
 	d := newDesk(t)
 	d.takes(paid("evt_1", otherAt, bPurchase), tracking.Quarantined)
@@ -133,7 +133,7 @@ func quarantined(t testing.TB) *desk {
 	return d
 }
 
-// driven holds that all events of a desk that was quarantined were dealt with, once.
+// driven checks that each event of a desk that was quarantined was processed once.
 func (d *desk) driven(name string) {
 	d.Helper()
 	d.clock = d.clock.Add(time.Minute)
@@ -187,8 +187,8 @@ func TestQuarantine(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestRegister_Crashes: whatever becomes of any commit of it, registering again and the inbox
-// bring all to its end.
+// TestRegister_Crashes checks that a repeated Register and the inbox complete a registration,
+// whatever fault hits any of its commits.
 func TestRegister_Crashes(t *testing.T) {
 	lost := errors.New("the line is dead")
 	for name, fault := range map[string]func(at int, phase storetest.Phase) (storetest.Hook, func() bool){
@@ -226,8 +226,8 @@ func TestRegister_Crashes(t *testing.T) {
 	}
 }
 
-// TestRegister_Races: an event comes while its account is being registered, at any moment of
-// that; and the other way round.
+// TestRegister_Races delivers an event at every moment of its account's registration, and registers
+// the account at every moment of the event's processing.
 func TestRegister_Races(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		d := newDesk(t)
@@ -287,8 +287,8 @@ func TestRegister_Races(t *testing.T) {
 	}
 }
 
-// TestConnection: of two events that say opposite things Stripe's own answer decides, in
-// whatever order they come.
+// TestConnection checks that Stripe's own answer decides between two contradicting events, in
+// whatever order they arrive.
 func TestConnection(t *testing.T) {
 	gone, back := "account.application.deauthorized", "account.application.authorized"
 	for _, order := range [][]string{{gone, back}, {back, gone}, {gone}, {gone, gone}} {
@@ -326,8 +326,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestConnection_WakesThePoller: one refusal sends an account's poller to sleep; the event that
-// gives access back wakes it, although the account was never marked as disconnected.
+// TestConnection_WakesThePoller checks that the event that restores access wakes the poller. One
+// refusal makes the poller back off, even if the account was never marked as disconnected.
 func TestConnection_WakesThePoller(t *testing.T) {
 	d := newDesk(t)
 	asleep := tracking.PollState{Error: "refused", Quiet: 6, Next: d.clock.Add(6 * time.Hour)}
@@ -344,7 +344,8 @@ func TestConnection_WakesThePoller(t *testing.T) {
 	}
 }
 
-// TestSavePoll: what is verified is never taken back, and whatever else an account is stays.
+// TestSavePoll checks that SavePoll never moves Through back and never changes the account's other
+// fields.
 func TestSavePoll(t *testing.T) {
 	d := newDesk(t)
 	at := func(n int) time.Time { return shopStart.Add(time.Duration(n) * time.Hour) }

@@ -42,7 +42,8 @@ func TestBody_RoundTrip(t *testing.T) {
 	}
 }
 
-// TestBody_Garbage: whatever is stored is an error, and no panic and no flood.
+// TestBody_Garbage checks that garbage in the store causes an error, and neither a panic nor a huge
+// allocation.
 func TestBody_Garbage(t *testing.T) {
 	packed, err := pack(nil, []byte(strings.Repeat(`{"id":"evt_1"}`, 100)))
 	if err != nil {
@@ -88,8 +89,8 @@ func TestWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestWithoutSecrets_Property: what comes of any JSON is that JSON, with every client secret
-// empty.
+// TestWithoutSecrets_Property checks that withoutSecrets returns the same JSON with every client
+// secret emptied.
 func TestWithoutSecrets_Property(t *testing.T) {
 	names := rapid.SampledFrom([]string{"client_secret", "secret", "a", `client_secret\`, `"client_secret":"`, "ü"})
 	var value func(depth int) *rapid.Generator[any]
@@ -118,7 +119,7 @@ func TestWithoutSecrets_Property(t *testing.T) {
 	})
 }
 
-// emptied is the value without its client secrets.
+// emptied returns the value without its client secrets.
 func emptied(v any) any {
 	switch v := v.(type) {
 	case []any:

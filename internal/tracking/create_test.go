@@ -25,7 +25,7 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A line is the way to the fake, on which one request may be lost.
+// A line is a connection to the fake that can lose one request.
 type line struct {
 	fake *stripefake.Fake
 
@@ -68,7 +68,7 @@ func (l *line) arm(fault func(n int, after bool) error) {
 	l.n, l.fault = 0, fault
 }
 
-// A counter sells through the real tracker, before a fake of Stripe.
+// A counter creates purchases with the real tracking service and a fake of Stripe.
 type counter struct {
 	*desk
 	shop    *shop
@@ -114,7 +114,7 @@ func (c *counter) order(k tracking.Kind, method string) tracking.Order {
 	return o
 }
 
-// on is a process that works on another store.
+// on returns a process that uses another store.
 func (c *counter) on(mem *memstore.Store) *counter {
 	other := *c
 	d := *c.desk
@@ -124,7 +124,7 @@ func (c *counter) on(mem *memstore.Store) *counter {
 	return &other
 }
 
-// charges are the successful ones of the account.
+// charges returns the successful charges of the account.
 func (c *counter) charges() (n int) {
 	for e := range c.shop.fake.Ledger() {
 		if e.Type == "charge" && e.Account == shopAt {
@@ -134,8 +134,7 @@ func (c *counter) charges() (n int) {
 	return n
 }
 
-// hearAll hands in all events that there are, and has the inbox deal with them, before it looks
-// for any purchase.
+// hearAll delivers all available events and drains the inbox before it searches for any purchase.
 func (c *counter) hearAll() {
 	c.Helper()
 	for _, e := range c.shop.fake.Events(shopAt, false, "") {
@@ -144,7 +143,8 @@ func (c *counter) hearAll() {
 	c.drain()
 }
 
-// sold is what is known of a purchase, without what differs between two that are equal.
+// sold returns the stored data of a purchase without the parts that differ between two equal
+// purchases.
 func (c *counter) sold(id string) string {
 	c.Helper()
 	story, err := c.service.Timeline(c.Context(), id)
@@ -166,7 +166,7 @@ func (c *counter) sold(id string) string {
 	return text.String()
 }
 
-// made are the objects at Stripe that carry the purchase and are not void.
+// made returns the Stripe objects that carry the purchase and are not void.
 func (c *counter) made(path string) (n int) {
 	c.Helper()
 	query := path + "?limit=100"
@@ -185,7 +185,7 @@ func (c *counter) made(path string) (n int) {
 	return n
 }
 
-// oneSet holds that there is at most one of everything that was made.
+// oneSet checks that every created object exists at most once.
 func (c *counter) oneSet(name string) {
 	c.Helper()
 	for _, path := range []string{"payment_intents", "invoices", "subscriptions", "subscription_schedules"} {
@@ -203,14 +203,15 @@ func (c *counter) oneSet(name string) {
 
 const actionCard = "pm_card_authenticationRequired"
 
-// A trouble befalls creating a purchase at a moment: a commit, or a request to Stripe.
+// A trouble is a fault at one commit or one Stripe request while a purchase is created.
 type trouble struct {
 	what  string
 	phase storetest.Phase
 	at    int
 }
 
-// befalls arms the trouble, and reports whether it has happened, and whether the process has died.
+// befalls arms the fault. After the operation the caller calls met, which disarms the fault and
+// reports whether it has happened.
 func (x trouble) befalls(c *counter) (ctx context.Context, met func() bool) {
 	ctx, die := context.WithCancel(c.Context())
 	var mu sync.Mutex
@@ -268,9 +269,9 @@ func (x trouble) befalls(c *counter) (ctx context.Context, met func() bool) {
 	}
 }
 
-// TestCreatePurchase_Crashes: a crash, or a lost reply, at every commit and every request. Then
-// the events, or the inbox five minutes later, or whoever calls again with the same key, bring it
-// to its end. At most one charge, by Stripe's own ledger.
+// TestCreatePurchase_Crashes causes a crash or a lost reply at every commit and every request.
+// After that the events, the inbox five minutes later, or a caller with the same key complete the
+// purchase. Stripe's own ledger shows at most one charge.
 func TestCreatePurchase_Crashes(t *testing.T) {
 	cards := []string{goodCard, badCard, actionCard}
 	for _, kind := range []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
@@ -286,7 +287,7 @@ func TestCreatePurchase_Crashes(t *testing.T) {
 	}
 }
 
-// crashesAll goes through all moments of one purchase; -short through each third.
+// crashesAll tests every moment of one purchase. With -short it tests every third.
 func crashesAll(t *testing.T, kind tracking.Kind, card string) {
 	right := newCounter(t)
 	made, err := right.service.CreatePurchase(t.Context(), right.order(kind, card))
@@ -315,7 +316,7 @@ func crashesAll(t *testing.T, kind tracking.Kind, card string) {
 	t.Logf("%d moments; %s", moments, want)
 }
 
-// troubles are those that are tried without DUESDAY_SOAK; with it, all.
+// troubles returns the faults to test. Without DUESDAY_SOAK it returns only some of them.
 func troubles(card string) []string {
 	switch {
 	case soaktest.On():
@@ -326,14 +327,14 @@ func troubles(card string) []string {
 	return []string{"request dies"}
 }
 
-// deserved reports whether there is something at Stripe that is fulfilled: a charge, or a split
-// payment's subscription, whose first invoice Stripe keeps as a draft for an hour.
+// deserved reports whether Stripe has an object that requires fulfilment. That is a charge, or the
+// subscription of a split payment, whose first invoice stays a draft for an hour.
 func (c *counter) deserved() bool {
 	c.Helper()
 	return c.charges() > 0 || c.made("subscription_schedules") > 0
 }
 
-// crashes is one of them; it reports whether the trouble has come.
+// crashes tests one moment, and reports whether the fault has happened.
 func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, charges int) bool {
 	t.Helper()
 	c := newCounter(t)
@@ -421,8 +422,8 @@ func crashes(t *testing.T, x trouble, kind tracking.Kind, card, want string, cha
 	return true
 }
 
-// TestCreatePurchase_AtOnce: eight callers with one key make one purchase, one of everything at
-// Stripe, and one charge.
+// TestCreatePurchase_AtOnce checks that eight concurrent callers with the same key create one
+// purchase, one set of Stripe objects, and one charge.
 func TestCreatePurchase_AtOnce(t *testing.T) {
 	for _, kind := range []tracking.Kind{tracking.Legacy, tracking.Product, tracking.Subscribe, tracking.SplitPayment} {
 		c := newCounter(t)
@@ -510,7 +511,8 @@ func TestCreatePurchase_Key(t *testing.T) {
 	}
 }
 
-// TestCreatePurchase_Refused: what Stripe calls wrong is said so, each time, and charges nothing.
+// TestCreatePurchase_Refused checks that every attempt reports Stripe's refusal and charges
+// nothing.
 func TestCreatePurchase_Refused(t *testing.T) {
 	for name, change := range map[string]func(*counter, *tracking.Order){
 		"price":    func(_ *counter, o *tracking.Order) { o.Price = "price_none" },
@@ -556,8 +558,8 @@ func TestCreatePurchase_Refused(t *testing.T) {
 	}
 }
 
-// TestCreatePurchase_Declined: the payment failed, the purchase is new, says why, and is not made
-// good by calling again.
+// TestCreatePurchase_Declined checks that after a failed payment the purchase stays new and gives
+// the reason, and that another call does not charge again.
 func TestCreatePurchase_Declined(t *testing.T) {
 	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe} {
 		c := newCounter(t)
@@ -587,8 +589,8 @@ func TestCreatePurchase_Declined(t *testing.T) {
 	}
 }
 
-// TestCreatePurchase_Action: the bank wants the buyer. Once they have answered it is paid; and the
-// secret by which they do is stored nowhere.
+// TestCreatePurchase_Action checks a payment that the buyer must authenticate. It is paid once the
+// buyer has done so, and no item contains the client secret.
 func TestCreatePurchase_Action(t *testing.T) {
 	for _, kind := range []tracking.Kind{tracking.Product, tracking.Subscribe} {
 		c := newCounter(t)
@@ -617,8 +619,8 @@ func TestCreatePurchase_Action(t *testing.T) {
 	}
 }
 
-// TestCreatePurchase_TooLate: a key that is used again when Stripe has forgotten it makes nothing
-// that there may be already.
+// TestCreatePurchase_TooLate checks that a key used again after Stripe has forgotten it never
+// creates an object that may already exist.
 func TestCreatePurchase_TooLate(t *testing.T) {
 	c := newCounter(t)
 	o := c.order(tracking.Product, goodCard)

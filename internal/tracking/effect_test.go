@@ -16,7 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A hand is an automation that does some actions, and fails as it is told.
+// A hand is an automation that accepts some actions and fails on request.
 type hand struct {
 	name  string
 	takes []tracking.Action // none: all
@@ -100,7 +100,8 @@ func TestDeliver_ByAction(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestDeliver_ToNobody: what no automation takes is logged, which is one too.
+// TestDeliver_ToNobody checks that Deliver logs an action that no automation accepts, and that the
+// log counts as an automation.
 func TestDeliver_ToNobody(t *testing.T) {
 	d := newDesk(t, withHands(&hand{name: "mail", takes: []tracking.Action{tracking.ActionUnsubscribe}}))
 	d.sub("evt_1", "active")
@@ -111,8 +112,9 @@ func TestDeliver_ToNobody(t *testing.T) {
 	}
 }
 
-// TestDeliver_OneFails: those that have done it are not asked again, those after the one that
-// fails wait, and the purchase is fulfilled when all have.
+// TestDeliver_OneFails checks that Deliver does not repeat completed automations, that the
+// automations after the failed one wait, and that the purchase is fulfilled after all have
+// succeeded.
 func TestDeliver_OneFails(t *testing.T) {
 	first, second, third := &hand{name: "first"}, &hand{name: "second", fails: errors.New("busy")}, &hand{name: "third"}
 	d := newDesk(t, withHands(first, second, third))
@@ -144,8 +146,8 @@ func TestDeliver_OneFails(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestDeliver_Fewer: an automation that is gone is not waited for, and what was done is not done
-// again.
+// TestDeliver_Fewer checks that Deliver does not wait for a removed automation and does not repeat
+// completed work.
 func TestDeliver_Fewer(t *testing.T) {
 	first, second := &hand{name: "first"}, &hand{name: "second", fails: errors.New("busy")}
 	d := newDesk(t, withHands(first, second))
@@ -162,8 +164,8 @@ func TestDeliver_Fewer(t *testing.T) {
 	}
 }
 
-// TestDeliver_Permanent: it is not tried again, a person sees it, and what comes after it waits
-// until it is done.
+// TestDeliver_Permanent checks that Deliver does not retry a permanent failure, that the job
+// appears as a dead letter, and that the following action waits until the job is done.
 func TestDeliver_Permanent(t *testing.T) {
 	h := &hand{name: "gate", fails: fmt.Errorf("%w: no such list", outbox.ErrPermanent)}
 	d := newDesk(t, withHands(h))
@@ -204,8 +206,8 @@ func TestDeliver_Permanent(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestDeliver_Crashes: at any commit. It is done at least once, always under one id, and in
-// order; what is recorded is each once.
+// TestDeliver_Crashes crashes at every commit. Each job runs at least once, always with the same ID
+// and in order, and is recorded once.
 func TestDeliver_Crashes(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		for at, more := 1, true; more; at++ {
@@ -247,7 +249,7 @@ func TestDeliver_Crashes(t *testing.T) {
 	}
 }
 
-// TestDeliver_AtOnce: two processes deliver, while events go on changing the purchase.
+// TestDeliver_AtOnce delivers from two processes while events keep changing the purchase.
 func TestDeliver_AtOnce(t *testing.T) {
 	h := &hand{name: "gate"}
 	d := newDesk(t, withHands(h))
@@ -284,8 +286,8 @@ func TestDeliver_AtOnce(t *testing.T) {
 	}
 }
 
-// TestDeliver_Withdrawn: a second subscription takes back an unsubscribe that nobody has begun; one
-// that was begun goes on, and says so.
+// TestDeliver_Withdrawn checks that a second subscription withdraws an unsubscribe that no process
+// has begun. An unsubscribe that has begun continues, and the purchase reports the problem.
 func TestDeliver_Withdrawn(t *testing.T) {
 	second := message("evt_3", "customer.subscription.created", shopAt,
 		object(tracking.KindSubscription, "sub_2", "active", aPurchase, tracking.Subscribe))
@@ -324,8 +326,8 @@ func TestDeliver_Withdrawn(t *testing.T) {
 	}
 }
 
-// TestDeliver_Key: a job has its order's key, even if another process changes the purchase between
-// its reading and the beginning of the unsubscribe.
+// TestDeliver_Key checks that a job has its order's key even if another process changes the
+// purchase between reading it and beginning the unsubscribe.
 func TestDeliver_Key(t *testing.T) {
 	h := &hand{name: "gate"}
 	d := newDesk(t, withHands(h))
@@ -367,8 +369,8 @@ func TestDeliver_Key(t *testing.T) {
 	}
 }
 
-// TestUnsubscribe_Waits: within the delay another subscription withdraws it, and its own row does not
-// come back for a later one.
+// TestUnsubscribe_Waits checks that another subscription withdraws the unsubscribe during the
+// delay, and that the outbox row of the withdrawn request does not serve a later one.
 func TestUnsubscribe_Waits(t *testing.T) {
 	robot := &hand{name: "robot"}
 	d := newDesk(t, withHands(robot), func(o *tracking.Options) { o.UnsubscribeAfter = 10 * time.Minute })
@@ -400,7 +402,8 @@ func TestUnsubscribe_Waits(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestTakeEndedBy: a setting that is changed counts for what was past due before, once.
+// TestTakeEndedBy checks that a changed setting applies once to subscriptions that were already
+// past due.
 func TestTakeEndedBy(t *testing.T) {
 	d := newDesk(t)
 	state := func(id, status string) tracking.Object {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEvent_NoStatus: an event without a status cannot be stored.
+// TestEvent_NoStatus checks that an event without a status cannot be stored.
 func TestEvent_NoStatus(t *testing.T) {
 	e := Event{ID: "evt_1", Type: "payment_intent.succeeded"}
 	if it, err := e.item(); !errors.Is(err, errPoison) {

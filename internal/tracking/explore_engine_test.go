@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// fill copies what is stored into another store, whose tables it empties first.
+// fill empties the tables of the other store and then copies the stored data into it.
 func fill(t testing.TB, to, from store.Store) {
 	t.Helper()
 	for _, table := range used {
@@ -81,7 +81,7 @@ func TestFlows_OnPebble(t *testing.T) {
 	onEngine(t, s, each)
 }
 
-// TestFlows_OnDynamoDB is the same on DynamoDB Local.
+// TestFlows_OnDynamoDB runs the same test on DynamoDB Local.
 func TestFlows_OnDynamoDB(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.ClientAt(dynamotest.Endpoint(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A mutant is a service with something broken around it, which is as good as broken itself: the
-// programme has to notice.
+// A mutant is a service with a deliberate defect in its surroundings, which stands for a defect in
+// the service. The test program must detect it.
 type mutant struct {
 	name, flow string
 	form       stripefake.EventForm // of the events; "": snapshot
@@ -24,7 +24,7 @@ type mutant struct {
 	says       string // part of a fault that is found
 }
 
-// without is a store that loses some of the conditions, or some of the writes, of a commit.
+// without is a store that drops some conditions or some writes of a commit.
 type without struct {
 	store.Store
 	condition func(w *store.Write) bool // whose conditions are lost
@@ -53,7 +53,7 @@ func (s without) Commit(ctx context.Context, writes ...store.Write) error {
 	return s.Store.Commit(ctx, kept...)
 }
 
-// lying is a Finder that tells something else.
+// lying is a Finder that returns a wrong answer.
 type lying struct {
 	tracking.Finder
 	payment, subscription func(*tracking.Object)
@@ -105,7 +105,7 @@ func rowOfOutbox(prefix string) func(*store.Write) bool {
 	}
 }
 
-// ofThin reports whether one of the writes is of a thin event.
+// ofThin returns the write that stores a thin event, or nil if there is none.
 func ofThin(all []store.Write) *store.Write {
 	for i, w := range all {
 		if w.Op == store.OpPut && w.Item.Has(schema.TrackedToldType) {
@@ -115,7 +115,7 @@ func ofThin(all []store.Write) *store.Write {
 	return nil
 }
 
-// ownEffects gives the fulfilment that a thin event asks for an id of its own.
+// ownEffects gives a fulfilment that a thin event requests its own ID.
 func ownEffects(all []store.Write) {
 	for i, w := range all {
 		if rowOfOutbox("fulfil/")(&w) && ofThin(all) != nil {
@@ -178,8 +178,8 @@ func mutants() []mutant {
 	}
 }
 
-// TestExplore_Mutants has the programme find what is broken on purpose, each in a flow and a form that
-// TestEveryOrder explores.
+// TestExplore_Mutants checks that the exploration detects each deliberate defect, in a flow and a
+// form that TestEveryOrder explores.
 func TestExplore_Mutants(t *testing.T) {
 	byName, explored := map[string]*flow{}, map[string][]way{}
 	for i, f := range flows() {
@@ -207,8 +207,8 @@ func TestExplore_Mutants(t *testing.T) {
 	}
 }
 
-// TestSampledOrders_Mutants has the samples find what only shows when one process is faster than
-// another: a condition that is lost.
+// TestSampledOrders_Mutants checks that the samples detect a lost condition, which only shows if
+// one process overtakes another.
 func TestSampledOrders_Mutants(t *testing.T) {
 	t.Parallel()
 	of := map[string]struct {

@@ -17,21 +17,21 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// The exploration walks the graph of all that can become of a flow. A node is what is stored,
-// without times, versions and histories, with the jobs that were done so far. From each node every
-// event can come, be it for the first time or again; every row of the inbox and of the actions can
-// be worked on. Each such step ends at every point at which a crash can end it, and is done again
-// with each of its commits lost on the way, and with each reply lost on the way back (at each
-// fourth node in make check, and at each eighth in go test). What comes to a node that was seen is
-// not followed again: all that follows is the same. So every order of the events is covered, each
-// delivered any number of times.
+// The exploration walks the graph of all states that a flow can reach. A node consists of the
+// stored data, without times, versions and histories, and of the jobs done so far. From each node,
+// every event can arrive, either for the first time or again, and a worker can process any row of
+// the inbox or the actions. Each such step ends at every point where a crash can end it. The
+// exploration also repeats the step with each of its commits lost and with each reply lost (at
+// every fourth node in make check, and at every eighth in go test). It does not follow a node that
+// it has already seen, because everything after that node is the same. It therefore covers every
+// order of the events, each delivered any number of times.
 //
-// The clock stands still, but for a row that is due later, which is worked on at that time.
+// The clock stands still, except that it advances to the due time of a row that is processed later.
 
-// mostFaults is how many faults of one flow are told.
+// mostFaults is the maximum number of faults reported for one flow.
 const mostFaults = 3
 
-// A node is a state that was reached.
+// A node is a reached state.
 type node struct {
 	store *memstore.Store
 	view  *view
@@ -47,7 +47,7 @@ func nodeKey(v *view, jobs []string) [sha256.Size]byte {
 	return sha256.Sum256(append(v.key[:], strings.Join(jobs, " ")...))
 }
 
-// path is how the node was reached first.
+// path returns the steps by which the exploration first reached the node.
 func (n *node) path() string {
 	var steps []string
 	for ; n != nil; n = n.from {
@@ -75,7 +75,7 @@ type explorer struct {
 	steps, crashes, lost, edges, setbacks, expanded int
 }
 
-// explore follows everything from every root, up to so many nodes and faults.
+// explore follows every step from every root, up to a maximum number of nodes and faults.
 func explore(t testing.TB, tp *tape, events []stripefake.Event, most, faults int, change ...func(*tracking.Options)) *explorer {
 	t.Helper()
 	x := &explorer{tape: tp, events: events, seen: map[[sha256.Size]byte]*node{}, ends: map[string]int{},
@@ -100,13 +100,13 @@ func explore(t testing.TB, tp *tape, events []stripefake.Event, most, faults int
 	return x
 }
 
-// A state is what a step, or a part of it, has come to.
+// A state is the result of a step or of a part of a step.
 type state struct {
 	store *memstore.Store
 	jobs  []string
 }
 
-// reach notes a state, and looks at it when it is new.
+// reach records a state, and checks it if it is new.
 func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
 	v, err := see(s.store, x.tape.purchase, true)
 	if err == nil {
@@ -138,9 +138,9 @@ func (x *explorer) reach(from *node, by string, s state) (*node, *view) {
 	return n, v
 }
 
-// clean takes away what a crash has left in the outbox of what was dealt with. Working on such a
-// row does that and nothing else, at whatever time, which is tried out often enough; to
-// follow each of them would cover the same states a thousand times.
+// clean removes outbox rows that a crash has left behind although their work is done. Processing
+// such a row only removes it, at any time. The doubts test that often enough, and following each
+// row would cover the same states a thousand times.
 func (x *explorer) clean(s *memstore.Store, v *view) (*memstore.Store, *view, error) {
 	was := s
 	for _, r := range v.rows {
@@ -163,16 +163,16 @@ func (x *explorer) clean(s *memstore.Store, v *view) (*memstore.Store, *view, er
 	return s, v, err
 }
 
-// leftTries is how often it is tried out that what is left of something does nothing.
+// leftTries is how often the exploration tests that a leftover row has no effect.
 const leftTries = 25
 
-// A doubt is a store with a row that should not do anything, and without.
+// A doubt is a pair of stores, with and without a row that should have no effect.
 type doubt struct {
 	with, without *memstore.Store
 	row           row
 }
 
-// dispel works on the rows that should not do anything.
+// dispel processes the rows that should have no effect.
 func (x *explorer) dispel() error {
 	for _, d := range x.doubts {
 		with := d.with.Snapshot()
@@ -197,7 +197,7 @@ func (x *explorer) fault(n *node, by, text string) {
 	}
 }
 
-// expand takes every step from the node.
+// expand performs every step from the node.
 func (x *explorer) expand(n *node) {
 	x.expanded++
 	for i, e := range x.events {
@@ -238,8 +238,9 @@ func (x *explorer) expand(n *node) {
 	}
 }
 
-// step does something from the node: without a fault, and, with all, with each commit lost. Where
-// a crash can end it is a state of its own.
+// step performs an operation from the node, first without a fault. With all, it repeats the
+// operation with each commit lost. Each point where a crash can end the operation is a separate
+// state.
 func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, faulty bool) (wrong string),
 	is func(*node, *view) (wrong string)) {
 	commits := x.run(n, by, func(int, storetest.Phase) error { return nil },
@@ -260,8 +261,8 @@ func (x *explorer) step(n *node, by string, all bool, do func(on store.Store, fa
 	}
 }
 
-// run does it once. Before and after each commit is where a process can die, and what is stored
-// then is what the next one finds.
+// run performs the operation once. A process can die before and after each commit, and the next
+// process then finds what is stored at that point.
 func (x *explorer) run(n *node, by string, fault func(commit int, phase storetest.Phase) error,
 	do func(store.Store) (wrong string), is func(*node, *view) (wrong string)) (commits int) {
 	x.steps++
@@ -296,7 +297,7 @@ func (x *explorer) run(n *node, by string, fault func(commit int, phase storetes
 	return faulty.Commits()
 }
 
-// A landing counts the commits that have landed.
+// A landing counts the commits that have succeeded.
 type landing struct {
 	store.Store
 	commits int
@@ -319,8 +320,8 @@ func (x *explorer) jobs(n *node, by string) []string {
 	return list
 }
 
-// order returns the jobs that were done, each once. A repetition is allowed, as long as nothing
-// has been done since.
+// order returns the jobs done, each once. It allows a repetition if no other job was done in
+// between.
 func order(done []string, purchase string) (list []string, wrong string) {
 	for _, id := range done {
 		at := slices.Index(list, id)
@@ -337,7 +338,7 @@ func order(done []string, purchase string) (list []string, wrong string) {
 	return list, wrong
 }
 
-// judge looks whether the node is an end, and then whether it is a right one.
+// judge checks whether the node is an end, and whether that end is correct.
 func (x *explorer) judge(n *node) {
 	if len(n.view.rows) > 0 || slices.ContainsFunc(x.events,
 		func(e stripefake.Event) bool { return !n.view.events[e.ID].Final() }) {
@@ -350,7 +351,7 @@ func (x *explorer) judge(n *node) {
 	}
 }
 
-// finish looks whether an end is reached from everywhere.
+// finish checks that an end can be reached from every node.
 func (x *explorer) finish() {
 	var reached []*node
 	for _, n := range x.seen {
@@ -376,7 +377,7 @@ func (x *explorer) finish() {
 	}
 }
 
-// verbs are the actions of jobs.
+// verbs returns the actions of the jobs.
 func verbs(jobs []string) string {
 	var list []string
 	for _, id := range jobs {
@@ -386,7 +387,7 @@ func verbs(jobs []string) string {
 	return strings.Join(list, " ")
 }
 
-// judge says what is wrong when all of these events were told, and nothing is left to be done.
+// judge describes what is wrong after all of these events have arrived and no work is left.
 func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong []string) {
 	payments, subscriptions := v.outcome()
 	if ofPayments := slices.ContainsFunc(events,
@@ -420,13 +421,13 @@ func (tp *tape) judge(v *view, jobs []string, events []stripefake.Event) (wrong 
 	return wrong
 }
 
-// A way is a form of events, and a version of their API.
+// A way is an event form and an API version.
 type way struct {
 	form    stripefake.EventForm
 	version string
 }
 
-// ways returns those in which TestEveryOrder explores the i-th flow.
+// ways returns the ways in which TestEveryOrder explores the i-th flow.
 func (f *flow) ways(i int) []way {
 	list := []way{{stripefake.SnapshotEvents, stripefake.NewestVersion}, {stripefake.ThinEvents, stripefake.NewestVersion},
 		{stripefake.BothEvents, stripefake.NewestVersion}}
@@ -440,8 +441,8 @@ func (f *flow) ways(i int) []way {
 	return []way{list[0], list[other]}
 }
 
-// TestEveryOrder explores all flows, each with a few events that matter. DUESDAY_CHECK=1 explores more
-// of them, and DUESDAY_SOAK=1 up to seven, with automations that fail.
+// TestEveryOrder explores all flows, each with a few relevant events. DUESDAY_CHECK=1 explores more
+// events, and DUESDAY_SOAK=1 explores up to seven, with failing automations.
 func TestEveryOrder(t *testing.T) {
 	soaktest.Divide(t, len(flows())*len(flows()[0].ways(0)))
 	for i, f := range flows() {

@@ -15,7 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// A view is what a store holds, as far as it counts.
+// A view is the relevant part of a store's content.
 type view struct {
 	key           [sha256.Size]byte // of all of it but times, versions, reasons and histories
 	fulfil        tracking.EffectState
@@ -32,7 +32,7 @@ type view struct {
 	bill          bool // an invoice without a subscription was told of, which may be paid
 }
 
-// A row is one of the outbox.
+// A row is an outbox row.
 type row struct {
 	key  store.Key
 	lane outbox.Queue
@@ -42,8 +42,8 @@ type row struct {
 	told bool // it has failed before
 }
 
-// untold are the attributes that do not make two stores different: when something happened, how
-// often a row was written, and what people read.
+// untold lists the attributes that do not make two stores different: times, row versions, and texts
+// for people.
 var untold = map[string]bool{
 	schema.TrackedVersion: true, schema.TrackedHistory: true, schema.TrackedCreated: true, schema.TrackedUpdated: true,
 	schema.TrackedReceived: true,
@@ -54,7 +54,7 @@ var untold = map[string]bool{
 	schema.TrackedSource: true, schema.DeadDate: true, schema.TrackedPolled: true,
 }
 
-// see reads a store. With keyed it makes the view's key as well.
+// see reads a store. If keyed is set, it also computes the view's key.
 func see(s store.Store, purchase string, keyed bool) (*view, error) {
 	v := &view{subscriptions: map[string]store.Item{}, payments: map[string]store.Item{},
 		events: map[string]tracking.EventStatus{}}
@@ -123,7 +123,7 @@ func (v *view) take(table string, it store.Item, purchase string) {
 	}
 }
 
-// written appends the item without what is untold.
+// written appends the item without the untold attributes.
 func written(b []byte, it store.Item) []byte {
 	for _, a := range it {
 		if !untold[a.Name] {
@@ -152,7 +152,7 @@ func writtenValue(b []byte, v store.Value) []byte {
 var effectRank = map[tracking.EffectState]int{tracking.NotAsked: 0, tracking.Waits: 1, tracking.Asked: 2,
 	tracking.Begun: 3, tracking.DoneWith: 4}
 
-// is counts the subscriptions in the state.
+// is counts the subscriptions with this state.
 func (v *view) is(status tracking.SubscriptionStatus) (n int) {
 	for _, s := range v.subscriptions {
 		if s.Str(schema.TrackedStatus) == string(status) {
@@ -162,8 +162,8 @@ func (v *view) is(status tracking.SubscriptionStatus) (n int) {
 	return n
 }
 
-// paid reports whether a payment is paid that is not a part of an invoice, which tells itself when
-// it is paid.
+// paid reports whether a payment is paid. It does not count a partial payment of an invoice,
+// because the invoice reports when it is paid.
 func (v *view) paid() bool {
 	for _, p := range v.payments {
 		if p.Str(schema.TrackedStatus) == string(tracking.PaymentPaid) && !p.Get(schema.TrackedAttached).Bool() {
@@ -173,7 +173,8 @@ func (v *view) paid() bool {
 	return false
 }
 
-// courseOf counts the subscriptions that have come so far: active, or "terminated canceled".
+// courseOf counts the subscription states so far that begin with the prefix: active, or "terminated
+// canceled".
 func (v *view) courseOf(prefix string) (n int) {
 	for _, c := range v.courses {
 		if strings.HasPrefix(c, prefix) {
@@ -183,13 +184,13 @@ func (v *view) courseOf(prefix string) (n int) {
 	return n
 }
 
-// ends reports whether the end of all subscriptions asks for an unsubscribe.
+// ends reports whether the end of all subscriptions requires an unsubscribe.
 func (v *view) ends() bool {
 	over := v.courseOf("terminated")
 	return over > 0 && over == len(v.courses) && v.courseOf("terminated completed") == 0
 }
 
-// idle reports whether the row is of something that was dealt with, and never comes back.
+// idle reports whether the work of the row is done and never returns.
 func (v *view) idle(r row) bool {
 	event, is := strings.CutPrefix(r.id, "event/")
 	switch {
@@ -205,7 +206,7 @@ func (v *view) waits(lane outbox.Queue, id string) bool {
 	return slices.ContainsFunc(v.rows, func(r row) bool { return r.lane == lane && r.id == id && !r.dead })
 }
 
-// check looks for what no store may hold at any time.
+// check reports content that a store must never hold.
 func (v *view) check(purchase string) {
 	must := func(ok bool, text string, args ...any) {
 		if !ok {
@@ -276,7 +277,7 @@ func (v *view) after(before *view, alone, billed bool) (wrong []string) {
 	return wrong
 }
 
-// outcome is what people see of it in the end.
+// outcome returns the final result that people see.
 func (v *view) outcome() (payments, subscriptions []string) {
 	for _, p := range v.payments {
 		payments = append(payments, paymentText(p))

@@ -17,10 +17,10 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A walk takes one way through a flow with all of its events: in an order that the dice say, each
-// one to three times and until it was answered with 200, with drains and single rows in between,
-// and with processes that die at a commit, commits whose request or reply is lost, and another
-// process that is faster: between what one reads and its commit the other does something.
+// A walk takes one path through a flow with all of its events. Dice choose the order. The walk
+// delivers each event one to three times, and until it is answered with 200. In between it drains
+// queues and processes single rows. Processes die at a commit, commits lose their request or reply,
+// and another process acts between a read and the following commit.
 type walk struct {
 	tape   *tape
 	dice   *rand.Rand
@@ -39,7 +39,7 @@ type walk struct {
 	drains bool // the step under way works on many rows
 }
 
-// newWalk begins a walk on the store; faults says how many of ten steps have one.
+// newWalk starts a walk on the store. The argument faults sets how many of ten steps have a fault.
 func newWalk(t testing.TB, tp *tape, on store.Store, seed uint64, faults int, change ...func(*tracking.Options)) *walk {
 	t.Helper()
 	w := &walk{tape: tp, dice: rand.New(rand.NewPCG(seed, 5)), store: on, faults: faults}
@@ -49,7 +49,8 @@ func newWalk(t testing.TB, tp *tape, on store.Store, seed uint64, faults int, ch
 	return w
 }
 
-// deck is every event one to three times, shuffled; in order and once without a shuffle.
+// deck returns every event one to three times, shuffled. Without a shuffle it returns each event
+// once, in order.
 func (w *walk) deck(events []stripefake.Event, shuffled bool) (deck []stripefake.Event) {
 	if !shuffled {
 		return slices.Clone(events)
@@ -63,7 +64,7 @@ func (w *walk) deck(events []stripefake.Event, shuffled bool) (deck []stripefake
 	return deck
 }
 
-// run walks to the end, and says what was wrong first.
+// run walks to the end, and returns the first problem.
 func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error {
 	t.Helper()
 	came := slices.Clone(events)
@@ -106,10 +107,10 @@ func (w *walk) run(t testing.TB, events []stripefake.Event, shuffled bool) error
 	return w.end(t, events)
 }
 
-// errLost: it was not done, or not as a whole, for the fault that was put into it.
+// errLost is returned if an injected fault prevented an operation or a part of it.
 var errLost = errors.New("lost")
 
-// work is a drain, or one row of the outbox.
+// work drains a queue or processes one outbox row.
 func (w *walk) work(on store.Store) error {
 	if rows := w.before; rows != nil && len(rows.rows) > 0 && w.dice.IntN(2) == 0 {
 		r := rows.rows[w.dice.IntN(len(rows.rows))]
@@ -124,7 +125,7 @@ func (w *walk) work(on store.Store) error {
 	return errors.Join(err, wrong)
 }
 
-// step does something, perhaps with a fault, and looks at what is stored then.
+// step performs an operation, perhaps with a fault, and then checks the stored data.
 func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 	faulty := storetest.NewFaulty(w.store)
 	crash, overtaken := false, false
@@ -169,7 +170,7 @@ func (w *walk) step(t testing.TB, do func(on store.Store) error) error {
 	return nil
 }
 
-// end drains everything, as time goes by, and judges.
+// end drains everything as time passes, and then checks the result.
 func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 	t.Helper()
 	if w.poll != nil {
@@ -202,8 +203,7 @@ func (w *walk) end(t testing.TB, events []stripefake.Event) error {
 	return nil
 }
 
-// overtake has another process hear of an event, or drain, right before the first commit of this
-// one.
+// overtake lets another process receive an event or drain right before this process's first commit.
 func (w *walk) overtake(faulty *storetest.Faulty) {
 	e := w.events[w.dice.IntN(len(w.events))]
 	drains := w.dice.IntN(4) == 0
@@ -229,11 +229,11 @@ func (w *walk) overtake(faulty *storetest.Faulty) {
 
 func (w *walk) path() string { return "\n\t" + strings.Join(w.steps, "\n\t") }
 
-// walkVersions are those in which the events come in the samples.
+// walkVersions lists the API versions of the events in the samples.
 var walkVersions = []string{oldestVersion, "2022-11-15", "2024-04-10", "2025-03-31.basil", stripefake.NewestVersion}
 
-// TestSampledOrders walks through all flows with all of their events, in several versions of
-// the API. DUESDAY_SOAK=1 walks 2,000 times through each in each version.
+// TestSampledOrders walks through all flows with all of their events, in several API versions.
+// DUESDAY_SOAK=1 walks 2,000 times through each flow in each version.
 func TestSampledOrders(t *testing.T) {
 	times := 2
 	if soaktest.On() {

@@ -6,7 +6,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// The types of events that say something of a payment, and of a subscription with its schedule.
+// These are the types of events about a payment, and about a subscription and its schedule.
 var (
 	ofPayment      = []string{"payment_intent.", "charge.refund", "refund.", "charge.dispute"}
 	ofSubscription = []string{"customer.subscription.", "subscription_schedule."}
@@ -110,7 +110,7 @@ func paymentFlows() []*flow {
 
 func legacy() tracking.Order { return buys(tracking.Legacy, "") }
 
-// recurring is a payment of a subscription.
+// recurring is a recurring payment of a subscription.
 const recurring = "paid 1500 USD, invoiced, of a subscription"
 
 func subscriptionFlows() []*flow {
@@ -216,7 +216,7 @@ func subscriptionFlows() []*flow {
 
 const bankAccount = "pm_usBankAccount_success" // processing until its bank answers
 
-// bankAnswers is the answer of the buyer's bank, days later.
+// bankAnswers delivers the answer of the buyer's bank, days later.
 func bankAnswers(ok bool) func(*shop, *tracking.Created) {
 	return func(s *shop, c *tracking.Created) {
 		s.fake.Advance(6 * day)
@@ -224,7 +224,7 @@ func bankAnswers(ok bool) func(*shop, *tracking.Created) {
 	}
 }
 
-// outside has the latest invoice of the purchase paid without Stripe.
+// outside marks the purchase's latest invoice as paid outside Stripe.
 func outside(s *shop, c *tracking.Created) {
 	s.post("invoices/"+latestInvoice(s, c)+"/pay", "paid_out_of_band=true")
 }
@@ -233,7 +233,7 @@ func latestInvoice(s *shop, c *tracking.Created) string {
 	return s.do("GET", "invoices", "customer="+c.Sale.Customer)["data"].([]any)[0].(map[string]any)["id"].(string)
 }
 
-// part has a part of the latest invoice paid by a payment that is attached to it.
+// part pays a part of the latest invoice with a payment that is attached to it.
 func part(amount string) func(*shop, *tracking.Created) {
 	return func(s *shop, c *tracking.Created) {
 		method := s.post("payment_methods/pm_card_visa/attach", "customer="+c.Sale.Customer).id()
@@ -243,7 +243,7 @@ func part(amount string) func(*shop, *tracking.Created) {
 	}
 }
 
-// flexible checks that the subscription is billed by the newer of Stripe's two modes.
+// flexible checks that the subscription uses the newer of Stripe's two billing modes.
 func flexible(s *shop, c *tracking.Created) {
 	mode, _ := s.do("GET", "subscriptions/"+subscription(s, c))["billing_mode"].(map[string]any)
 	if mode["type"] != "flexible" {
@@ -251,7 +251,7 @@ func flexible(s *shop, c *tracking.Created) {
 	}
 }
 
-// unpaid has the renewal declined until Stripe gives up, and leaves the subscription unpaid.
+// unpaid declines the renewal until Stripe gives up and leaves the subscription unpaid.
 func unpaid(s *shop, c *tracking.Created) {
 	s.post("subscriptions/"+subscription(s, c), "metadata[fake_after_retries]=unpaid")
 	s.fake.Advance(10 * day)

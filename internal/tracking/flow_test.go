@@ -17,8 +17,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// A flow is one way that a purchase can take, and what has to be stored and done when all of it
-// has been told, in whatever order.
+// A flow is a possible course of a purchase. It lists the data that must be stored and the jobs
+// that must be done after all events have arrived, in whatever order.
 type flow struct {
 	name    string
 	order   tracking.Order
@@ -40,7 +40,7 @@ type flow struct {
 	jobs                    []string // that may be done, space between them; the first is what comes of the events in their order
 }
 
-// A tape is a flow that has happened at Stripe.
+// A tape is the recording of a flow in the fake Stripe.
 type tape struct {
 	*flow
 	purchase string
@@ -51,7 +51,7 @@ type tape struct {
 	thin     []stripefake.Event            // the thin ones, of the same changes in the same order
 }
 
-// billed reports whether a look at Stripe shows a paid invoice, by which its purchase is fulfilled.
+// billed reports whether Stripe shows a paid invoice that fulfils the purchase.
 func (tp *tape) billed() bool {
 	sale, err := tp.seller.once()
 	return err == nil && slices.ContainsFunc(sale.Objects, func(o tracking.Object) bool {
@@ -126,8 +126,8 @@ func memory0(t testing.TB) *memstore.Store {
 	return m
 }
 
-// salted is a store that only knows its Stripe account and the salt of its purchases' ids. With a
-// random salt the order of rows, and so the cases, would differ each time.
+// salted returns a store that only has its Stripe account and the salt of its purchase IDs. With a
+// random salt, the order of the rows and so the test cases would differ each time.
 func salted(t testing.TB) *memstore.Store {
 	t.Helper()
 	m := memory0(t)
@@ -141,8 +141,8 @@ func salted(t testing.TB) *memstore.Store {
 	return m
 }
 
-// explored returns the events that TestEveryOrder tells in every order. In both forms, only the last
-// event has a twin without DUESDAY_SOAK.
+// explored returns the events that TestEveryOrder delivers in every order. In both forms, only the
+// last event has a twin without DUESDAY_SOAK.
 func (tp *tape) explored(form stripefake.EventForm, version string) []stripefake.Event {
 	if form == stripefake.BothEvents {
 		list, thin := tp.explored(stripefake.SnapshotEvents, version), tp.explored(stripefake.ThinEvents, version)
@@ -171,7 +171,7 @@ func (tp *tape) explored(form stripefake.EventForm, version string) []stripefake
 	return slices.Delete(list, 1, len(list)-last)
 }
 
-// house is a process that works on what is stored there.
+// house returns a process that works on the given store.
 func (tp *tape) house(t testing.TB, on store.Store, change ...func(*tracking.Options)) *house {
 	t.Helper()
 	return newHouse(t, on, tp.finder, tp.seller, tp.endedBy, change...)
@@ -221,7 +221,7 @@ func cancelSubscription(s *shop, c *tracking.Created) {
 	s.do("DELETE", "subscriptions/"+subscription(s, c))
 }
 
-// card gives the customer of the subscription another card to pay with.
+// card changes the payment card of the subscription's customer.
 func card(s *shop, c *tracking.Created, method string) {
 	added := s.post("payment_methods/"+method+"/attach", "customer="+c.Sale.Customer)
 	s.post("subscriptions/"+subscription(s, c), "default_payment_method="+added.id())
@@ -252,7 +252,7 @@ func dispute(verdict string) func(*shop, *tracking.Created) {
 	}
 }
 
-// revoked has the merchant take away our access to the Stripe account, and give it back.
+// revoked lets the merchant revoke our access to the Stripe account and grant it again.
 func revoked(s *shop, _ *tracking.Created) {
 	s.must(s.fake.Disconnect(shopAt))
 	s.fake.Advance(time.Hour)
@@ -266,7 +266,7 @@ func ends(yes string) func(*shop, *tracking.Created) {
 	}
 }
 
-// appeal takes the lost dispute of the payment through an appeal.
+// appeal plays an appeal of the payment's lost dispute.
 func appeal(verdict string) func(*shop, *tracking.Created) {
 	return func(s *shop, c *tracking.Created) {
 		id := s.do("GET", "disputes", "payment_intent="+payment(s, c))["data"].([]any)[0].(map[string]any)["id"].(string)
@@ -278,7 +278,7 @@ func appeal(verdict string) func(*shop, *tracking.Created) {
 
 const day = 24 * time.Hour
 
-// second makes another subscription of the same purchase, by hand.
+// second creates another subscription of the same purchase, by hand.
 func second(s *shop, c *tracking.Created) string {
 	return s.post("subscriptions", "customer="+c.Sale.Customer, "items[0][price]="+s.weekly,
 		"default_payment_method="+methodOf(s, c),
@@ -290,7 +290,7 @@ func methodOf(s *shop, c *tracking.Created) string {
 	return s.do("GET", "subscriptions/"+subscription(s, c)).str("default_payment_method")
 }
 
-// foreign sells what is not ours at the same account.
+// foreign sells something unrelated to Duesday through the same account.
 func foreign(s *shop, _ *tracking.Created) {
 	s.post("payment_intents", "amount=700", "currency=usd", "confirm=true", "payment_method="+goodCard,
 		"return_url=https://shop.example")

@@ -20,11 +20,11 @@ import (
 
 func isThin(e stripefake.Event) bool { return strings.HasPrefix(e.Type, "v1.") }
 
-// v1 is the type of an event of either form.
+// v1 returns the event type without the prefix of thin events.
 func v1(typ string) string { return strings.TrimPrefix(typ, "v1.") }
 
-// undeclined leaves out why payments were declined on the way: a fetched payment that was made
-// since does not tell.
+// undeclined removes the decline codes, because a payment fetched at a later time may not show the
+// earlier ones.
 func undeclined(payments []string) (list []string) {
 	for _, p := range payments {
 		before, _, _ := strings.Cut(p, ", declined")
@@ -33,7 +33,7 @@ func undeclined(payments []string) (list []string) {
 	return list
 }
 
-// A moment is an object as it was after one of a tape's changes.
+// A moment is the state of an object after one of a tape's changes.
 type moment struct {
 	change int // its place among the snapshots
 	o      tracking.Object
@@ -48,7 +48,7 @@ func alone(events []stripefake.Event) bool {
 	return slices.ContainsFunc(events, func(e stripefake.Event) bool { return isThin(e) && !ids[twinOf(e)] })
 }
 
-// twinOf is the id of the snapshot event of the same change.
+// twinOf returns the ID of the snapshot event that reports the same change.
 func twinOf(e stripefake.Event) string {
 	told, err := event.Decode(e.Body)
 	if err != nil {
@@ -57,9 +57,9 @@ func twinOf(e stripefake.Event) string {
 	return told.Twin
 }
 
-// A past is a Finder that answers with an object as it was at any time between the newest event
-// that has come and the end, as the dice say. Its links are those of the end. It is safe for
-// concurrent use.
+// A past is a Finder that returns an object as it was at any time between the newest event that has
+// arrived and the end. The dice choose that time. The object's links are those at the end. A past
+// is safe for concurrent use.
 type past struct {
 	tracking.Finder
 	objects map[string][]moment // by id, oldest first
@@ -70,7 +70,7 @@ type past struct {
 	dice *rand.Rand // that say how much later it is
 }
 
-// past returns the Finder of the tape's objects.
+// past returns a Finder for the tape's objects.
 func (tp *tape) past(t testing.TB, seed uint64) *past {
 	t.Helper()
 	p := &past{Finder: tp.finder, objects: map[string][]moment{}, changes: map[string]int{},
@@ -89,7 +89,7 @@ func (tp *tape) past(t testing.TB, seed uint64) *past {
 	return p
 }
 
-// comes notes that these events have come: Stripe has made their changes.
+// comes records that these events have arrived, so Stripe has made their changes.
 func (p *past) comes(events ...stripefake.Event) {
 	if p == nil {
 		return
@@ -126,7 +126,7 @@ func (p *past) Object(ctx context.Context, at, kind, id string) (tracking.Object
 	return p.at(id, o, err)
 }
 
-// inForm returns the events of a tape in a form: snapshot, thin or both.
+// inForm returns a tape's events in the given form: snapshot, thin or both.
 func (tp *tape) inForm(form stripefake.EventForm, version string) []stripefake.Event {
 	switch form {
 	case stripefake.ThinEvents:
@@ -137,14 +137,14 @@ func (tp *tape) inForm(form stripefake.EventForm, version string) []stripefake.E
 	return tp.events[version]
 }
 
-// A lister is Stripe's lists of the events of a tape, in a form.
+// A lister lists a tape's events in a form, as Stripe would.
 type lister struct {
 	tape    *tape
 	form    stripefake.EventForm
 	version string
 }
 
-// round has a poller ask for the missing events.
+// round runs a poller that lists the missing events.
 func (l *lister) round(h *house) error {
 	var last time.Time
 	for _, e := range l.tape.events[l.version] {
@@ -195,11 +195,12 @@ func (l listing) ListObjects(context.Context, string, time.Time, func(tracking.O
 	return nil
 }
 
-// A loss is a way in which events come.
+// A loss is a way in which events arrive or get lost.
 type loss struct {
 	name     string
 	shuffled bool // each one to three times, in any order, with faults
-	// lost says which events do not come, by their change, form and dice.
+	// lost reports whether an event does not arrive, depending on its change, its form and the
+	// dice.
 	lost  func(thin bool, change int, dice *rand.Rand) bool
 	polls bool // the poller finds the lost ones
 	forms []stripefake.EventForm
@@ -216,10 +217,10 @@ func losses() []loss {
 		{name: "other of two", shuffled: true, lost: other, forms: all[2:]}}
 }
 
-// TestForms takes all flows in every form, in order, doubled and lost; objects are fetched as they
-// were at any time between the newest event that has come and the end. With -v it prints how many
-// events were handed in for each flow, form and loss. A wrong state, or an effect too many, fails
-// it.
+// TestForms plays all flows in every form, with events in order, doubled and lost. A fetch returns
+// the object as it was at any time between the newest event that has arrived and the end. With -v
+// the test prints how many events were delivered for each flow, form and loss. It fails on a wrong
+// state or on an extra effect.
 func TestForms(t *testing.T) {
 	times := 2
 	if soaktest.On() {
@@ -275,7 +276,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// inLoss is a walk whose events come in that way.
+// inLoss returns a walk whose events arrive with the given loss.
 func (tp *tape) inLoss(t testing.TB, l loss, form stripefake.EventForm, seed uint64,
 	change ...func(*tracking.Options)) *walk {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 
 func decode(body []byte) (tracking.Event, error) { return event.Decode(body) }
 
-// dies has the inbox give the event up: Stripe answers nothing for ten tries.
+// dies makes the inbox give the event up, because Stripe does not answer for ten attempts.
 func (d *desk) dies(id string) *tracking.Event {
 	d.Helper()
 	d.stub.down = errors.New("no answer to pi_1_secret_abc, whatever is asked")
@@ -42,7 +42,7 @@ func (d *desk) dies(id string) *tracking.Event {
 	}
 }
 
-// undecided is an event of a payment intent that does not say whose it is.
+// undecided is an event about a payment intent that does not identify its owner.
 func undecided(id, intent string) []byte {
 	return message(id, "payment_intent.succeeded", shopAt,
 		object(tracking.KindPayment, intent, "succeeded", "", "", thing{"customer": "cus_1"}))
@@ -87,7 +87,8 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// TestWork_Crashes: whatever becomes of any commit of the inbox, it comes to the same.
+// TestWork_Crashes checks that the inbox reaches the same result, whatever fault hits any of its
+// commits.
 func TestWork_Crashes(t *testing.T) {
 	for at, more := 1, true; more; at++ {
 		for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
@@ -155,7 +156,7 @@ func TestWork_GivesUp(t *testing.T) {
 	d.waits(0, 1, 0)
 }
 
-// TestWork_Expired: a row whose event is not there any more is dropped.
+// TestWork_Expired checks that the inbox drops a row whose event does not exist any more.
 func TestWork_Expired(t *testing.T) {
 	d := newDesk(t)
 	d.takes(undecided("evt_1", "pi_1"), tracking.Received)
@@ -234,7 +235,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplay_Refused: what was refused stays refused: above all what is of the other mode.
+// TestReplay_Refused checks that a replay does not change a refused event, in particular an event
+// from the other mode.
 func TestReplay_Refused(t *testing.T) {
 	d := newDesk(t)
 	d.takes(paid("evt_1", shopAt, aPurchase, thing{"livemode": true}), tracking.Refused)
@@ -247,7 +249,7 @@ func TestReplay_Refused(t *testing.T) {
 	}
 }
 
-// A settler writes down what it is told.
+// A settler records the calls of Heard.
 type settler struct {
 	mu    sync.Mutex
 	heard []string
@@ -262,7 +264,7 @@ func (s *settler) Heard(_ context.Context, account, subscription, intent string)
 	return s.fails
 }
 
-// charged is an event about a payment intent of billing's.
+// charged is an event about one of billing's payment intents.
 func charged(id, installation, typ, status string) []byte {
 	return message(id, typ, "", object(tracking.KindPayment, "pi_"+id, status, "", "",
 		thing{"metadata": thing{tracking.MetaInstallation: installation, "duesday_account": "acme",
@@ -311,8 +313,8 @@ func TestWork_Settles(t *testing.T) {
 	take(charged("evt_1", installation, "payment_intent.succeeded", "succeeded"), tracking.Ignored)
 }
 
-// TestReplay_OfACharge: an event about billing's own that was given up leaves no dead letter
-// behind when it is replayed: its row is of another kind than those of other events.
+// TestReplay_OfACharge checks that replaying a dead event about billing's payment leaves no dead
+// letter behind, although its row has another kind than those of other events.
 func TestReplay_OfACharge(t *testing.T) {
 	s := settler{fails: errors.New("the store is busy")}
 	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
@@ -331,8 +333,8 @@ func TestReplay_OfACharge(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestRefresh_Overtaken: Stripe's answer about a dispute does not count if another event changed the
-// payment while Stripe was asked.
+// TestRefresh_Overtaken checks that Stripe's answer about a dispute does not count if another event
+// changed the payment during the request.
 func TestRefresh_Overtaken(t *testing.T) {
 	d := newDesk(t)
 	of := func(more thing) thing { more["payment_intent"] = "pi_evt_1"; more["amount"] = 100; return more }

@@ -20,8 +20,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// TestTake_Whose: what is of the other mode is stored and changes nothing; what came to the wrong
-// endpoint is not even that.
+// TestTake_Whose checks that an event from the other mode is stored but changes nothing, and that
+// an event sent to the wrong endpoint is not even stored.
 func TestTake_Whose(t *testing.T) {
 	live := thing{"livemode": true}
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestTake_Whose(t *testing.T) {
 	}
 }
 
-// stored holds an event as it is stored against what the published table says of it.
+// stored compares a stored event with what the published table specifies.
 func (d *desk) stored(id string, status tracking.EventStatus) {
 	d.Helper()
 	it, err := d.mem.Get(d.Context(), tables.Tracking.Events.Name, store.Key{PK: id})
@@ -123,8 +123,8 @@ func TestTake_NoEvent(t *testing.T) {
 	}
 }
 
-// TestTake_NotTheirs: what another account writes into its metadata touches no purchase of ours,
-// by whatever object, told or seen.
+// TestTake_NotTheirs checks that another account's metadata never changes one of our purchases,
+// whether the object comes from an event or from a fetch.
 func TestTake_NotTheirs(t *testing.T) {
 	old := thing{"api_version": "2022-11-15"}
 	link := thing{"payment_intent": "pi_b"}
@@ -176,8 +176,8 @@ func TestTake_NotTheirs(t *testing.T) {
 	}
 }
 
-// TestTake_Failures: with every operation of the store failing, dying or losing its reply, an
-// event that was not taken comes again, and is applied once.
+// TestTake_Failures makes every store operation fail, crash or lose its reply. An event that was
+// not accepted arrives again and is applied once.
 func TestTake_Failures(t *testing.T) {
 	disk := errors.New("disk full")
 	bodies := map[string][]byte{"applied": paid("evt_1", shopAt, aPurchase),
@@ -232,8 +232,8 @@ func TestTake_Failures(t *testing.T) {
 	}
 }
 
-// TestTake_Answers: the endpoint says 200 of what is durable, 503 when that is not known, and 400
-// of what is no event.
+// TestTake_Answers checks that the endpoint answers 200 for a durable event, 503 if durability is
+// unknown, and 400 for a body that is not an event.
 func TestTake_Answers(t *testing.T) {
 	d := newDesk(t)
 	body := paid("evt_1", shopAt, aPurchase)
@@ -262,7 +262,7 @@ func TestTake_Answers(t *testing.T) {
 	}
 }
 
-// TestTake_Duplicates: an event that is stored is left alone, whatever became of it.
+// TestTake_Duplicates checks that a duplicate never changes a stored event, whatever its status.
 func TestTake_Duplicates(t *testing.T) {
 	for status, body := range map[tracking.EventStatus][]byte{
 		tracking.Applied:     paid("evt_1", shopAt, aPurchase),
@@ -297,8 +297,8 @@ func TestTake_Duplicates(t *testing.T) {
 	}
 }
 
-// TestTake_AtOnce: one event in eight requests at a time is applied once, and eight events of one
-// payment are all applied.
+// TestTake_AtOnce checks that an event in eight concurrent requests is applied once, and that eight
+// concurrent events of one payment are all applied.
 func TestTake_AtOnce(t *testing.T) {
 	d := newDesk(t)
 	errs := make(chan error, 16)
@@ -336,7 +336,7 @@ func TestTake_AtOnce(t *testing.T) {
 	}
 }
 
-// A panicking store panics when a payment is read.
+// A panicking store panics when a caller reads a payment.
 type panicking struct {
 	store.Store
 	on *atomic.Bool
@@ -350,8 +350,8 @@ func (p panicking) Get(ctx context.Context, table string, key store.Key) (store.
 	return p.Store.Get(ctx, table, key)
 }
 
-// TestTake_Poison: what cannot be applied is stored, answered 200, tried ten times, logged and
-// kept for a person.
+// TestTake_Poison checks that an event that cannot be applied is stored, answered with 200, retried
+// ten times, logged, and kept as a dead letter.
 func TestTake_Poison(t *testing.T) {
 	var on atomic.Bool
 	d := newDesk(t, func(o *tracking.Options) { o.Store = panicking{o.Store, &on} })
@@ -382,8 +382,8 @@ func TestTake_Poison(t *testing.T) {
 	d.waits(0, 1, 0)
 }
 
-// TestTake_DecodePanics: a body that the reader cannot stand is an answer, not the end of the
-// process.
+// TestTake_DecodePanics checks that a body that makes the decoder panic causes an error response
+// and does not stop the process.
 func TestTake_DecodePanics(t *testing.T) {
 	d := newDesk(t, func(o *tracking.Options) {
 		o.Decode = func([]byte) (tracking.Event, error) { panic("index out of range") }
@@ -398,8 +398,8 @@ func TestTake_DecodePanics(t *testing.T) {
 	}
 }
 
-// TestTake_GarbageOrder: a stored order that cannot be read stops no event of its purchase. What
-// hands it on waits for a person.
+// TestTake_GarbageOrder checks that an unreadable stored order does not block the events of its
+// purchase. The job that needs the order waits for an operator.
 func TestTake_GarbageOrder(t *testing.T) {
 	d := newDesk(t)
 	o := legacy()
@@ -437,7 +437,7 @@ func TestTake_GarbageOrder(t *testing.T) {
 	}
 }
 
-// huge is more than fits into an item, and not to be compressed.
+// huge returns a body that does not fit into an item and cannot be compressed.
 func huge(t testing.TB) thing {
 	t.Helper()
 	b := make([]byte, 480<<10)
@@ -447,8 +447,8 @@ func huge(t testing.TB) thing {
 	return thing{"padding": base64.StdEncoding.EncodeToString(b)}
 }
 
-// TestTake_TooLarge: an event whose body is too large for an item is applied all the same; what
-// cannot be decided at once waits for a person, who finds it.
+// TestTake_TooLarge checks that an event whose body is too large for an item is still applied. If
+// it cannot be decided immediately, it becomes a dead letter that an operator can find.
 func TestTake_TooLarge(t *testing.T) {
 	d := newDesk(t)
 	d.takes(message("evt_1", "payment_intent.succeeded", shopAt,
@@ -483,7 +483,8 @@ func TestTake_TooLarge(t *testing.T) {
 	d.rebuilt() // it fails on an error
 }
 
-// TestTake_KeepsNoSecret: neither in an item, nor in a body as it is read.
+// TestTake_KeepsNoSecret checks that neither the items nor the bodies read from them contain a
+// secret.
 func TestTake_KeepsNoSecret(t *testing.T) {
 	d := newDesk(t)
 	const secret = "pi_1_secret_S3cr3tOfTheBuyer"
@@ -504,7 +505,8 @@ func TestTake_KeepsNoSecret(t *testing.T) {
 	noSecrets(t, d.bodies())
 }
 
-// TestTake_OldDuplicate: an event of long ago is known as a duplicate for 30 days after it was received.
+// TestTake_OldDuplicate checks that an old event is recognized as a duplicate for 30 days after it
+// was received.
 func TestTake_OldDuplicate(t *testing.T) {
 	d := newDesk(t)
 	for _, age := range []time.Duration{0, 29 * day, 40 * day} {

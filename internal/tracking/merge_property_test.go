@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// paymentTold is something that Stripe may tell of one payment. What is always told with an
-// object, such as the amount with a refund, is a function of its id.
+// paymentTold is an object that Stripe may report about one payment. Values that always belong to
+// an object, such as a refund's amount, are a function of its ID.
 func paymentTold() *rapid.Generator[Object] {
 	return rapid.Custom(func(t *rapid.T) Object {
 		kind := rapid.SampledFrom([]string{KindPayment, KindPayment, KindInvoice, KindCharge, KindRefund,
@@ -53,8 +53,8 @@ func refundTold(t *rapid.T) Refund {
 			"status")}
 }
 
-// paymentOfAll merges the list. As the inbox does, it then fetches each dispute whose last word the
-// events do not tell: it was won.
+// paymentOfAll merges the list. Like the inbox, it then fetches each dispute whose latest status
+// the events do not show. Such a dispute was won.
 func paymentOfAll(list []Object) Payment {
 	p := Payment{ID: "pi_1", Status: PaymentNew}
 	asked := map[string]bool{}
@@ -73,7 +73,7 @@ func paymentOfAll(list []Object) Payment {
 	return p
 }
 
-// shuffled is a permutation of the list in which some are told again.
+// shuffled returns a permutation of the list in which some elements are repeated.
 func shuffled[T any](t *rapid.T, list []T) []T {
 	again := rapid.SliceOfN(rapid.SampledFrom(list), 0, len(list)).Draw(t, "again")
 	return rapid.Permutation(append(slices.Clone(list), again...)).Draw(t, "permutation")
@@ -109,7 +109,7 @@ func TestMergePayment_KeepsTheFirstCodesOfTheAlphabet(t *testing.T) {
 	})
 }
 
-// What a merge changes it says, as nothing else has the row written.
+// A merge must report every change, because only a reported change is written.
 func TestMergePayment_SaysWhatItChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := paymentOfAll(rapid.SliceOfN(paymentTold(), 0, 6).Draw(t, "before"))
@@ -121,7 +121,7 @@ func TestMergePayment_SaysWhatItChanges(t *testing.T) {
 	})
 }
 
-// paymentText is what is stored of it that people and effects depend on.
+// paymentText returns the stored state on which people and effects depend.
 func paymentText(p Payment) string {
 	return fmt.Sprint(p.Status, p.Codes, p.Amount, p.Currency, p.Invoice, p.Subscription, p.Refunded, p.Refunds,
 		p.Disputes)
@@ -134,8 +134,8 @@ type courseTold struct {
 	rule  rule
 }
 
-// subscriptionTold are events of one subscription, of which the last is the truth. Stripe never
-// leaves the end, and whoever follows a schedule hears how it ended.
+// subscriptionTold returns events of one subscription, the last of which shows the truth. In Stripe
+// an ended subscription stays ended, and every schedule reports how it ended.
 func subscriptionTold(t *rapid.T) courseTold {
 	scheduled := rapid.Bool().Draw(t, "scheduled")
 	at := func(status string) Object {
@@ -179,8 +179,8 @@ func subscriptionTold(t *rapid.T) courseTold {
 	return c
 }
 
-// merged tells all in that order; what is undecided waits to the end, and what has to be asked
-// for is, at the end too.
+// merged merges all objects in that order. It retries the undecided ones and makes the required
+// fetches at the end.
 func (c courseTold) merged(told []Object) Subscription {
 	s := Subscription{ID: "sub_1", Status: SubscriptionNew}
 	asked := false
@@ -203,7 +203,7 @@ func (c courseTold) merged(told []Object) Subscription {
 	return s
 }
 
-// answer is that of Stripe, when it is asked.
+// answer returns Stripe's answer to a fetch.
 func (c courseTold) answer(s *Subscription) {
 	c.rule.fresh = true
 	mergeSubscription(s, c.truth, c.rule)

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// A tableOf has the cases of one function of the merge: a line for each group, with the number of its
-// cases and a sum over their results.
+// A tableOf lists the test cases of one merge function. Each group has a line with the number of
+// its cases and a checksum of their results.
 type tableOf struct{ lines []string }
 
 func (t *tableOf) group(name string, do func(told func(result ...any))) {
@@ -27,8 +27,8 @@ func (t *tableOf) group(name string, do func(told func(result ...any))) {
 	t.lines = append(t.lines, fmt.Sprintf("%s: %d cases, %016x\n", name, n, sum.Sum64()))
 }
 
-// TestMerge_Table holds what the merge makes of every state and every object below against
-// testdata/merge.golden: a change of any result shows there.
+// TestMerge_Table merges every object below into every state below and compares the results with
+// testdata/merge.golden, so that any changed result shows there.
 func TestMerge_Table(t *testing.T) {
 	var table tableOf
 	for i, at := range statePayments() {
@@ -203,7 +203,7 @@ func subscriptionObjects() (list []Object) {
 	return list
 }
 
-// statePurchases are the states of no, one and two subscriptions.
+// statePurchases returns the states with no, one and two subscriptions.
 func statePurchases() []map[string]SubscriptionState {
 	states := []SubscriptionState{{Status: SubscriptionNew}, {Status: SubscriptionActive},
 		{Status: SubscriptionNew, Schedule: "sched_1"}, {Status: SubscriptionTerminated, Ending: EndCanceled},

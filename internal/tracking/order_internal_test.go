@@ -2,8 +2,8 @@ package tracking
 
 import "testing"
 
-// TestOrder_StoredForm: the bytes of a stored order, and the hash by which a repetition is known,
-// stay as they are.
+// TestOrder_StoredForm checks that the bytes of a stored order do not change, and neither does the
+// hash that identifies a repeated order.
 func TestOrder_StoredForm(t *testing.T) {
 	full := Order{Tag: Tag{Purchase: "p"}, At: "acct_1", Merchant: "m", Kind: Product, Key: "k<1>", Amount: 5,
 		Currency: "EUR", Price: "price_1", Payments: 3, Description: "d", Customer: "cus_1", Email: "e@x", Name: "n",

@@ -7,8 +7,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestOrder_Key: the caller's key is searched for card numbers and secrets, and may be a UUID,
-// a timestamp or a telephone number.
+// TestOrder_Key checks that a key must not contain card numbers or secrets, but may be a UUID, a
+// timestamp or a telephone number.
 func TestOrder_Key(t *testing.T) {
 	order := tracking.Order{Kind: tracking.Legacy, Amount: 1, Currency: "EUR"}
 	for _, key := range []string{"1764150000123", "4915112345679", "1e6f3b52-1234-4012-8888-888888881881",

@@ -13,7 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// ids are the events that the query yields, in its order.
+// ids returns the event IDs that the query yields, in order.
 func (d *desk) ids(q tracking.EventQuery) (list []string) {
 	d.Helper()
 	for e, err := range d.service.Events(d.Context(), q) {
@@ -25,7 +25,7 @@ func (d *desk) ids(q tracking.EventQuery) (list []string) {
 	return list
 }
 
-// TestEvents: by account, by subscription and over all accounts, across the ends of days.
+// TestEvents lists events by account, by subscription and over all accounts, across day boundaries.
 func TestEvents(t *testing.T) {
 	d := newDesk(t, func(o *tracking.Options) { o.Decode = exact })
 	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
@@ -104,8 +104,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEvents_After: pages of any size, gone on with after their last row, are the whole list, also where
-// many events are of one instant.
+// TestEvents_After checks that pages of any size add up to the whole list if each page starts after
+// the last row of the previous one, even if many events have the same time.
 func TestEvents_After(t *testing.T) {
 	d := newDesk(t, func(o *tracking.Options) { o.Decode = exact })
 	accounts := []string{"acct_second", shopAt, otherAt}
@@ -160,7 +160,7 @@ func TestEvents_After(t *testing.T) {
 	}
 }
 
-// TestEvents_WalksFewDays: the days between the years 1 and 9999 are not read one by one.
+// TestEvents_WalksFewDays checks that Events does not read every day between the years 1 and 9999.
 func TestEvents_WalksFewDays(t *testing.T) {
 	d := newDesk(t)
 	spy := &queries{Store: d.mem}
@@ -177,7 +177,7 @@ func TestEvents_WalksFewDays(t *testing.T) {
 	}
 }
 
-// queries counts the queries of a store.
+// queries counts a store's queries.
 type queries struct {
 	store.Store
 	n int
@@ -198,7 +198,7 @@ func exact(body []byte) (tracking.Event, error) {
 	return e, err
 }
 
-// TestLists: the newest first, and each account its own.
+// TestLists checks that lists are sorted newest first and only contain the merchant's own rows.
 func TestLists(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {
@@ -270,7 +270,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// pages reads a list one row at a time, each after the mark of the one before.
+// pages reads a list one row at a time, each time after the previous row's mark.
 func pages[T interface{ Mark() tracking.Mark }](t *testing.T, list func(tracking.Mark) iter.Seq2[T, error],
 	id func(T) string) (ids []string) {
 	t.Helper()

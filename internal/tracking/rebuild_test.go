@@ -21,7 +21,7 @@ func (d *desk) rebuilt() *tracking.Rebuilt {
 	return list[0]
 }
 
-// plant changes one attribute of an item behind the service's back.
+// plant changes one attribute of an item without using the service.
 func (d *desk) plant(table string, key store.Key, name, value string) {
 	d.Helper()
 	set := store.NewItem(store.Attribute{Name: name, Value: store.S(value)})
@@ -91,7 +91,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestRebuild_ManyAccounts: the events of all are read once, and an id belongs to its account alone.
+// TestRebuild_ManyAccounts checks that Rebuild reads all accounts' events once, and that an ID only
+// refers to an object of its own account.
 func TestRebuild_ManyAccounts(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.service.Register(t.Context(), otherAccount, otherAt); err != nil {

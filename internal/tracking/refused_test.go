@@ -8,8 +8,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestCreatePurchase_RefusedBeforeStripe: an order with a wrong field stores nothing and asks nobody, and
-// its key is free for the right one.
+// TestCreatePurchase_RefusedBeforeStripe checks that an order with an invalid field stores nothing
+// and sends no request, and that a corrected order can use the same key.
 func TestCreatePurchase_RefusedBeforeStripe(t *testing.T) {
 	c := newCounter(t)
 	right := c.order(tracking.Product, goodCard)
@@ -38,8 +38,8 @@ func TestCreatePurchase_RefusedBeforeStripe(t *testing.T) {
 	}
 }
 
-// TestCreatePurchase_RevokedKey: a refused key of ours is certain: nothing was made, the purchase says
-// why, and goes on once the key is valid.
+// TestCreatePurchase_RevokedKey checks that a rejected Stripe key has a known outcome. Nothing is
+// created, the purchase gives the reason, and it continues once the key is valid.
 func TestCreatePurchase_RevokedKey(t *testing.T) {
 	c := newCounter(t)
 	o := c.order(tracking.Product, goodCard)

@@ -33,7 +33,7 @@ const (
 	bPurchase    = "0198f2c0-1111-7222-8333-777755556666"
 )
 
-// A stub is Stripe as far as it is asked, by hand. It is safe for concurrent use.
+// A stub is a Stripe whose answers a test sets by hand. It is safe for concurrent use.
 type stub struct {
 	mu        sync.Mutex
 	objects   map[string]tracking.Object // by their id
@@ -93,8 +93,8 @@ func (s *stub) Find(_ context.Context, o tracking.Order) (tracking.Sale, error) 
 	return s.sale, s.ask("find " + o.Tag.Purchase)
 }
 
-// A desk is a house whose Stripe is a stub, unless it is changed, and whose store can fail. The
-// account shopAt is registered.
+// A desk is a house with a store that can fail and, by default, a stub of Stripe. The account
+// shopAt is registered.
 type desk struct {
 	*house
 	mem    *memstore.Store
@@ -150,7 +150,7 @@ func newDesk(t testing.TB, change ...func(*tracking.Options)) *desk {
 	return d
 }
 
-// another is a second process on the same store, which does not fail.
+// another returns a second process on the same store. Its store operations do not fail.
 func (d *desk) another(change ...func(*tracking.Options)) *house {
 	d.Helper()
 	h := newHouse(d.TB, d.mem, d.stub, d.stub, nil, change...)
@@ -162,7 +162,7 @@ func webhook(connect bool) tracking.Origin {
 	return tracking.Origin{Connect: connect, Source: tracking.FromWebhook}
 }
 
-// take hands in an event of a connected account, which must be taken.
+// take delivers an event of a connected account, which the service must accept.
 func (d *desk) take(body []byte) tracking.Verdict {
 	d.Helper()
 	v, err := d.service.Ingest(d.Context(), body, webhook(true))
@@ -172,7 +172,7 @@ func (d *desk) take(body []byte) tracking.Verdict {
 	return v
 }
 
-// takes is take of one that has to come to that status.
+// takes delivers an event like take, and checks its resulting status.
 func (d *desk) takes(body []byte, status tracking.EventStatus) tracking.Verdict {
 	d.Helper()
 	v := d.take(body)
@@ -191,7 +191,7 @@ func (d *desk) event(id string) *tracking.Event {
 	return e
 }
 
-// is holds an event against a status.
+// is checks the status of an event.
 func (d *desk) is(id string, status tracking.EventStatus) *tracking.Event {
 	d.Helper()
 	e := d.event(id)
@@ -228,7 +228,7 @@ func (d *desk) deliver() outbox.Report {
 	return r
 }
 
-// waits holds what waits against numbers: of the inbox, the actions and the dead letters.
+// waits checks the number of waiting inbox rows, action rows and dead letters.
 func (d *desk) waits(inbox, actions, dead int) {
 	d.Helper()
 	i, a, l, err := d.service.Pending(d.Context())
@@ -240,7 +240,7 @@ func (d *desk) waits(inbox, actions, dead int) {
 	}
 }
 
-// items are all items of the tables, as text: all there are where none is named.
+// items returns the items of the named tables as text, or of all tables if none is named.
 func (d *desk) items(names ...string) []string {
 	d.Helper()
 	return itemsOf(d.TB, d.mem, names...)
@@ -262,7 +262,7 @@ func itemsOf(t testing.TB, s store.Store, names ...string) (list []string) {
 	return list
 }
 
-// textOf is all that a value says.
+// textOf returns the complete content of a value as text.
 func textOf(v store.Value) string {
 	var b strings.Builder
 	switch v.Kind() {
@@ -280,7 +280,7 @@ func textOf(v store.Value) string {
 	return fmt.Sprint(cmp.Or(v.Str(), v.Num(), v.Raw(), fmt.Sprint(v.Bool())))
 }
 
-// state are the tables beside that of the events.
+// state returns the items of all tables except the events table.
 func (d *desk) state() string {
 	d.Helper()
 	tr := tables.Tracking
@@ -288,14 +288,15 @@ func (d *desk) state() string {
 		tables.Outbox.Name), "\n")
 }
 
-// during runs with the hook.
+// during runs the function with the hook installed.
 func (d *desk) during(hook storetest.Hook, do func()) {
 	d.faulty.Hook = hook
 	defer func() { d.faulty.Hook = nil }()
 	do()
 }
 
-// failing fails the operation with that number, among those of the kinds, in that phase.
+// failing returns a hook that fails the n-th operation among those of the given kinds, in the given
+// phase.
 func failing(at int, phase storetest.Phase, err error, kinds ...storetest.Kind) (hook storetest.Hook, met func() bool) {
 	n, target, hit := 0, 0, false
 	var mu sync.Mutex // guards them: drains have several workers
@@ -318,7 +319,7 @@ func failing(at int, phase storetest.Phase, err error, kinds ...storetest.Kind) 
 	}, func() bool { mu.Lock(); defer mu.Unlock(); return hit }
 }
 
-// dying is failing of a process that dies there: nothing works after.
+// dying returns a hook like failing, but the process dies there, so no later operation works.
 func dying(at int, phase storetest.Phase) (hook storetest.Hook, met func() bool) {
 	n, dead := 0, false
 	var mu sync.Mutex // guards them
@@ -336,7 +337,8 @@ func dying(at int, phase storetest.Phase) (hook storetest.Hook, met func() bool)
 	}, func() bool { mu.Lock(); defer mu.Unlock(); return dead }
 }
 
-// message is an event as Stripe writes it, of a connected account or, "", of none.
+// message returns an event in Stripe's format, from a connected account, or without an account if
+// "".
 func message(id, typ, at string, o thing, more ...thing) []byte {
 	e := thing{"id": id, "object": "event", "type": typ, "created": shopStart.Unix(), "livemode": false,
 		"api_version": stripefake.NewestVersion, "data": thing{"object": o}}
@@ -357,7 +359,8 @@ func metadata(purchase string, k tracking.Kind) thing {
 	return thing{tracking.MetaInstallation: installation, tracking.MetaPurchase: purchase, tracking.MetaKind: string(k)}
 }
 
-// object is one of Stripe's objects that was made for a purchase, or, "", for nobody we know.
+// object returns a Stripe object created for a purchase, or an unrelated object if the purchase is
+// "".
 func object(kind, id, status, purchase string, k tracking.Kind, more ...thing) thing {
 	o := thing{"id": id, "object": kind, "status": status, "created": shopStart.Unix(), "metadata": thing{}}
 	if purchase != "" {
@@ -372,7 +375,7 @@ func object(kind, id, status, purchase string, k tracking.Kind, more ...thing) t
 	return o
 }
 
-// paid is the event that a legacy purchase was paid.
+// paid is the event that reports the payment of a legacy purchase.
 func paid(event, at, purchase string, more ...thing) []byte {
 	return message(event, "payment_intent.succeeded", at,
 		object(tracking.KindPayment, "pi_"+event, "succeeded", purchase, tracking.Legacy), more...)
@@ -418,8 +421,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpen_LostReplies: the first start pins, whatever becomes of its reply, and two first starts
-// with different keys do not both.
+// TestOpen_LostReplies checks that the first start pins the store even if the reply is lost, and
+// that only one of two first starts with different keys succeeds.
 func TestOpen_LostReplies(t *testing.T) {
 	for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 		mem := memory0(t)
@@ -453,14 +456,15 @@ func TestOpen_LostReplies(t *testing.T) {
 	}
 }
 
-// down is a store of which nothing works.
+// down is a store whose operations all fail.
 func down(s store.Store) store.Store {
 	f := storetest.NewFaulty(s)
 	f.Hook = func(storetest.Operation, storetest.Phase) error { return storetest.ErrCrash }
 	return f
 }
 
-// TestWake: what was put into the inbox or the actions wakes, and what was not does not.
+// TestWake checks that new work in the inbox or the actions wakes the worker, and that nothing else
+// does.
 func TestWake(t *testing.T) {
 	d := newDesk(t)
 	awake := func() bool {
@@ -482,10 +486,11 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// unstored is what must not be in any item: the rest of a client secret, a card number, a key.
+// unstored lists texts that no item may contain: the rest of a client secret, a card number and a
+// key.
 var unstored = regexp.MustCompile(`_secret_[A-Za-z0-9].{0,20}|4242424242424242|4000000000000002|sk_test.{0,20}`)
 
-// noSecrets holds that nothing that must not be stored is.
+// noSecrets checks that the store does not contain any of the unstored texts.
 func noSecrets(t testing.TB, items []string) {
 	t.Helper()
 	for _, it := range items {
@@ -495,7 +500,7 @@ func noSecrets(t testing.TB, items []string) {
 	}
 }
 
-// bodies are the bodies of all events that are stored, as they are read.
+// bodies returns the bodies of all stored events, as the service reads them.
 func (d *desk) bodies() (list []string) {
 	d.Helper()
 	for it, err := range d.mem.Scan(d.Context(), store.Scan{Table: tables.Tracking.Events.Name}) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSorter: all that is told of an object is in one file, in order; each file has a small part of
-// the objects; and no name leads to a file.
+// TestSorter checks that all entries about an object are in one file and in order, that each file
+// holds a small part of the objects, and that no file has a name on disk.
 func TestSorter(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var s sorter

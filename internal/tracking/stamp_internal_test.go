@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStamp: both directions do as package time does with the layout, for any time and any text.
+// TestStamp checks that stamp and parseStamp agree with package time and the layout, for any time
+// and any text.
 func TestStamp(t *testing.T) {
 	years := rapid.Int64Range(-62_135_596_800, 253_402_300_799) // 1 to 9999
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// thin is a thin event about an object, "" for none.
+// thin returns a thin event about an object, or without an object if "".
 func thin(id, typ, context, kind, of string, more ...thing) []byte {
 	e := thing{"object": "v2.core.event", "id": id, "type": typ, "created": shopStart.Format(time.RFC3339Nano),
 		"livemode": false, "context": context, "related_object": nil}
@@ -35,13 +35,14 @@ func thin(id, typ, context, kind, of string, more ...thing) []byte {
 	return b
 }
 
-// thinPaid is the thin twin of paid: evt_1 of evt_2 is the one of evt_2.
+// thinPaid returns the thin twin of the event paid. If id is evt_1 and snapshot is evt_2, evt_1 is
+// the twin of evt_2.
 func thinPaid(id, snapshot string) []byte {
 	return thin(id, "v1.payment_intent.succeeded", shopAt, tracking.KindPayment, "pi_"+snapshot,
 		thing{"snapshot_event": snapshot})
 }
 
-// askedFor are the objects that Stripe was asked for, without the accounts.
+// askedFor returns the objects that were requested from Stripe, without the accounts.
 func (d *desk) askedFor() (list []string) {
 	for _, what := range d.stub.asked {
 		if kind, at, _ := strings.Cut(what, " "); kind != "connected" {
@@ -51,7 +52,7 @@ func (d *desk) askedFor() (list []string) {
 	return list
 }
 
-// once wants one fulfilment of the purchase, and nothing that waits.
+// once checks that the purchase was fulfilled once and that nothing is waiting.
 func (d *desk) once() {
 	d.Helper()
 	d.deliver()
@@ -61,7 +62,7 @@ func (d *desk) once() {
 	d.waits(0, 0, 0)
 }
 
-// TestThin_Alone: the object is fetched and applied as if an event had told it.
+// TestThin_Alone checks that the object is fetched and applied as if an event had contained it.
 func TestThin_Alone(t *testing.T) {
 	d := newDesk(t)
 	if err := d.service.SavePoll(t.Context(), shopAt, tracking.PollState{Checked: d.clock}); err != nil {
@@ -107,8 +108,8 @@ func TestThin_Alone(t *testing.T) {
 	d.once()
 }
 
-// TestThin_Twins: whichever form comes first, the second asks for nothing more, and names the
-// first.
+// TestThin_Twins checks that, whichever form arrives first, the second one causes no request and
+// names the first.
 func TestThin_Twins(t *testing.T) {
 	snapshot := paid("evt_s", shopAt, aPurchase)
 	twin := func(d *desk, id, other string) {
@@ -169,8 +170,8 @@ func TestThin_Twins(t *testing.T) {
 	}
 }
 
-// TestThin_TwinOfNoUse: a snapshot event that was given up, or is another account's, decides
-// nothing.
+// TestThin_TwinOfNoUse checks that a snapshot event does not decide its twin if it is a dead letter
+// or belongs to another account.
 func TestThin_TwinOfNoUse(t *testing.T) {
 	d := newDesk(t)
 	d.takes(undecided("evt_s", "pi_evt_s"), tracking.Received)
@@ -190,7 +191,8 @@ func TestThin_TwinOfNoUse(t *testing.T) {
 	}
 }
 
-// TestThin_Crashes: whatever becomes of any commit, of either form first, one fulfilment is done.
+// TestThin_Crashes checks that the purchase is fulfilled once, whichever form arrives first and
+// whatever fault hits any commit.
 func TestThin_Crashes(t *testing.T) {
 	bodies := [][]byte{thinPaid("evt_t", "evt_s"), paid("evt_s", shopAt, aPurchase)}
 	for _, first := range []int{0, 1} {
@@ -222,7 +224,7 @@ func TestThin_Crashes(t *testing.T) {
 	}
 }
 
-// TestThin_Kinds: what is fetched, and what is stored with a reason.
+// TestThin_Kinds checks which kinds are fetched, and which are stored with a reason.
 func TestThin_Kinds(t *testing.T) {
 	d := newDesk(t)
 	sub := tracking.Object{Kind: tracking.KindSubscription, ID: "sub_1", Subscription: "sub_1", Status: "active",
@@ -280,8 +282,8 @@ func TestThin_Kinds(t *testing.T) {
 	}
 }
 
-// TestThin_Newer: a fetched object may be newer than its event; the events that follow change
-// nothing.
+// TestThin_Newer checks that the events that follow change nothing if the fetched object was
+// already newer than its event.
 func TestThin_Newer(t *testing.T) {
 	d := newDesk(t)
 	o := tracking.Object{Kind: tracking.KindSubscription, ID: "sub_1", Subscription: "sub_1", Status: "canceled",
@@ -302,7 +304,8 @@ func TestThin_Newer(t *testing.T) {
 	d.waits(0, 0, 0)
 }
 
-// TestThin_Quarantined: an account whose thin events came before its registration has sent them.
+// TestThin_Quarantined checks that an account is marked as sending thin events even if they arrived
+// before its registration.
 func TestThin_Quarantined(t *testing.T) {
 	d := newDesk(t)
 	d.stub.objects["pi_1"] = seenPayment("pi_1", bPurchase)
@@ -317,7 +320,8 @@ func TestThin_Quarantined(t *testing.T) {
 	}
 }
 
-// TestThin_NotedFirst: an event whose account's note fails is not stored; it comes again.
+// TestThin_NotedFirst checks that an event is not stored if marking its account fails. The event
+// arrives again.
 func TestThin_NotedFirst(t *testing.T) {
 	for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 		d := newDesk(t)
@@ -335,7 +339,8 @@ func TestThin_NotedFirst(t *testing.T) {
 	}
 }
 
-// TestThin_NoAnswer: ten tries, then a person; a replay goes on.
+// TestThin_NoAnswer checks that the event is a dead letter after ten attempts, and that a replay
+// continues it.
 func TestThin_NoAnswer(t *testing.T) {
 	d := newDesk(t)
 	d.takes(thinPaid("evt_t", "evt_s"), tracking.Received)
@@ -351,7 +356,8 @@ func TestThin_NoAnswer(t *testing.T) {
 	d.once()
 }
 
-// TestThin_Whose: the last part of the context is the account, by the rules of the endpoints.
+// TestThin_Whose checks that the last part of the context identifies the account, under the same
+// endpoint rules.
 func TestThin_Whose(t *testing.T) {
 	live := thing{"livemode": true}
 	const typ = "v1.payment_intent.succeeded"
@@ -383,8 +389,8 @@ func TestThin_Whose(t *testing.T) {
 	}
 }
 
-// TestThin_Charge: a payment intent of billing's own is settled by billing, of an account that
-// sells nothing here too; what our own account tells of other payments is not followed.
+// TestThin_Charge checks that billing settles its own payment intent, even for an account that
+// sells nothing here, and that our own account's other payments are not followed.
 func TestThin_Charge(t *testing.T) {
 	s := settler{}
 	d := newDesk(t, func(o *tracking.Options) { o.Settler = &s })
@@ -417,8 +423,8 @@ func TestThin_Deauthorized(t *testing.T) {
 	}
 }
 
-// TestThin_OlderBuild: a thin event that an older build stored, even without a status, is shown as
-// received, named by a rebuild, and applied by a replay.
+// TestThin_OlderBuild checks a thin event that an older build stored, even without a status. It is
+// shown as received, a rebuild names it, and a replay applies it.
 func TestThin_OlderBuild(t *testing.T) {
 	d := newDesk(t)
 	d.stub.objects["pi_evt_s"] = seenPayment("pi_evt_s", aPurchase)

@@ -12,7 +12,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestTimeline: what was asked for, which events came, what was done, and when; in order.
+// TestTimeline checks that a timeline shows the order, the events and the completed actions with
+// their times, in order.
 func TestTimeline(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.service.Timeline(t.Context(), aPurchase); !errors.Is(err, store.ErrNotFound) {
@@ -88,8 +89,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestTimeline_Long: the history of one object is kept within bounds: the first changes, and the
-// latest.
+// TestTimeline_Long checks that an object's history has a maximum length and keeps the first and
+// the latest changes.
 func TestTimeline_Long(t *testing.T) {
 	d := newDesk(t)
 	d.takes(paid("evt_0", shopAt, aPurchase), tracking.Applied)

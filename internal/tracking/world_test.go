@@ -45,14 +45,14 @@ var (
 	used       = append([]store.Table{tables.Outbox}, tables.Tracking.All()...)
 )
 
-// TestMain has garbage collected less often: the programmes copy stores all the time, and it took a
-// third of their time.
+// TestMain reduces the frequency of garbage collection, which took a third of the time because the
+// test programs keep copying stores.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// A shop is Stripe, over real HTTP, with one connected account that sells.
+// A shop is a fake Stripe over real HTTP with one connected account that sells.
 type shop struct {
 	testing.TB
 	fake            *stripefake.Fake
@@ -85,7 +85,7 @@ func newShop(t testing.TB) *shop {
 	return s
 }
 
-// A thing is one of Stripe's objects.
+// A thing is a Stripe object.
 type thing map[string]any
 
 func (o thing) id() string { return o.str("id") }
@@ -95,7 +95,7 @@ func (o thing) str(name string) string {
 	return s
 }
 
-// call makes a request at the connected account, whose answer may be an error.
+// call sends a request for the connected account. The answer may be an error.
 func (s *shop) call(method, path string, pairs ...string) thing {
 	s.Helper()
 	form := url.Values{}
@@ -137,8 +137,8 @@ func (s *shop) must(err error) {
 	}
 }
 
-// A memory is a Finder that asks Stripe once for each object: what has happened at Stripe is over.
-// It is safe for concurrent use.
+// A memory is a Finder that asks Stripe once for each object, because the state in Stripe does not
+// change any more. It is safe for concurrent use.
 type memory struct {
 	tracking.Finder
 	mu   sync.Mutex
@@ -167,7 +167,7 @@ func (m *memory) Object(ctx context.Context, at, kind, id string) (tracking.Obje
 	return m.once(at+id, func() (tracking.Object, error) { return m.Finder.Object(ctx, at, kind, id) })
 }
 
-// A look is a Seller whose Find is asked once, as of memory.
+// A look is a Seller that calls Find once and then repeats the answer.
 type look struct {
 	tracking.Seller
 	once func() (tracking.Sale, error)
@@ -176,10 +176,10 @@ type look struct {
 // Find implements tracking.Seller.
 func (l *look) Find(context.Context, tracking.Order) (tracking.Sale, error) { return l.once() }
 
-// A stage is a store that is exchanged between two calls.
+// A stage is a store that a test can replace between two calls.
 type stage struct{ store.Store }
 
-// A spotlight shows a drain of the outbox one row alone.
+// A spotlight restricts a drain of the outbox to a single row.
 type spotlight struct {
 	store.Store
 	on store.Key
@@ -202,7 +202,7 @@ func (l spotlight) Query(ctx context.Context, q store.Query) iter.Seq2[store.Ite
 	}
 }
 
-// A robot is the automation: it writes down what it does, and fails when it is told to.
+// A robot is an automation that records its jobs and fails on request.
 type robot struct {
 	mu    sync.Mutex
 	done  []string // job ids, in the order in which they were done
@@ -232,7 +232,7 @@ func (r *robot) jobs() []string {
 	return slices.Clone(r.done)
 }
 
-// A house is Duesday as far as purchases go: the service, and the webhook endpoint before it.
+// A house is the part of Duesday that handles purchases: the service and its webhook endpoint.
 type house struct {
 	testing.TB
 	stage   *stage
@@ -242,7 +242,7 @@ type house struct {
 	hooks   http.Handler
 }
 
-// newHouse opens a service on the store; change may put in something that is broken.
+// newHouse opens a service on the store. The change functions can install a defect.
 func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller tracking.Seller, endedBy []string,
 	change ...func(*tracking.Options)) *house {
 	t.Helper()
@@ -267,12 +267,12 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	return h
 }
 
-// with has the robot of another process take the jobs.
+// with lets the robot of another process receive the jobs.
 func with(r *robot) func(*tracking.Options) {
 	return func(o *tracking.Options) { o.Automations = []tracking.Automation{r} }
 }
 
-// hear hands a webhook to the endpoint, signed, and returns the answer's status.
+// hear sends a signed webhook to the endpoint and returns the status of the response.
 func (h *house) hear(body []byte) int {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, hookPath, bytes.NewReader(body))
 	r.Header.Set("Stripe-Signature", event.Sign(body, hookSecret, h.clock))
@@ -292,7 +292,7 @@ func (h *house) work(on store.Store, r row) (outbox.Report, error) {
 	return h.service.DrainInbox(context.Background())
 }
 
-// settle lets time go by until nothing waits, as a process that is left alone does.
+// settle lets time pass until nothing waits, as in a process that runs undisturbed.
 func (h *house) settle(on store.Store) error {
 	h.stage.Store, h.robot.fails = on, false
 	before := h.clock

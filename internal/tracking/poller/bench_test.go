@@ -23,8 +23,8 @@ import (
 	"github.com/duesday/duesday/stripefake"
 )
 
-// The figures of the poller that this one follows: 860 connected accounts, asked one after the
-// other, took 323.8 s for two hours in which there were 19 events.
+// The previous poller polled 860 connected accounts one after the other. It took 323.8 s for two
+// hours with 19 events.
 const (
 	fleetAccounts = 860
 	fleetLatency  = 380 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 	fleetLimit    = 40 * time.Second
 )
 
-// A fleet is Stripe with many connected accounts, and what is stored of their events.
+// A fleet is a Stripe with many connected accounts, and a store with some of their events.
 type fleet struct {
 	fake    *stripefake.Fake
 	handler http.Handler
@@ -47,8 +47,8 @@ type fleet struct {
 	last     []time.Time                  // requests that were let in in the last second; guarded by mu
 }
 
-// newFleet makes the accounts, each with events of hours ago, and some with events of now. One
-// event of every tenth account never came.
+// newFleet creates the accounts, each with events from hours ago and some with current events. One
+// event of every tenth account never arrived.
 func newFleet(tb testing.TB) *fleet {
 	tb.Helper()
 	f := &fleet{stored: map[string]poller.RawEvent{}, missing: map[string]bool{}, answered: map[int]int{}}
@@ -75,7 +75,7 @@ func newFleet(tb testing.TB) *fleet {
 	return f
 }
 
-// happen makes an event of the account, and stores it unless it is lost.
+// happen creates an event of the account and stores it unless it is lost.
 func (f *fleet) happen(tb testing.TB, account string, lost bool) {
 	tb.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/v1/customers", nil)
@@ -95,8 +95,8 @@ func (f *fleet) happen(tb testing.TB, account string, lost bool) {
 	}
 }
 
-// limit is Stripe's limit for one endpoint, whosever accounts are asked for, before the fake's
-// own, which is by account.
+// limit applies Stripe's limit for one endpoint over all accounts, before the fake applies its own
+// limit for each account.
 func (f *fleet) limit(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	f.mu.Lock()
@@ -197,15 +197,14 @@ func (f *fleet) Ingest(_ context.Context, body []byte, from tracking.Origin) (v 
 	return v, nil
 }
 
-// A fleetResult is what two rounds took.
+// A fleetResult is the cost of two rounds.
 type fleetResult struct {
 	full, quiet             time.Duration
 	requests, quietRequests int // that were sent
 	refused                 int // with 429
 }
 
-// poll does a round over all accounts, and one ten minutes later, when nothing more has
-// happened.
+// poll runs a round over all accounts, and another one ten minutes later without new events.
 func (f *fleet) poll(tb testing.TB, o api.Options) (r fleetResult) {
 	tb.Helper()
 	o.Key, o.Rate, o.Now = secret.New("sk_test_duesday"), fleetRate, f.fake.Now
@@ -247,7 +246,7 @@ func (f *fleet) requests() (n int) {
 	return n
 }
 
-// inProcess carries requests to a handler without a network, so that time can be made up.
+// inProcess passes requests to a handler without a network, so that tests can use simulated time.
 type inProcess struct{ handler http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -256,7 +255,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), r.Context().Err()
 }
 
-// TestPoll860: the round of BenchmarkPoll860 in a time that is made up.
+// TestPoll860 runs the round of BenchmarkPoll860 in simulated time.
 func TestPoll860(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
@@ -270,7 +269,7 @@ func TestPoll860(t *testing.T) {
 	})
 }
 
-// BenchmarkPoll860 takes as long as a round does: run it with -benchtime 1x.
+// BenchmarkPoll860 runs a round in real time. Use -benchtime 1x.
 func BenchmarkPoll860(b *testing.B) {
 	for b.Loop() {
 		f := newFleet(b)

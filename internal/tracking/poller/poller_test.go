@@ -60,7 +60,8 @@ func sendsWhatIsMissing(t *testing.T, unsorted bool) {
 	}
 }
 
-// TestRound_AFailureIsOneAccounts: its mark stays, it says why, and others go on.
+// TestRound_AFailureIsOneAccounts checks that a failed account keeps its mark and reports the
+// error, and that the other accounts continue.
 func TestRound_AFailureIsOneAccounts(t *testing.T) {
 	for _, op := range []string{"list", "send", "reply", "save", "events"} {
 		t.Run(op, func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestRound_AFailureIsOneAccounts(t *testing.T) {
 	}
 }
 
-// TestRound_HoldsNoMoreThanItMay: the oldest are sent, the mark moves, and the rest is listed
-// anew.
+// TestRound_HoldsNoMoreThanItMay checks that a round with too many missing events sends the oldest
+// ones, advances the mark, and lists the rest again.
 func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
 	for name, limit := range map[string]func(*Options){"by number": func(o *Options) { o.Batch = 4 },
 		"by size": func(*Options) {}} {
@@ -145,8 +146,8 @@ func TestRound_HoldsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// TestRound_OneSecond has more events than may be held. Nothing is sent twice even where the
-// account index does not show yet what was sent.
+// TestRound_OneSecond has more events in one second than the poller may hold. The poller sends
+// nothing twice, even if the account index does not show the sent events yet.
 func TestRound_OneSecond(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		w := newPollWorld("acct_a")
@@ -161,8 +162,8 @@ func TestRound_OneSecond(t *testing.T) {
 	}
 }
 
-// TestRound_NoEnd: what comes by itself just before it is sent, again and again, in one second,
-// ends the account's round.
+// TestRound_NoEnd checks that an account's round ends even if, within one second, events keep
+// arriving by themselves just before the poller sends them.
 func TestRound_NoEnd(t *testing.T) {
 	w := newPollWorld("acct_a")
 	for range 6 {
@@ -188,7 +189,8 @@ func TestRound_NoEnd(t *testing.T) {
 	}
 }
 
-// TestRound_ClockFarBehind reads too little by the time index, and sends nothing twice for it.
+// TestRound_ClockFarBehind checks that a round sends nothing twice although a slow clock makes it
+// read too little of the time index.
 func TestRound_ClockFarBehind(t *testing.T) {
 	w := newPollWorld("acct_a")
 	p := w.poller(func(o *Options) { o.Batch = 1 })
@@ -203,7 +205,8 @@ func TestRound_ClockFarBehind(t *testing.T) {
 	}
 }
 
-// TestRound_WhoeverIsBehindComesFirst, so that a round that is cut short has done most.
+// TestRound_WhoeverIsBehindComesFirst checks the order of the accounts, which makes a round useful
+// even if it ends early.
 func TestRound_WhoeverIsBehindComesFirst(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_c")
 	w.state("acct_a").Through, w.state("acct_b").Through = pollStart.Add(-day), pollStart.Add(-2*day)
@@ -211,7 +214,8 @@ func TestRound_WhoeverIsBehindComesFirst(t *testing.T) {
 	equalLists(t, "asked", w.asked, []string{"acct_c", "acct_b", "acct_a"})
 }
 
-// TestRound_WhatComesMeanwhile by itself, while a list is read, is not sent.
+// TestRound_WhatComesMeanwhile checks that a round does not send an event that arrives by itself
+// while the list is read.
 func TestRound_WhatComesMeanwhile(t *testing.T) {
 	for _, ago := range []time.Duration{time.Minute, 5 * day} {
 		w := newPollWorld("acct_a")
@@ -254,7 +258,7 @@ func TestRound_Windows(t *testing.T) {
 	}
 }
 
-// TestRound_AFailedFirstRoundOfADay is none: the next one goes back as far.
+// TestRound_AFailedFirstRoundOfADay checks that the next round goes back as far as the failed one.
 func TestRound_AFailedFirstRoundOfADay(t *testing.T) {
 	w := newPollWorld("acct_a")
 	p := w.poller()
@@ -277,8 +281,9 @@ func TestRound_AFailedFirstRoundOfADay(t *testing.T) {
 	}
 }
 
-// TestRound_ReadsWhatIsStoredOnce: for all accounts by the time index, and not at all when
-// nothing is listed; for one that is far behind, by its own index.
+// TestRound_ReadsWhatIsStoredOnce checks that a round reads the stored events of all accounts once
+// through the time index, and does not read them if Stripe lists nothing. It reads an account that
+// is far behind through the account index.
 func TestRound_ReadsWhatIsStoredOnce(t *testing.T) {
 	w := newPollWorld()
 	for i := range 20 {
@@ -457,7 +462,8 @@ func TestRound_Disconnected(t *testing.T) {
 	}
 }
 
-// TestRound_CutShort: nothing is saved, and what was read in part is asked for once more.
+// TestRound_CutShort checks that an interrupted round saves nothing, and that the next round lists
+// the partly read accounts again.
 func TestRound_CutShort(t *testing.T) {
 	for op, n := range map[string]int{"list": 3, "send": 2, "events": 1, "save": 1, "accounts": 2} {
 		t.Run(op, func(t *testing.T) {
@@ -505,9 +511,9 @@ func TestRound_NoRegistry(t *testing.T) {
 	}
 }
 
-// TestRounds_FindEveryEvent: whatever fails, whenever rounds are done, however late an event is
-// listed and whatever our clock says, every event that Stripe still lists comes to be stored,
-// none is sent that is, and no mark says more than is true.
+// TestRounds_FindEveryEvent checks that the poller stores every event that Stripe still lists,
+// whatever fails, whenever rounds run, however late Stripe lists an event, and whatever our clock
+// shows. The poller never sends a stored event, and no mark passes a missing event.
 func TestRounds_FindEveryEvent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newPollWorld("acct_own", "acct_a")
@@ -600,8 +606,9 @@ func TestRounds_FindEveryEvent(t *testing.T) {
 	})
 }
 
-// TestRun: a round at once, a round every interval from the beginning of the last one, sooner
-// while the registry cannot be read, and a sweep in between.
+// TestRun checks that a round runs immediately and then every interval, measured from the start of
+// the previous round. It also checks that a round runs sooner while the registry cannot be read,
+// and that sweeps run in between.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPollWorld("acct_a")
@@ -645,8 +652,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRound_AsksWhoMayBeBack: an account that had let go of us is asked after a while, whether or
-// not its coming back was told.
+// TestRound_AsksWhoMayBeBack checks that the poller asks a disconnected account again after a
+// while, whether or not an event reported its reconnection.
 func TestRound_AsksWhoMayBeBack(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b")
 	w.accounts[0].Status, w.accounts[0].Updated = tracking.Disconnected, pollStart.Add(-6*time.Hour)
@@ -656,8 +663,8 @@ func TestRound_AsksWhoMayBeBack(t *testing.T) {
 	}
 }
 
-// TestRun_Divided: one poller does the rounds and another one the sweeps. A time of which events are lost
-// is compared by the second.
+// TestRun_Divided runs one poller for the rounds and another one for the sweeps. The second one
+// compares the objects after events were lost.
 func TestRun_Divided(t *testing.T) {
 	for _, sweeps := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// sweep does a sweep that has to get through as a whole.
+// sweep runs a sweep that must succeed for all accounts.
 func (w *pollWorld) sweep(t *testing.T, all bool) SweepReport {
 	t.Helper()
 	r, err := w.poller().Sweep(t.Context(), all)
@@ -99,7 +99,7 @@ func TestSweep_AFailureIsOneAccounts(t *testing.T) {
 	}
 }
 
-// TestSweep_GivesUp an account of which nothing can be applied.
+// TestSweep_GivesUp checks that a sweep stops at an account whose objects all fail.
 func TestSweep_GivesUp(t *testing.T) {
 	w := newPollWorld("acct_a")
 	for range 50 {

@@ -11,8 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// TestThin_WhoIsAsked: without a thin event nobody is. An account that has sent one is asked in
-// every round, and the others once a day.
+// TestThin_WhoIsAsked checks that the poller lists no thin events before an account has sent one.
+// After that it lists those of this account in every round, and those of the others once a day.
 func TestThin_WhoIsAsked(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b", "acct_own")
 	p := w.poller(func(o *Options) { o.Parallel = 1 })
@@ -35,8 +35,8 @@ func TestThin_WhoIsAsked(t *testing.T) {
 	asks("acct_b")
 }
 
-// TestThin_First: after its first thin event an account's are listed from the beginning, once, although
-// its other events are verified: those before it may be lost.
+// TestThin_First checks that after an account's first thin event a round lists its thin events from
+// the beginning, once. The account's other events are verified, but earlier thin ones may be lost.
 func TestThin_First(t *testing.T) {
 	w := newPollWorld("acct_a")
 	e := w.happenThin("acct_a", pollStart.Add(-20*day))
@@ -58,8 +58,8 @@ func TestThin_First(t *testing.T) {
 	}
 }
 
-// TestThin_Swept: of an account whose thin events were all lost, a sweep finds the changed objects. They
-// are not without an event, and the next round lists the thin ones.
+// TestThin_Swept checks an account whose thin events were all lost. A sweep finds the changed
+// objects and does not count them as untold, and the next round lists the thin events.
 func TestThin_Swept(t *testing.T) {
 	w := newPollWorld("acct_a", "acct_b")
 	for _, account := range []string{"acct_a", "acct_b"} {
@@ -82,8 +82,8 @@ func TestThin_Swept(t *testing.T) {
 	}
 }
 
-// TestThin_Refused: an account without a list of thin events is polled as before; any other error
-// fails its round, and its mark stays.
+// TestThin_Refused checks that an account without a list of thin events is polled as before. Any
+// other error fails the account's round, and the mark stays.
 func TestThin_Refused(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -106,8 +106,8 @@ func TestThin_Refused(t *testing.T) {
 	}
 }
 
-// TestThin_MoreThanMemoryHolds: both lists are read to their end, however few events may be held,
-// and the mark never passes one that is missing.
+// TestThin_MoreThanMemoryHolds checks that a round reads both lists to the end, however few events
+// it may hold, and that the mark never passes a missing event.
 func TestThin_MoreThanMemoryHolds(t *testing.T) {
 	for seed := range uint64(40) {
 		dice := rand.New(rand.NewPCG(seed, 1))

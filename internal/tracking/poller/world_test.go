@@ -16,10 +16,10 @@ import (
 	"github.com/duesday/duesday/internal/tracking"
 )
 
-// pollStart is noon, so that days do not change unless a test has them change.
+// pollStart is noon, so that the date only changes if a test advances the clock far enough.
 var pollStart = time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
 
-// A pollEvent is an event at Stripe.
+// A pollEvent is an event in Stripe.
 type pollEvent struct {
 	id      string
 	account string
@@ -29,7 +29,7 @@ type pollEvent struct {
 	about   string    // its body; "": its id
 }
 
-// A pollWorld is Stripe and the service, for the poller alone.
+// A pollWorld simulates Stripe and the service for a poller.
 type pollWorld struct {
 	mu        sync.Mutex
 	stripe    time.Time     // Stripe's clock
@@ -51,9 +51,9 @@ type pollWorld struct {
 	alone     bool // one account is served at a time, so that nothing is saved after the end
 	unsorted  bool // Stripe lists events as they were made, whatever they say of when
 
-	// fail says what goes wrong; nil: nothing. It is called with mu held.
+	// fail returns the error to inject, or is nil to inject none. The caller holds mu.
 	fail func(op, account string) error
-	// between is called after each page of a listing, with mu held.
+	// between runs after each page of a list. The caller holds mu.
 	between func(account string)
 }
 
@@ -86,7 +86,7 @@ func (w *pollWorld) poller(change ...func(*Options)) *Poller {
 	return New(o)
 }
 
-// happen makes an event, listed from late on.
+// happen creates an event that Stripe lists only after the delay late.
 func (w *pollWorld) happen(account string, at time.Time, late time.Duration) pollEvent {
 	e := pollEvent{fmt.Sprintf("evt_%s_%03d", account, len(w.events)), account, at.Truncate(time.Second), at.Add(late),
 		false, ""}
@@ -94,7 +94,7 @@ func (w *pollWorld) happen(account string, at time.Time, late time.Duration) pol
 	return e
 }
 
-// happenThin makes a thin event.
+// happenThin creates a thin event.
 func (w *pollWorld) happenThin(account string, at time.Time) pollEvent {
 	e := w.happen(account, at, 0)
 	e.thin = true
@@ -291,7 +291,7 @@ func (w *pollWorld) ListObjects(ctx context.Context, at string, since time.Time,
 	return w.page(ctx, account)
 }
 
-// check fails the test for what must not have happened.
+// check fails the test if something wrong has happened.
 func (w *pollWorld) check(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -305,7 +305,7 @@ func (w *pollWorld) check(t interface {
 	w.wrong = nil
 }
 
-// round does one that has to get through as a whole.
+// round runs a round that must succeed for all accounts.
 func (w *pollWorld) round(t *testing.T, p *Poller, all bool) Report {
 	t.Helper()
 	r, err := p.Round(t.Context(), all)
@@ -319,7 +319,7 @@ func (w *pollWorld) round(t *testing.T, p *Poller, all bool) Report {
 	return r
 }
 
-// dice are faults that do not depend on the order in which accounts are served.
+// dice inject faults that do not depend on the order of the accounts.
 func dice(seed uint64, percent map[string]int) func(op, account string) error {
 	each := map[string]*rand.Rand{}
 	return func(op, account string) error {
