@@ -13,7 +13,8 @@ import (
 	"github.com/duesday/duesday/internal/test/shop"
 )
 
-// TestClock_LeapsDuringARun: a run stops when the clock leaps, and the next one goes on.
+// TestClock_LeapsDuringARun checks that a run stops when the clock leaps, and that the next run
+// continues.
 func TestClock_LeapsDuringARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 200)

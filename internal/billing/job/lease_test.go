@@ -16,8 +16,8 @@ import (
 	"github.com/duesday/duesday/internal/test/storetest"
 )
 
-// TestWorkersShareByLease: three at once charge everything once, each a part of it, and
-// leave no lease behind.
+// TestWorkersShareByLease checks that three workers at once charge everything once, that each
+// worker charges a part, and that no lease is left.
 func TestWorkersShareByLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 8, 240)
@@ -45,8 +45,8 @@ func TestWorkersShareByLease(t *testing.T) {
 	})
 }
 
-// TestOneShardIsOneWorkersAtATime: with a lease on the only partition the second waits, and
-// finds nothing left to do.
+// TestOneShardIsOneWorkersAtATime checks that a second worker waits for the lease of the only
+// partition, and then finds nothing left to do.
 func TestOneShardIsOneWorkersAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 40)
@@ -71,7 +71,8 @@ func TestOneShardIsOneWorkersAtATime(t *testing.T) {
 	})
 }
 
-// TestAKilledWorkersShareIsTakenOver: its lease runs out, not before, and another finishes.
+// TestAKilledWorkersShareIsTakenOver checks that another worker finishes a killed worker's share
+// after the lease has expired, and not before.
 func TestAKilledWorkersShareIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 4, 80)
@@ -99,8 +100,8 @@ func TestAKilledWorkersShareIsTakenOver(t *testing.T) {
 	})
 }
 
-// TestASleeperHarmsNothing: a worker that stands still in the middle of its rows, longer
-// than its lease, and wakes when others have done its share, begins nothing any more.
+// TestASleeperHarmsNothing checks that a worker that is suspended for longer than its lease starts
+// no rows after it wakes, because other workers have done its share.
 func TestASleeperHarmsNothing(t *testing.T) {
 	for _, at := range []string{"before a commit", "before a confirm"} {
 		t.Run(at, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestASleeperHarmsNothing(t *testing.T) {
 					}
 					select {
 					case <-asleep:
-						time.Sleep(p.sleep()) // everything in the process stands still at once
+						time.Sleep(p.sleep()) // the whole process is suspended at once
 					default:
 					}
 					return nil
@@ -141,7 +142,7 @@ func TestASleeperHarmsNothing(t *testing.T) {
 				s.WantAllCharged(80)
 				opened := p.count()
 				wg.Wait()
-				if now := p.count(); now > opened+2 { // a worker each may have been about to
+				if now := p.count(); now > opened+2 { // each worker may have been about to start one row
 					t.Errorf("the sleeper opened %d intents after it woke", now-opened)
 				}
 				s.WantAllCharged(80)
@@ -150,11 +151,11 @@ func TestASleeperHarmsNothing(t *testing.T) {
 	}
 }
 
-// A sleepyProcessor stands still with its process.
+// A sleepyProcessor is suspended together with its process.
 type sleepyProcessor struct {
 	processor.Charger
 	asleep chan struct{}
-	at     int // falls asleep before this confirm
+	at     int // number of the confirm before which the process is suspended
 
 	mu       sync.Mutex
 	confirms int
@@ -162,7 +163,7 @@ type sleepyProcessor struct {
 	wakes    time.Time
 }
 
-// sleep returns how long the process still stands still.
+// sleep returns how long the process remains suspended.
 func (p *sleepyProcessor) sleep() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

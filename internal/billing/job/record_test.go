@@ -21,7 +21,8 @@ import (
 	"github.com/duesday/duesday/internal/test/shop"
 )
 
-// TestRunRecord_Progress: another process sees how far a run is, then its balance.
+// TestRunRecord_Progress checks that another process can read a run's progress, and then its final
+// counts.
 func TestRunRecord_Progress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 60)
@@ -57,7 +58,7 @@ func TestRunRecord_Progress(t *testing.T) {
 	})
 }
 
-// requests notes when requests that charge begin.
+// requests records when requests that charge begin.
 type requestTimes struct {
 	processor.Charger
 	takes time.Duration
@@ -83,13 +84,13 @@ func (p *requestTimes) Confirm(ctx context.Context, r processor.ConfirmRequest) 
 	return p.Charger.Confirm(ctx, r)
 }
 
-// TestChargingOff_StopsALiveRun: charging is switched off by another process in the middle of a run.
-// Within a second the run begins no request that charges. It settles the payments that were under
-// way, ends, and says why. The next run after charging on does the rest.
+// TestChargingOff_StopsALiveRun checks a run during which another process switches charging off.
+// Within a second, the run stops sending requests that charge. It settles the payments in progress,
+// ends, and reports the reason. After charging is on again, the next run charges the rest.
 func TestChargingOff_StopsALiveRun(t *testing.T) {
 	for i := range 10 {
-		shared := i%2 == 0                                              // by leases; else by claims
-		after := 10*time.Second + time.Duration(i)*200*time.Millisecond // at any point of a row
+		shared := i%2 == 0                                              // true for leases, false for claims
+		after := 10*time.Second + time.Duration(i)*200*time.Millisecond // at different points of a row
 		synctest.Test(t, func(t *testing.T) {
 			s := shop.New(t, 1, 60)
 			var st store.Store = s.Mem
@@ -113,7 +114,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 			}
 			off := time.Now()
 			wg.Wait()
-			if took := ended.Sub(off) - p.takes; took > 500*time.Millisecond { // a request under way has its time
+			if took := ended.Sub(off) - p.takes; took > 500*time.Millisecond { // a request in progress may finish
 				t.Errorf("the run ended %s after charging off and its last request", took)
 			}
 			for _, at := range p.begun {
@@ -141,7 +142,7 @@ func TestChargingOff_StopsALiveRun(t *testing.T) {
 	}
 }
 
-// A queueing processor lets requests wait before it sends them, as the budget of Stripe's does.
+// A queueing processor delays requests before it sends them, as the Stripe request budget does.
 type queueing struct {
 	processor.Charger
 	sent atomic.Int64
@@ -156,7 +157,8 @@ func (p *queueing) Confirm(ctx context.Context, r processor.ConfirmRequest) (pro
 	return p.Charger.Confirm(ctx, r)
 }
 
-// TestChargingOff_WhileARequestWaits: a request that waits to be sent is not sent any more.
+// TestChargingOff_WhileARequestWaits checks that a request still waiting to be sent is not sent
+// after charging is off.
 func TestChargingOff_WhileARequestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 60)
@@ -195,7 +197,8 @@ func (p stuck) Confirm(ctx context.Context, _ processor.ConfirmRequest) (process
 	return processor.Intent{}, ctx.Err()
 }
 
-// TestRun_StopHasABound: a stopped run cuts a row whose request has no answer, and the next run takes it.
+// TestRun_StopHasABound checks that a stopped run interrupts a row whose request gets no answer,
+// and that the next run resumes the row.
 func TestRun_StopHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 60)
@@ -221,7 +224,7 @@ func TestRun_StopHasABound(t *testing.T) {
 	})
 }
 
-// A claiming store has claims that can be lost, as with the process that keeps them.
+// A claiming store has claims that can be lost, as when the process that keeps them ends.
 type claiming struct {
 	store.Store
 
@@ -247,8 +250,8 @@ func (c *claiming) lose() {
 	c.lost, c.claims = nil, new(store.Claims)
 }
 
-// TestClaim_OneRunOfAJob: beside a live run another one is busy, and is told by which. Its dry run,
-// and the other job, are not.
+// TestClaim_OneRunOfAJob checks that a second run of a job returns an error that names the active
+// run. A dry run and a run of the other job are allowed.
 func TestClaim_OneRunOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 4, 60)
@@ -292,8 +295,9 @@ func TestClaim_OneRunOfAJob(t *testing.T) {
 	})
 }
 
-// TestClaim_Lost: with the process that keeps the claims, all are lost. A run claims its job again
-// before it begins another row, and goes on; if another run has been faster, it ends instead.
+// TestClaim_Lost checks a run whose claim is lost because the process that keeps the claims has
+// ended. The run claims its job again before it starts another row, and continues. If another run
+// has claimed the job first, the run ends.
 func TestClaim_Lost(t *testing.T) {
 	for _, faster := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -307,7 +311,7 @@ func TestClaim_Lost(t *testing.T) {
 					t.Errorf("the run: %+v, %v; another one was faster: %t", r, err, faster)
 				}
 			})
-			time.Sleep(10*time.Second + time.Second/2) // between two answers of the processor
+			time.Sleep(10*time.Second + time.Second/2) // between two processor answers
 			st.lose()
 			lost := time.Now()
 			if faster {

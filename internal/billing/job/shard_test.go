@@ -15,9 +15,9 @@ import (
 	"github.com/duesday/duesday/internal/test/shop"
 )
 
-// TestShards: whatever their number, a new subscription is in both indexes at once, access
-// patterns by date find it, and the run charges it; with one shard the attributes are the
-// published model's, with more each carries its shard.
+// TestShards checks that, for any number of shards, a new subscription is in both indexes at once,
+// the access patterns by date find it, and the run charges it. With one shard, the attributes match
+// the published model. With more shards, each attribute includes the shard.
 func TestShards(t *testing.T) {
 	for _, shards := range []int{1, 2, 16, billing.MaxShards} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// TestBareDatesAreFoundWithShards: what another tool has written without a shard is charged,
-// and carries its shard from then on.
+// TestBareDatesAreFoundWithShards checks that a run charges a row that another tool wrote without a
+// shard, and that the row has a shard from then on.
 func TestBareDatesAreFoundWithShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 8, 5)
@@ -98,7 +98,7 @@ func TestBareDatesAreFoundWithShards(t *testing.T) {
 	})
 }
 
-// TestShardsAreSetOnce: the number is the store's, not the command's.
+// TestShardsAreSetOnce checks that the store decides the number of shards, and not the command.
 func TestShardsAreSetOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 4, 0)

@@ -19,7 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/test/storetest"
 )
 
-// slow is a processor that takes its time, and remembers when it was asked to open what.
+// slow is a processor that answers slowly, and records when it was asked to open each intent.
 type slow struct {
 	*sandbox.Sandbox
 	takes time.Duration
@@ -36,7 +36,7 @@ func (p *slow) Open(ctx context.Context, r processor.OpenRequest) (processor.Int
 	return p.Sandbox.Open(ctx, r)
 }
 
-// between counts the intents that were opened after from and before to.
+// between returns the number of intents that were opened after from and before to.
 func (p *slow) between(from, to time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func lease(s *shop.Shop, partition, owner string, until time.Time) {
 	}
 }
 
-// TestALongShareStaysWithItsWorker: a lease is renewed for as long as its owner works.
+// TestALongShareStaysWithItsWorker checks that a worker renews its lease for as long as it works.
 func TestALongShareStaysWithItsWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 60)
@@ -85,8 +85,9 @@ func TestALongShareStaysWithItsWorker(t *testing.T) {
 	})
 }
 
-// TestAShareThatIsTakenAwayIsLeft: who finds at its renewal that the lease is somebody
-// else's begins nothing more, waits for it, and then does what is left.
+// TestAShareThatIsTakenAwayIsLeft checks a worker that finds at renewal that another worker holds
+// its lease. The worker starts no more rows, waits for the lease, and then handles the rows that
+// are left.
 func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 60)
@@ -112,7 +113,8 @@ func TestAShareThatIsTakenAwayIsLeft(t *testing.T) {
 	})
 }
 
-// TestALeaseOfAClockThatIsAhead is not believed.
+// TestALeaseOfAClockThatIsAhead checks that a worker ignores a lease written by a clock that is
+// ahead.
 func TestALeaseOfAClockThatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 5)
@@ -128,9 +130,9 @@ func TestALeaseOfAClockThatIsAhead(t *testing.T) {
 	})
 }
 
-// TestASleeperAloneDoesItsWork: a worker that stands still for longer than its lease, when
-// there is nobody to take it over, comes back to the rows that it left out. The run is
-// complete when, and only when, nothing is left.
+// TestASleeperAloneDoesItsWork checks a worker that is suspended for longer than its lease while no
+// other worker exists. It returns to the rows that it skipped. The run is complete only when no row
+// is left.
 func TestASleeperAloneDoesItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 400)
@@ -158,8 +160,8 @@ func TestASleeperAloneDoesItsWork(t *testing.T) {
 	})
 }
 
-// TestAnEarlySleeperLeavesRowsToTheirOwner: it wakes while the one that took its share over is
-// still at work, and does not begin the rows that it had in line.
+// TestAnEarlySleeperLeavesRowsToTheirOwner checks a worker that wakes while another worker still
+// handles its former share. The worker does not start the rows in its queue.
 func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 1, 120)
@@ -196,7 +198,7 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 		if !ended.After(wakes.Add(time.Minute)) {
 			t.Fatal("the other was done before the sleeper woke")
 		}
-		if n := mine.between(wakes, ended); n > 2 { // a worker each may have been about to
+		if n := mine.between(wakes, ended); n > 2 { // each worker may have been about to start one row
 			t.Errorf("the sleeper began %d rows of another's share", n)
 		}
 		wg.Wait()
@@ -204,7 +206,8 @@ func TestAnEarlySleeperLeavesRowsToTheirOwner(t *testing.T) {
 	})
 }
 
-// TestChargingOffStopsARunBetweenShares: on a shared store a run that is under way sees it.
+// TestChargingOffStopsARunBetweenShares checks that an active run on a shared store notices that
+// charging is off.
 func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 16, 160)
@@ -227,8 +230,8 @@ func TestChargingOffStopsARunBetweenShares(t *testing.T) {
 	})
 }
 
-// TestHiccupsAllDayLong: a store that refuses now and then, more often in all than a run puts up
-// with at one time, ends no run.
+// TestHiccupsAllDayLong checks that a run does not end if the store refuses requests now and then,
+// even if the total exceeds the refusals that a run tolerates at one time.
 func TestHiccupsAllDayLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := shop.New(t, 64, 400)
@@ -255,8 +258,8 @@ func TestHiccupsAllDayLong(t *testing.T) {
 	})
 }
 
-// TestAHiccupCostsNobodyTheDay: a store that refuses for a while puts partitions off; the run
-// charges everything, and one that goes on refusing is an error.
+// TestAHiccupCostsNobodyTheDay checks that a run postpones partitions while the store refuses
+// requests, and charges everything. It returns an error if the store continues to refuse.
 func TestAHiccupCostsNobodyTheDay(t *testing.T) {
 	for refusals, want := range map[int]error{3: nil, 10_000: store.ErrThrottled} {
 		synctest.Test(t, func(t *testing.T) {
