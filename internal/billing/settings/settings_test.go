@@ -81,7 +81,7 @@ func TestSettings_Refuses(t *testing.T) {
 	}
 }
 
-// settingsStore is a store with a META item, and its records.
+// settingsStore returns a store with a META item, and its records.
 func settingsStore(t *testing.T) (*storetest.Faulty, *billing.Records) {
 	t.Helper()
 	now := func() time.Time { return time.Date(2026, 3, 15, 10, 30, 0, 0, time.UTC) }
@@ -139,8 +139,8 @@ func TestSettings_ChangeLeavesARow(t *testing.T) {
 	}
 }
 
-// TestSettings_ALostReply holds that a change is made once: also where another person's change
-// follows at once, which it must not undo.
+// TestSettings_ALostReply checks that a change is made only once, even if another person's change
+// follows at once. The repeated change must not undo that one.
 func TestSettings_ALostReply(t *testing.T) {
 	for _, phase := range []storetest.Phase{storetest.Before, storetest.After} {
 		f, e := settingsStore(t)
@@ -169,7 +169,7 @@ func TestSettings_ALostReply(t *testing.T) {
 func TestSettings_OfAMovedStore(t *testing.T) {
 	f, e := settingsStore(t)
 	moved := store.NewItem(store.Attribute{Name: schema.Moved, Value: store.S("elsewhere")})
-	f.Hook = func(op storetest.Operation, phase storetest.Phase) error { // between the look and the commit
+	f.Hook = func(op storetest.Operation, phase storetest.Phase) error { // between the read and the commit
 		if op.Commit == 1 && phase == storetest.Before {
 			return f.Commit(t.Context(), store.Update(e.Table, billing.MetaKey, moved, nil))
 		}
