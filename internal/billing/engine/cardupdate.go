@@ -121,10 +121,10 @@ func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool
 	return taken, billing.IgnoreNotFound(err)
 }
 
-// yields reports whether the subscription's own method must give way to the method that the account
-// received at the time given. It must if it is older and fails: the subscription is past_due, or
-// the processor declined the last attempt before that time, which used the subscription's method or
-// its fallback.
+// yields reports whether the subscription's own method must give way to the account's method, which
+// the account received at the time given. The own method gives way if it is older and fails. It
+// fails if the subscription is past_due, or if the last attempt before that time was declined with
+// the own method or its fallback.
 func yields(s *billing.Subscription, method string, given time.Time) bool {
 	if s.Method == "" || method == s.Method || s.Over() || !given.After(cmp.Or(s.MethodGiven(), s.Created)) {
 		return false

@@ -128,8 +128,8 @@ func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report fun
 		n, store.MaxTries)
 }
 
-// waitsSince reports whether the wait of the subscription's period began after the given time. A
-// webhook, a person or a killed run has then started the wait, and no run has reported it. If
+// waitsSince reports whether the wait of the subscription's period began after the given time. If
+// so, a webhook, a person or a killed run started the wait, and no run has reported it yet. If
 // Duesday asked the customer to authenticate, the wait counts from the following day.
 func (e *Engine) waitsSince(ctx context.Context, s *billing.Subscription, since time.Time) bool {
 	o := s.Open
