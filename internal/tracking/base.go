@@ -152,7 +152,7 @@ func attribute(name, text string) store.Attribute {
 	return store.Attribute{Name: name, Value: store.S(text)}
 }
 
-// These are the kinds of inbox rows, and the name of the ID in their data.
+// These are the kinds of inbox rows. A row keeps its ID in its data under pendingID.
 const (
 	pendingEvent    = "event"    // an event to decide
 	pendingCharge   = "charge"   // an event about one of billing's payment intents

@@ -179,7 +179,7 @@ func (s *shop) record(ctx context.Context, p *Purchase, sale Sale) (*Purchase, e
 	return s.Purchase(ctx, p.ID)
 }
 
-// remark stores the customer, and the problem of creating the purchase if there is one.
+// remark stores the customer on the purchase, and the problem if the purchase could not be created.
 func (s *shop) remark(ctx context.Context, id, problem, customer string) error {
 	p, err := s.loadPurchase(ctx, id)
 	if err != nil {

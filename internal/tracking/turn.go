@@ -52,13 +52,13 @@ func (t *turn) later(kind, reason string, wait time.Duration) error {
 	return nil
 }
 
-// ignore decides that Duesday does not follow the event.
+// ignore gives the event the status Ignored, with the reason.
 func (t *turn) ignore(reason string) error {
 	t.set(Ignored, reason)
 	return nil
 }
 
-// decide decides the event, and sets its merchant and subscription. It returns errPoison if the
+// decide chooses the event's new status, and sets its merchant and subscription. It returns errPoison if the
 // decision panics. The caller must call end afterwards.
 func (t *turn) decide(ctx context.Context) (err error) {
 	defer func() {
@@ -187,8 +187,8 @@ func (t *turn) twinMarker(thin *Event) store.Write {
 }
 
 // work applies the object. When apply returns a need, work reads the row or fetches the object that
-// is missing, and then applies all objects again. If the effort is fromStore, work returns a need
-// for a Stripe object to its caller.
+// is missing, and then applies all objects again. If the effort is fromStore, work does
+// not ask Stripe, and returns the need as its error.
 func (t *turn) work(ctx context.Context, o Object) error {
 	t.installation, t.endedBy, t.force, t.known = t.o.Installation, t.o.EndedBy, t.by == forced, map[need]any{}
 	objects := []Object{o}

@@ -139,7 +139,7 @@ func (c *Control) lost(ctx context.Context,
 	return lost, refused, nil
 }
 
-// lostAt does what lost does for one list request. It starts an interrupted listing again.
+// lostAt returns the lost intents of one list request. It restarts an interrupted listing.
 func (c *Control) lostAt(ctx context.Context, r processor.ListRequest) ([]processor.Intent, error) {
 	return processor.Ask(ctx, func() (lost []processor.Intent, err error) {
 		for in, err := range c.Processor.List(ctx, r) {

@@ -135,8 +135,8 @@ func (w *walk) query(partition string) store.Query {
 	return store.Query{Table: w.j.e.Table, Index: w.j.index, Partition: partition}
 }
 
-// later postpones the partition if the store was busy or lost its answer, so that the other
-// partitions do not wait. later returns the error if the store continues to refuse.
+// later postpones the partition if the store was busy or did not answer, so that the other
+// partitions do not wait. It returns the error if the store keeps refusing.
 func (w *walk) later(partition string, err error) error {
 	const most = 32
 	if !errors.Is(err, store.ErrThrottled) && !errors.Is(err, store.ErrUnknown) {

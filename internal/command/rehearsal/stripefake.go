@@ -94,8 +94,7 @@ func (p *program) stripeFakeCommand() *cobra.Command {
 	return c
 }
 
-// UseOfStripeFake returns the environment variables of a command line that charges through the
-// fake.
+// UseOfStripeFake returns the environment variables with which a command charges through the fake.
 func UseOfStripeFake(base string) string {
 	return config.EnvStripeAPIBase + "=" + base + " " + config.EnvStripeKey + "=" + StripeFakeKey +
 		" duesday run payments --processor stripe"

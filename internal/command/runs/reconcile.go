@@ -74,9 +74,9 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 		})})
 }
 
-// compareOld decides about the held mail by comparing with the store that a restore replaced. It
-// returns the changes that users made, the number of mails that were already sent, and the number
-// of mails that it released.
+// compareOld compares this store with the one that a restore replaced, and releases or drops the held
+// mail accordingly. It returns the changes that users made, the number of mails that were already
+// sent, and the number of mails that it released.
 func (p *program) compareOld(ctx context.Context, s *session.Session, url string) (all []replaced.Change, sent, released int,
 	err error) {
 	place, err := p.PlaceOf(url)

@@ -108,8 +108,8 @@ func FormatTotals(t *money.Totals) string {
 }
 
 // Unsettled holds the periods that a run lists, by outcome. It contains each period that is neither
-// paid nor ended on request, and each period that was paid twice. It is nil for a run of another
-// process.
+// paid nor ended on request, and each period that was paid twice. It is nil if another
+// process does the run.
 type Unsettled map[engine.Outcome][]engine.Result
 
 // Add adds the result, unless the period is settled.

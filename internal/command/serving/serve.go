@@ -372,7 +372,7 @@ func (p *program) announceTracking(running *server.Server, f sales.Followed, o *
 	return screen.Object{"stripe_account", f.Own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
-// closedHook names the webhook endpoint that is closed while the other one is open.
+// closedHook names the webhook endpoint that takes nothing, given the path of the one that does.
 func closedHook(own, open string) string {
 	if strings.HasSuffix(open, server.ConnectPath) {
 		return "; " + server.HookPath + ", for events of " + own + " itself, is closed until you set " + config.EnvWebhookSecrets

@@ -65,8 +65,8 @@ func (r *round) isDaily(a *tracking.ConnectedAccount) bool {
 }
 
 // asksThin reports whether the round lists the account's thin events. An account that has sent a
-// thin event is asked in every round. If another account has sent one, this account is asked once a
-// day, because all of its webhooks may be lost.
+// thin event is asked in every round. If another account has sent a thin event, the poller
+// asks for this account's once a day, because Duesday may have missed all of its webhooks.
 func (r *round) asksThin(a *tracking.ConnectedAccount) bool {
 	return a.Polled.Thin || r.thin && r.isDaily(a)
 }
