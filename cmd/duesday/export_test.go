@@ -49,6 +49,22 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestExport_FallbackIsAMethod: the account's fallback is the own method of one of its subscriptions. The
+// file can be imported all the same.
+func TestExport_FallbackIsAMethod(t *testing.T) {
+	for _, own := range []string{"1", "2"} { // the first row, and a later one
+		t.Run(own, func(t *testing.T) {
+			c := newCLI(t)
+			c.must("import", c.file("book.csv", header+"1,a@example.com,1,news,12.99,USD,15,pm_card_visa\n1,a@example.com,2,news,12.99,USD,15,pm_card_visa\n"))
+			c.must("account", "attach", "1", "--fallback", "pm_card_mastercard")
+			c.must("subscription", "update", "1/"+own, "--payment-method", "pm_card_mastercard")
+			book := c.must("export", "subscriptions")
+			contains(t, c.must("import", c.file("exported.csv", book), "--store", "pebble:other"), "created")
+			equal(t, "again", c.must("export", "subscriptions", "--store", "pebble:other"), book)
+		})
+	}
+}
+
 // TestExport_ImportedReceiptHasNoPeriod takes the published model, whose receipts name none.
 func TestExport_ImportedReceiptHasNoPeriod(t *testing.T) {
 	model, err := filepath.Abs("../../internal/book/testdata/RecurringPaymentsSchema.json")

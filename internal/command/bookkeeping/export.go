@@ -139,9 +139,16 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 			} else if _, illegible := errors.AsType[*billing.IllegibleError](err); !illegible && billing.CheckID("account", sub.Account) == nil {
 				failed = cmp.Or(failed, billing.IgnoreNotFound(err))
 			}
+			if holder.Fallback == sub.Method { // import refuses that row, and a fact that only later rows have
+				holder.Fallback = ""
+			}
+		}
+		fallback := holder.Fallback
+		if fallback == sub.Method {
+			fallback = ""
 		}
 		row := append(viewBookRow(sub), "customer?", holder.Payer.Customer, "name?", holder.Name, "locale?", holder.Locale,
-			"fallback?", holder.Fallback, "product?", now.Products[sub.SKU])
+			"fallback?", fallback, "product?", now.Products[sub.SKU])
 		if f.all {
 			row = append(row, "status", sub.Status)
 		}
