@@ -58,8 +58,8 @@ func (t *turn) ignore(reason string) error {
 	return nil
 }
 
-// decide chooses the event's new status, and sets its merchant and subscription. It returns errPoison if the
-// decision panics. The caller must call end afterwards.
+// decide chooses the event's new status, and sets its merchant and subscription. It returns errPoison
+// if it panics. The caller must call end afterwards.
 func (t *turn) decide(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
