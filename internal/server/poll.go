@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -68,12 +69,14 @@ func (s *Server) mark(ctx context.Context, stripeAccount string, p tracking.Poll
 type ownLedger struct {
 	*tracking.Service
 	tell func(ctx context.Context, connect bool, v tracking.Verdict)
+	log  *slog.Logger
 }
 
 func (l ownLedger) Ingest(ctx context.Context, body []byte, from tracking.Origin) (v tracking.Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("taking the event panicked: %v\n%s", p, debug.Stack())
+			l.log.ErrorContext(ctx, "server: taking an event panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("taking the event panicked; the log has the stack") // the poller stores it, so it has no data
 		}
 	}()
 	if v, err = l.Service.Ingest(ctx, body, from); err == nil {
@@ -89,7 +92,7 @@ func (s *Server) addPoller(hooks *httpapi.Options) {
 	}
 	own := ownLedger{s.o.Service, func(ctx context.Context, connect bool, v tracking.Verdict) {
 		hooks.Tell(ctx, s.hook(connect), true, v)
-	}}
+	}, s.o.Log}
 	s.poller = poller.New(poller.Options{Ledger: own, Lister: s.o.Lister, Now: s.o.Now, Log: s.o.Log,
 		Interval: s.o.PollEvery, NoRounds: s.o.PollEvery == 0})
 }
