@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -24,7 +25,7 @@ func (e *Records) CreateSubscription(ctx context.Context,
 		if writes, s, err = e.creation(ctx, n); err != nil {
 			return err
 		}
-		if err = e.Store.Commit(ctx, writes...); err != nil {
+		if err = call.Commit(ctx, e.Store, writes...); err != nil {
 			s = nil
 			return err
 		}
@@ -58,10 +59,17 @@ func (e *Records) creation(ctx context.Context,
 	if err != nil {
 		return nil, nil, err
 	}
-	writes := []store.Write{s.Create(e.Table)}
+	writes, err := e.WithBeside(ctx, s.Create(e.Table))
+	if err != nil {
+		return nil, nil, err
+	}
 	if a == nil {
 		a = n.newAccount(s.Created)
-		writes = append(writes, store.Put(e.Table, a.Item(), store.Absent()))
+		made, err := e.WithBeside(ctx, store.Put(e.Table, a.Item(), store.Absent()))
+		if err != nil {
+			return nil, nil, err
+		}
+		writes = append(writes, made...)
 	} else {
 		writes = append(writes, a.BumpVersion(e.Table))
 	}
@@ -243,7 +251,7 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 	if err := e.MayChange(ctx); err != nil {
 		return 0, false, err
 	}
-	const room = store.MaxWrites - 4 // a subscription and its account, and the low watermarks
+	const room = store.MaxWrites - 4 - 2*MaxBeside // a subscription and its account, and the low watermarks
 	writes := make([]store.Write, 0, store.MaxWrites)
 	accounts := make(map[string]bool, len(batch))
 	var payment, reminder civil.Date
@@ -254,7 +262,11 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 		if err != nil {
 			return n, false, err
 		}
-		writes = append(writes, s.Create(e.Table))
+		made, err := e.WithBeside(ctx, s.Create(e.Table))
+		if err != nil {
+			return n, false, err
+		}
+		writes = append(writes, made...)
 		if a := known[b.Account]; !accounts[b.Account] && a != nil {
 			w := a.BumpVersion(e.Table)
 			a.Raw = w.Item // known is cleared if the commit fails
@@ -262,7 +274,10 @@ func (e *Records) importSome(ctx context.Context, batch []NewSubscription, known
 		} else if !accounts[b.Account] {
 			a = b.newAccount(s.Created)
 			known[b.Account], a.Raw = a, a.Item()
-			writes = append(writes, store.Put(e.Table, a.Raw, store.Absent()))
+			if made, err = e.WithBeside(ctx, store.Put(e.Table, a.Raw, store.Absent())); err != nil {
+				return n, false, err
+			}
+			writes = append(writes, made...)
 		}
 		accounts[b.Account] = true
 		if e.IsDue(s) {

@@ -28,6 +28,7 @@ type Records struct {
 	Shared bool // other processes may write to the store at the same time
 
 	Witnesses []Witness // of the clock; none of a test clock
+	Beside    []Beside  // what joins the commits of changed items
 }
 
 // NewRecords returns the records of the store. If log is nil, Records logs nothing.
@@ -82,7 +83,7 @@ func IgnoreNotFound(err error) error {
 func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Write) error {
 	s.Shards = e.Opened.Shards
 	w := s.write(e.Table)
-	err := e.Store.Commit(ctx, append([]store.Write{w}, others...)...)
+	err := e.Commit(ctx, append([]store.Write{w}, others...)...)
 	if errors.Is(err, store.ErrTooLarge) { // only other tools make it so large
 		err = fmt.Errorf("subscription %s: %w", s.Name, &IllegibleError{"the item", "is larger than an item may be", err})
 	}

@@ -163,6 +163,13 @@ const (
 	ExpiresDate = "ExpiresDate" // from then on it is refused
 	RevokedDate = "RevokedDate"
 	UsedDate    = "UsedDate" // the last use, written at most once a minute
+
+	// Of the row of an idempotency key, and of a row of history.
+	Actor       = "Actor"       // who asked, such as "user anna", "key shop" or "event evt_1"
+	RequestHash = "RequestHash" // identifies what was asked: method, path and decoded body
+	Object      = "Object"      // path of the object that was created or changed
+	Token       = "Token"       // random: tells one writer's row from another's
+	Changes     = "Changes"     // what became what
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -213,5 +220,6 @@ func Names() []string {
 		CollectionMethod, PayBy, ToldDate, "pay_by",
 		SkipUntil, AlteredDate,
 		Declined, Mailed,
+		Actor, RequestHash, Object, Token, Changes,
 	}
 }

@@ -27,7 +27,7 @@ func Create(ctx context.Context, r *billing.Records, id string, a billing.Accoun
 		return nil, err
 	}
 	made := &billing.Account{ID: id, Email: a.Email, Name: a.Name, TimeZone: a.TimeZone, Locale: a.Locale, Created: r.Now(), Version: 1}
-	err := r.Store.Commit(ctx, store.Put(r.Table, made.Item(), store.Absent()))
+	err := r.Commit(ctx, store.Put(r.Table, made.Item(), store.Absent()))
 	if errors.Is(err, store.ErrConflict) {
 		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
 	}
@@ -116,7 +116,7 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 			return err
 		}
 		w := a.BumpVersion(r.Table)
-		if err = r.Store.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
+		if err = r.Commit(ctx, append([]store.Write{w}, others...)...); err == nil {
 			a.Raw = w.Item
 		}
 		return err

@@ -351,7 +351,7 @@ func (e *Engine) voidBefore(s *billing.Subscription, day civil.Date,
 	if s.Requested == billing.RequestSkip {
 		ending = billing.EndSkipped
 	}
-	for most := store.MaxWrites - 10; ; s.Period++ {
+	for most := store.MaxWrites - 10 - billing.MaxBeside; ; s.Period++ {
 		s.TakeEffect()
 		due, err = s.Schedule().Due(s.Period)
 		if err != nil || s.PaidOff() || !due.Before(day) || len(writes) == most {

@@ -36,7 +36,7 @@ var layers = map[string][]string{
 	// pebblestore: for its options, and to wait until it is idle
 	"cmd/duesday-bench/bench": {"billing", "billing/engine", "billing/job", "civil", "httpapi", "listen", "sandbox",
 		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "test/consumption", "tracking"},
-	"internal/billing":          {"civil", "field", "money", "processor", "schema", "secret", "store"},
+	"internal/billing":          {"call", "civil", "field", "money", "processor", "schema", "secret", "store"},
 	"internal/billing/account":  {"billing", "schema", "store"},
 	"internal/billing/adoption": {"billing", "billing/report", "billing/settings", "civil", "schema", "secret", "store"},
 	"internal/billing/audit": {"billing", "billing/report", "billing/settings", "civil", "clock", "money", "processor",
@@ -56,6 +56,7 @@ var layers = map[string][]string{
 	"internal/billing/settings":  {"billing", "schedule", "schema", "store"},
 	"internal/billing/move":      {"billing", "schema", "store"},
 	"internal/book":              {"billing", "billing/settings", "civil", "money", "schema", "secret"},
+	"internal/call":              {"schema", "store"},
 	"internal/capacity":          {"billing", "billing/job"},
 	"internal/civil":             {},
 	"internal/clock":             {},
