@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func main() {
@@ -61,6 +61,6 @@ func calledAs() string {
 func (p *program) showVersion(context.Context, []string) error {
 	v := session.BuildVersion()
 	p.Say("duesday %s", v.Text())
-	return p.JSON(screen.Object{"version", v.Number, "revision?", v.Revision, "time?", v.Time, "modified?", v.Modified,
+	return p.JSON(view.Object{"version", v.Number, "revision?", v.Revision, "time?", v.Time, "modified?", v.Modified,
 		"go", runtime.Version(), "platform", session.Platform})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A Table prints a header and rows as aligned text for human readers.
@@ -94,9 +95,9 @@ func Cell(v any) string {
 	case string:
 		return v
 	case time.Time:
-		return Stamp(v)
+		return view.Stamp(v)
 	case civil.Date:
-		return Date(v)
+		return view.Date(v)
 	case money.Amount:
 		if v.Currency().IsZero() { // the row could not be read
 			return ""
@@ -107,7 +108,7 @@ func Cell(v any) string {
 			return "yes"
 		}
 		return "no"
-	case Object:
+	case view.Object:
 		var parts []string
 		for i := 0; i+1 < len(v); i += 2 {
 			if text := Cell(v.Shown(i + 1)); text != "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/mail"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // Group returns a command that has only subcommands and does nothing itself.
@@ -163,7 +164,7 @@ const firstZone = 14 * time.Hour
 func (s *Session) On(d *BusinessDay) (*engine.Engine, error) {
 	if last := civil.Of(s.Now().UTC().Add(firstZone)); !d.ahead && d.Value.After(last) {
 		return nil, screen.Usagef("--date %s has not begun in any time zone (it is %s), so periods would be charged or ended before their "+
-			"day; add --ahead if you intend that", d, screen.Stamp(s.Now()))
+			"day; add --ahead if you intend that", d, view.Stamp(s.Now()))
 	}
 	return s.Engine.On(d.Value), nil
 }

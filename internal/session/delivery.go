@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/status"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 const (
@@ -90,7 +91,7 @@ func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 		e.Data[outbox.DataName] = name
 	}
 	if l.URL != "" {
-		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, screen.Stamp(l.Expires)
+		e.Data[outbox.DataLink], e.Data[outbox.DataLinkExpires] = l.URL, view.Stamp(l.Expires)
 	}
 	err = d.Deliverer.Deliver(ctx, e)
 	if refused, ok := errors.AsType[*smtp.Bounce](err); ok {
@@ -180,12 +181,12 @@ func (p *Program) Deliver(ctx context.Context, s *Session) Posted {
 
 // View returns the JSON members that describe a run's mail. The count is named "sent" if a mail
 // server sent the mail, or "written" if it is in the folder.
-func (m *Posted) View(by *Post) screen.Object {
+func (m *Posted) View(by *Post) view.Object {
 	how := "written"
 	if by.Server != nil {
 		how = "sent"
 	}
-	return screen.Object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
+	return view.Object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
 		"left?", m.Left, "reason?", m.Reason}
 }
 

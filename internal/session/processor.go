@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -211,7 +212,7 @@ func (p *Program) WarnOfClock(ctx context.Context, s *Session) {
 	}
 	if ended, err := s.Engine.LastRunEnded(ctx); err == nil && !shown && !ended.IsZero() {
 		p.Warn("this clock shows %s, more than 36 hours after it was last known to be right, at %s; expired "+
-			"receipts and events are not deleted until you check the clock and run: %s", screen.Stamp(p.Now()),
-			screen.Stamp(since), p.Hint("charging on"))
+			"receipts and events are not deleted until you check the clock and run: %s", view.Stamp(p.Now()),
+			view.Stamp(since), p.Hint("charging on"))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) accountCreate() *cobra.Command {
@@ -77,7 +78,7 @@ func (p *program) accountShow() *cobra.Command {
 			if !p.AsJSON {
 				p.accountFields(a, shown)
 				p.Say("")
-				_, err := screen.List(p.Screen, subscriptions, viewSubscription, subscriptionColumns(), subscriptionCells)
+				_, err := screen.List(p.Screen, subscriptions, view.Subscription, subscriptionColumns(), subscriptionCells)
 				p.SayKeepOwn(own)
 				return err
 			}
@@ -85,7 +86,7 @@ func (p *program) accountShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.JSON(append(viewAccount(a), "card?", viewCard(shown), "keep_own_method?", NameTexts(own), "subscriptions", screen.Views(list, viewSubscription)))
+			return p.JSON(append(view.Account(a), "card?", view.Card(shown), "keep_own_method?", view.Names(own), "subscriptions", view.List(list, view.Subscription)))
 		})
 	})
 	c.Flags().BoolVar(&card, "card", false, "also ask the processor for the card")
@@ -93,15 +94,15 @@ func (p *program) accountShow() *cobra.Command {
 }
 
 func (p *program) accountFields(a *billing.Account, card *processor.Card) {
-	v := viewAccount(a)
+	v := view.Account(a)
 	bounced := ""
 	if b := a.Bounced; b.Email != "" {
-		bounced = b.Email + " on " + screen.Date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
+		bounced = b.Email + " on " + view.Date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
-	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", v.Text("time_zone"), "locale", a.Locale,
+	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", screen.Text(v, "time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
-		"connected account", a.Payer.At, "application fee", v.Text("application_fee"), "payment method", a.Method, "fallback", a.Fallback,
-		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", v.Text("change"))
+		"connected account", a.Payer.At, "application fee", screen.Text(v, "application_fee"), "payment method", a.Method, "fallback", a.Fallback,
+		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", screen.Text(v, "change"))
 }
 
 // showAccount prints how a command changed the account. old is the account before the change, or
@@ -109,18 +110,18 @@ func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 func (p *program) showAccount(old, a *billing.Account, what string, own ...billing.Name) error {
 	p.Say("account %s %s", a.ID, what)
 	if old != nil {
-		p.SayDifferences(screen.Differences(viewAccount(old), viewAccount(a)))
+		p.SayDifferences(view.Differences(view.Account(old), view.Account(a)))
 	}
 	p.SayKeepOwn(own)
-	return p.JSON(append(viewAccount(a), "keep_own_method?", NameTexts(own)))
+	return p.JSON(append(view.Account(a), "keep_own_method?", view.Names(own)))
 }
 
 func (p *program) accountList() *cobra.Command {
 	f, order := &listFilter{}, screen.ListOrder{}
 	c := p.StoreLeaf("list", session.Need{Read: true}, func(ctx context.Context, s *session.Session, _ []string) error {
-		return screen.ListAll(p.Screen, order, "account", f.accounts(ctx, p, s), viewAccount,
+		return screen.ListAll(p.Screen, order, "account", f.accounts(ctx, p, s), view.Account,
 			[]string{"ACCOUNT", "EMAIL", "TIME ZONE", "METHOD", "CREATED"}, func(a *billing.Account) []any {
-				return []any{a.ID, a.Email, viewAccount(a).Text("time_zone"), a.Method, a.Created}
+				return []any{a.ID, a.Email, screen.Text(view.Account(a), "time_zone"), a.Method, a.Created}
 			})
 	})
 	f.flags(c, "accounts that have a subscription with")
@@ -216,8 +217,6 @@ func parsePercent(text string) (int, error) {
 	return int(n), nil
 }
 
-func percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
-
 // withoutWallet adds advice to processor.ErrNoWallet.
 func withoutWallet(err error) error {
 	if errors.Is(err, processor.ErrNoWallet) {
@@ -242,7 +241,7 @@ func (p *program) accountCardLink() *cobra.Command {
 				return withoutWallet(err)
 			}
 			p.Say("%s", screen.Printable(l.URL))
-			p.Say("the link works until %s, and the next %s uses the new card", screen.Stamp(l.Expires), p.Hint("run payments"))
+			p.Say("the link works until %s, and the next %s uses the new card", view.Stamp(l.Expires), p.Hint("run payments"))
 			var own []billing.Name
 			if subscription == "" {
 				if own, err = s.Engine.KeepOwn(ctx, account); err != nil {
@@ -250,8 +249,7 @@ func (p *program) accountCardLink() *cobra.Command {
 				}
 			}
 			p.SayKeepOwn(own)
-			return p.JSON(screen.Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
-				"keep_own_method?", NameTexts(own)})
+			return p.JSON(view.CardLink(account, subscription, l, own))
 		})
 	return session.Checked(c, func(args []string) error {
 		if strings.Contains(args[0], "/") {
@@ -260,22 +258,6 @@ func (p *program) accountCardLink() *cobra.Command {
 		}
 		return billing.CheckID("account", args[0])
 	})
-}
-
-// NameTexts returns the subscription names as strings.
-func NameTexts(list []billing.Name) (texts []string) {
-	for _, n := range list {
-		texts = append(texts, n.String())
-	}
-	return texts
-}
-
-// viewCard returns the card's JSON members for display, or nil if there is no card.
-func viewCard(c *processor.Card) screen.Object {
-	if c == nil {
-		return nil
-	}
-	return screen.Object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // last valid month: 2026-12
 }
 
 func cardText(c *processor.Card) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/book"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // These are the columns of exports, which are the names of members in the views. The columns of
@@ -90,7 +91,7 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 	asJSON := f.format.Value == "jsonl"
 	switch what {
 	case "accounts":
-		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)), viewAccount)
+		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)), view.Account)
 	case "receipts":
 		reversals, err := gatherReversals(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)))
 		if err != nil {
@@ -98,21 +99,22 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 		}
 		return exportRows(w, asJSON, bar, receiptColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.Receipts(ctx)),
 			func(r *billing.Receipt) bool { return f.days.Has(r.Processed) }),
-			func(r *billing.Receipt) screen.Object {
+			func(r *billing.Receipt) view.Object {
 				note := ""
 				if r.Kind == billing.External || r.Kind == billing.Overpayment {
 					note = r.Charge
 				}
-				_, refunded := reversals.of(r)
-				return append(viewReceipt(r), "number", r.Number(s.Engine.Opened.Installation), "email", r.Email,
-					"refunded", refunded.Decimal(), "note?", note)
+				return view.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", view.PeriodOf(r), "due_date", r.Due,
+					"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
+					"charge", r.Charge, "kind", r.Kind, "number", r.Number(s.Engine.Opened.Installation), "email", r.Email,
+					"refunded", view.Refunded(r, reversals.of(r)).Decimal(), "note?", note}
 			})
 	case "periods":
 		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
-			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), viewFullPeriod)
+			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), view.Period)
 	case "refunds":
 		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
-			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), viewReversal)
+			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), view.Reversal)
 	}
 	return p.exportBook(ctx, s, f, w, bar)
 }
@@ -131,7 +133,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 	}
 	holder := new(billing.Account) // the previous row's account, because an account's rows are adjacent
 	var failed error
-	view := func(sub *billing.Subscription) screen.Object {
+	view := func(sub *billing.Subscription) view.Object {
 		if holder.ID != sub.Account {
 			holder = &billing.Account{ID: sub.Account}
 			if a, err := s.Engine.Account(ctx, sub.Account); err == nil {
@@ -182,7 +184,7 @@ func (p *program) exportBook(ctx context.Context, s *session.Session, f *exportF
 //
 // Text cells in CSV go through book.AsCell, so a spreadsheet never evaluates one as a formula.
 func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns []string, seq iter.Seq2[T, error],
-	view func(T) screen.Object) error {
+	view func(T) view.Object) error {
 	enc, table := json.NewEncoder(w), csv.NewWriter(w)
 	enc.SetEscapeHTML(false)
 	if !asJSON {
@@ -199,7 +201,7 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns [
 			err = enc.Encode(row)
 		} else {
 			for i, name := range columns {
-				cells[i] = book.AsCell(row.Text(name))
+				cells[i] = book.AsCell(screen.Text(row, name))
 			}
 			err = table.Write(cells)
 		}
@@ -212,16 +214,16 @@ func exportRows[T any](w io.Writer, asJSON bool, bar *screen.Progress, columns [
 }
 
 // viewBookRow returns the subscription as a row that import accepts.
-func viewBookRow(s *billing.Subscription) screen.Object {
+func viewBookRow(s *billing.Subscription) view.Object {
 	// left is the number of installments to be paid, or 0 for no end. Import refuses a negative
 	// number, which means that the record is broken.
 	left := 0
 	if s.Installments > 0 {
 		left = s.Installments - s.Paid
 	}
-	return screen.Object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
+	return view.Object{"account", s.Account, "email", s.Email, "subscription", s.ID, "sku", s.SKU,
 		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "payment_day", s.PaymentDay,
-		"payment_method", s.Method, "next_payment_date?", dueOf(s), "interval", s.Interval.String(),
+		"payment_method", s.Method, "next_payment_date?", view.DueOf(s), "interval", s.Interval.String(),
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
-		"installments?", left, "address?", s.Address, "collection?", collectionOf(s)}
+		"installments?", left, "address?", s.Address, "collection?", view.CollectionOf(s)}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) importCommand() *cobra.Command {
@@ -72,7 +73,7 @@ func (m *importer) importFile(ctx context.Context, name string) error {
 		p.Code = screen.ExitPerson
 	}
 	if p.AsJSON {
-		return errors.Join(err, m.list.End(screen.Object{"file", name, "rows", s.Rows, "imported", s.Created,
+		return errors.Join(err, m.list.End(view.Object{"file", name, "rows", s.Rows, "imported", s.Created,
 			"created", s.Created, "existing", s.Existing, "due", s.Due, "receipts", s.Receipts, "rejected_rows", s.Bad,
 			"rejected_file?", s.Rejected, "shards?", m.shards, "differing?", s.Differing, "updated?", s.Updated,
 			"ended?", s.Ended, "overdue?", s.Overdue, "notes?", m.viewNotes(), "products?", m.Products, "dry_run?", m.DryRun, "elapsed_ms", elapsed.Milliseconds()}))
@@ -177,7 +178,7 @@ var values = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9*]+`)
 
 func (m *importer) report(r *book.Rejection) {
 	if m.p.AsJSON {
-		m.list.Add(screen.Object{"line", r.Line, "column", r.Column, "reason", r.Reason})
+		m.list.Add(view.Object{"line", r.Line, "column", r.Column, "reason", r.Reason})
 		return
 	}
 	kind := r.Column + ": " + values.ReplaceAllString(r.Reason, "#")
@@ -246,9 +247,9 @@ func (m *importer) sayNotes() {
 	t.Flush()
 }
 
-func (m *importer) viewNotes() (list []screen.Object) {
+func (m *importer) viewNotes() (list []view.Object) {
 	for _, n := range m.notes {
-		v := screen.Object{"line", n.Line, "subscription", n.Name.String(), "warning?", n.Warning}
+		v := view.Object{"line", n.Line, "subscription", n.Name.String(), "warning?", n.Warning}
 		if d := n.Differs; d.Field != "" {
 			v = append(v, "column", d.Field, "stored", d.Stored, "given", d.Given, "not_changed?", d.Kept)
 		}

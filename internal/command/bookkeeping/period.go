@@ -12,17 +12,12 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
-// periodColumns are the columns of export periods. viewFullPeriod returns their values.
+// periodColumns are the columns of export periods. view.Period returns their values.
 var periodColumns = []string{"account", "subscription", "sku", "period", "ending", "due_date", "ended_at", "reason",
 	"amount", "currency", "intent"}
-
-// viewFullPeriod returns an unpaid period with the name of its subscription. It is also a row of
-// export periods.
-func viewFullPeriod(p *billing.EndedPeriod) screen.Object {
-	return append(screen.Object{"account", p.Account, "subscription", p.ID, "sku", p.SKU}, viewPeriod(p)...)
-}
 
 type periodFlags struct {
 	of     billing.Name // an account, or one of its subscriptions; zero for the whole store
@@ -46,7 +41,7 @@ func (p *program) periodList() *cobra.Command {
 		wanted := func(x *billing.EndedPeriod) bool {
 			return (f.of.ID == "" || x.ID == f.of.ID) && (f.ending.Value == "" || x.Ending == f.ending.Value) && f.days.Has(x.Ended)
 		}
-		return screen.ListAll(p.Screen, order, "period", screen.Filtered(all, wanted), viewFullPeriod,
+		return screen.ListAll(p.Screen, order, "period", screen.Filtered(all, wanted), view.Period,
 			[]string{"SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "ENDING", "ENDED", "REASON"},
 			func(x *billing.EndedPeriod) []any {
 				return []any{x.Name, x.SKU, x.Period, x.Due, x.Amount, x.Ending, x.Ended, x.Reason}

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) proveCommand() *cobra.Command {
@@ -26,7 +27,7 @@ func (p *program) proveCommand() *cobra.Command {
 				p.Code = screen.ExitPerson
 			}
 			p.sayProof(s, x)
-			return p.JSON(viewProof(s, x))
+			return p.JSON(view.Proof(x, s.Engine.Opened.Installation))
 		})
 	c.Flags().IntVar(&period, "period", 0, "`NUMBER` of the period, as receipt list prints it")
 	session.Required(c, "period")
@@ -38,11 +39,11 @@ func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 	reminder, receipt, ended, colour := "none", "none", "", screen.GoodColour
 	switch {
 	case !x.Reminded.IsZero():
-		reminder = "for " + screen.Date(x.ReminderDay) + ", written " + screen.Stamp(x.Reminded)
+		reminder = "for " + view.Date(x.ReminderDay) + ", written " + view.Stamp(x.Reminded)
 	case x.ReminderDay.After(s.Engine.Today()):
-		reminder = "on " + screen.Date(x.ReminderDay)
+		reminder = "on " + view.Date(x.ReminderDay)
 	case !x.ReminderDay.IsZero():
-		reminder = "for " + screen.Date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
+		reminder = "for " + view.Date(x.ReminderDay) + "; none is recorded (the store records only the latest)"
 	}
 	if x.Expired {
 		receipt = "expired; receipts of this period are kept for " + screen.Plural(x.ReceiptMonths, "month")
@@ -50,9 +51,9 @@ func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 		receipt = ""
 	}
 	if e := x.Ended; e != nil {
-		ended = string(e.Ending) + " at " + screen.Stamp(e.Ended) + ": " + e.Reason
+		ended = string(e.Ending) + " at " + view.Stamp(e.Ended) + ": " + e.Reason
 	}
-	p.Fields("  due", cmp.Or(screen.Date(x.Due), "not known, because the payment day was changed after it"), "  reminder", reminder,
+	p.Fields("  due", cmp.Or(view.Date(x.Due), "not known, because the payment day was changed after it"), "  reminder", reminder,
 		"  receipt", receipt, "  end", ended)
 	screen.Section(p.Screen, "\nReceipts:", []string{"  KIND", "PROCESSED", "AMOUNT", "CHARGE", "NUMBER"}, x.Receipts,
 		func(r *billing.Receipt) []any {
@@ -74,39 +75,10 @@ func (p *program) sayProof(s *session.Session, x *proof.Proof) {
 			func(r processor.Reversal) []any { return []any{"  " + r.ID, r.Kind, r.State, r.Amount, r.Created} })
 	}
 	screen.Section(p.Screen, "\nImported payments from this time:", []string{"  PROCESSED", "AMOUNT"}, x.Imported,
-		func(r *billing.Receipt) []any { return []any{"  " + screen.Stamp(r.Processed), r.Amount} })
+		func(r *billing.Receipt) []any { return []any{"  " + view.Stamp(r.Processed), r.Amount} })
 	if x.Alarm {
 		colour = screen.ErrorColour
 	}
-	p.Say("\nDuesday asked the processor for each intent above, and for successful payments since %s.\n%s", screen.Stamp(x.Since),
+	p.Say("\nDuesday asked the processor for each intent above, and for successful payments since %s.\n%s", view.Stamp(x.Since),
 		p.Painted(p.Raw, colour, x.Why))
-}
-
-func viewProof(s *session.Session, x *proof.Proof) screen.Object {
-	var ended screen.Object
-	if x.Ended != nil {
-		ended = viewPeriod(x.Ended)
-	}
-	return screen.Object{"account", x.Account, "subscription", x.ID, "sku?", x.SKU, "period", x.Period, "state", x.State,
-		"due_date?", x.Due, "reminder_date?", x.ReminderDay, "reminded_at?", x.Reminded, "open?", viewOpen(x.OpenPeriod),
-		"ended?", ended, "receipts", screen.Views(x.Receipts, func(r *billing.Receipt) screen.Object {
-			return append(viewFullReceipt(r), "number", r.Number(s.Engine.Opened.Installation))
-		}), "receipt_expired?", x.Expired, "receipt_months", x.ReceiptMonths,
-		"imported", screen.Views(x.Imported, viewFullReceipt), "declined", viewAttempts(x.Attempts),
-		"returns", screen.Views(x.Reversals, viewReversal), "intents", screen.Views(x.Intents, viewIntent), "listed_since", x.Since,
-		"alarm", x.Alarm, "why", x.Why}
-}
-
-// viewIntent returns the JSON members of an intent in its state at the processor.
-func viewIntent(i proof.Intent) screen.Object {
-	amount, currency := "", ""
-	if !i.Missing {
-		amount, currency = i.Amount.Decimal(), i.Amount.Currency().Code()
-	}
-	return screen.Object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
-		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
-		"returns", screen.Views(i.Reversals, func(r processor.Reversal) screen.Object {
-			return screen.Object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
-				"currency", r.Amount.Currency().Code(), "created_at", r.Created}
-		})}
 }

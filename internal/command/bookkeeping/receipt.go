@@ -12,10 +12,10 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/refund"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) receiptList() *cobra.Command {
@@ -26,13 +26,13 @@ func (p *program) receiptList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		number := func(r *billing.Receipt) string { return r.Number(s.Engine.Opened.Installation) }
-		view := func(r *billing.Receipt) screen.Object { return append(reversals.view(r), "number", number(r)) }
-		return screen.ListAll(p.Screen, order, "receipt", s.Engine.GetReceiptsByAccount(ctx, account), view,
+		installation := s.Engine.Opened.Installation
+		return screen.ListAll(p.Screen, order, "receipt", s.Engine.GetReceiptsByAccount(ctx, account),
+			func(r *billing.Receipt) view.Object { return view.Receipt(r, installation, reversals.of(r)...) },
 			[]string{"PROCESSED", "SUBSCRIPTION", "SKU", "PERIOD", "DUE", "AMOUNT", "REFUNDED", "KIND", "CHARGE", "NUMBER"},
 			func(r *billing.Receipt) []any {
-				return []any{r.Processed, r.ID, r.SKU, periodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
-					number(r)}
+				return []any{r.Processed, r.ID, r.SKU, view.PeriodOf(r), r.Due, r.Amount, reversals.text(r), r.Kind, r.Charge,
+					r.Number(installation)}
 			})
 	})
 	accountFlag(c, &account)
@@ -98,14 +98,14 @@ func (p *program) recordPayment(ctx context.Context, s *session.Session, n billi
 		p.Say("period %d of %s was also charged, so %s was recorded as an overpayment; pay it back, or refund the charge: %s", r.Period,
 			r.Name, r.Amount.Format(), p.Hint(fmt.Sprintf("receipt refund %s --period %d", r.Name, r.Period)))
 	default:
-		p.Say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, screen.Date(r.Due), r.Amount.Format())
+		p.Say("period %d of %s, due %s: %s recorded as a manual payment", r.Period, r.Name, view.Date(r.Due), r.Amount.Format())
 	}
 	if now, err := s.Subscription(ctx, n); err == nil && now.Status == billing.PastDue {
 		p.Say("the subscription is still past_due; to continue with its next period, run: %s", p.Hint("subscription resume "+n.String()))
 	}
-	v := screen.Object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
+	v := view.Object{"account", sub.Account, "subscription", sub.ID, "period", done.Period}
 	if r != nil {
-		v = viewFullReceipt(r)
+		v = view.Receipt(r, s.Engine.Opened.Installation)
 	}
 	return p.JSON(append(v, "requested?", done.Requested, "repeated?", done.Repeated))
 }
@@ -149,7 +149,7 @@ func (p *program) refund(ctx context.Context, s *session.Session, o refund.Order
 	}
 	p.Say("period %d of %s: refund of %s %s (%s of charge %s)", r.Period, r.Name, r.Amount.Format(), r.State, r.Ref,
 		r.Charge)
-	return p.JSON(append(viewReversal(r), "repeated?", repeated)) // a repeated request gets the stored answer
+	return p.JSON(append(view.Reversal(r), "repeated?", repeated)) // a repeated request gets the stored answer
 }
 
 // accountReversals maps a charge to its refunds and disputes, for one account or for all.
@@ -170,38 +170,18 @@ func gatherReversals(seq iter.Seq2[*billing.ReversalRecord, error]) (accountReve
 	return all, nil
 }
 
-// of returns the reversals of the receipt's charge, and the sum of the refunds that the customer
-// has received or may still receive.
-func (a accountReversals) of(r *billing.Receipt) (list []*billing.ReversalRecord, refunded money.Amount) {
-	refunded = money.New(0, r.Amount.Currency())
+// of returns the reversals of the receipt's charge.
+func (a accountReversals) of(r *billing.Receipt) []*billing.ReversalRecord {
 	if r.Kind != billing.Charged {
-		return nil, refunded
+		return nil
 	}
-	list = a[r.Charge]
-	for _, x := range list {
-		if sum, err := refunded.Add(x.Amount); err == nil && x.Kind == processor.Refunded && x.Counts() {
-			refunded = sum
-		}
-	}
-	return list, refunded
-}
-
-// view returns the receipt with its reversals. Disputes do not count as refunded.
-func (a accountReversals) view(r *billing.Receipt) screen.Object {
-	v := viewFullReceipt(r)
-	list, refunded := a.of(r)
-	if !refunded.IsZero() {
-		v = append(v, "refunded", refunded.Decimal())
-	}
-	if len(list) > 0 {
-		v = append(v, "returns", screen.Views(list, viewReversal))
-	}
-	return v
+	return a[r.Charge]
 }
 
 // text returns the receipt's table cell, which lists the refunds and the undecided reversals.
 func (a accountReversals) text(r *billing.Receipt) string {
-	list, refunded := a.of(r)
+	list := a.of(r)
+	refunded := view.Refunded(r, list)
 	var parts []string
 	if !refunded.IsZero() {
 		parts = append(parts, refunded.Format())

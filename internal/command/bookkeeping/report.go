@@ -9,9 +9,9 @@ import (
 
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 type reportFlags struct {
@@ -56,49 +56,29 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 		p.Warn("the expected charges do not include %s that another tool wrote and that cannot be read",
 			screen.Plural(r.Unreadable, "subscription"))
 	}
-	months := screen.Views(r.Months, viewRevenue)
+	months := view.List(r.Months, view.Month)
 	if f.csv {
 		for _, a := range r.Before {
 			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())
 		}
-		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), screen.Itself[screen.Object])
+		return exportRows(p.Out, false, new(screen.Progress), monthColumns, screen.Each(months), screen.Itself[view.Object])
 	}
 	p.showReport(r, months, f.days)
-	return p.JSON(screen.Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", months, "outstanding_before", viewAmounts(r.Before),
-		"mrr", viewAmounts(r.MRR), "expected", screen.Views(r.Expected, func(x report.Expected) screen.Object {
-			return screen.Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
-		}), "unreadable?", r.Unreadable})
-}
-
-// viewAmounts returns an object with one amount per currency.
-func viewAmounts(list []money.Amount) screen.Object {
-	o := screen.Object{}
-	for _, a := range list {
-		o = append(o, a.Currency().Code(), a.Decimal())
-	}
-	return o
+	return p.JSON(view.Report(r))
 }
 
 // monthColumns are the members of a month's view, and the columns of the report's tables.
 var monthColumns = []string{"month", "currency", "collected", "outside", "refunded", "failed", "recovered", "outstanding",
 	"complete"}
 
-func viewRevenue(m report.Month) screen.Object {
-	o := screen.Object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
-	for _, kind := range report.Kinds {
-		o = append(o, string(kind), m.Sums[kind].Decimal())
-	}
-	return append(o, "outstanding", m.Outstanding.Decimal(), "complete", m.Missing == "")
-}
-
 // showReport prints the report as text for human readers.
-func (p *program) showReport(r *report.Report, months []screen.Object, days int) {
-	p.Say("As of %s, with days in %s\n", screen.Stamp(r.AsOf), r.Zone)
+func (p *program) showReport(r *report.Report, months []view.Object, days int) {
+	p.Say("As of %s, with days in %s\n", view.Stamp(r.AsOf), r.Zone)
 	t := p.Table(strings.Split(strings.ToUpper(strings.Join(monthColumns, " ")), " ")...)
 	for _, m := range months {
 		cells := make([]any, len(monthColumns))
 		for i, name := range monthColumns {
-			cells[i] = m.Text(name)
+			cells[i] = screen.Text(m, name)
 		}
 		t.Row(cells...)
 	}

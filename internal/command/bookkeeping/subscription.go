@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A program is one invocation. Its methods are the commands of this family.
@@ -77,7 +78,7 @@ func (p *program) subscriptionCreate() *cobra.Command {
 					sub.Anchor, p.Hint("subscription skip "+sub.Name.String()+" --until "+s.Engine.Today().String()))
 			}
 			p.sayChanged(nil, sub, "created")
-			return p.JSON(append(viewChanged(nil, sub), "overdue_periods?", due))
+			return p.JSON(append(view.Changed(nil, sub), "overdue_periods?", due))
 		})
 	f := c.Flags()
 	f.StringVar(&n.SKU, "sku", "", "`SKU` that the customer subscribes to")
@@ -138,7 +139,7 @@ func (p *program) subscriptionList() *cobra.Command {
 			all = s.Engine.GetSubscriptionsByAccount(ctx, account)
 		}
 		all = screen.Filtered(all, func(s *billing.Subscription) bool { return f.hasEmail(s.Email) && f.subscription(s) })
-		return screen.ListAll(p.Screen, order, "subscription", all, viewSubscription, subscriptionColumns(), subscriptionCells)
+		return screen.ListAll(p.Screen, order, "subscription", all, view.Subscription, subscriptionColumns(), subscriptionCells)
 	})
 	c.Use = "list [ACCOUNT]"
 	accountFlag(c, &account)
@@ -205,28 +206,28 @@ func (p *program) showSubscription(ctx context.Context, s *session.Session, n bi
 			receipts = receipts[1:]
 		}
 	}
-	v := viewSubscription(sub)
+	v := view.Subscription(sub)
 	if open := v.Place("open"); sub.Open != nil {
-		v[open] = append(viewOpen(sub.Open), "link?", link, "no_link?", noLink)
+		v[open] = append(view.Open(sub.Open), "link?", link, "no_link?", noLink)
 	}
 	p.showSubscriptionText(sub, link, noLink, periods, receipts)
-	return p.JSON(append(v, "periods", screen.Views(periods, viewPeriod), "receipts", screen.Views(receipts, viewFullReceipt)))
+	return p.JSON(append(v, "periods", view.List(periods, view.Period), "receipts", view.Receipts(receipts, s.Engine.Opened.Installation)))
 }
 
 func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink string, periods []*billing.EndedPeriod,
 	receipts []*billing.Receipt) {
 	p.subscriptionFields(sub)
 	if o := sub.Open; o.ByWire() {
-		p.Say("\nOpen: period %d, due %s, %s by wire; it fails on %s if it is not paid before then", o.Period, screen.Date(o.Due),
-			o.Amount.Format(), screen.Date(o.PayBy))
+		p.Say("\nOpen: period %d, due %s, %s by wire; it fails on %s if it is not paid before then", o.Period, view.Date(o.Due),
+			o.Amount.Format(), view.Date(o.PayBy))
 		p.Say("  to record its payment, run: duesday receipt create %s", sub.Name)
 	} else if o != nil {
 		fallback := ""
 		if o.ByFallback() {
 			fallback = " (the fallback for " + o.FallbackFor + ")"
 		}
-		p.Say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, screen.Date(o.Due), o.Amount.Format(), o.Method,
-			fallback, o.Attempt, screen.Prefixed(", ", string(o.State)), screen.Prefixed(", scheduled for ", screen.Date(o.Retry)))
+		p.Say("\nOpen: period %d, due %s, %s by %s%s, attempt %d%s%s", o.Period, view.Date(o.Due), o.Amount.Format(), o.Method,
+			fallback, o.Attempt, screen.Prefixed(", ", string(o.State)), screen.Prefixed(", scheduled for ", view.Date(o.Retry)))
 		p.Say("  intent %s", o.Ref)
 		switch {
 		case link != "":
@@ -235,7 +236,7 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 			p.Say("  no link for the customer: %s", screen.Printable(noLink))
 		}
 		for _, a := range o.Attempts {
-			p.Say("  attempt %d declined at %s: %s (%s)", a.Number, screen.Stamp(a.At), a.Code, a.Method)
+			p.Say("  attempt %d declined at %s: %s (%s)", a.Number, view.Stamp(a.At), a.Code, a.Method)
 		}
 	}
 	screen.Section(p.Screen, "\nPeriods that were not paid:", []string{"  PERIOD", "DUE", "AMOUNT", "ENDING", "REASON"}, periods,
@@ -245,7 +246,7 @@ func (p *program) showSubscriptionText(sub *billing.Subscription, link, noLink s
 		})
 	screen.Section(p.Screen, "\nReceipts:", []string{"  PERIOD", "DUE", "PROCESSED", "AMOUNT", "KIND", "CHARGE"}, receipts,
 		func(r *billing.Receipt) []any {
-			return []any{"  " + screen.Printable(screen.Cell(periodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge}
+			return []any{"  " + screen.Printable(screen.Cell(view.PeriodOf(r))), r.Due, r.Processed, r.Amount, r.Kind, r.Charge}
 		})
 }
 
@@ -257,8 +258,8 @@ func statusNote(s *billing.Subscription) string {
 		note += ": " + s.Parked + "; use duesday subscription charge or skip"
 	case s.Manual != nil:
 		note += ", a manual payment of " + s.Manual.Amount.Format() + " is recorded when the payment intent is canceled"
-	case collects(s) != nil:
-		note += ", period " + strconv.Itoa(*collects(s)) + " is being collected"
+	case view.Collects(s) != nil:
+		note += ", period " + strconv.Itoa(*view.Collects(s)) + " is being collected"
 	case s.CancelAtEnd && s.Status == billing.Active:
 		note += ", ends with the period"
 	case s.Open != nil && s.Open.State == processor.RequiresAction:
@@ -277,15 +278,15 @@ func (p *program) subscriptionFields(s *billing.Subscription) {
 		installments = strconv.Itoa(s.Paid) + " of " + strconv.Itoa(s.Installments) + " paid"
 	}
 	if s.InTrial() {
-		trial = "free; the first payment is due on " + screen.Date(dueOf(s))
+		trial = "free; the first payment is due on " + view.Date(view.DueOf(s))
 	}
-	reminder := screen.Date(s.NextReminder)
+	reminder := view.Date(s.NextReminder)
 	if reminder != "" {
 		reminder += " (" + strconv.Itoa(s.ReminderDays) + " days before)"
 	}
 	p.Fields("subscription", s.Name, "sku", s.SKU, "status", statusNote(s), "trial", trial, "amount", s.Amount,
 		"pending", pendingText(s),
-		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", dueOf(s),
+		"every", s.Interval.String()+", on day "+strconv.Itoa(s.PaymentDay), "period", s.Period, "due", view.DueOf(s),
 		"next payment", s.NextPayment, "next reminder", reminder, "payment method", methodOf(s, "its account's"),
 		"email", s.Email, "address", s.Address, "time zone", strings.TrimPrefix(s.TimeZone, "UTC"),
 		"installments", installments, "paused on", s.PausedOn, "created", s.Created)

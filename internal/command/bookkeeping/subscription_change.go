@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // updateFlags holds the flags of subscription update.
@@ -169,7 +170,7 @@ func (p *program) answerDoubts(ctx context.Context, name string) error {
 			return err
 		}
 		p.Say("subscription %s: confirmed for %s", n, screen.Plural(answered, "period"))
-		return p.JSON(screen.Object{"answered", answered})
+		return p.JSON(view.Object{"answered", answered})
 	})
 }
 
@@ -182,7 +183,7 @@ func (p *program) updateSubscription(ctx context.Context, s *session.Session, ol
 	if err != nil {
 		return err
 	}
-	var moved screen.Object
+	var moved view.Object
 	if c.PaymentDay != nil {
 		moved = p.sayMoved(old, sub.Anchor, sub.AnchorPeriod)
 	}
@@ -198,12 +199,12 @@ func (p *program) updateSubscription(ctx context.Context, s *session.Session, ol
 		p.sayResults(results)
 	}
 	p.sayChanged(old, sub, "updated")
-	return p.JSON(append(viewChanged(old, sub), moved...))
+	return p.JSON(append(view.Changed(old, sub), moved...))
 }
 
 // sayMoved prints the period's due date before and after a change of the payment day, and returns
 // both dates as JSON members.
-func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) screen.Object {
+func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period int) view.Object {
 	before, err := old.Schedule().Due(period)
 	if err != nil { // another process has changed the subscription meanwhile
 		return nil
@@ -214,7 +215,7 @@ func (p *program) sayMoved(old *billing.Subscription, after civil.Date, period i
 		text = screen.Plural(-days, "day") + " earlier"
 	}
 	p.Say("period %d: due date changed from %s to %s, %s", period, before, after, text)
-	return screen.Object{"due_before", before, "due_after", after, "days_later", days}
+	return view.Moved(before, after)
 }
 
 // subscriptionAction returns a command that calls do for one subscription on a business day. The
@@ -241,7 +242,7 @@ func (p *program) subscriptionAction(name string,
 			return err
 		}
 		p.sayChanged(old, sub, "is "+statusNote(sub))
-		return p.JSON(append(viewChanged(old, sub), arrears...))
+		return p.JSON(append(view.Changed(old, sub), arrears...))
 	})
 	on.Flags(c.Flags(), session.AsOfRun)
 	return session.Checked(c, func([]string) error { return p.Walkable("date", on.Value) })
@@ -270,7 +271,7 @@ func (p *program) subscriptionCancel() *cobra.Command {
 }
 
 // sayArrears prints the periods that the cancellation wrote off, if the subscription is canceled.
-func (p *program) sayArrears(ctx context.Context, s *session.Session, sub *billing.Subscription) (screen.Object, error) {
+func (p *program) sayArrears(ctx context.Context, s *session.Session, sub *billing.Subscription) (view.Object, error) {
 	if sub.Status != billing.CanceledSub {
 		return nil, nil
 	}
@@ -279,10 +280,10 @@ func (p *program) sayArrears(ctx context.Context, s *session.Session, sub *billi
 		return nil, err
 	}
 	for _, x := range list {
-		p.Say("period %d, due %s, %s: unpaid and written off", x.Period, screen.Date(x.Due), x.Amount.Format())
+		p.Say("period %d, due %s, %s: unpaid and written off", x.Period, view.Date(x.Due), x.Amount.Format())
 	}
 	p.Say("written off in total: %s", sum.Format())
-	return screen.Object{"written_off", screen.Views(list, viewPeriod), "written_off_sum", sum.Decimal()}, nil
+	return view.WrittenOff(list, sum), nil
 }
 
 func (p *program) subscriptionSkip() *cobra.Command {
@@ -304,6 +305,6 @@ func (p *program) sayResults(results []engine.Result) {
 		if r.Reason != "" {
 			reason = " (" + r.Reason + ")"
 		}
-		p.Say("period %d, due %s, %s: %s%s", r.Period, screen.Date(r.Due), r.Amount.Format(), r.Outcome, reason)
+		p.Say("period %d, due %s, %s: %s%s", r.Period, view.Date(r.Due), r.Amount.Format(), r.Outcome, reason)
 	}
 }

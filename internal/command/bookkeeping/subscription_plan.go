@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // planOf builds the plan change for many subscriptions from the flags. It parses the amount in each
@@ -143,12 +144,9 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 		what, shown = "changed", changed
 	}
 	p.Say("%s %s%s", screen.Plural(shown, "subscription"), what, screen.Prefixed(", not changed: ", screen.Positive(len(left))))
-	return p.JSON(screen.Object{"to_change", len(plan.Names), "changed", changed, "left", left, "unused?", plan.Unused,
-		"plans", screen.Views(plan.Sums, func(g *engine.PlanSum) screen.Object {
-			return screen.Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
-				"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}
-		}), "replaces", screen.Views(replaces, func(was billing.Plan) screen.Object {
-			return append(viewPending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
+	return p.JSON(view.Object{"to_change", len(plan.Names), "changed", changed, "left", left, "unused?", plan.Unused,
+		"plans", view.List(plan.Sums, view.PlanChange), "replaces", view.List(replaces, func(was billing.Plan) view.Object {
+			return append(view.Pending(&was), "currency", was.Amount.Currency().Code(), "subscriptions", plan.Replaces[was])
 		})})
 }
 
@@ -207,6 +205,5 @@ func (p *program) showCharged(s *session.Session, n billing.Name, period int, a 
 		}
 	}
 	p.sayChanged(nil, sub, "is "+statusNote(sub))
-	return p.JSON(screen.Object{"results", screen.Views(a.Results, ViewResult), "paid_before?", a.Paid, "repeated?", a.Repeated, "receipt?", number,
-		"subscription", viewSubscription(sub)})
+	return p.JSON(view.Charged(a, s.Engine.Opened.Installation))
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -217,14 +218,14 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 		p.Say("  %s: %s/%s period %d: %s", x.Kind, x.Account, x.Subscription, x.Period, x.Detail)
 	}
 	p.demoHints()
-	return p.JSON(screen.Object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
-		"months", screen.Views(report.Months, func(m *demo.Month) screen.Object {
+	return p.JSON(view.Object{"ok", audit.OK, "accounts", o.Accounts, "subscriptions", report.Subscriptions, "seed", o.Seed,
+		"months", view.List(report.Months, func(m *demo.Month) view.Object {
 			n := m.Counts
-			return screen.Object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
+			return view.Object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
 				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
 				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
 				"mails", m.Mails, "amounts", m.Amounts.Strings()}
-		}), "audit", runs.ViewAudit(audit), "store", p.Config.Store,
+		}), "audit", view.Audit(audit), "store", p.Config.Store,
 		"processor", p.Config.Processor, "mail", p.Config.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/server"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -154,7 +155,7 @@ func (p *program) serveStripeFake(ctx context.Context, o stripeFakeFlags) (err e
 		return err
 	}
 	p.Say("A fake Stripe is served at %s; use it with %s", at, UseOfStripeFake(base))
-	if err := p.Served(screen.Object{"address", at, "base", base, // for DUESDAY_STRIPE_API_BASE
+	if err := p.Served(view.Object{"address", at, "base", base, // for DUESDAY_STRIPE_API_BASE
 		"key", StripeFakeKey, // for DUESDAY_STRIPE_KEY; a fixed value that is not a secret
 		"control", base + "/_fake/", // controls the clock, faults, ledger and so on
 		"env", map[string]string{config.EnvStripeAPIBase: base, config.EnvStripeKey: StripeFakeKey}}); err != nil {

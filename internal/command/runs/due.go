@@ -15,6 +15,7 @@ import (
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) dueCommand() *cobra.Command {
@@ -60,32 +61,21 @@ func (p *program) listDue(kind billing.Kind, rows iter.Seq2[billing.DueRow, erro
 		return v
 	}
 	columns := []string{"SUBSCRIPTION", "SKU", "DATE", "AMOUNT", "METHOD", "EMAIL"}
-	view, cells := viewDuePayment, func(r billing.DueRow) []any {
+	row, cells := view.DuePayment, func(r billing.DueRow) []any {
 		return []any{r.Name, r.SKU, r.NextPayment, orProblem(r, r.Amount), r.Method, r.Email}
 	}
 	if kind == billing.Reminders {
 		columns = []string{"SUBSCRIPTION", "SKU", "DATE", "PAYMENT", "EMAIL"}
-		view, cells = viewDueReminder, func(r billing.DueRow) []any {
+		row, cells = view.DueReminder, func(r billing.DueRow) []any {
 			return []any{r.Name, r.SKU, r.NextReminder, orProblem(r, r.NextPayment), r.Email}
 		}
 	}
-	err := screen.ListAll(p.Screen, screen.ListOrder{}, noun, rows, view, columns, cells)
+	err := screen.ListAll(p.Screen, screen.ListOrder{}, noun, rows, row, columns, cells)
 	if err == nil && bad > 0 {
 		p.Code = screen.ExitPerson
 		p.Warn("%s written by another tool cannot be read", screen.Plural(bad, "row"))
 	}
 	return err
-}
-
-func viewDuePayment(r billing.DueRow) screen.Object {
-	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
-		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-		"payment_day", r.PaymentDay, "payment_method", r.Method, "problem?", r.Problem}
-}
-
-func viewDueReminder(r billing.DueRow) screen.Object {
-	return screen.Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
-		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 
 func dueOn(ctx context.Context, e *engine.Engine, kind billing.Kind, d civil.Date) iter.Seq2[billing.DueRow, error] {

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) reconcileCommand() *cobra.Command {
@@ -68,9 +69,9 @@ func (p *program) reconcile(ctx context.Context, s *session.Session, old string)
 	if !meta.Charging {
 		p.Say("charging is still off; to turn it on, run: %s", p.Hint("charging on"))
 	}
-	return p.JSON(screen.Object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
-		"changed", screen.Views(changes, func(c replaced.Change) screen.Object {
-			return screen.Object{"of", c.Of(), "change", c.What, "command", c.Redo}
+	return p.JSON(view.Object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
+		"changed", view.List(changes, func(c replaced.Change) view.Object {
+			return view.Object{"of", c.Of(), "change", c.What, "command", c.Redo}
 		})})
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/worker"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A program is one invocation. Its methods are the commands of this family.
@@ -163,12 +163,12 @@ func (p *program) wetRun(ctx context.Context, s *session.Session, kind billing.K
 	if read+written > 0 {
 		p.Say("DynamoDB reports that this run consumed %.1f write units and %.1f read units.", written, read)
 	}
-	view := append(viewReport(report), "read_units?", read, "write_units?", written)
+	v := append(view.Counts(report), "read_units?", read, "write_units?", written)
 	if kind == billing.Payments {
-		view = append(view, "periods?", named.view())
+		v = append(v, "periods?", named.view())
 	}
-	view = append(view, "mail", mail.View(s.Post))
-	shown := p.JSON(view)
+	v = append(v, "mail", mail.View(s.Post))
+	shown := p.JSON(v)
 	for _, missed := range report.Missed {
 		p.Warn("%v; the next run will do it", missed)
 	}
@@ -203,7 +203,7 @@ func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.K
 		n++
 		r.Outcome = "" // a dry run has no outcome
 		if p.AsJSON {
-			failed = cmp.Or(failed, list.Add(bookkeeping.ViewResult(r)))
+			failed = cmp.Or(failed, list.Add(view.Result(r)))
 		}
 	}
 	report, err := p.start(ctx, s, kind, o)
@@ -216,7 +216,7 @@ func (p *program) dryRun(ctx context.Context, s *session.Session, kind billing.K
 	}
 	if p.AsJSON {
 		report.DryRun, report.Amounts = true, totals
-		return cmp.Or(err, list.End(viewReport(report)))
+		return cmp.Or(err, list.End(view.Counts(report)))
 	}
 	t.Flush()
 	asked := screen.Prefixed("; asked to pay by wire: ", screen.Positive(report.Counts[engine.OutcomeAsked]))

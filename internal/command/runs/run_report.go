@@ -10,33 +10,10 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/civil"
-	"github.com/duesday/duesday/internal/command/bookkeeping"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
+	"github.com/duesday/duesday/internal/view"
 )
-
-// viewReport returns the JSON members of a run's report. The member due is the sum of the outcomes.
-func viewReport(r *job.Report) screen.Object {
-	v := screen.Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
-	if r.Kind == billing.Reminders {
-		v = append(v, OutcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
-			"failed", r.Counts[engine.OutcomeFailed])
-	} else {
-		for _, o := range engine.Outcomes() {
-			v = append(v, string(o), r.Counts[o])
-		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", bookkeeping.NameTexts(r.KeepOwn),
-			"refunds_and_disputes?", r.Reversals, // recorded or changed
-			"orphans_cancelled?", r.Orphans)
-	}
-	if len(r.Doubts) > 0 {
-		v = append(v, "perhaps_paid_twice", screen.Views(r.Doubts, func(d *billing.Doubt) screen.Object {
-			return screen.Object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to?", d.Moved}
-		}))
-	}
-	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
-		"dry_run?", r.DryRun, "charging_off?", r.Off)
-}
 
 func (p *program) sayReport(r *job.Report) {
 	p.Say("%s for %s (looked back to %s): %d due, in %s", r.Kind, r.Date, r.From, r.Due(), screen.Elapsed(r.Elapsed))
@@ -76,15 +53,6 @@ func (p *program) sayReport(r *job.Report) {
 	if r.State != "" && r.Counts[engine.OutcomeFailed] > 0 { // another process has listed them
 		p.Say("\nTo list the failed periods, run: %s", p.Hint("period list --ending failed --from "+civil.Of(r.Started).String()))
 	}
-}
-
-// OutcomeName returns the outcome's name in the output. OutcomeSent is called "written", because a
-// mail in the outbox is not sent yet.
-func OutcomeName(o engine.Outcome) string {
-	if o == engine.OutcomeSent {
-		return "written"
-	}
-	return string(o)
 }
 
 func outcomeText(o engine.Outcome) string {
@@ -133,16 +101,16 @@ func (u Unsettled) Of(outcomes ...engine.Outcome) (all []engine.Result) {
 	return all
 }
 
-func (u Unsettled) view() screen.Object {
+func (u Unsettled) view() view.Object {
 	if u == nil {
 		return nil
 	}
-	of := func(o engine.Outcome) []screen.Object {
-		return screen.Views(u.Of(o), func(r engine.Result) screen.Object {
-			return append(bookkeeping.ViewResult(r), "retry_date?", r.Retry, "new?", r.New)
+	of := func(o engine.Outcome) []view.Object {
+		return view.List(u.Of(o), func(r engine.Result) view.Object {
+			return append(view.Result(r), "retry_date?", r.Retry, "new?", r.New)
 		})
 	}
-	return screen.Object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
+	return view.Object{"failed", of(engine.OutcomeFailed), "retried", of(engine.OutcomeRetry), "parked", of(engine.OutcomeParked),
 		"pending", of(engine.OutcomePending), "unreadable", of(engine.OutcomeUnreadable), "overpaid", of(engine.OutcomePaid)}
 }
 

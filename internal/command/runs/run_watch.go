@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A run is recorded from its start, so any process can list runs, watch a run and wait for its end.
@@ -37,7 +37,7 @@ func (p *program) runList() *cobra.Command {
 			t.Row(r.ID, r.Kind, r.State, r.Rows, r.Due(), r.Counts[engine.OutcomeSent]+r.Counts[engine.OutcomePaid],
 				r.Counts[engine.OutcomePending]+r.Counts[engine.OutcomeParked], screen.Elapsed(r.Elapsed))
 		}
-		return errors.Join(t.Flush(), p.JSON(screen.Views(runs, viewRun)))
+		return errors.Join(t.Flush(), p.JSON(view.List(runs, view.Run)))
 	})
 	c.Flags().Var(&kind, "kind", "only runs of this job")
 	c.Flags().IntVar(&limit, "limit", 20, "maximum number of runs, from the latest business days")
@@ -52,8 +52,8 @@ func (p *program) runShow() *cobra.Command {
 		}
 		p.sayReport(r)
 		p.Fields("state", r.State, "began", r.Started, "ended", r.Ended, "last seen", r.Seen, "process", r.Process,
-			"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, rate(r)), "reason", r.Reason, "settings", r.Settings)
-		return p.JSON(viewRun(r))
+			"rows", fmt.Sprintf("%d, %.0f/s", r.Rows, view.Rate(r)), "reason", r.Reason, "settings", r.Settings)
+		return p.JSON(view.Run(r))
 	})
 }
 
@@ -85,7 +85,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 	}
 	r, err = p.follow(ctx, s, r.Kind, r.ID, func(r *job.Report, total int) {
 		if p.AsJSON {
-			_ = screen.WriteValue(p.Out, append(viewRun(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
+			_ = screen.WriteValue(p.Out, append(view.Run(r), "expected_rows?", total, "seconds_left?", timeLeft(r, total).Seconds()))
 			fmt.Fprintln(p.Out)
 		} else {
 			fmt.Fprint(p.Out, begin, progressOf(r, total), end)
@@ -98,7 +98,7 @@ func (p *program) watchRun(ctx context.Context, s *session.Session, args []strin
 	fmt.Fprint(p.Out, begin)
 	p.sayReport(r)
 	if p.AsJSON {
-		err = errors.Join(screen.WriteValue(p.Out, viewRun(r)), p.Out.WriteByte('\n'))
+		err = errors.Join(screen.WriteValue(p.Out, view.Run(r)), p.Out.WriteByte('\n'))
 	}
 	switch {
 	case r.State == job.BrokenOff:
@@ -182,31 +182,22 @@ func (p *program) attach(ctx context.Context, s *session.Session, live *worker.B
 
 // progressOf describes the progress of a run.
 func progressOf(r *job.Report, total int) string {
-	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, rate(r))
+	text := fmt.Sprintf("%d subscriptions, %.0f/s", r.Rows, view.Rate(r))
 	if left := timeLeft(r, total); left > 0 {
-		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, rate(r), left)
+		text = fmt.Sprintf("%d of %d subscriptions, %.0f/s, %s left", r.Rows, total, view.Rate(r), left)
 	}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			text += fmt.Sprintf(", %s %d", OutcomeName(o), n)
+			text += fmt.Sprintf(", %s %d", view.OutcomeName(o), n)
 		}
 	}
 	return text
 }
-
-// rate returns the number of subscriptions per second, up to the last record.
-func rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
 
 // timeLeft estimates the remaining time of a run. It returns 0 if the time is unknown.
 func timeLeft(r *job.Report, total int) time.Duration {
 	if r.Rows == 0 || total <= r.Rows {
 		return 0
 	}
-	return (time.Duration(float64(total-r.Rows) / rate(r) * float64(time.Second))).Round(time.Second)
-}
-
-func viewRun(r *job.Report) screen.Object {
-	v := append(screen.Object{"run", r.ID, "state", r.State}, viewReport(r)...)
-	return append(v, "rows", r.Rows, "rows_per_second", math.Round(rate(r)), "process?", r.Process, "started_at", r.Started,
-		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
+	return (time.Duration(float64(total-r.Rows) / view.Rate(r) * float64(time.Second))).Round(time.Second)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) verifyCommand() *cobra.Command {
@@ -22,21 +23,6 @@ func (p *program) verifyCommand() *cobra.Command {
 	})
 	c.Flags().BoolVar(&repair, "repair-sums", false, "correct the report's sums, if nothing else is wrong")
 	return c
-}
-
-// ViewAudit returns the JSON members of the audit.
-func ViewAudit(a *audit.Report) screen.Object {
-	view := func(x audit.Problem) screen.Object {
-		return screen.Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
-			"detail", x.Detail}
-	}
-	v := screen.Object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
-		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
-		"disputes?", a.Disputes, "foreign?", a.Others, "problems", screen.Views(a.Problems, view)}
-	if len(a.Notes) > 0 {
-		v = append(v, "notes", screen.Views(a.Notes, view))
-	}
-	return v
 }
 
 // auditGCPercent makes the garbage collector run more often during an audit, because the audit
@@ -80,7 +66,7 @@ func (p *program) verify(ctx context.Context, s *session.Session, repair bool) e
 		"  sums corrected", screen.Positive(corrected))
 	p.sayProblems("PROBLEM", a.Problems)
 	p.sayProblems("NOTE", a.Notes)
-	return p.JSON(append(ViewAudit(a), "corrected?", corrected))
+	return p.JSON(append(view.Audit(a), "corrected?", corrected))
 }
 
 func (p *program) sayProblems(head string, all []audit.Problem) {

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) connectAdd() *cobra.Command {
@@ -74,7 +75,7 @@ func (p *program) jobCommand() *cobra.Command {
 				return session.NotFound(err, "job "+args[0]+" that was given up")
 			}
 			p.Say("job %s is due; a running duesday serve runs it", args[0])
-			return p.JSON(screen.Object{"replayed", args[0]})
+			return p.JSON(view.Object{"replayed", args[0]})
 		})
 	return session.Group("job", list, replay)
 }

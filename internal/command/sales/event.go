@@ -18,16 +18,17 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // viewEvent returns the JSON members of an event, without its body. The times have the same format
 // as in Stripe's data.
-func viewEvent(e *tracking.Event) screen.Object {
+func viewEvent(e *tracking.Event) view.Object {
 	var live *bool // nil if there is no body to read it from
 	if len(e.Body) > 0 {
 		live = &e.Live
 	}
-	return screen.Object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
+	return view.Object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
 		"subscription?", e.Subscription, "object?", e.Object.ID, // Stripe ID of the event's subject
 		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
 		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
@@ -203,7 +204,7 @@ func (f *eventFlags) check() error {
 	case f.waiting && (f.account != "" || f.subscription != "" || f.limit != 0 || f.from.Text != "" || f.to.Text != ""):
 		return screen.Usagef("--waiting lists all waiting events, so it cannot be combined with other flags")
 	case f.to.Text != "" && !f.to.Value.After(f.from.Value):
-		return screen.Usagef("--to %s must be after --from %s", screen.Stamp(f.to.Value), screen.Stamp(f.from.Value))
+		return screen.Usagef("--to %s must be after --from %s", view.Stamp(f.to.Value), view.Stamp(f.from.Value))
 	}
 	return nil
 }

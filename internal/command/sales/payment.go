@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // merchantList returns a leaf command that lists a merchant's items, with the newest first.
@@ -75,7 +76,7 @@ func (p *program) sayPayment(x *tracking.Payment) {
 		t.Flush()
 	}
 	screen.Section(p.Screen, "\nTimeline:", []string{"  AT", "CHANGE", "EVENT"}, x.History,
-		func(h tracking.Change) []any { return []any{"  " + screen.Stamp(h.At), h.What, h.Event} })
+		func(h tracking.Change) []any { return []any{"  " + view.Stamp(h.At), h.What, h.Event} })
 }
 
 // paymentStatus returns the payment's status and, for a failed payment, the reason.

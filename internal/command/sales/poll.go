@@ -20,6 +20,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
+	"github.com/duesday/duesday/internal/view"
 )
 
 type pollFlags struct {
@@ -157,7 +158,7 @@ func (p *program) sayPoll(v *pollView) {
 	p.Say("%s polled, %d skipped: %s, %d missing, %d of them sent", screen.Plural(v.Accounts, "Stripe account"), v.Skipped,
 		screen.Plural(v.Listed, "event"), v.Missing, v.Sent)
 	if !v.Through.IsZero() {
-		p.Say("all events before %s are stored", screen.Stamp(v.Through))
+		p.Say("all events before %s are stored", view.Stamp(v.Through))
 	}
 	if len(v.Disconnected) > 0 {
 		p.Say("skipped, because no longer connected: %s", strings.Join(v.Disconnected, ", "))
@@ -169,8 +170,8 @@ func (p *program) sayPoll(v *pollView) {
 		failures = append(failures, s.Failures...)
 	}
 	for _, l := range v.Lost {
-		p.Warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, screen.Stamp(l.From),
-			screen.Stamp(l.To), p.Hint("poll --once --all --sweep"))
+		p.Warn("events of %s from %s to %s are lost, because Stripe no longer lists them; run: %s", l.StripeAccount, view.Stamp(l.From),
+			view.Stamp(l.To), p.Hint("poll --once --all --sweep"))
 	}
 	screen.Section(p.Screen, "\nNot reached:", []string{"  STRIPE ACCOUNT", "REASON"}, failures,
 		func(x poller.Failure) []any { return []any{"  " + x.StripeAccount, secret.Clean(x.Error)} })

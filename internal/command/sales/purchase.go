@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 type purchaseFlags struct {
@@ -82,10 +83,10 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	p.Say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
 	p.Say("\nTo show the result, run: %s", p.Hint("purchase show "+created.Purchase.ID))
-	objects := screen.Views(sale.Objects, func(o tracking.Object) screen.Object { // the payment, subscription, schedule at Stripe
-		return screen.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // Stripe's kinds, such as payment_intent
+	objects := view.List(sale.Objects, func(o tracking.Object) view.Object { // the payment, subscription, schedule at Stripe
+		return view.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // Stripe's kinds, such as payment_intent
 	})
-	return p.JSON(screen.Object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
+	return p.JSON(view.Object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
 		"client_secret?", sale.ClientSecret.Reveal(), // for the buyer's browser or app
 		"declined?", sale.Declined, "action_required?", sale.Action, "repeated?", created.Repeated})
 }
@@ -134,15 +135,15 @@ func effectText(e tracking.Effect) string {
 	case tracking.Waits:
 		return "waiting for the fulfilment" + screen.Prefixed(": ", e.Reason)
 	case tracking.DoneWith:
-		return "done at " + screen.Stamp(e.Done) + screen.Prefixed(": ", e.Reason)
+		return "done at " + view.Stamp(e.Done) + screen.Prefixed(": ", e.Reason)
 	}
-	return "requested at " + screen.Stamp(e.Asked) + screen.Prefixed(": ", e.Reason)
+	return "requested at " + view.Stamp(e.Asked) + screen.Prefixed(": ", e.Reason)
 }
 
 func automationsText(all []tracking.Done) string {
 	var parts []string
 	for _, d := range all {
-		parts = append(parts, string(d.Action)+" by "+d.Automation+" at "+screen.Stamp(d.At))
+		parts = append(parts, string(d.Action)+" by "+d.Automation+" at "+view.Stamp(d.At))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -174,7 +175,7 @@ func trouble(ctx context.Context, t *tracking.Service, x *tracking.Purchase) ([]
 		if j.Purchase != x.ID || j.Error == "" {
 			continue
 		}
-		what := "next attempt at " + screen.Stamp(j.Due)
+		what := "next attempt at " + view.Stamp(j.Due)
 		if j.Dead {
 			what = "given up"
 		}
@@ -212,7 +213,7 @@ func (p *program) showTimeline(ctx context.Context, t *tracking.Service, s *trac
 		if about == s.Purchase.ID {
 			about = "the purchase"
 		}
-		return []any{"  " + screen.Stamp(x.At), x.What, about, x.Event, x.Detail}
+		return []any{"  " + view.Stamp(x.At), x.What, about, x.Event, x.Detail}
 	})
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) mailCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func (p *program) mailCommand() *cobra.Command {
 			return err
 		}
 		p.Say("%s written to %s; use them with --templates %s", screen.Plural(len(names), "template"), args[0], session.Quoted(args[0]))
-		return p.JSON(screen.Object{"folder", args[0], "templates", names})
+		return p.JSON(view.Object{"folder", args[0], "templates", names})
 	})
 	return session.Group("mail", p.mailPreview(), p.mailTest(), session.Group("templates", export))
 }
@@ -59,7 +60,7 @@ func (p *program) mailPreview() *cobra.Command {
 			p.Say("Subject: %s\n", subject)
 		}
 		p.Say("%s", strings.TrimSuffix(body, "\n"))
-		return p.JSON(screen.Object{"kind", kindOf(args[0]), "subject", subject, "body", body})
+		return p.JSON(view.Object{"kind", kindOf(args[0]), "subject", subject, "body", body})
 	})
 	c.ValidArgs = mail.Kinds()
 	session.LocaleFlag(c, &locale)
@@ -106,7 +107,7 @@ func (p *program) mailTest() *cobra.Command {
 			return err
 		}
 		p.Say("a sample receipt for %s was accepted by %s", args[0], out)
-		return p.JSON(screen.Object{"sent", args[0], "through", out.String()})
+		return p.JSON(view.Object{"sent", args[0], "through", out.String()})
 	})
 	session.LocaleFlag(c, &locale)
 	return session.Checked(c, func(args []string) error { return cmp.Or(billing.CheckEmail(args[0]), session.CheckLocale(locale)) })

@@ -13,6 +13,7 @@ import (
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) outboxCommand() *cobra.Command {
@@ -39,12 +40,12 @@ func queues() []*queue {
 	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox}}
 }
 
-func (q *queue) view() screen.Object {
-	return screen.Object{"due", q.Due, "later", q.Later, "dead", q.Dead}
+func (q *queue) view() view.Object {
+	return view.Object{"due", q.Due, "later", q.Later, "dead", q.Dead}
 }
 
-func viewDead(e outbox.Effect, queue string) screen.Object {
-	return screen.Object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
+func viewDead(e outbox.Effect, queue string) view.Object {
+	return view.Object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
 		"account", e.Data[outbox.DataAccount], "subscription", e.Data[outbox.DataSubscription], "tries", e.Tries,
 		"reason", secret.Clean(e.Error), "created_at", e.Created}
 }
@@ -70,7 +71,7 @@ func (p *program) listOutbox(ctx context.Context, s *session.Session) error {
 	}
 	p.Say("")
 	t, list := p.Table("ID", "KIND", "TO", "TRIES", "REASON"), &screen.ListWriter{Out: p.Out, Name: "dead_letters"}
-	var counts screen.Object // counts for mail, and for other queues that have rows
+	var counts view.Object // counts for mail, and for other queues that have rows
 	for _, q := range all {
 		q.Dead = 0 // recount while listing, because another process may change them
 		for e, err := range o.On(q.in).Dead(ctx) {
@@ -131,7 +132,7 @@ func (p *program) replay(ctx context.Context, s *session.Session, id string) err
 		} else {
 			p.Say("%s is due again; a running duesday serve processes it", id)
 		}
-		return p.JSON(screen.Object{"replayed", id})
+		return p.JSON(view.Object{"replayed", id})
 	}
 	return session.NotFound(err, "mail "+id+" that was given up")
 }
@@ -148,7 +149,7 @@ func (p *program) send(ctx context.Context, s *session.Session) error {
 	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
 		screen.Positive(r.Dead))
 	// A dropped mail is a reminder whose period was paid, paused or canceled in the meantime.
-	return p.JSON(screen.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
+	return p.JSON(view.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
 }
 
 // decideHeld returns an action that releases or drops all held mail.
@@ -160,9 +161,9 @@ func (p *program) decideHeld(fate outbox.Fate) func(context.Context, *session.Se
 		}
 		if fate == outbox.Drop {
 			p.Say("%s deleted unsent", screen.Plural(count[fate], "held mail"))
-			return p.JSON(screen.Object{"dropped", count[fate]})
+			return p.JSON(view.Object{"dropped", count[fate]})
 		}
 		p.Say("%s released; %s, or a running duesday serve, sends them", screen.Plural(count[fate], "held mail"), p.Hint("outbox send"))
-		return p.JSON(screen.Object{"released", count[fate]})
+		return p.JSON(view.Object{"released", count[fate]})
 	}
 }

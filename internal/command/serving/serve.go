@@ -36,6 +36,7 @@ import (
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A program is one invocation. Its methods are the commands of this family.
@@ -295,7 +296,7 @@ func (p *program) runServer(ctx context.Context, s *session.Session, o *serveFla
 	if err != nil {
 		return err
 	}
-	view := screen.Object{"store", secret.Redact(p.Config.Store)}
+	view := view.Object{"store", secret.Redact(p.Config.Store)}
 	for i, l := range []net.Listener{options.Hooks, options.API} {
 		if l != nil {
 			base, err := server.LocalBase(l.Addr())
@@ -340,7 +341,7 @@ func (p *program) automations(o *serveFlags) (list []tracking.Automation) {
 }
 
 // announceTracking prints which Stripe account serve follows, and returns the same as JSON members.
-func (p *program) announceTracking(running *server.Server, f sales.Followed, o *serveFlags) screen.Object {
+func (p *program) announceTracking(running *server.Server, f sales.Followed, o *serveFlags) view.Object {
 	webhooks := running.Webhooks() // accept requests from Stripe
 	if len(webhooks) == 0 && o.hooks != "" {
 		p.Warn("Stripe's webhooks are refused; to accept them, set %s or %s", config.EnvWebhookSecrets, config.EnvConnectSecrets)
@@ -369,7 +370,7 @@ func (p *program) announceTracking(running *server.Server, f sales.Followed, o *
 	if o.unsubscribe == "" {
 		p.Say("--on-unsubscribe is not set, so the end of a subscription is only logged")
 	}
-	return screen.Object{"stripe_account", f.Own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
+	return view.Object{"stripe_account", f.Own, "mode", mode, "webhooks", webhooks, "api", o.keyed, "poll_every?", every}
 }
 
 // closedHook names the webhook endpoint that takes nothing, given the path of the one that does.

@@ -22,13 +22,14 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/view"
 )
 
 const serveWorkers = 16 // the default of duesday run
 
 // announceDay prints when the jobs run and which clock they use, and returns the same as JSON
 // members.
-func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.Clock) (screen.Object, error) {
+func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.Clock) (view.Object, error) {
 	now, err := settings.Read(ctx, s.Engine.Records)
 	if err != nil {
 		return nil, err
@@ -39,17 +40,17 @@ func (p *program) announceDay(ctx context.Context, s *session.Session, c *clock.
 	}
 	if c.Test() {
 		p.Warn("test clock: serve and every command on this folder run at %s; it is %s there, and %s on this machine", c,
-			screen.Stamp(c.Now()), screen.Stamp(p.Machine()()))
+			view.Stamp(c.Now()), view.Stamp(p.Machine()()))
 	}
 	if at.None() {
 		p.Warn("neither job will run here, so no one is reminded or charged; set the times of day with %s", p.Hint("settings set daily=06:10 time-zone=ZONE"))
-		return screen.Object{"clock?", c.String()}, nil
+		return view.Object{"clock?", c.String()}, nil
 	}
 	p.WarnOfPages()
 	p.WarnOfClock(ctx, s)
 	next := at.Next(c.Now())
-	p.Say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, screen.Stamp(next))
-	return screen.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
+	p.Say("both jobs run daily at %s in %s, next at %s", strings.Join(now.Daily, " and "), now.TimeZone, view.Stamp(next))
+	return view.Object{"daily", now.Daily, "time_zone", now.TimeZone, "next", next, "clock?", c.String()}, nil
 }
 
 // day returns the session's daily jobs.
@@ -136,10 +137,10 @@ func (d *dailyJobs) Run(ctx context.Context, kind billing.Kind) error {
 	parts := []string{}
 	for _, o := range append(engine.Outcomes(), engine.OutcomeUnreadable, engine.OutcomeSent) {
 		if n := r.Counts[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, runs.OutcomeName(o)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, view.OutcomeName(o)))
 		}
 	}
-	d.p.Say("%s  %s of %s: %d due%s", screen.Stamp(d.p.Now()), kind, r.Date, r.Due(),
+	d.p.Say("%s  %s of %s: %d due%s", view.Stamp(d.p.Now()), kind, r.Date, r.Due(),
 		screen.Prefixed(": ", strings.Join(parts, ", ")))
 	d.p.Out.Flush() // the writer keeps its error, and the command reports it at its end
 	if kind == billing.Payments {
@@ -156,8 +157,8 @@ func (d *dailyJobs) logUnsettled(began civil.Date, u runs.Unsettled) {
 		func(r engine.Result) bool { return !r.New })
 	all = slices.Concat(u.Of(engine.OutcomeFailed), all, u.Of(engine.OutcomeRetry))
 	for _, r := range all[:min(len(all), runs.ShownWaiting)] {
-		d.s.Log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", screen.Date(r.Due),
-			"amount", screen.Cell(r.Amount), "reason", r.Reason, "again_on", screen.Date(r.Retry))
+		d.s.Log.Warn("payment: "+string(r.Outcome), "subscription", r.Name.String(), "period", r.Period, "due", view.Date(r.Due),
+			"amount", screen.Cell(r.Amount), "reason", r.Reason, "again_on", view.Date(r.Retry))
 	}
 	if more := len(all) - runs.ShownWaiting; more > 0 {
 		d.s.Log.Warn("more payments have failed or are waiting", "number", more,

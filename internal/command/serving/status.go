@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/stripe/api"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) chargingCommand() *cobra.Command {
@@ -46,7 +47,7 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 		} else {
 			p.Say("charging is off; no run opens or confirms a payment")
 		}
-		return p.JSON(screen.Object{"charging", on, "reason?", reason, "accepted_installation?", other})
+		return p.JSON(view.Charging(on, reason, other))
 	})
 }
 
@@ -135,14 +136,7 @@ func (p *program) showStatus(ctx context.Context, s *session.Session, all bool) 
 	if ok := len(checks) - len(listed); ok > 0 {
 		p.Say("\n%s ok; to list them, run: %s", screen.Plural(ok, "check"), p.Hint("status --all"))
 	}
-	return p.JSON(screen.Object{"ok", alarms == 0, "checks", screen.Views(checks, viewCheck)})
-}
-
-func viewCheck(c status.Check) screen.Object {
-	return screen.Object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
-		"next?", c.Next, "values?", screen.Views(c.Values, func(v status.Value) screen.Object {
-			return screen.Object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
-		})}
+	return p.JSON(view.Object{"ok", alarms == 0, "checks", view.List(checks, view.Check)})
 }
 
 const (

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // keyLeaf returns a leaf command that uses the open store's API keys.
@@ -45,7 +46,7 @@ func (p *program) keyCreate() *cobra.Command {
 				return session.ByFlag(err)
 			}
 			p.Say("%s\n\nThis is the key %s. It is shown only once, because the store contains only its hash.", text.Reveal(), k.ID)
-			return p.JSON(append(viewKey(&k), "key", text.Reveal()))
+			return p.JSON(append(view.Key(&k), "key", text.Reveal()))
 		})
 	f := c.Flags()
 	f.Var(&scope, "scope", "what the key can do; each scope includes the ones before it")
@@ -69,15 +70,10 @@ func (p *program) parseExpiry(text string) (time.Time, error) {
 	return time.Time{}, screen.Usagef("must be a number of days such as 90d, up to %d, or a date such as 2027-03-15", mostKeyDays)
 }
 
-func viewKey(k *key.Key) screen.Object {
-	return screen.Object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
-		"expires?", k.Expires, "revoked?", k.Revoked, "last_use?", k.Used}
-}
-
 func (p *program) keyList() *cobra.Command {
 	return p.keyLeaf("list",
 		func(ctx context.Context, keys *key.Ring, _ []string) error {
-			return screen.ListAll(p.Screen, screen.ListOrder{}, "key", keys.All(ctx), viewKey,
+			return screen.ListAll(p.Screen, screen.ListOrder{}, "key", keys.All(ctx), view.Key,
 				[]string{"NAME", "KEY", "SCOPE", "MERCHANT", "CREATED", "EXPIRES", "REVOKED", "LAST USED"}, func(k *key.Key) []any {
 					return []any{k.Name, k.ID, k.Scope, k.Merchant, k.Created, k.Expires, k.Revoked, k.Used}
 				})
@@ -92,6 +88,6 @@ func (p *program) keyRevoke() *cobra.Command {
 				return err
 			}
 			p.Say("key %s (%s) is revoked; a running duesday serve refuses it within five seconds", k.ID, k.Name)
-			return p.JSON(viewKey(k))
+			return p.JSON(view.Key(k))
 		})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) settingsShow() *cobra.Command {
@@ -18,9 +19,7 @@ func (p *program) settingsShow() *cobra.Command {
 	c := p.StoreLeaf("show", session.Need{Read: true},
 		func(ctx context.Context, s *session.Session, _ []string) error {
 			if history {
-				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), func(c settings.Changed) screen.Object {
-					return screen.Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
-				}, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
+				_, err := screen.List(p.Screen, settings.History(ctx, s.Engine.Records), view.SettingChange, []string{"AT", "VERSION", "SETTING", "BEFORE", "AFTER"},
 					func(c settings.Changed) []any { return []any{c.At, c.Version, c.Name, c.Before, c.After} })
 				return err
 			}
@@ -33,19 +32,10 @@ func (p *program) settingsShow() *cobra.Command {
 				t.Row(name, now.Text(name))
 			}
 			t.Flush()
-			return errors.Join(err, p.JSON(viewSettings(&now)))
+			return errors.Join(err, p.JSON(view.Settings(&now)))
 		})
 	c.Flags().BoolVar(&history, "history", false, "list every change, oldest first")
 	return c
-}
-
-func viewSettings(s *settings.Settings) screen.Object {
-	return screen.Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
-		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
-		"pay_days", s.PayDays, "pay_to?", s.PayTo,
-		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
-		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
-		"unsubscribe_minutes", s.UnsubscribeMinutes, "products?", s.Products}
 }
 
 func (p *program) settingsSet() *cobra.Command {
@@ -60,7 +50,7 @@ func (p *program) settingsSet() *cobra.Command {
 				return err
 			}
 			p.Say("the settings are at version %d", now.Version)
-			var changed []screen.Difference
+			var changed []view.Difference
 			names := now.Names()
 			for _, name := range old.Names() {
 				if !slices.Contains(names, name) { // the product's name was removed
@@ -69,11 +59,11 @@ func (p *program) settingsSet() *cobra.Command {
 			}
 			for _, name := range names {
 				if before, after := old.Text(name), now.Text(name); before != after {
-					changed = append(changed, screen.Difference{Name: name, Before: before, After: after})
+					changed = append(changed, view.Difference{Name: name, Before: before, After: after})
 				}
 			}
 			p.SayDifferences(changed)
-			return p.JSON(viewSettings(&now))
+			return p.JSON(view.Settings(&now))
 		})
 	return session.Checked(c, func(args []string) error { return setSettings(new(settings.Default()), args) })
 }

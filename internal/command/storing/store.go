@@ -25,6 +25,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
+	"github.com/duesday/duesday/internal/view"
 )
 
 // A program is one invocation. Its methods are the commands of this family.
@@ -110,7 +111,7 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		return err
 	}
 	made := false // false if the store was already complete
-	var tables []screen.Object
+	var tables []view.Object
 	n := session.Need{Fill: place.Shared()}
 	if flags.Changed("shards") {
 		n.Shards = o.shards
@@ -141,13 +142,13 @@ func (p *program) createStore(ctx context.Context, flags *pflag.FlagSet, o *stor
 		p.Say("%s already exists", p.Config.Store)
 	}
 	p.Fields("  installation", meta.Installation, "  created", meta.Created, "  shards per date", screen.Positive(meta.Shards))
-	return p.JSON(screen.Object{"store", p.Config.Store, "made", made, "tables?", tables, "installation", meta.Installation,
+	return p.JSON(view.Object{"store", p.Config.Store, "made", made, "tables?", tables, "installation", meta.Installation,
 		"shards", meta.Shards, "created_at", meta.Created})
 }
 
 // createTables creates DynamoDB's tables step by step. It reports whether it created any, and
 // returns their view.
-func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []screen.Object, error) {
+func (p *program) createTables(ctx context.Context, place storeurl.Place, o *storeCreation) (bool, []view.Object, error) {
 	tables, err := session.TablesAt(place)
 	if err != nil {
 		return false, nil, err
@@ -168,8 +169,8 @@ func (p *program) createTables(ctx context.Context, place storeurl.Place, o *sto
 		steps[table] = append(steps[table], step)
 		p.tell(table, step)
 	})
-	return len(made) > 0, screen.Views(tables.All(), func(t store.Table) screen.Object {
-		return screen.Object{"table", t.Name, "made", slices.Contains(made, t.Name), "steps", steps[t.Name]}
+	return len(made) > 0, view.List(tables.All(), func(t store.Table) view.Object {
+		return view.Object{"table", t.Name, "made", slices.Contains(made, t.Name), "steps", steps[t.Name]}
 	}), err
 }
 
@@ -219,7 +220,7 @@ func (p *program) storeDrop() *cobra.Command {
 			p.Say("%s: kept, because it has its own name and another tool may have created it; delete it yourself", name)
 		}
 		p.Say("%s dropped", screen.Plural(len(dropped), "table"))
-		return p.JSON(screen.Object{"store", p.Config.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
+		return p.JSON(view.Object{"store", p.Config.Store, "dropped", append([]string{}, dropped...), "kept?", kept})
 	})
 	c.Flags().StringVar(&confirm, "confirm", "", "`PREFIX` of the tables to drop, such as "+schema.DefaultPrefix)
 	return c
@@ -254,7 +255,7 @@ func (p *program) migrateStore(ctx context.Context, _ []string) error {
 		p.Say("%s had format %d and now has format %d; older versions of Duesday refuse it", p.Config.Store, had,
 			billing.FormatVersion)
 	}
-	return p.JSON(screen.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
+	return p.JSON(view.Object{"store", p.Config.Store, "had", had, "format", billing.FormatVersion})
 }
 
 // withSide opens the store at the place without its engine, calls do, and closes the store.

@@ -26,6 +26,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) storeAdopt() *cobra.Command {
@@ -147,12 +148,12 @@ func found(r *adoption.Report) []foundKind {
 	return all
 }
 
-func viewAdoption(table string, r *adoption.Report) screen.Object {
-	findings := screen.Views(found(r), func(f foundKind) screen.Object {
-		return screen.Object{"kind", f.kind, "count", len(f.Findings), "first", screen.Views(f.Findings,
-			func(x adoption.Finding) screen.Object { return screen.Object{"item", x.Item, "reason", x.Reason} })}
+func viewAdoption(table string, r *adoption.Report) view.Object {
+	findings := view.List(found(r), func(f foundKind) view.Object {
+		return view.Object{"kind", f.kind, "count", len(f.Findings), "first", view.List(f.Findings,
+			func(x adoption.Finding) view.Object { return view.Object{"item", x.Item, "reason", x.Reason} })}
 	})
-	return screen.Object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
+	return view.Object{"table", table, "dry_run", r.DryRun, "items", r.Items, "accounts", r.Accounts,
 		"subscriptions", r.Subscriptions, "receipts", r.Receipts, "own_items", r.Own, "other_items", r.Others,
 		"upgraded_subscriptions", r.Upgraded, "paused_subscriptions", r.OffAgenda, "due_subscriptions", r.Due,
 		"in_arrears", r.Arrears, "card_numbers", r.Cards, "card_numbers_left", r.CardsLeft,

@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/store"
 	"github.com/duesday/duesday/internal/transfer"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) storeBackup() *cobra.Command {
@@ -37,7 +38,7 @@ func (p *program) storeBackup() *cobra.Command {
 		}
 		p.Say("%s is a backup of %s as it was at %s.", to, m.From, m.Made.Format(time.RFC3339))
 		p.Say("Copy it to another machine. To restore it, run: %s --from %s", p.Hint("store restore"), session.Quoted(to))
-		return p.JSON(screen.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
+		return p.JSON(view.Object{"backup", to, "made", m.Made.Format(time.RFC3339Nano), "installation", m.Installation,
 			"from", m.From})
 	})
 	c.Flags().StringVar(&to, "to", "", "`FOLDER` for the backup, new or empty")
@@ -103,7 +104,7 @@ func (p *program) storeRestore() *cobra.Command {
 			p.Say("Charging is off in it, because it does not know what was charged, canceled and changed since. Next, run:\n"+
 				"  %s\n  %s\n  %s", p.Hint("reconcile"), p.Hint("verify"), p.Hint("charging on"))
 		}
-		return p.JSON(screen.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup's time
+		return p.JSON(view.Object{"store", p.Config.Store, "backup", from, "made", r.Made.Format(time.RFC3339Nano), // the backup's time
 			"installation", r.Installation, "aside?", r.Aside, "held?", r.Held, // the store that was replaced
 			"charging", r.Meta.Charging, "reason?", r.Meta.Reason,
 			"moved?", r.Meta.Moved}) // the store was moved elsewhere before the backup
@@ -130,6 +131,6 @@ func (p *program) checkStore(ctx context.Context, _ []string) error {
 		p.Say("%s is undamaged: every block of its files was read.", p.Config.Store)
 	}
 	screen.Section(p.Screen, "", []string{"FILE", "DAMAGE"}, found, func(d transfer.Damage) []any { return []any{d.File, d.Detail} })
-	return p.JSON(screen.Object{"store", p.Config.Store, "ok", len(found) == 0, "files", files,
-		"damages", screen.Views(found, func(d transfer.Damage) screen.Object { return screen.Object{"file?", d.File, "detail", d.Detail} })})
+	return p.JSON(view.Object{"store", p.Config.Store, "ok", len(found) == 0, "files", files,
+		"damages", view.List(found, func(d transfer.Damage) view.Object { return view.Object{"file?", d.File, "detail", d.Detail} })})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
 	"github.com/duesday/duesday/internal/transfer"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) storeCopy() *cobra.Command {
@@ -178,7 +179,7 @@ func (p *program) runCopy(ctx context.Context, c *transfer.Copy) error {
 		differences = append(differences, d.String())
 	}
 	p.sayCopied(c, r)
-	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
+	return p.JSON(view.Object{"from", c.FromName, "to", c.ToName, "installation?", r.Installation, "shards?", r.Shards,
 		"items", r.Items, "live", r.Live, // the copy charges from now on
 		"before", r.Before, // the copy was already live
 		"canceled", false, "charging", r.Charging, // whether the copy charges
@@ -241,7 +242,7 @@ func (p *program) cancelCopy(ctx context.Context, c *transfer.Copy) error {
 	}
 	p.Say("The copy at %s is canceled and does not charge. %s %s.\nDelete what was copied before you use that place "+
 		"again.", c.ToName, c.FromName, state)
-	return p.JSON(screen.Object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
+	return p.JSON(view.Object{"from", c.FromName, "to", c.ToName, "installation?", st.Installation, "items", 0, "live", false,
 		"before", false, "canceled", true, "charging", false, "different", 0, "differences", []string{}})
 }
 

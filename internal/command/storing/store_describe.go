@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store/dynamostore"
 	"github.com/duesday/duesday/internal/store/dynamotable"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/view"
 )
 
 func (p *program) describeStore(ctx context.Context, _ []string) error {
@@ -27,13 +28,13 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		return screen.Usagef("a mem: store ends with its process, so there is nothing to describe")
 	}
 	var found []dynamotable.Description
-	var tables []screen.Object
+	var tables []view.Object
 	var differences []dynamotable.Difference
-	var folder screen.Object
+	var folder view.Object
 	readable := true
 	if place.Shared() {
 		found, readable, err = describeTables(ctx, place)
-		tables = screen.Views(found, viewTable)
+		tables = view.List(found, viewTable)
 	} else {
 		folder, err = describeFolder(place.Folder)
 	}
@@ -55,14 +56,14 @@ func (p *program) describeStore(ctx context.Context, _ []string) error {
 		p.Code = screen.ExitFailed
 	}
 	if folder != nil {
-		p.Fields("folder", place.Folder, "files", folder.Text("files"), "bytes", folder.Text("bytes"))
+		p.Fields("folder", place.Folder, "files", screen.Text(folder, "files"), "bytes", screen.Text(folder, "bytes"))
 	} else {
 		p.sayTables(found)
 	}
 	p.sayMeta(meta, differences)
-	return p.JSON(screen.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
-		"differences", screen.Views(differences, func(d dynamotable.Difference) screen.Object {
-			return screen.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
+	return p.JSON(view.Object{"store", p.Config.Store, "ok", ok, "tables?", tables, "folder?", folder,
+		"differences", view.List(differences, func(d dynamotable.Difference) view.Object {
+			return view.Object{"table", d.Table, "part", d.Part, "want", d.Want, "got", d.Got,
 				"mends", d.Mends, // store create corrects it
 				"harmless", d.Harmless} // more than was declared, so no action is needed
 		}), "meta?", viewMeta(meta)})
@@ -89,13 +90,13 @@ func describeTables(ctx context.Context, place storeurl.Place) ([]dynamotable.De
 	}), nil
 }
 
-func viewTable(d dynamotable.Description) screen.Object {
+func viewTable(d dynamotable.Description) view.Object {
 	t := &d.Table
-	v := screen.Object{"table", t.Name, "missing", d.Missing, "status?", d.Status, "partition_key?", t.PartitionKey,
+	v := view.Object{"table", t.Name, "missing", d.Missing, "status?", d.Status, "partition_key?", t.PartitionKey,
 		"sort_key?", t.SortKey}
 	if len(t.Indexes) > 0 && !d.Missing {
-		v = append(v, "indexes", screen.Views(t.Indexes, func(x store.Index) screen.Object {
-			return screen.Object{"index", x.Name, "partition_key", x.PartitionKey, "sort_key?", x.SortKey,
+		v = append(v, "indexes", view.List(t.Indexes, func(x store.Index) view.Object {
+			return view.Object{"index", x.Name, "partition_key", x.PartitionKey, "sort_key?", x.SortKey,
 				"projection", dynamotable.Projection(t, &x), // in addition to the keys
 				"status", d.IndexStatus[x.Name]}
 		}))
@@ -117,18 +118,18 @@ func billingMode(d dynamotable.Description) string {
 	return "provisioned"
 }
 
-func viewMeta(m *move.State) screen.Object {
+func viewMeta(m *move.State) view.Object {
 	if m == nil {
 		return nil
 	}
-	return screen.Object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
+	return view.Object{"installation", m.Installation, "created_at", m.Created, "shards", m.Shards, "charging", m.Charging,
 		"reason?", m.Reason, "moved_to?", m.Moved, "processor?", m.Processor, // the only one that may charge
 		"copying?", m.Copying} // the store is an unfinished copy of another store
 }
 
 // describeFolder summarizes the files of a folder, or of a folder that a link points to. It ignores
 // files that disappear meanwhile.
-func describeFolder(path string) (screen.Object, error) {
+func describeFolder(path string) (view.Object, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(path+"/", func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
@@ -143,7 +144,7 @@ func describeFolder(path string) (screen.Object, error) {
 		}
 		return err
 	})
-	return screen.Object{"path", path, "files", files, "bytes", bytes}, err
+	return view.Object{"path", path, "files", files, "bytes", bytes}, err
 }
 
 // describeMeta returns the store's state, or nil if the store has none yet. It does not create

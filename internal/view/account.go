@@ -1,0 +1,58 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/processor"
+)
+
+// Account returns the account.
+func Account(a *billing.Account) Object {
+	fee, change := "", ""
+	if a.Payer.Fee > 0 {
+		fee = Percent(a.Payer.Fee)
+	}
+	if a.Copying { // not every copy has the change yet
+		change = "unfinished; update the account again"
+	}
+	var bounced Object // the address that a mail server rejected permanently
+	if b := a.Bounced; b.Email != "" {
+		bounced = Object{"email", b.Email, "code", b.Code, "at", b.At}
+	}
+	return Object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+		"locale?", a.Locale,
+		"payment_method?", a.Method, // for subscriptions without their own payment method
+		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
+		"customer?", a.Payer.Customer, // the processor's customer ID
+		"connected_account?", a.Payer.At, // omitted for the platform's own account
+		"application_fee?", fee, // the platform's share of each charge, such as 2.50%
+		"created_at", a.Created, "change?", change}
+}
+
+// Percent formats hundredths of a percent, such as 2.50%.
+func Percent(n int) string { return fmt.Sprintf("%d.%02d%%", n/100, n%100) }
+
+// Card returns the card for display, or nil if there is no card.
+func Card(c *processor.Card) Object {
+	if c == nil {
+		return nil
+	}
+	return Object{"brand?", c.Brand, "last4?", c.Last4, "last_month?", c.LastMonth()} // last valid month: 2026-12
+}
+
+// CardLink returns the page where the customer enters a card for the account, or for one of its
+// subscriptions. own names the subscriptions that keep their own payment method.
+func CardLink(account, subscription string, l processor.CardLink, own []billing.Name) Object {
+	return Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
+		"keep_own_method?", Names(own)}
+}
+
+// Names returns the subscription names as strings.
+func Names(list []billing.Name) (texts []string) {
+	for _, n := range list {
+		texts = append(texts, n.String())
+	}
+	return texts
+}

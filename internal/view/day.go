@@ -1,0 +1,108 @@
+package view
+
+import (
+	"math"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/money"
+)
+
+// DuePayment returns a subscription that a payment run will look at.
+func DuePayment(r billing.DueRow) Object {
+	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
+		"payment_day", r.PaymentDay, "payment_method", r.Method, "problem?", r.Problem}
+}
+
+// DueReminder returns a subscription that a reminder run will look at.
+func DueReminder(r billing.DueRow) Object {
+	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
+}
+
+// Run returns a job's run, with its progress and its counts.
+func Run(r *job.Report) Object {
+	v := append(Object{"run", r.ID, "state", r.State}, Counts(r)...)
+	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "started_at", r.Started,
+		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
+}
+
+// Rate returns a run's number of subscriptions per second, up to the last record.
+func Rate(r *job.Report) float64 { return float64(r.Rows) / max(r.Elapsed.Seconds(), 0.001) }
+
+// Counts returns the counts of a job's run by outcome. The member due is their sum.
+func Counts(r *job.Report) Object {
+	v := Object{"kind", r.Kind, "date", r.Date, "from", r.From, "due", r.Due()}
+	if r.Kind == billing.Reminders {
+		v = append(v, OutcomeName(engine.OutcomeSent), r.Counts[engine.OutcomeSent], "skipped", r.Counts[engine.OutcomeSkipped],
+			"failed", r.Counts[engine.OutcomeFailed])
+	} else {
+		for _, o := range engine.Outcomes() {
+			v = append(v, string(o), r.Counts[o])
+		}
+		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", Names(r.KeepOwn),
+			"refunds_and_disputes?", r.Reversals, // recorded or changed
+			"orphans_cancelled?", r.Orphans)
+	}
+	if len(r.Doubts) > 0 {
+		v = append(v, "perhaps_paid_twice", List(r.Doubts, func(d *billing.Doubt) Object {
+			return Object{"account", d.Account, "subscription", d.ID, "period", d.Period, "moved_to?", d.Moved}
+		}))
+	}
+	return append(v, "unreadable?", r.Counts[engine.OutcomeUnreadable], "elapsed_ms", r.Elapsed.Milliseconds(),
+		"dry_run?", r.DryRun, "charging_off?", r.Off)
+}
+
+// OutcomeName returns the outcome's name in the output. OutcomeSent is called "written", because a
+// mail in the outbox is not sent yet.
+func OutcomeName(o engine.Outcome) string {
+	if o == engine.OutcomeSent {
+		return "written"
+	}
+	return string(o)
+}
+
+// Audit returns the audit's result.
+func Audit(a *audit.Report) Object {
+	problem := func(x audit.Problem) Object {
+		return Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
+			"detail", x.Detail}
+	}
+	v := Object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
+		"imported", a.Imported, "external", a.External, "open", a.Open, "parked", a.Parked, "refunds?", a.Refunds,
+		"disputes?", a.Disputes, "foreign?", a.Others, "problems", List(a.Problems, problem)}
+	if len(a.Notes) > 0 {
+		v = append(v, "notes", List(a.Notes, problem))
+	}
+	return v
+}
+
+// Report returns the monthly report.
+func Report(r *report.Report) Object {
+	return Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", List(r.Months, Month), "outstanding_before", amounts(r.Before),
+		"mrr", amounts(r.MRR), "expected", List(r.Expected, func(x report.Expected) Object {
+			return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
+		}), "unreadable?", r.Unreadable}
+}
+
+// Month returns one month of the report, in one currency.
+func Month(m report.Month) Object {
+	o := Object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
+	for _, kind := range report.Kinds {
+		o = append(o, string(kind), m.Sums[kind].Decimal())
+	}
+	return append(o, "outstanding", m.Outstanding.Decimal(), "complete", m.Missing == "")
+}
+
+// amounts returns an object with one amount per currency.
+func amounts(list []money.Amount) Object {
+	o := Object{}
+	for _, a := range list {
+		o = append(o, a.Currency().Code(), a.Decimal())
+	}
+	return o
+}

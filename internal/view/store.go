@@ -1,0 +1,42 @@
+package view
+
+import (
+	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/status"
+)
+
+// Settings returns the store's settings.
+func Settings(s *settings.Settings) Object {
+	return Object{"version", s.Version, "receipt_months", s.ReceiptMonths, "retry_days", s.RetryDays,
+		"catch_up", s.CatchUp, "action_days", s.ActionDays, "after_failure", s.AfterFailure, "collect_days", s.CollectDays,
+		"pay_days", s.PayDays, "pay_to?", s.PayTo,
+		"merchant_name?", s.MerchantName, "postal_address?", s.PostalAddress, "sender?", s.Sender, "reply_to?", s.ReplyTo,
+		"daily?", s.Daily, "time_zone", s.TimeZone, "alarm_at?", s.AlarmAt, "operator?", s.Operator, "ended_by?", s.EndedBy,
+		"unsubscribe_minutes", s.UnsubscribeMinutes, "products?", s.Products}
+}
+
+// SettingChange returns one change of one setting.
+func SettingChange(c settings.Changed) Object {
+	return Object{"at", c.At, "version", c.Version, "setting", c.Name, "before?", c.Before, "after", c.After}
+}
+
+// Charging returns the charging switch. reason says why charging is off. accepted is the installation
+// whose charges were accepted with the change, if any.
+func Charging(on bool, reason, accepted string) Object {
+	return Object{"charging", on, "reason?", reason, "accepted_installation?", accepted}
+}
+
+// Key returns the API key without its secret.
+func Key(k *key.Key) Object {
+	return Object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
+		"expires?", k.Expires, "revoked?", k.Revoked, "last_use?", k.Used}
+}
+
+// Check returns the result of one health check.
+func Check(c status.Check) Object {
+	return Object{"check", c.Name, "ok", c.State == status.OK || c.State == status.Warning, "state", c.State, "found", c.Text,
+		"next?", c.Next, "values?", List(c.Values, func(v status.Value) Object {
+			return Object{"metric", v.Metric, "labels?", v.Labels, "value", v.Number}
+		})}
+}
