@@ -145,26 +145,22 @@ type Attachment struct {
 // GivesMethod reports whether the account is given a customer or a method, which its subscriptions follow.
 func (t *Attachment) GivesMethod() bool { return t.Customer != "" || t.Method != "" }
 
-// Check returns a FieldError for the first wrong field, or nil.
+// Check returns a FieldError for each wrong field as one error, or nil.
 func (t *Attachment) Check() error {
 	if t.Customer == "" && t.Method == "" && t.Connected == nil && t.Fee == nil && t.Fallback == nil {
 		return Invalid("customer", "nothing to attach: name a customer, a payment method, a fallback, a connected "+
 			"account or a fee")
 	}
 	connected, fallback := cmp.Or(t.Connected, new(string)), cmp.Or(t.Fallback, new(string))
+	var all []error
 	for _, f := range [...]struct{ name, text string }{{"customer", t.Customer}, {"payment_method", t.Method},
 		{"fallback", *fallback}, {"connected", *connected}} {
-		if f.text == "" {
-			continue
-		}
-		if err := CheckID(f.name, f.text); err != nil {
-			return err
-		}
+		all = append(all, CheckGiven(f.text, func(id string) error { return CheckID(f.name, id) }))
 	}
 	if t.Fee != nil && (*t.Fee < 0 || *t.Fee > 10_000) {
-		return Invalid("fee", "must be 0 to 100 %")
+		all = append(all, Invalid("fee", "must be 0 to 100 %"))
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // Payer returns the payer with the changes of the attachment.

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
@@ -45,7 +46,7 @@ func (s *Subscription) changePlan(c Change, today civil.Date) error {
 	if c.Amount != nil {
 		p.Amount = *c.Amount
 	}
-	if err := cmp.Or(checkYear("from", p.From), CheckID("sku", p.SKU)); err != nil {
+	if err := errors.Join(checkYear("from", p.From), CheckID("sku", p.SKU)); err != nil {
 		return err
 	}
 	was := s.Pending

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -206,46 +207,38 @@ type Change struct {
 	ReminderDays *int
 }
 
-// ChangeTerms checks and applies the changes, except that of the payment method.
+// ChangeTerms checks and applies the changes, except that of the payment method. Its error has a
+// FieldError for each wrong field.
 func (s *Subscription) ChangeTerms(c Change, today civil.Date) error {
-	if c.Amount != nil {
-		if !c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency() {
-			return Invalid("amount", "must be more than zero "+s.Amount.Currency().Code())
-		}
+	var all []error
+	if c.Amount != nil && (!c.Amount.IsPositive() || c.Amount.Currency() != s.Amount.Currency()) {
+		all = append(all, Invalid("amount", "must be more than zero "+s.Amount.Currency().Code()))
 	}
-	if c.SKU != nil || !c.From.IsZero() {
-		if err := s.changePlan(c, today); err != nil {
-			return err
-		}
-	} else if c.Amount != nil {
+	switch {
+	case c.SKU != nil || !c.From.IsZero():
+		all = append(all, s.changePlan(c, today))
+	case c.Amount != nil:
 		s.Amount = *c.Amount
 	}
 	if c.Collection != nil {
-		if err := s.changeCollection(*c.Collection, today); err != nil {
-			return err
-		}
+		all = append(all, s.changeCollection(*c.Collection, today))
 	}
 	if c.Address != nil {
-		if err := CheckText("address", *c.Address, MaxText); err != nil {
-			return err
-		}
 		s.Address = *c.Address
+		all = append(all, CheckText("address", s.Address, MaxText))
 	}
 	if c.PaymentDay != nil {
-		if err := s.changeDay(*c.PaymentDay, c.Early, today); err != nil {
-			return err
-		}
+		all = append(all, s.changeDay(*c.PaymentDay, c.Early, today))
 	}
 	if c.ReminderDays != nil {
-		if *c.ReminderDays < 0 || *c.ReminderDays > 366 {
-			return Invalid("reminder_days", "must be 0 (none) to 366")
-		}
 		s.ReminderDays = *c.ReminderDays
-		if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
+		if s.ReminderDays < 0 || s.ReminderDays > 366 {
+			all = append(all, Invalid("reminder_days", "must be 0 (none) to 366"))
+		} else if due, err := s.Due(); err == nil && s.NextOpen() == nil && s.Altered() == "" {
 			s.Reschedule(due, today)
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // changeCollection takes effect from the next period that is not open. By wire, a past period that is

@@ -6,7 +6,6 @@
 package account
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 // Create stores a new account with the Email, Name, Locale and TimeZone of a, and returns the
 // account. Only Email is required. Create returns billing.ErrExists if the account exists.
 func Create(ctx context.Context, r *billing.Records, id string, a billing.Account) (*billing.Account, error) {
-	if err := cmp.Or(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
+	if err := errors.Join(billing.CheckID("account", id), billing.CheckEmail(a.Email), billing.CheckName(a.Name),
 		billing.CheckGiven(a.TimeZone, billing.CheckZone), billing.CheckGiven(a.Locale, billing.CheckLocale)); err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func (c Change) check() error {
 		}
 		return check(*text)
 	}
-	return cmp.Or(changed(c.Email, billing.CheckEmail), changed(c.TimeZone, billing.CheckZone),
+	return errors.Join(changed(c.Email, billing.CheckEmail), changed(c.TimeZone, billing.CheckZone),
 		changed(c.Name, billing.CheckName), changed(c.Locale, func(locale string) error { return billing.CheckGiven(locale, billing.CheckLocale) }))
 }
 

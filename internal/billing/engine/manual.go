@@ -26,10 +26,11 @@ type ManualPayment struct {
 }
 
 func (m *ManualPayment) check() error {
+	var period error
 	if m.Period != nil && *m.Period < 0 {
-		return billing.Invalid("period", "must be 0 or more, as receipt list and subscription show print it")
+		period = billing.Invalid("period", "must be 0 or more, as receipt list and subscription show print it")
 	}
-	return cmp.Or(billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
+	return errors.Join(period, billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
 }
 
 // taken returns the time of the payment, which is now or on an earlier day of the subscription. For

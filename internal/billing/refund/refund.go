@@ -81,17 +81,19 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 }
 
 func (o *Order) check() error {
-	switch {
-	case o.Period < 0:
-		return billing.Invalid("period", "must be 0 or more, as receipt list prints it")
-	case !o.Amount.IsZero() && !o.Amount.IsPositive():
-		return billing.Invalid("amount", "must be more than zero")
-	case o.Reason != "" && o.Reason != processor.Duplicate && o.Reason != processor.Fraudulent &&
-		o.Reason != processor.RequestedByCustomer:
-		return billing.Invalid("reason", fmt.Sprintf("must be %s, %s or %s", processor.Duplicate, processor.Fraudulent,
-			processor.RequestedByCustomer))
+	var all []error
+	if o.Period < 0 {
+		all = append(all, billing.Invalid("period", "must be 0 or more, as receipt list prints it"))
 	}
-	return cmp.Or(billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))
+	if !o.Amount.IsZero() && !o.Amount.IsPositive() {
+		all = append(all, billing.Invalid("amount", "must be more than zero"))
+	}
+	if o.Reason != "" && o.Reason != processor.Duplicate && o.Reason != processor.Fraudulent &&
+		o.Reason != processor.RequestedByCustomer {
+		all = append(all, billing.Invalid("reason", fmt.Sprintf("must be %s, %s or %s", processor.Duplicate, processor.Fraudulent,
+			processor.RequestedByCustomer)))
+	}
+	return errors.Join(append(all, billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))...)
 }
 
 // refundID is the same for the same order. The amount of the rest is not in it, since it changes.
