@@ -2,6 +2,6 @@
 // and the JSON API for purchases and payments.
 //
 // It decides nothing about purchases and events: each request is one call to package tracking, and the
-// table in fault.go maps errors to status codes. It does not know how Stripe signs webhooks
-// (Options.Verify does). It has no TLS and no rate limits, which a proxy in front of it can provide.
+// table in kind.go maps errors to status codes. Package web has the conventions of HTTP. It does not know
+// how Stripe signs webhooks (Options.Verify does).
 package httpapi

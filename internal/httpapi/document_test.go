@@ -19,11 +19,15 @@ func TestDocument_HasEveryRouteAndCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conventions, err := filepath.Glob("../web/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	route := regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /[^"]*)"`)
-	code := regexp.MustCompile(`(?:http\.Status\w+, |code\w+\s*= )"([a-z_]+)"`)
+	code := regexp.MustCompile(`(?:http\.Status\w+, (?:Code: )?|code\w+\s*= )"([a-z_]+)"`)
 	found := map[string]bool{}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
+	for _, name := range append(files, conventions...) {
+		if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "doc.go") {
 			continue
 		}
 		text, err := os.ReadFile(name)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/field"
-	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // A Record shows what is known of Stripe's events.
@@ -82,9 +82,9 @@ func (q *question) time(name string) (t time.Time, err error) {
 }
 
 // showEvent shows no body: that has more of a buyer than a reader of events needs.
-func (s *server) showEvent(w http.ResponseWriter, r *http.Request, k *key.Key) error {
+func (s *server) showEvent(w http.ResponseWriter, r *web.Request) error {
 	e, err := s.o.Record.Event(r.Context(), r.PathValue("id"))
-	return show(w, k, e, func() string { return e.Merchant }, err)
+	return show(w, r, e, func() string { return e.Merchant }, err)
 }
 
 // An accountForm is a tracking.ConnectedAccount in JSON.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // A Hook is an endpoint for Stripe's events.
@@ -22,17 +23,21 @@ type hook struct {
 	all []secret.Text
 }
 
-// serveHook takes an event. The answer 200 says that it is durable; else Stripe sends it again.
-func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) error {
+func (s *server) serveHook(h *hook) web.Handler {
+	return func(w http.ResponseWriter, r *web.Request) error { return s.take(w, r, h) }
+}
+
+// take takes an event. The answer 200 says that it is durable; else Stripe sends it again.
+func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	if r.Method != http.MethodPost {
-		return wrongMethod(w, http.MethodPost)
+		return web.WrongMethod(w, http.MethodPost)
 	}
 	buffer := s.buffer()
 	which, err := s.signed(buffer, w, r, h.all, maxEvent)
 	polled := which == len(h.Secrets)
 	if err != nil {
 		s.recycle(buffer)
-		if f, ok := errors.AsType[*refusal](err); ok && f.code == codeSignature && f != errUnsigned {
+		if f, ok := errors.AsType[*web.Problem](err); ok && f.Code == codeSignature && f != errUnsigned {
 			s.tellSigned(h, false)
 		}
 		return s.refuse(r, err)
@@ -45,12 +50,12 @@ func (s *server) serveHook(w http.ResponseWriter, r *http.Request, h *hook) erro
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
 	case err != nil: // Stripe sends it again after any error; the buffer may still be read
-		s.logFailure(r, err)
-		return errUnavailable
+		r.Server.Failed(r.Request, err)
+		return web.ErrUnavailable
 	}
 	s.recycle(buffer)
 	s.o.Tell(r.Context(), h.Hook, polled, verdict)
-	send(w, http.StatusOK, verdict)
+	web.Send(w, http.StatusOK, verdict)
 	return nil
 }
 
@@ -61,8 +66,8 @@ func (o *Options) Tell(ctx context.Context, h Hook, polled bool, v tracking.Verd
 		o.Taken(h, polled, v)
 	}
 	if v.Status == tracking.Quarantined || v.Status == tracking.Refused {
-		o.Log.WarnContext(ctx, "httpapi: an event was stored but not applied", "route", h.Path, "event", shown(v.Event), "status",
-			string(v.Status), "reason", shown(v.Reason))
+		o.Log.WarnContext(ctx, "httpapi: an event was stored but not applied", "route", h.Path, "event", web.Shown(v.Event), "status",
+			string(v.Status), "reason", web.Shown(v.Reason))
 	}
 }
 
@@ -85,14 +90,13 @@ func (s *server) ingest(ctx context.Context, h *hook, polled bool, body []byte) 
 	return s.o.Inbox.Ingest(ctx, body, from)
 }
 
-var errUnsigned = &refusal{http.StatusBadRequest, codeSignature, "the Stripe-Signature header is missing"}
-
 // refuse logs a refused event with its reason, without parts of the body.
-func (s *server) refuse(r *http.Request, err error) error {
-	_, f, _ := faultOf(err)
+func (s *server) refuse(r *web.Request, err error) error {
+	p, _ := r.Server.ProblemOf(err)
+	text := p.Error()
 	if errors.Is(err, tracking.ErrBody) {
-		f.Text = tracking.ErrBody.Error()
+		text = tracking.ErrBody.Error()
 	}
-	s.warn(r, routeOf(r)+" "+f.Code+" "+f.Text, "httpapi: refused an event", "route", routeOf(r), "code", f.Code, "error", f.Text)
+	r.Server.Warn(r.Request, r.Pattern+" "+p.Code+" "+text, "httpapi: refused an event", "route", r.Pattern, "code", p.Code, "error", text)
 	return err
 }

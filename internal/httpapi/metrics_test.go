@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // TestMetrics: they need a key of scope read and of all merchants.
@@ -25,7 +26,7 @@ func TestMetrics(t *testing.T) {
 	w := newWorld()
 	reads, bound := w.key(t, key.Read, ""), w.key(t, key.Admin, account)
 	for _, tt := range []struct {
-		keys   httpapi.Keys
+		keys   web.Keys
 		given  string
 		method string
 		status int
@@ -34,7 +35,7 @@ func TestMetrics(t *testing.T) {
 		{w.keys, "another-key-of-16-bytes", "GET", 401}, {w.keys, apiKey, "GET", 200},
 		{w.keys, reads, "GET", 200}, {w.keys, bound, "GET", 403},
 	} {
-		h := httpapi.New(httpapi.Options{Metrics: shown, Keys: tt.keys})
+		h := httpapi.New(httpapi.Options{Options: web.Options{Metrics: shown, Keys: tt.keys}})
 		r := httptest.NewRequest(tt.method, "/metrics", nil)
 		if tt.given != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.given)
@@ -58,10 +59,10 @@ func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	var id string
 	lack := func(ctx context.Context) error {
-		id = httpapi.RequestID(ctx)
-		return fmt.Errorf("%w: private", httpapi.Lack("the store does not answer"))
+		id = web.RequestID(ctx)
+		return fmt.Errorf("%w: private", web.Lack("the store does not answer"))
 	}
-	o := httpapi.Options{Ready: lack, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	o := httpapi.Options{Options: web.Options{Ready: lack, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	w := httptest.NewRecorder()
 	httpapi.New(o).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	if text := w.Body.String(); text != `{"error":"not ready","code":"unready"}`+"\n" {

@@ -9,6 +9,7 @@ import (
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // PollPath is the path to which pollers on other machines send their marks.
@@ -38,7 +39,7 @@ type Mark struct {
 
 // signed reads a signed body into the buffer, and returns the place of the secret that signed it. An
 // errUnsigned, or a refusal with the code signature, says that none has.
-func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, secrets []secret.Text,
+func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *web.Request, secrets []secret.Text,
 	most int64) (which int, err error) {
 	header := r.Header.Get("Stripe-Signature")
 	if header == "" {
@@ -46,26 +47,26 @@ func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *http.Request,
 	}
 	check, err := s.o.Verify(header, secrets, s.o.Now())
 	if err == nil { // else the body of a stranger is not read
-		if err := readInto(b, w, r, most); err != nil {
+		if err := web.ReadBody(b, w, r.Request, most); err != nil {
 			return 0, err
 		}
 		which, err = check(b.Bytes())
 	}
 	if err != nil {
-		return 0, refusef(http.StatusBadRequest, codeSignature, "%v", err)
+		return 0, web.Problemf(http.StatusBadRequest, codeSignature, "%v", err)
 	}
 	return which, nil
 }
 
-func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
+func (s *server) servePoll(w http.ResponseWriter, r *web.Request) error {
 	if r.Method != http.MethodPost {
-		return wrongMethod(w, http.MethodPost)
+		return web.WrongMethod(w, http.MethodPost)
 	}
 	var body bytes.Buffer
 	var m Mark
-	_, err := s.signed(&body, w, r, []secret.Text{s.o.Poll.Given}, maxForm)
+	_, err := s.signed(&body, w, r, []secret.Text{s.o.Poll.Given}, web.MaxForm)
 	if err == nil {
-		err = decodeStrict(body.Bytes(), &m)
+		err = web.Decode(body.Bytes(), &m)
 	}
 	if err == nil && !idForm.MatchString(m.StripeAccount) {
 		err = field.Wrong("stripe_account", "must be a Stripe account ID, acct_…")
@@ -77,9 +78,9 @@ func (s *server) servePoll(w http.ResponseWriter, r *http.Request) error {
 		return s.refuse(r, err)
 	}
 	err = s.o.Poll.Mark(r.Context(), m.StripeAccount, tracking.PollState{Through: m.Through.UTC(), Checked: m.Checked.UTC(),
-		Next: m.Next.UTC(), Quiet: m.Quiet, Error: shown(m.Error), Thin: m.Thin})
+		Next: m.Next.UTC(), Quiet: m.Quiet, Error: web.Shown(m.Error), Thin: m.Thin})
 	if err == nil {
-		send(w, http.StatusOK, m)
+		web.Send(w, http.StatusOK, m)
 	}
 	return err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/test/soaktest"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // A counterStripe sells everything and remembers nothing: it stands for Stripe.
@@ -132,10 +133,10 @@ func newCrowd(t *testing.T) *crowd {
 			}
 		}
 	}
-	c.handler = httpapi.New(httpapi.Options{Inbox: service, Shop: service, Record: service, Verify: event.Verify, Keys: ring,
-		CursorKey: service.CursorKey(), Now: now, Log: log, Hooks: []httpapi.Hook{
-			{Path: platformPath, Secrets: []secret.Text{newSecret}}, {Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}}},
-		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "duesday_up 1") })})
+	c.handler = httpapi.New(httpapi.Options{Inbox: service, Shop: service, Record: service, Verify: event.Verify, Hooks: []httpapi.Hook{
+		{Path: platformPath, Secrets: []secret.Text{newSecret}}, {Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}}},
+		Options: web.Options{Keys: ring, CursorKey: service.CursorKey(), Now: now, Log: log,
+			Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "duesday_up 1") })}})
 	return c
 }
 

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/listen"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 func newServer(t testing.TB, h http.Handler) string {
@@ -71,7 +71,7 @@ func running(t *testing.T, w *world, p *pipes) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- httpapi.Serve(ctx, p, w.handler(t), listen.Limits{Connections: 100}, slog.New(slog.NewTextHandler(w, nil)))
+		done <- web.Serve(ctx, p, w.handler(t), listen.Limits{Connections: 100}, slog.New(slog.NewTextHandler(w, nil)))
 	}()
 	return func() error {
 		cancel()
@@ -187,7 +187,7 @@ func TestServe_ListenerFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	if err := httpapi.Serve(t.Context(), l, http.NotFoundHandler(), listen.Limits{Connections: 1}, slog.New(slog.DiscardHandler)); !errors.Is(err,
+	if err := web.Serve(t.Context(), l, http.NotFoundHandler(), listen.Limits{Connections: 1}, slog.New(slog.DiscardHandler)); !errors.Is(err,
 		net.ErrClosed) {
 		t.Errorf("got %v, want that the listener is closed", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/duesday/duesday/internal/store/memstore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 const (
@@ -143,13 +144,13 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) options() httpapi.Options {
 	return httpapi.Options{
-		Inbox: w, Shop: w, Record: w, Verify: event.Verify, Keys: w.keys,
+		Inbox: w, Shop: w, Record: w, Verify: event.Verify,
 		Hooks: []httpapi.Hook{
 			{Path: platformPath, Secrets: []secret.Text{oldSecret, newSecret}},
 			{Path: connectPath, Connect: true, Secrets: []secret.Text{connectSecret}},
 		},
-		Now: func() time.Time { return w.now },
-		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Options: web.Options{Keys: w.keys, Now: func() time.Time { return w.now },
+			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))},
 	}
 }
 

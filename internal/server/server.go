@@ -22,6 +22,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/tracking/poller"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // Options configure a Server. All fields are required unless their comments say otherwise.
@@ -79,7 +80,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	hooks, api := o.HTTP, o.HTTP
-	hooks.Now, hooks.Log, hooks.Keys, hooks.Metrics = o.Now, o.Log, nil, nil
+	hooks.Now, hooks.Log, hooks.Keys, hooks.Metrics, hooks.Routes = o.Now, o.Log, nil, nil, nil
 	api.Now, api.Log, api.Signed = o.Now, o.Log, nil
 	if o.Service != nil {
 		s.addHooks(&hooks, &api)
@@ -172,7 +173,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	for i, l := range []net.Listener{s.o.Hooks, s.o.API} {
 		if l != nil {
 			serving.Go(func() {
-				served[i] = httpapi.Serve(ctx, l, []http.Handler{s.hooks, s.api}[i],
+				served[i] = web.Serve(ctx, l, []http.Handler{s.hooks, s.api}[i],
 					listen.Limits{Connections: s.o.Connections, Proxies: s.o.HTTP.Proxies, Opened: s.o.Opened}, s.o.Log)
 				cancel()
 			})

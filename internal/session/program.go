@@ -19,11 +19,11 @@ import (
 
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
-	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store/storeurl"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // A Program is one invocation, with its streams, clock and flags.
@@ -142,7 +142,7 @@ type requestLog struct {
 }
 
 func (l requestLog) Handle(ctx context.Context, r slog.Record) error {
-	if id := httpapi.RequestID(ctx); id != "" {
+	if id := web.RequestID(ctx); id != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String("request", id))
 	}

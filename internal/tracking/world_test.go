@@ -28,6 +28,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/test/dynamotest"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -263,7 +264,7 @@ func newHouse(t testing.TB, on store.Store, finder tracking.Finder, seller track
 	}
 	h.hooks = httpapi.New(httpapi.Options{Inbox: h.service, Shop: h.service,
 		Verify: event.Verify,
-		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Now: now})
+		Hooks:  []httpapi.Hook{{Path: hookPath, Connect: true, Secrets: []secret.Text{hookSecret}}}, Options: web.Options{Now: now}})
 	return h
 }
 

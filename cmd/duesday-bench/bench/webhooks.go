@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/store/pebblestore"
 	"github.com/duesday/duesday/internal/stripe/event"
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 	"github.com/duesday/duesday/stripefake"
 )
 
@@ -98,7 +99,7 @@ func (w *Webhooks) open(ctx context.Context, tables schema.Tables, verifyOnly bo
 	ctx, w.stop = context.WithCancel(ctx)
 	w.address = l.Addr().String()
 	go func() {
-		w.served <- httpapi.Serve(ctx, l, h, listen.Limits{Connections: 1024}, slog.New(slog.DiscardHandler))
+		w.served <- web.Serve(ctx, l, h, listen.Limits{Connections: 1024}, slog.New(slog.DiscardHandler))
 	}()
 	return nil
 }

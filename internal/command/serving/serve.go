@@ -37,6 +37,7 @@ import (
 	"github.com/duesday/duesday/internal/stripe/sell"
 	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // A program is one invocation. Its methods are the commands of this family.
@@ -222,8 +223,8 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
 		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
 		Day: p.day(s, o, clock, watch.In), Watch: watch,
-		HTTP: httpapi.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
-			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}
+		HTTP: httpapi.Options{Options: web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
+			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}}
 	if tells, ok := s.Store.(store.Noticer); ok {
 		options.Puts = tells.Puts(s.Tables.Outbox.Name)
 	}
@@ -272,10 +273,10 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 // ready returns an error that describes why the session cannot work, or nil if it can.
 func ready(ctx context.Context, s *session.Session) error {
 	if _, err := s.Engine.Meta(ctx); err != nil {
-		return fmt.Errorf("%w: %w", httpapi.Lack("the store does not answer"), err)
+		return fmt.Errorf("%w: %w", web.Lack("the store does not answer"), err)
 	}
 	if client := s.Stripe.Load(); client != nil && client.KeyRefused() {
-		return httpapi.Lack("Stripe refuses the key")
+		return web.Lack("Stripe refuses the key")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ var layers = map[string][]string{
 	"internal/command/serving": {"billing", "billing/charging", "billing/engine", "billing/job", "billing/settings",
 		"billing/worker", "civil", "clock", "command/runs", "command/sales", "config", "day", "httpapi", "mail", "outbox",
 		"schedule", "screen", "secret", "server", "session", "status", "store", "store/dynamostore", "store/dynamotable",
-		"stripe/api", "stripe/sell", "tracking", "view"},
+		"stripe/api", "stripe/sell", "tracking", "view", "web"},
 	"internal/command/storing": {"billing", "billing/adoption", "billing/engine", "billing/move", "billing/settings",
 		"capacity", "field", "key", "schema", "schema/cloudformation", "schema/iam", "schema/workbench", "screen",
 		"secret", "session", "store", "store/dynamostore", "store/dynamotable", "store/storeurl", "tracking", "transfer",
@@ -36,7 +36,7 @@ var layers = map[string][]string{
 	"internal/test/archtest": {},
 	// pebblestore: for its options, and to wait until it is idle
 	"cmd/duesday-bench/bench": {"billing", "billing/engine", "billing/job", "civil", "httpapi", "listen", "sandbox",
-		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "test/consumption", "tracking"},
+		"schema", "secret", "store/pebblestore", "stripe/event", "stripefake", "test/consumption", "tracking", "web"},
 	"internal/billing":          {"call", "civil", "field", "money", "processor", "schema", "secret", "store"},
 	"internal/billing/account":  {"billing", "schema", "store"},
 	"internal/billing/adoption": {"billing", "billing/report", "billing/settings", "civil", "schema", "secret", "store"},
@@ -65,7 +65,7 @@ var layers = map[string][]string{
 	"internal/day":               {"billing", "clock", "schedule"},
 	"internal/demo":              {"billing", "billing/engine", "billing/job", "civil", "money", "processor", "store"},
 	"internal/field":             {},
-	"internal/httpapi":           {"field", "key", "listen", "secret", "store", "tracking"},
+	"internal/httpapi":           {"field", "key", "secret", "store", "tracking", "web"},
 	"internal/importing": {"billing", "billing/account", "billing/engine", "billing/settings", "book", "processor",
 		"sandbox", "secret", "store"},
 	"internal/key":       {"field", "schema", "secret", "store"},
@@ -81,7 +81,7 @@ var layers = map[string][]string{
 	"internal/schema":    {"store"},
 	"internal/screen":    {"billing", "civil", "money", "secret", "view"},
 	"internal/secret":    {},
-	"internal/server":    {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller"},
+	"internal/server":    {"clock", "httpapi", "listen", "outbox", "secret", "stripe/event", "tracking", "tracking/poller", "web"},
 	"internal/status": {"billing", "billing/engine", "billing/job", "billing/settings", "billing/worker", "civil",
 		"outbox", "processor", "schedule", "schema", "secret", "socket", "store", "tracking"},
 	"internal/stripe":       {"processor", "secret", "stripe/api"},
@@ -108,9 +108,9 @@ var layers = map[string][]string{
 	"internal/schema/iam":            {"schema"},
 	"internal/schema/workbench":      {"schema", "store"},
 	"internal/session": {"billing", "billing/charging", "billing/engine", "billing/recipient", "billing/report",
-		"billing/settings", "billing/wallet", "civil", "clock", "config", "field", "httpapi", "key", "mail", "mail/smtp",
+		"billing/settings", "billing/wallet", "civil", "clock", "config", "field", "key", "mail", "mail/smtp",
 		"outbox", "processor", "sandbox", "schema", "screen", "secret", "status", "store", "store/dynamostore",
-		"store/dynamotable", "store/storeurl", "stripe", "stripe/api", "stripefake", "transfer", "view"},
+		"store/dynamotable", "store/storeurl", "stripe", "stripe/api", "stripefake", "transfer", "view", "web"},
 	"internal/socket": {},
 	// memstore: the store that its engines share
 	"internal/test/shop": {"billing", "billing/engine", "civil", "money", "processor", "sandbox", "schema", "store",
@@ -134,6 +134,7 @@ var layers = map[string][]string{
 		"store/pebblestore"},
 	"internal/view": {"billing", "billing/audit", "billing/engine", "billing/job", "billing/proof", "billing/report",
 		"billing/settings", "civil", "key", "money", "processor", "secret", "status"},
+	"internal/web": {"field", "key", "listen", "secret", "store"},
 }
 
 // administered is what commands import of the packages under store: besides storeurl, what

@@ -1,4 +1,4 @@
-package httpapi
+package web
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ type ending struct {
 const chunk = 32 << 10 // bytes of lines sent at once
 
 // stream writes a list as lines of JSON while it comes, and its end.
-func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
+func stream(s *Server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
 	enc := json.NewEncoder(escaped{out})
 	n := 0
@@ -29,11 +29,11 @@ func stream(s *server, w http.ResponseWriter, r *http.Request, list iter.Seq2[an
 			return err // nothing was sent yet
 		}
 		if err != nil {
-			_, f, known := faultOf(err)
+			p, known := s.ProblemOf(err)
 			if !known {
-				s.logFailure(r, err)
+				s.Failed(r, err)
 			}
-			_ = errors.Join(enc.Encode(f), out.Flush()) // a caller that is gone needs no answer
+			_ = errors.Join(enc.Encode(p.fault()), out.Flush()) // a caller that is gone needs no answer
 			return nil
 		}
 		if n++; enc.Encode(v) != nil {
@@ -77,6 +77,6 @@ func gather(w http.ResponseWriter, list iter.Seq2[any, error], end *ending) erro
 		}
 		all = append(all, v)
 	}
-	send(w, http.StatusOK, pageForm{all, end.More, end.Next})
+	Send(w, http.StatusOK, pageForm{all, end.More, end.Next})
 	return nil
 }

@@ -1,4 +1,4 @@
-package httpapi
+package httpapi_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/duesday/duesday/internal/tracking"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // FuzzOrder: what is taken for an order is one to everybody: encoding/json reads the same from
@@ -23,6 +24,7 @@ func FuzzOrder(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	server := web.New(web.Options{})
 	var names []string
 	for field := range reflect.TypeFor[tracking.Order]().Fields() {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" {
@@ -31,12 +33,12 @@ func FuzzOrder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var got tracking.Order
-		err := decodeStrict(text, &got)
+		err := web.Decode(text, &got)
 		if err != nil {
-			status, f, known := faultOf(err)
-			if !known || (status != 400 && status != 422) || f.Text == "" || strings.ContainsAny(f.Text, "\n\r") ||
-				len(f.Text) > maxText+10 {
-				t.Fatalf("%q: got %d %+v", text, status, f)
+			p, known := server.ProblemOf(err)
+			if !known || (p.Status != 400 && p.Status != 422) || p.Error() == "" || strings.ContainsAny(p.Error(), "\n\r") ||
+				len(p.Error()) > 310 {
+				t.Fatalf("%q: got %+v", text, p)
 			}
 			return
 		}
@@ -68,7 +70,7 @@ func FuzzOrder(f *testing.F) {
 			t.Fatal(err)
 		}
 		var twice tracking.Order
-		if err := decodeStrict(again, &twice); err != nil || twice != got {
+		if err := web.Decode(again, &twice); err != nil || twice != got {
 			t.Fatalf("%q became %s: %+v, %v", text, again, twice, err)
 		}
 	})

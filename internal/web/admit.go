@@ -1,4 +1,4 @@
-package httpapi
+package web
 
 import (
 	"context"
@@ -17,11 +17,10 @@ type Keys interface {
 }
 
 var (
-	errMissingKey = &refusal{http.StatusUnauthorized, codeKey, "the request needs an API key: Authorization: Bearer KEY"}
-	errWrongKey   = &refusal{http.StatusUnauthorized, codeKey,
-		"the API key is not valid on this server; send Authorization: Bearer KEY"}
-	errMerchant = &refusal{http.StatusForbidden, "merchant", "this API key belongs to another merchant"}
-	errCross    = &refusal{http.StatusForbidden, "cross_origin", "pages from another origin cannot call this API"}
+	errMissingKey = &Problem{Status: http.StatusUnauthorized, Code: codeKey, Detail: "the request needs an API key: Authorization: Bearer KEY"}
+	errWrongKey   = &Problem{Status: http.StatusUnauthorized, Code: codeKey,
+		Detail: "the API key is not valid on this server; send Authorization: Bearer KEY"}
+	errCross = &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "pages from another origin cannot call this API"}
 )
 
 type keyKey struct{}
@@ -32,9 +31,9 @@ func keyOf(r *http.Request) *key.Key {
 	return k
 }
 
-func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cross.Check(r); err != nil {
-		s.warn(r, "cross_origin", "httpapi: refused a request from another origin")
+		s.Warn(r, "cross_origin", "web: refused a request from another origin")
 		return errCross
 	}
 	k, err := s.admit(w, r)
@@ -51,7 +50,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 		if none.status != http.StatusMethodNotAllowed {
 			return errNoRoute
 		}
-		return wrongMethod(w, none.header.Get("Allow"))
+		return WrongMethod(w, none.header.Get("Allow"))
 	}
 	r.Pattern = pattern                                                            // for the log
 	s.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey{}, k))) // sets the path's values
@@ -59,7 +58,7 @@ func (s *server) serveAPI(w http.ResponseWriter, r *http.Request) error {
 }
 
 // admit returns the key of a request. All invalid keys get the same answer; the log has the reason.
-func (s *server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	k, err, refusal := (*key.Key)(nil), key.ErrRefused, errWrongKey
 	switch {
@@ -80,7 +79,7 @@ func (s *server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error)
 			kind += ": " + e.ID
 		}
 	}
-	s.warn(r, kind, "httpapi: refused a request without a valid API key", "code", codeKey, "error", shown(err.Error()))
+	s.Warn(r, kind, "web: refused a request without a valid API key", "code", codeKey, "error", Shown(err.Error()))
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return nil, refusal
 }
@@ -90,20 +89,20 @@ func allow(k *key.Key, scope key.Scope) error {
 	if k != nil && k.Scope.Includes(scope) {
 		return nil
 	}
-	return refusef(http.StatusForbidden, "scope", "this request needs an API key with scope %s", scope)
+	return Problemf(http.StatusForbidden, "scope", "this request needs an API key with scope %s", scope)
 }
 
 // serveMetrics shows no secret and no customer, but the numbers of the business, of all merchants.
-func (s *server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return wrongMethod(w, "GET, HEAD")
+		return WrongMethod(w, "GET, HEAD")
 	}
 	k, err := s.admit(w, r)
 	if err == nil {
 		err = allow(k, key.Read)
 	}
 	if err == nil && k.Merchant != "" {
-		err = errMerchant
+		err = ErrMerchant
 	}
 	if err == nil {
 		s.o.Metrics.ServeHTTP(w, r)

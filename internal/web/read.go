@@ -1,4 +1,4 @@
-package httpapi
+package web
 
 import (
 	"bytes"
@@ -21,31 +21,29 @@ import (
 
 const (
 	maxDepth = 8 // of objects and lists within each other
-	maxID    = 255
+	// MaxForm is the length of a body of JSON, in bytes.
+	MaxForm = 256 << 10
 )
-
-// idForm is the common form of Stripe's ids and ours.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
 // keyForm is the form of our fields' names; encoding/json alone would take AMOUNT for amount.
 var keyForm = regexp.MustCompile(`^[a-z0-9_]+$`)
 
-// readForm reads the body of a request into form, which points to a struct.
-func readForm(w http.ResponseWriter, r *http.Request, form any) error {
+// Read reads the body of a request into form, which points to a struct.
+func (r *Request) Read(form any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return refusef(http.StatusUnsupportedMediaType, "content_type", "the Content-Type must be %s", jsonType)
+		return Problemf(http.StatusUnsupportedMediaType, "content_type", "the Content-Type must be %s", jsonType)
 	}
 	var body bytes.Buffer
-	if err := readInto(&body, w, r, maxForm); err != nil {
+	if err := ReadBody(&body, r.w, r.Request, MaxForm); err != nil {
 		return err
 	}
-	return decodeStrict(body.Bytes(), form)
+	return Decode(body.Bytes(), form)
 }
 
-// decodeStrict reads one JSON object with the fields of form, each at most once, and no more.
-func decodeStrict(text []byte, form any) error {
+// Decode reads one JSON object with the fields of form, each at most once, and no more.
+func Decode(text []byte, form any) error {
 	if err := checkShape(text); err != nil {
-		return refusef(http.StatusBadRequest, "json", "the body: %v", err)
+		return Problemf(http.StatusBadRequest, "json", "the body: %v", err)
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -54,7 +52,7 @@ func decodeStrict(text []byte, form any) error {
 		return field.Wrong(typed.Field, "must be "+wanted(typed.Field, typed.Type))
 	}
 	if err != nil {
-		return refusef(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return Problemf(http.StatusBadRequest, "json", "the body: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
 }
@@ -136,15 +134,15 @@ func checkValue(in *json.Decoder, depth int) error {
 	return nil
 }
 
-// params returns the parameters of a request, each of the names and there at most once.
-func params(r *http.Request, names ...string) (url.Values, error) {
+// Values returns the query parameters of a request, each of the names and there at most once.
+func (r *Request) Values(names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, refusef(http.StatusBadRequest, "query", "the query string is malformed")
+		return nil, Problemf(http.StatusBadRequest, "query", "the query string is malformed")
 	}
 	for name, all := range values {
 		if !slices.Contains(names, name) {
-			return nil, field.Wrong(shown(name), "is not a parameter; must be one of "+strings.Join(names, ", "))
+			return nil, field.Wrong(Shown(name), "is not a parameter; must be one of "+strings.Join(names, ", "))
 		}
 		if len(all) > 1 {
 			return nil, field.Wrong(name, "must appear only once")
@@ -161,7 +159,7 @@ const (
 	allBodies = 16 << 20
 )
 
-var errCrowded = &refusal{http.StatusServiceUnavailable, "unavailable", "the server is reading too many large bodies at the moment; try again"}
+var errCrowded = &Problem{Status: http.StatusServiceUnavailable, Code: "unavailable", Detail: "the server is reading too many large bodies at the moment; try again"}
 
 // A body is that of a request, within the budget of all of them.
 type body struct {
@@ -185,25 +183,10 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) release() { b.left.Add(b.taken) }
 
-func (s *server) buffer() *bytes.Buffer {
-	if b, ok := s.bodies.Get().(*bytes.Buffer); ok {
-		return b
-	}
-	return new(bytes.Buffer)
-}
-
-// recycle keeps an unused buffer for the next event, unless a large event has grown it.
-func (s *server) recycle(b *bytes.Buffer) {
-	if b.Cap() <= maxPooled {
-		b.Reset()
-		s.bodies.Put(b)
-	}
-}
-
-// readInto reads the body of a request, whole or not at all.
-func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
+// ReadBody reads the body of a request, whole or not at all.
+func ReadBody(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int64) error {
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return refusef(http.StatusUnsupportedMediaType, "encoding", "the body must not be encoded (got %s)", e)
+		return Problemf(http.StatusUnsupportedMediaType, "encoding", "the body must not be encoded (got %s)", e)
 	}
 	if r.ContentLength > most {
 		return tooLarge(w, most)
@@ -216,7 +199,7 @@ func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int6
 			w.Header().Set("Connection", "close")
 			return errCrowded
 		}
-		return refusef(http.StatusBadRequest, "broken", "the connection closed before the end of the body")
+		return Problemf(http.StatusBadRequest, "broken", "the connection closed before the end of the body")
 	}
 	return nil
 }
@@ -224,5 +207,5 @@ func readInto(b *bytes.Buffer, w http.ResponseWriter, r *http.Request, most int6
 // tooLarge has the connection closed: the rest of the body is not waited for.
 func tooLarge(w http.ResponseWriter, most int64) error {
 	w.Header().Set("Connection", "close")
-	return refusef(http.StatusRequestEntityTooLarge, "too_large", "the body must have at most %d bytes", most)
+	return Problemf(http.StatusRequestEntityTooLarge, "too_large", "the body must have at most %d bytes", most)
 }

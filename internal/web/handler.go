@@ -1,4 +1,4 @@
-package httpapi
+package web
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func (a *answer) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	begun := s.o.Now()
 	h := w.Header()
@@ -61,17 +61,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["Cache-Control"], h["X-Content-Type-Options"], h[headerRequest] = noStore, noSniff, []string{id}
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Log.ErrorContext(r.Context(), "httpapi: a request panicked", "route", routeOf(r), "panic", shown(panicText(p)), "stack",
+			s.o.Log.ErrorContext(r.Context(), "web: a request panicked", "route", routeOf(r), "panic", Shown(panicText(p)), "stack",
 				string(debug.Stack()))
 			if a.status == 0 {
-				send(a, http.StatusInternalServerError, fault{Text: "the server failed", Code: "internal"})
+				Send(a, http.StatusInternalServerError, fault{Text: "the server failed", Code: "internal"})
 			}
 		}
 		if s.o.Answered != nil {
 			s.o.Answered(routeOf(r), cmp.Or(a.status, http.StatusOK))
 		}
 		if s.o.Log.Enabled(r.Context(), slog.LevelDebug) {
-			s.o.Log.DebugContext(r.Context(), "httpapi: answered", "method", shown(r.Method), "route", routeOf(r), "status", a.status, "took",
+			s.o.Log.DebugContext(r.Context(), "web: answered", "method", Shown(r.Method), "route", routeOf(r), "status", a.status, "took",
 				s.o.Now().Sub(begun))
 		}
 	}()
@@ -102,16 +102,13 @@ func panicText(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-func (s *server) route(w http.ResponseWriter, r *http.Request) {
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	err, p := error(errNoRoute), r.URL.Path
-	switch h := s.hooks[p]; {
-	case h != nil:
+	switch do := s.o.Paths[p]; {
+	case do != nil:
 		r.Pattern = p
-		err = s.serveHook(w, r, h)
-	case p == PollPath && !s.o.Poll.Given.IsZero():
-		r.Pattern = p
-		err = s.servePoll(w, r)
-	case isAPI(p) && s.o.Shop != nil:
+		err = do(w, &Request{Request: r, Server: s, w: w})
+	case isAPI(p) && len(s.o.Routes) > 0:
 		err = s.serveAPI(w, r)
 	case p == pathMetric && s.o.Metrics != nil:
 		r.Pattern = p
@@ -125,11 +122,12 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var errNoRoute = &refusal{http.StatusNotFound, "no_route", "there is no such path"}
+var errNoRoute = &Problem{Status: http.StatusNotFound, Code: "no_route", Detail: "there is no such path"}
 
-func wrongMethod(w http.ResponseWriter, allow string) error {
+// WrongMethod returns the answer to a request whose method is not among the allowed ones, such as "GET, HEAD".
+func WrongMethod(w http.ResponseWriter, allow string) error {
 	w.Header().Set("Allow", allow)
-	return refusef(http.StatusMethodNotAllowed, "method", "the method must be %s", allow)
+	return Problemf(http.StatusMethodNotAllowed, "method", "the method must be %s", allow)
 }
 
 // refused takes the mux's own answer to a request without a route.
@@ -148,20 +146,20 @@ type Lack string
 func (l Lack) Error() string { return string(l) }
 
 // serveState says whether the server runs, and whether it can work.
-func (s *server) serveState(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveState(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return wrongMethod(w, "GET, HEAD")
+		return WrongMethod(w, "GET, HEAD")
 	}
 	if r.URL.Path == pathReady && s.o.Ready != nil {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
-			s.warn(r, "unready", "httpapi: the server is not ready", "error", shown(err.Error()))
+			s.Warn(r, "unready", "web: the server is not ready", "error", Shown(err.Error()))
 			text := "not ready"
 			if lack, ok := errors.AsType[Lack](err); ok && s.o.Keys != nil {
 				text += ": " + string(lack)
 			}
-			return &refusal{http.StatusServiceUnavailable, "unready", text}
+			return Problemf(http.StatusServiceUnavailable, "unready", "%s", text)
 		}
 	}
 	w.Header()["Content-Type"] = jsonContent

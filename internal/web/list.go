@@ -1,0 +1,124 @@
+package web
+
+import (
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/duesday/duesday/internal/field"
+	"github.com/duesday/duesday/internal/key"
+)
+
+const (
+	listLines   = 100    // of a list in one object, where nobody says
+	maxList     = 1000   // of a list in one object
+	maxLooked   = 10_000 // rows read for one page of a list in one object
+	maxStreamed = 1 << 30
+)
+
+// ListOptions describe a list. Keep and View are optional.
+type ListOptions[T any] struct {
+	Names []string // parameters beside limit and cursor
+
+	// Open returns the rows that the parameters select, from behind the place of a row; "": from the start.
+	Open  func(values url.Values, after string) (iter.Seq2[T, error], error)
+	Place func(T) string // the row's place, for the cursor
+	Keep  func(T) bool   // whether the row is shown; nil: all are
+	View  func(T) any    // nil: the row itself
+}
+
+// List answers with a page of the rows, as {data, has_more, next_cursor}. As lines it is whole unless the
+// caller sets a limit.
+func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T]) error {
+	values, err := r.Values(append([]string{"limit", "cursor"}, o.Names...)...)
+	if err != nil {
+		return err
+	}
+	lines := wantsLines(r.Request)
+	limit, most := listLines, maxList
+	if lines {
+		limit, most = 0, maxStreamed
+	}
+	if text := values.Get("limit"); values.Has("limit") {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
+			return field.Wrong("limit", fmt.Sprintf("must be 1 to %d", most))
+		}
+	}
+	of, after := listOf(r.URL.Path, values, r.Key), ""
+	if values.Has("cursor") {
+		if after, err = s.unseal(of, values.Get("cursor")); err != nil {
+			return err
+		}
+	}
+	found, err := o.Open(values, after)
+	if err != nil {
+		return err
+	}
+	var end ending
+	page := o.page(found, limit, &end, func(place string) string { return s.seal(of, place) })
+	if lines {
+		return stream(s, w, r.Request, page, &end)
+	}
+	return gather(w, page, &end)
+}
+
+// page yields the rows to be shown, up to limit; 0 is all. It fills in the end.
+func (o *ListOptions[T]) page(all iter.Seq2[T, error], limit int, end *ending, seal func(string) string) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		last := ""
+		n, looked := 0, 0
+		for v, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			keep := o.Keep == nil || o.Keep(v)
+			if limit > 0 && (n == limit && keep || looked == maxLooked) {
+				end.More, end.Next = true, seal(last)
+				return
+			}
+			last = o.Place(v)
+			if looked++; keep {
+				shown := any(v)
+				if o.View != nil {
+					shown = o.View(v)
+				}
+				if n++; !yield(shown, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// listOf names a list with its filters and what the key may see of it: a cursor is valid in it alone.
+func listOf(path string, values url.Values, k *key.Key) string {
+	filters := url.Values{}
+	for name, v := range values {
+		if name != "limit" && name != "cursor" {
+			filters[name] = v
+		}
+	}
+	return path + "?" + filters.Encode() + "#" + k.Merchant
+}
+
+// seal returns the cursor of a place in a list. It is encrypted: the place may be that of a row which
+// the key does not see.
+func (s *Server) seal(list, place string) string {
+	return base64.RawURLEncoding.EncodeToString(s.cursors.Seal(nil, nil, []byte(place), []byte(list)))
+}
+
+// unseal returns the place of a cursor that this list gave.
+func (s *Server) unseal(list, cursor string) (place string, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err == nil {
+		b, err = s.cursors.Open(nil, nil, b, []byte(list))
+	}
+	if err != nil {
+		return "", field.Wrong("cursor", "must be the next_cursor from a page of this list, requested with the same parameters and key")
+	}
+	return string(b), nil
+}
