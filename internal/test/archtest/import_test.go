@@ -74,6 +74,7 @@ var layers = map[string][]string{
 	"internal/mail/smtp": {"mail", "outbox", "secret"},
 	"internal/manual":    {},
 	"internal/money":     {},
+	"internal/openapi":   {},
 	"internal/outbox":    {"schema", "store"},
 	"internal/processor": {"civil", "money"},
 	"internal/sandbox":   {"clock", "money", "processor", "socket"},
