@@ -117,6 +117,7 @@ var layers = map[string][]string{
 	"internal/test/shop": {"billing", "billing/engine", "civil", "money", "processor", "sandbox", "schema", "store",
 		"store/memstore"},
 	"internal/test/soaktest":     {},
+	"internal/test/spectest":     {"openapi"},
 	"internal/store":             {},
 	"internal/store/dynamostore": {"clock", "store"},
 	"internal/store/dynamotable": {"clock", "store"},
@@ -201,11 +202,12 @@ var thirdParty = map[string]struct {
 	"github.com/spf13/pflag": {in: []string{"internal/command/serving", "internal/command/bookkeeping", "internal/command/storing", "internal/screen", "internal/session", "cmd/duesday", "internal/manual"}},
 	"github.com/stripe/stripe-go/v86": {in: []string{"internal/stripe", "internal/stripe/api"},
 		testsIn: []string{"stripefake/internal/librarytest"}}, // it points that library at the fake
-	"github.com/wneessen/go-mail": {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
-	"github.com/emersion/go-smtp": {testsOnly: true},                    // a mail server for tests
-	"github.com/emersion/go-sasl": {testsOnly: true},                    // its log-in
-	"golang.org/x/term":           {in: []string{"internal/screen"}},
-	"pgregory.net/rapid":          {testsOnly: true},
+	"github.com/wneessen/go-mail":   {in: []string{"internal/mail/smtp"}}, // its SMTP client alone
+	"github.com/emersion/go-smtp":   {testsOnly: true},                    // a mail server for tests
+	"github.com/emersion/go-sasl":   {testsOnly: true},                    // its log-in
+	"github.com/getkin/kin-openapi": {testsOnly: true},                    // it validates answers against openapi.json
+	"golang.org/x/term":             {in: []string{"internal/screen"}},
+	"pgregory.net/rapid":            {testsOnly: true},
 }
 
 func dependencies(s *source, p *pkg) (found []violation) {
