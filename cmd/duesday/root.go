@@ -68,6 +68,7 @@ func (p *program) root() *cobra.Command {
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p.Command = cmd.CommandPath()
+			cmd.SetContext(session.Asked(cmd.Context()))
 			if p.Config, err = config.New(p.Flag, p.Setting); err != nil {
 				return screen.Invalid(err)
 			}

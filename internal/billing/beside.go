@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/store"
@@ -31,12 +32,23 @@ func (e *Records) WithBeside(ctx context.Context, writes ...store.Write) ([]stor
 	return writes, nil
 }
 
-// Commit commits WithBeside of the writes, and the row of the call's idempotency key. See call.Commit for
-// its errors.
+// Commit commits WithBeside of the writes, and the row of the call's idempotency key. It returns
+// call.ErrVersion if the call expects another version of the changed item. See call.Commit for its
+// other errors.
 func (e *Records) Commit(ctx context.Context, writes ...store.Write) error {
+	if err := call.Check(ctx, writes[0].Was); err != nil {
+		return err
+	}
+	changed := writes[0]
 	writes, err := e.WithBeside(ctx, writes...)
 	if err != nil {
 		return err
 	}
-	return call.Commit(ctx, e.Store, writes...)
+	err = call.Commit(ctx, e.Store, writes...)
+	if errors.Is(err, store.ErrUnknown) && changed.Op == store.OpPut { // all or nothing: the item tells which
+		if now, gerr := e.Store.Get(ctx, changed.Table, KeyOf(changed.Item)); gerr == nil && now.Equal(changed.Item) {
+			err = nil
+		}
+	}
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -69,15 +70,17 @@ func TestItem_RoundTrip(t *testing.T) {
 	period, err := billing.DecodePeriod(ended.Write("t").Item)
 	same(t, ended, period, err)
 
-	keyed := &billing.KeyedRequest{Name: name, Key: "wire", Kind: billing.KeyedReceipt, Period: 3, Amount: amount, Note: "bank",
+	keyed := &billing.KeyedRequest{Name: name, Kind: billing.KeyedReceipt, Period: 3, Amount: amount, Note: "bank",
 		Taken: day(1), Created: at(1)}
-	request, err := billing.DecodeKeyed(keyed.Write("t")[0].Item)
-	same(t, keyed, request, err, "Key")
+	asked := new(call.Call)
+	keyed.Fix(call.With(t.Context(), asked))
+	request, err := billing.DecodeKeyed(asked.Extra)
+	same(t, keyed, request, err)
 
 	record := &billing.ReversalRecord{Name: name, ReversalID: billing.RefundIDPrefix + "0123456789abcdef0123456789abcdef",
 		Kind: processor.Refunded, Period: 5, Generation: 1, Charge: "pi_1", Amount: amount, State: processor.ReversalFailed,
 		Reason: "duplicate", Refusal: "no", Ref: "re_1", Created: at(1), Processed: at(2), Ended: at(3)}
-	reversal, err := billing.DecodeReversal(record.Writes("t", nil, nil)[0].Item)
+	reversal, err := billing.DecodeReversal(record.Writes("t", nil, nil)[1].Item)
 	same(t, record, reversal, err)
 }
 

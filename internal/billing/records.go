@@ -87,11 +87,6 @@ func (e *Records) Put(ctx context.Context, s *Subscription, others ...store.Writ
 	if errors.Is(err, store.ErrTooLarge) { // only other tools make it so large
 		err = fmt.Errorf("subscription %s: %w", s.Name, &IllegibleError{"the item", "is larger than an item may be", err})
 	}
-	if errors.Is(err, store.ErrUnknown) { // all or nothing: the item tells which
-		if now, lerr := e.Load(ctx, s.Name); lerr == nil && now.Raw.Equal(w.Item) {
-			err = nil
-		}
-	}
 	if err == nil {
 		s.Raw, s.stored = w.Item, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/schema"
@@ -20,63 +21,58 @@ type KeyedKind string
 const (
 	KeyedReceipt KeyedKind = "receipt" // a manual payment
 	KeyedCharge  KeyedKind = "charge"  // of one period
+	KeyedRefund  KeyedKind = "refund"  // of one period's charge
 )
 
 // AnyPeriod is the period of a KeyedRequest that names no period.
 const AnyPeriod = -1
 
-// keyDays is for how many days a key is known: longer than a year's bookkeeping looks back.
-const keyDays = 400
-
-// A KeyedRequest is a request with a key. The commit that chooses its period also writes its item
-// KEY#…. A repeated key means the same request, which settles nothing again.
+// A KeyedRequest is what a request asks for whose call has a key. A repeated key means the same
+// request, which settles nothing again.
 type KeyedRequest struct {
 	Name
-	Key     string // the person's text; the item's key has its hash. "": none, and no item
-	Kind    KeyedKind
+	Kind    KeyedKind // "" for a request of another kind
 	Period  int
-	Amount  money.Amount
+	Amount  money.Amount // zero: the amount that is owed or left
 	Note    string
 	Taken   civil.Date // when a manual payment was taken, in the subscription's time zone; zero: not known
 	Created time.Time
 }
 
-// ItemKey is the key of the item.
-func (k *KeyedRequest) ItemKey() store.Key {
-	return store.Key{PK: AccountPK(k.Account), SK: KeyPrefix + k.ID + "#SKU#" + k.SKU + "#" + Hash("request", k.Key)}
+// oldKey is the key of the item that an older Duesday wrote, kept for 400 days.
+func (k *KeyedRequest) oldKey(key string) store.Key {
+	return store.Key{PK: AccountPK(k.Account), SK: KeyPrefix + k.ID + "#SKU#" + k.SKU + "#" + Hash("request", key)}
 }
 
-// Write returns the put of the item, unless one is there; none without a key.
-func (k *KeyedRequest) Write(table string) []store.Write {
-	if k.Key == "" {
-		return nil
+// Fix adds the request to the row of the call's key, which the call's first commit stores.
+func (k *KeyedRequest) Fix(ctx context.Context) {
+	if c := call.Of(ctx); c != nil {
+		w := writer(nil)
+		k.attributes(w)
+		w.item.Set(schema.Account, store.S(k.Account))
+		c.Extra = w.item
 	}
-	c := writer(nil)
-	k.attributes(c, k.ItemKey())
-	return []store.Write{store.Put(table, c.item, store.Absent())}
 }
 
-// DecodeKeyed reads the item; Key stays empty.
+// DecodeKeyed reads the row of a key, or the item that an older Duesday wrote.
 func DecodeKeyed(it store.Item) (*KeyedRequest, error) {
-	k := &KeyedRequest{Name: Name{Account: AccountOf(it.Str(schema.PK))}}
+	k := &KeyedRequest{Name: Name{Account: cmp.Or(it.Str(schema.Account), AccountOf(it.Str(schema.PK)))}}
 	c := codec{stored: it}
-	k.attributes(&c, store.Key{})
+	k.attributes(&c)
 	return k, c.err
 }
 
-func (k *KeyedRequest) attributes(c *codec, key store.Key) {
-	expires := k.Created.AddDate(0, 0, keyDays)
-	c.amount(schema.Amount, "request", &k.Amount)
+func (k *KeyedRequest) attributes(c *codec) {
+	if c.stored.Has(schema.Amount) || !k.Amount.IsZero() {
+		c.amount(schema.Amount, "request", &k.Amount)
+	}
 	c.instant(schema.CreatedDate, &k.Created)
 	always(c, schema.Kind, &k.Kind)
 	text(c, schema.Note, &k.Note)
-	c.only(schema.PK, key.PK)
 	c.number(schema.Period, &k.Period)
-	c.only(schema.SK, key.SK)
-	always(c, schema.SKU, &k.SKU)
+	always(c, schema.SKU, &k.Name.SKU)
 	always(c, schema.Subscription, &k.ID)
 	c.date(schema.TakenDate, &k.Taken)
-	attribute(c, schema.TTL, &expires, false, store.KindNone, readExpiry, func(at time.Time) store.Value { return store.Int(at.Unix()) })
 }
 
 // Refuses returns an error that names the first difference if the request that is asked for is not
@@ -86,7 +82,9 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 	var was, is any
 	switch {
 	case asked.Kind != k.Kind:
-		field, was, is = "kind", k.Kind, asked.Kind
+		field, was, is = "kind", cmp.Or(k.Kind, "other"), asked.Kind
+	case asked.Name != k.Name:
+		field, was, is = "subscription", k.Name, asked.Name
 	case asked.Period != AnyPeriod && asked.Period != k.Period:
 		field, was, is = "period", k.Period, asked.Period
 	case cmp.Or(asked.Amount, k.Amount) != k.Amount:
@@ -99,23 +97,33 @@ func (k *KeyedRequest) Refuses(asked *KeyedRequest) error {
 		return nil
 	}
 	return fmt.Errorf("subscription %s: the key was used on %s for a request with %s %v, not %v; use a new key for a new "+
-		"request: %w", k.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
+		"request: %w", asked.Name, k.Created.Format(time.DateOnly), field, was, is, ErrState)
 }
 
-// Keyed returns the request that was committed under the key before, or nil if there is none or no
-// key was given. It returns ErrState if that was another request. The caller commits Write of the
-// request with its period: of two requests with one key, the second conflicts and finds the first.
-func (e *Records) Keyed(ctx context.Context, asked *KeyedRequest) (*KeyedRequest, error) {
-	if asked.Key == "" {
-		return nil, nil
+// Keyed returns the request that was committed under the call's key before, or nil if there is none
+// or the call has no key. It returns ErrState if that was another request. The caller fixes its
+// request before the first commit: of two requests with one key, the second gets a
+// call.RepeatedError, and Keyed then finds the first.
+func (e *Records) Keyed(ctx context.Context, asked *KeyedRequest) (before *KeyedRequest, err error) {
+	row, err := call.Begin(ctx, e.Store, func(row *call.Row) error {
+		if before, err = DecodeKeyed(row.Item); err == nil {
+			err = before.Refuses(asked)
+		}
+		return err
+	})
+	switch key := call.KeyOf(ctx); {
+	case row != nil && before == nil && err == nil: // found by an earlier look
+		return DecodeKeyed(row.Item)
+	case row != nil || err != nil || key == "" || call.Of(ctx).Stored():
+		return before, err
+	default:
+		it, err := e.Store.Get(ctx, e.Table, asked.oldKey(key))
+		if err != nil {
+			return nil, IgnoreNotFound(err)
+		}
+		if before, err = DecodeKeyed(it); err == nil {
+			err = before.Refuses(asked)
+		}
+		return before, err
 	}
-	it, err := e.Store.Get(ctx, e.Table, asked.ItemKey())
-	if err != nil {
-		return nil, IgnoreNotFound(err)
-	}
-	before, err := DecodeKeyed(it)
-	if err != nil {
-		return nil, err
-	}
-	return before, before.Refuses(asked)
 }

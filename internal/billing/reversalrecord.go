@@ -195,11 +195,9 @@ func (r *ReversalRecord) Writes(table string, was *ReversalRecord, a *Account) [
 	if was != nil {
 		return r.change(table, was)
 	}
-	writes := []store.Write{store.Put(table, r.item(), store.Absent())}
-	if a == nil {
-		writes = append(writes, store.Check(table, AccountKey(r.Account), store.Absent()))
-	} else {
-		writes = append(writes, a.BumpVersion(table))
+	writes := []store.Write{store.Check(table, AccountKey(r.Account), store.Absent()), store.Put(table, r.item(), store.Absent())}
+	if a != nil {
+		writes[0] = a.BumpVersion(table)
 	}
 	if r.State == processor.ReversalRequested {
 		writes = append(writes, store.Put(table, ItemAt(r.unfinishedKey())))

@@ -45,7 +45,7 @@ func (it *item) isOfStore() bool {
 	kind, _, _ := strings.Cut(it.pk, "#")
 	switch kind {
 	// with the outbox's queues and the registry
-	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "ALARMS", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
+	case "META", "SETTINGS", "RUN", "SUM", "LEASE", "ALARMS", "KEY", "KEYS", "OUT", "ACT", "INB", "ACCOUNT", "CUSTOMER",
 		"QUARANTINE", "OWN":
 		return true
 	}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -220,7 +221,8 @@ func (r *Ring) add(ctx context.Context, k *Key) error {
 	next := store.NewItem(store.Attribute{Name: schema.PK, Value: store.S(partition)},
 		store.Attribute{Name: schema.SK, Value: store.S(made)},
 		store.Attribute{Name: schema.Version, Value: store.Int(count.Int(schema.Version) + 1)})
-	return r.o.Store.Commit(ctx, store.Put(r.o.Table, next, unchanged), store.Put(r.o.Table, k.item(), store.Absent()))
+	call.Creates(ctx, "keys/"+k.ID)
+	return call.Commit(ctx, r.o.Store, store.Put(r.o.Table, next, unchanged), store.Put(r.o.Table, k.item(), store.Absent()))
 }
 
 func ids(keys []*Key) string {
@@ -258,5 +260,5 @@ func (r *Ring) Revoke(ctx context.Context, name string) (*Key, error) {
 	}
 	k := found[0]
 	k.Revoked = r.now()
-	return k, r.o.Store.Commit(ctx, store.Update(r.o.Table, at(k.ID), store.NewItem(end(schema.RevokedDate, k.Revoked)...), nil))
+	return k, call.Commit(ctx, r.o.Store, store.Update(r.o.Table, at(k.ID), store.NewItem(end(schema.RevokedDate, k.Revoked)...), nil))
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -214,7 +215,7 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 	live := it.Clone()
 	live.Remove(schema.Tries)
 	live.Remove(schema.DeadDate)
-	if err := o.store.Commit(ctx, o.moved(live, o.queue.keyOf(id, o.now()))...); err != nil {
+	if err := call.Commit(ctx, o.store, o.moved(live, o.queue.keyOf(id, o.now()))...); err != nil {
 		return fmt.Errorf("replay %s: %w", id, err)
 	}
 	return nil

@@ -192,7 +192,7 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Pending), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil,
 			AlteredDate),
-		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate))
+		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -222,11 +222,12 @@ func recordFacets() []Facet {
 			PK, "ACC#123", SK, "PER#122#SKU#998#000003", Subscription, "122", SKU, "998", Period, 3,
 			DueDate, "2023-05-28", Status, "void", Reason, "cancelled", Amount, "4.99", Currency, "USD",
 			EndedDate, "2023-05-28T14:15:39.247Z"),
-		facet("RequestKeys", "AccountId", "SubId#SKU#KeyHash",
-			[]string{Subscription, SKU, Kind, Period, Amount, Currency, Note, TakenDate, CreatedDate, TTL},
-			PK, "ACC#123", SK, "KEY#122#SKU#998#0123456789abcdef0123456789abcdef", Subscription, "122", SKU, "998",
-			Kind, "receipt", Period, 3, Amount, "4.99", Currency, "USD", Note, "transfer 4711",
-			TakenDate, "2023-05-27", CreatedDate, "2023-05-28T14:15:39.247Z", TTL, 1719843339),
+		facet("RequestKeys", "KeyHash", "KEY",
+			[]string{Actor, RequestHash, Object, Token, CreatedDate, Account, Subscription, SKU, Kind, Period, Amount, Currency,
+				Note, TakenDate},
+			PK, "KEY#0123456789abcdef0123456789abcdef", SK, "KEY", Actor, "user ann", Token, "SAMPLE4SAMPLE4SAMPLE4SAMPL",
+			CreatedDate, "2023-05-28T14:15:39.247Z", Account, "123", Subscription, "122", SKU, "998",
+			Kind, "receipt", Period, 3, Amount, "4.99", Currency, "USD", Note, "transfer 4711", TakenDate, "2023-05-27"),
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/mail"
@@ -61,6 +65,23 @@ func (p *Program) StoreLeaf(use string, n Need,
 	return Leaf(use, func(ctx context.Context, args []string) error {
 		return p.With(ctx, n, func(s *Session) error { return do(ctx, s, args) })
 	})
+}
+
+// Asked returns a context whose commits belong to a call of the operating system's user.
+func Asked(ctx context.Context) context.Context {
+	name := "uid " + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return call.With(ctx, &call.Call{Actor: "user " + name})
+}
+
+// Keyed gives the context's call the idempotency key of a flag, or none if the key is empty.
+func Keyed(ctx context.Context, key string) context.Context {
+	if c := call.Of(ctx); c != nil {
+		c.Key = key
+	}
+	return ctx
 }
 
 // Checked makes the command call check, which rejects invalid usage, before it opens anything.

@@ -14,6 +14,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/recipient"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/billing/wallet"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
 	"github.com/duesday/duesday/internal/key"
@@ -112,6 +113,9 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	}
 	if s.Shared = place.Shared(); s.Shared {
 		o.Lease = cmp.Or(n.Lease, engine.DefaultLease)
+	}
+	if c := call.Of(ctx); c != nil {
+		c.Table, c.Now = s.Tables.RecurringPayments.Name, p.Now
 	}
 	s.Engine, err = engine.Open(ctx, o)
 	switch {

@@ -6,11 +6,13 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -27,7 +29,7 @@ func Create(ctx context.Context, r *billing.Records, id string, a billing.Accoun
 	}
 	made := &billing.Account{ID: id, Email: a.Email, Name: a.Name, TimeZone: a.TimeZone, Locale: a.Locale, Created: r.Now(), Version: 1}
 	err := r.Commit(ctx, store.Put(r.Table, made.Item(), store.Absent()))
-	if errors.Is(err, store.ErrConflict) {
+	if errors.Is(err, store.ErrConflict) && !call.Of(ctx).Stored() {
 		return nil, fmt.Errorf("account %s %w", id, billing.ErrExists)
 	}
 	return made, err
@@ -63,7 +65,12 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 	if err := r.MayChange(ctx); err != nil {
 		return nil, err
 	}
-	a, err := Edit(ctx, r, id, func(a *billing.Account) error {
+	if row, err := call.Begin(ctx, r.Store, nil); err != nil {
+		return nil, err
+	} else if row != nil {
+		return finish(ctx, r, id)
+	}
+	_, err := Edit(ctx, r, id, func(a *billing.Account) error {
 		if c.Email != nil {
 			a.Email, a.Bounced = *c.Email, billing.Bounce{}
 		}
@@ -81,6 +88,15 @@ func Update(ctx context.Context, r *billing.Records, id string, c Change) (*bill
 	})
 	if err != nil {
 		return nil, err
+	}
+	return finish(call.After(ctx), r, id)
+}
+
+// finish updates the copies of a marked account, and removes the mark.
+func finish(ctx context.Context, r *billing.Records, id string) (*billing.Account, error) {
+	a, err := r.Account(ctx, id)
+	if err != nil || !a.Copying {
+		return a, err
 	}
 	for _, prefix := range []string{billing.SubPrefix, billing.RecPrefix} {
 		q := store.Query{Table: r.Table, Partition: billing.AccountPK(id), Prefix: prefix}
@@ -111,7 +127,10 @@ func Edit(ctx context.Context, r *billing.Records, id string, change func(*billi
 		if a, err = r.Account(ctx, id); err != nil {
 			return err
 		}
-		if err = change(a); err != nil {
+		if err = change(a); errors.Is(err, billing.ErrUnchanged) {
+			return cmp.Or(call.Store(ctx, r.Store), err)
+		}
+		if err != nil {
 			return err
 		}
 		w := a.BumpVersion(r.Table)

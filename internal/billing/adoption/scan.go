@@ -110,7 +110,8 @@ func (v *scan) add(it store.Item) {
 	id, inAccount := strings.CutPrefix(key.PK, billing.AccountPK(""))
 	if !inAccount {
 		run, lease := strings.HasPrefix(key.PK, billing.RunPK("")), strings.HasPrefix(key.PK, billing.LeasePK(""))
-		if key == billing.MetaKey || key.PK == settings.Key.PK || run || lease || report.IsSum(key) {
+		if key == billing.MetaKey || key.PK == settings.Key.PK || run || lease || report.IsSum(key) ||
+			strings.HasPrefix(key.PK, billing.KeyPrefix) {
 			v.report.Own++
 			return
 		}

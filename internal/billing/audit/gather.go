@@ -55,7 +55,7 @@ func (a *auditor) add(it store.Item) {
 		gather(a, "refund", it, billing.DecodeReversal, a.addReversal)
 	case strings.HasPrefix(key.SK, billing.PerPrefix):
 		gather(a, "period", it, billing.DecodePeriod, a.addEnded)
-	case strings.HasPrefix(key.SK, billing.KeyPrefix):
+	case strings.HasPrefix(key.SK, billing.KeyPrefix), strings.HasPrefix(key.PK, billing.KeyPrefix) && it.Has(schema.Kind):
 		gather(a, "request", it, billing.DecodeKeyed, a.addKeyed)
 	case strings.HasPrefix(key.PK, billing.RunPK("")) && key.SK != billing.WatermarkSK:
 		a.addRun(key, it)
@@ -197,9 +197,9 @@ func (a *auditor) addEnded(p *billing.EndedPeriod) {
 
 // addKeyed checks a request with a key. It may outlive its receipts, and decides nothing.
 func (a *auditor) addKeyed(k *billing.KeyedRequest) {
-	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge {
-		a.problem("unknown request kind", k.Name, k.Period, "must be %s or %s (got %q)", billing.KeyedReceipt,
-			billing.KeyedCharge, k.Kind)
+	if k.Kind != billing.KeyedReceipt && k.Kind != billing.KeyedCharge && k.Kind != billing.KeyedRefund {
+		a.problem("unknown request kind", k.Name, k.Period, "must be %s, %s or %s (got %q)", billing.KeyedReceipt,
+			billing.KeyedCharge, billing.KeyedRefund, k.Kind)
 	}
 }
 

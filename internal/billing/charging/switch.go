@@ -16,6 +16,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
@@ -45,7 +46,7 @@ func (c *Control) Turn(ctx context.Context, on bool, reason string) (err error) 
 	} else {
 		set.Set(schema.Reason, store.S(secret.MaskCards(reason)))
 	}
-	err = c.Store.Commit(ctx, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
+	err = call.Commit(ctx, c.Store, store.Update(c.Table, billing.MetaKey, set, remove, store.AttributeAbsent(schema.Moved)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("this store was %w", billing.ErrMoved)
 	}

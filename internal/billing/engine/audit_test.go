@@ -187,8 +187,9 @@ func (a *auditor) manual() {
 		if it.Str(schema.Kind) != string(billing.KeyedReceipt) {
 			continue
 		}
-		id := fmt.Sprintf("%s/%s/%d", it.Str(schema.PK), it.Str(schema.Subscription), it.Int(schema.Period))
-		sub := a.spy.subs[it.Str(schema.PK)+"/"+it.Str(schema.Subscription)]
+		name := "ACC#" + it.Str(schema.Account) + "/" + it.Str(schema.Subscription)
+		id := fmt.Sprintf("%s/%d", name, it.Int(schema.Period))
+		sub := a.spy.subs[name]
 		waits := sub.Get(schema.Manual).Map()
 		told[id]++
 		if a.spy.outside[id] != 1 && (waits == nil || waits.Int(schema.Period) != it.Int(schema.Period)) {

@@ -11,6 +11,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
 	"github.com/duesday/duesday/internal/billing/wallet"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -32,7 +33,7 @@ func (e *Engine) Attach(ctx context.Context, id string, t billing.Attachment) (*
 	if err != nil || !t.GivesMethod() {
 		return a, err
 	}
-	if err := e.spread(ctx, id, true); err != nil {
+	if err := e.spread(call.After(ctx), id, urgency{true, call.Of(ctx).Repeats() != nil}); err != nil {
 		const unfinished = "account %s has its payment method, but not all of its subscriptions could be told: %w; " +
 			"attach again to finish"
 		return a, fmt.Errorf(unfinished, id, err)
@@ -93,7 +94,7 @@ func (e *Engine) takeOver(ctx context.Context, g processor.Setup) (taken bool, e
 	if err != nil || a.Method != g.Card.Method {
 		return taken, billing.IgnoreNotFound(err)
 	}
-	return taken, e.spread(ctx, a.ID, false) // also for an old card, because a run may have died here
+	return taken, e.spread(ctx, a.ID, urgency{}) // also for an old card, because a run may have died here
 }
 
 // takeOverOne does what takeOver does for a card that a customer entered for one subscription.
@@ -112,7 +113,7 @@ func (e *Engine) takeOverOne(ctx context.Context, g processor.Setup) (taken bool
 			s.SetMethod(g.Card.Method, g.Card.Made)
 			taken = true
 		}
-		writes, err := e.follow(ctx, s, choice{s.Method, s.MethodGiven(), a.Payer}, today, false)
+		writes, err := e.follow(ctx, s, choice{s.Method, s.MethodGiven(), a.Payer}, today, urgency{})
 		if isNew && errors.Is(err, billing.ErrUnchanged) {
 			err = nil
 		}
@@ -154,9 +155,9 @@ func (e *Engine) KeepOwn(ctx context.Context, account string) (names []billing.N
 }
 
 // spread applies the account's method to its subscriptions that have no working method of their
-// own. A second call changes nothing, unless urgent is set. Then spread also makes the
+// own. A second call changes nothing, unless a person requests it. Then spread also makes the
 // subscriptions active that are past_due with this same method.
-func (e *Engine) spread(ctx context.Context, account string, urgent bool) error {
+func (e *Engine) spread(ctx context.Context, account string, u urgency) error {
 	var failed []error
 	for listed, err := range e.GetSubscriptionsByAccount(ctx, account) {
 		if err != nil {
@@ -181,7 +182,7 @@ func (e *Engine) spread(ctx context.Context, account string, urgent bool) error 
 			if s.Over() || c.method == "" || s.Method != "" && (s.Open == nil || s.Open.Payer.Same(a.Payer)) {
 				return nil, billing.ErrUnchanged
 			}
-			writes, err := e.follow(ctx, s, c, today, urgent)
+			writes, err := e.follow(ctx, s, c, today, u)
 			if failing && errors.Is(err, billing.ErrUnchanged) {
 				err = nil
 			}
@@ -216,10 +217,15 @@ type choice struct {
 	payer  processor.Payer
 }
 
-// follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs. urgent
-// is true if a person requests the choice, perhaps with the same method as before.
+// An urgency tells who makes a choice.
+type urgency struct {
+	asked    bool // a person requests it, perhaps with the same method as before
+	repeated bool // the request continues an earlier one, and must not undo what has failed since
+}
+
+// follow applies the choice to the subscription. It returns ErrUnchanged if nothing differs.
 func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, today civil.Date,
-	urgent bool) ([]write, error) {
+	u urgency) ([]write, error) {
 	unchanged := billing.ErrUnchanged
 	if o := s.Open; o != nil && (!o.Tried(c.method) || !o.Payer.Same(c.payer)) {
 		unchanged = e.retry(ctx, s, c.method, c.payer, today)
@@ -229,10 +235,10 @@ func (e *Engine) follow(ctx context.Context, s *billing.Subscription, c choice, 
 	}
 	switch {
 	case s.NextOpen() != nil, s.Requested == billing.RequestCancel, s.Collection == billing.ByWire:
-	case s.Status == billing.PastDue && urgent:
+	case s.Status == billing.PastDue && u.asked && !u.repeated:
 		return e.revive(ctx, s, c, today)
 	case s.Status == billing.PastDue:
-		failed, err := e.failedWith(ctx, s, c)
+		failed, err := e.failedWith(ctx, s, c, u)
 		if err != nil {
 			return nil, err
 		}
@@ -261,9 +267,9 @@ func (e *Engine) unpark(s *billing.Subscription, today civil.Date) ([]write, err
 // used the choice, or an attempt after the choice and before the account's fallback must have. A
 // period that the customer did not authenticate has no attempt, so the time of the choice decides
 // then.
-func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice) (bool, error) {
+func (e *Engine) failedWith(ctx context.Context, s *billing.Subscription, c choice, u urgency) (bool, error) {
 	p, err := e.RecordOf(ctx, s.Name, s.Period-1)
-	if err != nil {
+	if err != nil || u.asked && p.Ended.Before(c.given) {
 		return false, billing.IgnoreNotFound(err)
 	}
 	if n := len(p.Attempts); n > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -15,7 +16,6 @@ import (
 type PeriodCharge struct {
 	Period int
 	Reopen string // why the person charges a void or skipped period
-	Key    string // a repeated key means the same request; "" for none
 }
 
 // A PeriodCharged is the result of a PeriodCharge.
@@ -33,7 +33,7 @@ type PeriodCharged struct {
 // now. It returns no error for a paid period, because the same request may have succeeded before.
 func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharge) (a PeriodCharged, err error) {
 	if err := cmp.Or(billing.CheckText("reopen", r.Reopen, billing.MaxText),
-		billing.CheckText("key", r.Key, billing.MaxID)); err != nil {
+		billing.CheckText("key", call.KeyOf(ctx), billing.MaxID)); err != nil {
 		return a, err
 	}
 	if r.Period < 0 {
@@ -47,22 +47,23 @@ func (e *Engine) ChargePeriod(ctx context.Context, n billing.Name, r PeriodCharg
 	if err := e.mayCollect(ctx, s); err != nil {
 		return a, err
 	}
-	now, err := e.change(ctx, s.Name, func(s *billing.Subscription, today civil.Date) ([]write, error) {
-		a.Repeated = false
-		asked := billing.KeyedRequest{Name: s.Name, Key: r.Key, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
+	asked := billing.KeyedRequest{Name: s.Name, Kind: billing.KeyedCharge, Period: r.Period, Note: r.Reopen}
+	now, err := e.changeUnless(ctx, s.Name, func() (bool, error) {
 		before, err := e.Keyed(ctx, &asked)
-		if a.Repeated = before != nil; a.Repeated || err != nil {
-			return nil, cmp.Or(err, billing.ErrUnchanged)
-		}
+		a.Repeated = before != nil
+		return a.Repeated, err
+	}, func(s *billing.Subscription, today civil.Date) ([]write, error) {
 		marked := s.Collect
 		writes, err := e.mark(ctx, s, r, today)
-		if err == nil && r.Key == "" && s.Collect == marked {
+		if err == nil && call.KeyOf(ctx) == "" && s.Collect == marked {
 			err = billing.ErrUnchanged
 		}
-		asked.Amount, asked.Created = s.Amount, e.Now()
-		return append(writes, plain(asked.Write(e.Table)...)...), err
+		k := asked
+		k.Amount = s.Amount
+		k.Fix(ctx)
+		return writes, err
 	})
-	if a.Subscription = cmp.Or(now, s); a.Repeated && errors.Is(err, billing.ErrUnchanged) {
+	if a.Subscription = cmp.Or(now, s); a.Repeated && err == nil {
 		err = e.dealt(ctx, a.Subscription, r.Period)
 	}
 	switch {

@@ -491,10 +491,10 @@ func TestChargePeriod_Key(t *testing.T) {
 		for point := 1; ; point++ {
 			w, n := failed(t)
 			w.newMethod(n, method)
-			r := engine.PeriodCharge{Key: "one"}
-			_, err := w.start(fault{point, true}).ChargePeriod(ctx, n, r)
+			r := engine.PeriodCharge{}
+			_, err := w.start(fault{point, true}).ChargePeriod(w.keyed(ctx, "one"), n, r)
 			for range 2 {
-				if _, err := w.start().ChargePeriod(ctx, n, r); err != nil {
+				if _, err := w.start().ChargePeriod(w.keyed(ctx, "one"), n, r); err != nil {
 					t.Errorf("point %d: %v", point, err)
 				}
 			}
@@ -502,11 +502,11 @@ func TestChargePeriod_Key(t *testing.T) {
 			if method == "pm_card_visa" && paid != 1 || method != "pm_card_visa" && len(p.Attempts) != 2 || w.sub(n).Period != 1 {
 				t.Errorf("point %d: %s: %+v; %s", point, method, p, w.describe(n))
 			}
-			a, again := w.start().ChargePeriod(ctx, n, r)
+			a, again := w.start().ChargePeriod(w.keyed(ctx, "one"), n, r)
 			if again != nil || !a.Repeated || a.Paid != (paid == 1) || len(a.Results) > 0 {
 				t.Errorf("point %d: %v %+v", point, again, a)
 			}
-			_, again = w.start().ChargePeriod(ctx, n, engine.PeriodCharge{Period: 1, Key: "one"})
+			_, again = w.start().ChargePeriod(w.keyed(ctx, "one"), n, engine.PeriodCharge{Period: 1})
 			wantErr(t, again, billing.ErrState)
 			w.report(t)
 			if err == nil {
@@ -520,10 +520,11 @@ func TestChargePeriod_Key(t *testing.T) {
 func TestChargePeriod_NextKey(t *testing.T) {
 	w := newWorld("2024-01-31T09:00", planted{})
 	n := w.create(one("2024-01-31"))
-	r := engine.PeriodCharge{Key: "one"}
-	equal(t, []string{string(w.chargePeriod(t, n, r))}, []string{"paid"})
+	a, err := w.start().ChargePeriod(w.keyed(t.Context(), "one"), n, engine.PeriodCharge{})
+	mustNot(t, err)
+	equal(t, w.dues(n), []string{"2024-01-31"})
 	w.goTo(date("2024-02-29"))
-	a, err := w.start().ChargePeriod(context.Background(), n, r)
+	a, err = w.start().ChargePeriod(w.keyed(t.Context(), "one"), n, engine.PeriodCharge{})
 	mustNot(t, err)
 	if s := w.sub(n); !a.Paid || s.Period != 1 {
 		t.Errorf("%+v; %s", a, w.describe(n))

@@ -140,7 +140,7 @@ func requests() []request {
 		}},
 		{name: "receipt with a key, twice", do: func(c *crash, p *process) {
 			for range 2 {
-				r, err := p.CreateReceipt(ctx, c.name, engine.ManualPayment{Key: "wire", Period: new(int)})
+				r, err := p.CreateReceipt(c.w.keyed(ctx, "wire"), c.name, engine.ManualPayment{Period: new(int)})
 				c.refused(p, err)
 				if err == nil && r.Repeated {
 					c.w.happened(moveRepeated)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/charging"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -77,6 +78,7 @@ func (e *Engine) Collect(ctx context.Context, n billing.Name, p Pass, report fun
 // due periods, oldest first, and reports each period that it handled. It reports nothing for a row
 // that is not due yet.
 func (e *Engine) collect(ctx context.Context, n billing.Name, w work, report func(Result)) error {
+	ctx = call.Without(ctx) // what the protocol commits is nobody's request
 	defer e.locks.Lock(n)()
 	var fresh *billing.Subscription // this worker has just bound its intent, so there is nothing to look up
 	var pending pendingSettle

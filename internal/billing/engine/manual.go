@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -17,7 +18,6 @@ import (
 // A ManualPayment is a payment taken outside Duesday, as a person reports it.
 type ManualPayment struct {
 	Period *int         // nil selects the period that is due at the first read
-	Key    string       // a repeated key means the same request; "" for none
 	Amount money.Amount // must be the period's amount; zero selects it
 	Note   string       // the person's reference
 	// Overpaid accepts an amount that is larger than the period's.
@@ -30,7 +30,7 @@ func (m *ManualPayment) check() error {
 	if m.Period != nil && *m.Period < 0 {
 		period = billing.Invalid("period", "must be 0 or more, as receipt list and subscription show print it")
 	}
-	return errors.Join(period, billing.CheckText("key", m.Key, billing.MaxID), billing.CheckText("note", m.Note, billing.MaxText))
+	return errors.Join(period, billing.CheckText("note", m.Note, billing.MaxText))
 }
 
 // taken returns the time of the payment, which is now or on an earlier day of the subscription. For
@@ -70,7 +70,7 @@ type Recorded struct {
 // request, and then cancels the intent. If the customer pays the intent in the meantime, the manual
 // payment becomes an overpayment. CreateReceipt returns ErrState if the period is paid or not due.
 func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPayment) (*Recorded, error) {
-	if err := m.check(); err != nil {
+	if err := cmp.Or(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), m.check()); err != nil {
 		return nil, err
 	}
 	full, err := e.Subscription(ctx, n)
@@ -85,7 +85,7 @@ func (e *Engine) CreateReceipt(ctx context.Context, n billing.Name, m ManualPaym
 		return nil, err
 	}
 	t := manualRequest{once: once{Engine: e}, ManualPayment: m, period: full.Period, at: at}
-	t.asked = billing.KeyedRequest{Name: full.Name, Key: m.Key, Kind: billing.KeyedReceipt, Period: billing.AnyPeriod,
+	t.asked = billing.KeyedRequest{Name: full.Name, Kind: billing.KeyedReceipt, Period: billing.AnyPeriod,
 		Amount: m.Amount, Note: m.Note, Taken: m.Date}
 	if m.Period != nil {
 		t.period, t.asked.Period = *m.Period, *m.Period
@@ -141,9 +141,9 @@ func (t *manualRequest) commit(ctx context.Context) error {
 		if err != nil || t.repeated {
 			return err
 		}
-		k.Period, k.Amount, k.Created = t.period, t.amount, t.Now()
-		k.Taken = billing.TodayIn(s.TimeZone, t.at)
-		return t.put(ctx, s, append(writes, plain(k.Write(t.Table)...)...)...)
+		k.Period, k.Amount, k.Taken = t.period, t.amount, billing.TodayIn(s.TimeZone, t.at)
+		k.Fix(ctx)
+		return t.put(ctx, s, writes...)
 	})
 }
 
@@ -151,7 +151,7 @@ func (t *manualRequest) commit(ctx context.Context) error {
 // than the one it would settle. This is so if the following period is also due, or if a similar
 // payment settled the previous period. Repeating such a request would settle both periods.
 func (t *manualRequest) onlyOne(ctx context.Context, s *billing.Subscription) error {
-	if t.ManualPayment.Period != nil || t.Key != "" {
+	if t.ManualPayment.Period != nil || call.KeyOf(ctx) != "" {
 		return nil
 	}
 	day := billing.TodayIn(s.TimeZone, t.at)
@@ -202,7 +202,7 @@ func (t *manualRequest) carryOn(ctx context.Context) (*Recorded, error) {
 func (t *manualRequest) live(ctx context.Context, s *billing.Subscription) ([]write, error) {
 	t.amount, t.rec = cmp.Or(t.Amount, s.Open.Amount), nil
 	switch m := s.Manual; {
-	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && t.Key == "" &&
+	case m != nil && cmp.Or(t.Amount, m.Amount) == m.Amount && cmp.Or(t.Note, m.Note) == m.Note && call.KeyOf(ctx) == "" &&
 		(t.Date.IsZero() || t.Date == billing.TodayIn(s.TimeZone, m.Processed)):
 		t.repeated = true
 		return nil, nil

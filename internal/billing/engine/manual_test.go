@@ -2,11 +2,14 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
@@ -139,11 +142,12 @@ func TestManual_Key(t *testing.T) {
 	w := newWorld("2024-01-20T09:00", planted{})
 	n := w.create(one("2024-01-31"))
 	w.goTo(date("2024-03-05")) // two are due, and no run has met them
-	m := engine.ManualPayment{Key: "wire 4711", Amount: usd(2000), Overpaid: true, Note: "bank"}
-	r, err := w.start().CreateReceipt(ctx, n, m)
+	const key = "wire 4711"
+	m := engine.ManualPayment{Amount: usd(2000), Overpaid: true, Note: "bank"}
+	r, err := w.start().CreateReceipt(w.keyed(ctx, key), n, m)
 	mustNot(t, err)
-	for _, same := range []engine.ManualPayment{m, {Key: m.Key}, {Key: m.Key, Period: new(int)}, {Key: m.Key, Date: w.today()}} {
-		again, err := w.start().CreateReceipt(ctx, n, same)
+	for _, same := range []engine.ManualPayment{m, {}, {Period: new(int)}, {Date: w.today()}} {
+		again, err := w.start().CreateReceipt(w.keyed(ctx, key), n, same)
 		mustNot(t, err)
 		if !again.Repeated || again.Receipt.Period != 0 || r.Receipt.Period != 0 || r.Repeated {
 			t.Errorf("first %+v, again %+v", r, again)
@@ -154,33 +158,60 @@ func TestManual_Key(t *testing.T) {
 		engine.ManualPayment
 		text string
 	}{
-		{engine.ManualPayment{Key: m.Key, Amount: usd(1299)}, "with amount 20.00 USD, not 12.99 USD"},
-		{engine.ManualPayment{Key: m.Key, Period: new(1)}, "with period 0, not 1"},
-		{engine.ManualPayment{Key: m.Key, Note: "cash"}, `with note "bank", not "cash"`},
-		{engine.ManualPayment{Key: m.Key, Date: date("2024-03-04")}, "the key was used on 2024-03-05 for a request with date " +
+		{engine.ManualPayment{Amount: usd(1299)}, "with amount 20.00 USD, not 12.99 USD"},
+		{engine.ManualPayment{Period: new(1)}, "with period 0, not 1"},
+		{engine.ManualPayment{Note: "cash"}, `with note "bank", not "cash"`},
+		{engine.ManualPayment{Date: date("2024-03-04")}, "the key was used on 2024-03-05 for a request with date " +
 			"2024-03-05, not 2024-03-04"},
 	} {
-		_, err := w.start().CreateReceipt(ctx, n, other.ManualPayment)
+		_, err := w.start().CreateReceipt(w.keyed(ctx, key), n, other.ManualPayment)
 		wantErr(t, err, billing.ErrState)
 		wantText(t, err, other.text)
 	}
-	_, err = w.start().CreateReceipt(ctx, n, engine.ManualPayment{Key: "wire 4712"})
+	_, err = w.start().CreateReceipt(w.keyed(ctx, "wire 4712"), n, engine.ManualPayment{})
 	mustNot(t, err)
 	equal(t, w.dues(n), []string{"2024-01-31", "2024-02-29"})
-	if keys := w.inAccount(billing.KeyPrefix); len(keys) != 2 || strings.Contains(keys[0].Str(schema.SK), "wire") {
-		t.Errorf("items of keys: %v", keys)
+	other := w.create(one("2024-02-29", of("a2")))
+	_, err = w.start().CreateReceipt(w.keyed(ctx, key), other, engine.ManualPayment{})
+	wantErr(t, err, billing.ErrState)
+	wantText(t, err, "with subscription a1/s1, not a2/s1")
+	if len(w.spy.keys) != 2 || strings.Contains(fmt.Sprint(w.spy.keys), "wire") {
+		t.Errorf("items of keys: %v", w.spy.keys)
 	}
 	w.report(t)
 
-	w.goTo(date("2024-12-31")) // the receipts have expired, and the keys have not
-	again, err := w.start().CreateReceipt(ctx, n, m)
+	w.goTo(date("2034-12-31")) // the receipts have expired, and keys never do
+	again, err := w.start().CreateReceipt(w.keyed(ctx, key), n, m)
 	mustNot(t, err)
 	if !again.Repeated || again.Receipt != nil || again.Period != 0 {
 		t.Errorf("after the receipt's end: %+v", again)
 	}
-	w.goTo(date("2025-05-01"))
-	if keys := w.inAccount(billing.KeyPrefix); len(keys) != 0 {
-		t.Errorf("keys after 400 days: %v", keys)
+}
+
+// TestManual_OldKey: the item that an older Duesday wrote for a key counts until it expires.
+func TestManual_OldKey(t *testing.T) {
+	w := newWorld("2024-03-05T09:00", planted{})
+	n := w.create(one("2024-01-31"))
+	sum := sha256.Sum256([]byte("request\x00wire 4711"))
+	mustNot(t, w.spy.Commit(t.Context(), store.Put(w.tables.RecurringPayments.Name, store.NewItem(
+		store.Attribute{Name: schema.PK, Value: store.S("ACC#a1")},
+		store.Attribute{Name: schema.SK, Value: store.S("KEY#s1#SKU#gold#" + hex.EncodeToString(sum[:16]))},
+		store.Attribute{Name: schema.Amount, Value: store.S("12.99")}, store.Attribute{Name: schema.Currency, Value: store.S("USD")},
+		store.Attribute{Name: schema.CreatedDate, Value: store.S("2024-02-01T09:00:00.000Z")},
+		store.Attribute{Name: schema.Kind, Value: store.S("receipt")}, store.Attribute{Name: schema.Period, Value: store.Int(0)},
+		store.Attribute{Name: schema.SKU, Value: store.S("gold")}, store.Attribute{Name: schema.Subscription, Value: store.S("s1")},
+		store.Attribute{Name: schema.TTL, Value: store.Int(w.now().AddDate(0, 0, 30).Unix())}))))
+	ask := func(m engine.ManualPayment) (*engine.Recorded, error) {
+		return w.start().CreateReceipt(w.keyed(t.Context(), "wire 4711"), n, m)
+	}
+	if r, err := ask(engine.ManualPayment{}); err != nil || !r.Repeated || r.Period != 0 || w.sub(n).Paid != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	_, err := ask(engine.ManualPayment{Period: new(1)})
+	wantErr(t, err, billing.ErrState)
+	w.pass(31 * 24 * time.Hour)
+	if r, err := ask(engine.ManualPayment{}); err != nil || r.Repeated || w.sub(n).Paid != 1 {
+		t.Errorf("%+v %v", r, err)
 	}
 }
 
@@ -250,20 +281,20 @@ func TestManual_Amount(t *testing.T) {
 				{Amount: usd(1300)}, {Amount: usd(500), Overpaid: true}, {Amount: money.New(1299, eur)},
 				{Amount: money.New(1500, eur), Overpaid: true}} {
 				for _, key := range []string{"", "wire", "wire"} {
-					refused.Period, refused.Key = new(int), key
-					_, err := w.start().CreateReceipt(t.Context(), n, refused)
+					refused.Period = new(int)
+					_, err := w.start().CreateReceipt(w.keyed(t.Context(), key), n, refused)
 					if field, is := errors.AsType[*billing.FieldError](err); !is || field.Field != "amount" {
 						t.Fatalf("%+v: %v", refused, err)
 					}
 					wantText(t, err, "must be 12.99 USD, which period 0 owes (got "+refused.Amount.String()+")")
 				}
 			}
-			if !w.rawOf(n).Equal(before) || len(w.inAccount(billing.KeyPrefix)) > 0 {
+			if !w.rawOf(n).Equal(before) || len(w.spy.keys) > 0 {
 				t.Error("a refused payment has changed something")
 			}
-			over := engine.ManualPayment{Period: new(int), Amount: usd(1500), Overpaid: true, Key: "wire"}
+			over := engine.ManualPayment{Period: new(int), Amount: usd(1500), Overpaid: true}
 			for range 2 {
-				r, err := w.start().CreateReceipt(t.Context(), n, over)
+				r, err := w.start().CreateReceipt(w.keyed(t.Context(), "wire"), n, over)
 				mustNot(t, err)
 				if r.Receipt == nil || r.Receipt.Amount != usd(1500) || r.Receipt.Kind != billing.External {
 					t.Errorf("%+v", r)
@@ -281,7 +312,6 @@ func TestManual_WrongInput(t *testing.T) {
 	for want, m := range map[string]engine.ManualPayment{
 		"period": {Period: new(-1)},
 		"date":   {Date: date("2024-02-11")},
-		"key":    {Key: strings.Repeat("k", billing.MaxID+1)},
 		"note":   {Note: "4242 4242 4242 4242"},
 		"amount": {Amount: usd(-1)},
 	} {
@@ -290,6 +320,8 @@ func TestManual_WrongInput(t *testing.T) {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
+	_, err := w.start().CreateReceipt(w.keyed(t.Context(), strings.Repeat("k", billing.MaxID+1)), n, engine.ManualPayment{})
+	wantText(t, err, "key:")
 	w.report(t)
 }
 
@@ -430,7 +462,7 @@ func (w *world) waits(t *testing.T, n billing.Name) {
 	_, cancel := p.Cancel(ctx, n, false)
 	_, pause := p.Pause(ctx, n)
 	_, another := p.CreateReceipt(ctx, n, engine.ManualPayment{Amount: usd(1), Period: new(int)})
-	_, keyed := p.CreateReceipt(ctx, n, engine.ManualPayment{Key: "another", Period: new(int)})
+	_, keyed := p.CreateReceipt(w.keyed(ctx, "another"), n, engine.ManualPayment{Period: new(int)})
 	_, dated := p.CreateReceipt(ctx, n, engine.ManualPayment{Date: w.today().AddDays(-9), Period: new(int)})
 	for _, err := range []error{cancel, pause, another, keyed, dated} {
 		wantErr(t, err, billing.ErrState)
@@ -443,10 +475,10 @@ func (w *world) waits(t *testing.T, n billing.Name) {
 // payment is recorded once and the period settled once.
 func TestManual_CrashAtEveryPoint(t *testing.T) {
 	ctx := context.Background()
-	m := engine.ManualPayment{Period: new(int), Key: "wire", Note: "bank"}
+	m := engine.ManualPayment{Period: new(int), Note: "bank"}
 	run := func(p *process, _ billing.Name, _ string) { p.run(civil.Date{}) }
 	heard := func(p *process, n billing.Name, ref string) { _ = p.Heard(ctx, n.Account, n.ID, ref) }
-	again := func(p *process, n billing.Name, _ string) { _, _ = p.CreateReceipt(ctx, n, m) }
+	again := func(p *process, n billing.Name, _ string) { _, _ = p.CreateReceipt(p.w.keyed(ctx, "wire"), n, m) }
 	nexts := map[string][]func(*process, billing.Name, string){"a run": {run}, "an event": {heard}, "the command": {again},
 		"a run, an event and the command": {run, heard, again}}
 	cases := 0
@@ -456,7 +488,7 @@ func TestManual_CrashAtEveryPoint(t *testing.T) {
 				for point := 1; ; point++ {
 					w, n, ref := l.start(t)
 					p := w.start(fault{point, crash})
-					_, _ = p.CreateReceipt(ctx, n, m)
+					_, _ = p.CreateReceipt(w.keyed(ctx, "wire"), n, m)
 					if !p.faults.struck() {
 						break
 					}
@@ -472,7 +504,7 @@ func TestManual_CrashAtEveryPoint(t *testing.T) {
 					interleave(seeded(uint64(point)), all)
 					w.start().run(civil.Date{}) // an event or a command may have come too early
 					at := fmt.Sprintf("crash %v at point %d, then %s", crash, point, next)
-					_, err := w.start().CreateReceipt(ctx, n, m)
+					_, err := w.start().CreateReceipt(w.keyed(ctx, "wire"), n, m)
 					switch s := w.sub(n); {
 					case s.Period != 1 || s.Open != nil || s.Paid != 1:
 						t.Errorf("%s, %s: %s", l.name, at, w.describe(n))
@@ -509,14 +541,14 @@ func TestManual_AgainstARun(t *testing.T) {
 				w, n, ref = l.start(t)
 			}
 			w.twins = true
-			m := engine.ManualPayment{Key: "wire", Period: new(int)}
+			m := engine.ManualPayment{Period: new(int)}
 			request, job, event := w.start(), w.start(), w.start()
 			var r *engine.Recorded
 			var err error
 			interleave(seeded(seed), []func(func()){
 				func(edge func()) {
 					request.edge = edge
-					r, err = request.CreateReceipt(ctx, n, m)
+					r, err = request.CreateReceipt(w.keyed(ctx, "wire"), n, m)
 				},
 				func(edge func()) { job.edge = edge; job.run(civil.Date{}) },
 				func(edge func()) { event.edge = edge; _ = event.Heard(ctx, n.Account, n.ID, ref) },
@@ -526,7 +558,7 @@ func TestManual_AgainstARun(t *testing.T) {
 			}
 			w.start().run(civil.Date{})
 			if err == nil {
-				if r, err = w.start().CreateReceipt(ctx, n, m); err != nil || r.Receipt == nil {
+				if r, err = w.start().CreateReceipt(w.keyed(ctx, "wire"), n, m); err != nil || r.Receipt == nil {
 					t.Errorf("%s, seed %d: %+v, %v", l.name, seed, r, err)
 					continue
 				}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -15,12 +16,17 @@ type once struct {
 	*Engine
 	version int64         // subscription version before the lost commits
 	lost    []store.Write // writes of commits without a reply
+	keyed   bool          // the lost commits have the row of the call's key
 }
 
 // put calls Put, and keeps the writes if the reply is lost. A delayed commit may still succeed
-// later.
+// later. If another process has stored the call's key, put returns a conflict, so that the caller
+// finds that request.
 func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write) error {
 	version := s.Version
+	if c := call.Of(ctx); c != nil && c.Key != "" && !c.Stored() {
+		o.keyed = true
+	}
 	err := o.Engine.put(ctx, s, others...)
 	if errors.Is(err, store.ErrUnknown) {
 		o.version = version
@@ -29,6 +35,14 @@ func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write
 			o.lost = append(o.lost, w.Write)
 		}
 	}
+	return orConflict(err)
+}
+
+// orConflict returns a conflict for a call.RepeatedError, so that the caller finds the earlier request.
+func orConflict(err error) error {
+	if errors.As(err, new(*call.RepeatedError)) {
+		return store.ErrConflict
+	}
 	return err
 }
 
@@ -36,6 +50,9 @@ func (o *once) put(ctx context.Context, s *billing.Subscription, others ...write
 // that it did. If none of the items is stored and the subscription has changed, the result cannot
 // be known, and landed returns ErrOvertaken.
 func (o *once) landed(ctx context.Context, now *billing.Subscription) (bool, error) {
+	if o.keyed && call.Of(ctx).Stored() {
+		return true, nil
+	}
 	if len(o.lost) == 0 || now.Version == o.version {
 		return false, nil
 	}

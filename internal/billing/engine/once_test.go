@@ -85,10 +85,10 @@ func TestRequest_ALostReplySettlesOnePeriod(t *testing.T) {
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},
 		{"receipt with a key, twice", false, func(p *process, n billing.Name) error {
-			m := engine.ManualPayment{Key: "wire 7", Note: "cash"}
-			_, err := p.CreateReceipt(ctx, n, m)
+			m := engine.ManualPayment{Note: "cash"}
+			_, err := p.CreateReceipt(p.w.keyed(ctx, "wire 7"), n, m)
 			if err == nil {
-				_, err = p.CreateReceipt(ctx, n, m)
+				_, err = p.CreateReceipt(p.w.keyed(ctx, "wire 7"), n, m)
 			}
 			return err
 		}, func(w *world, n billing.Name) int { return len(w.dues(n)) }},

@@ -359,14 +359,14 @@ func TestCollecting(t *testing.T) {
 // manualPayments has a person tell of a payment while an intent lives, or is paid, with a crash at every
 // point, and repeat it.
 func manualPayments(p planted) []string {
-	ctx, m := context.Background(), engine.ManualPayment{Key: "wire", Period: new(int)}
+	ctx, m := context.Background(), engine.ManualPayment{Period: new(int)}
 	for _, l := range lives() {
 		for point := 0; point < 12 && l.meanwhile == nil && l.method != lostCard; point++ {
 			w := newWorld("2024-01-31T09:00", p)
 			n := w.create(one("2024-01-31", method(l.method)))
 			l.before(w, n)
-			_, _ = w.start(fault{point, true}).CreateReceipt(ctx, n, m)
-			_, _ = w.start().CreateReceipt(ctx, n, m)
+			_, _ = w.start(fault{point, true}).CreateReceipt(w.keyed(ctx, "wire"), n, m)
+			_, _ = w.start().CreateReceipt(w.keyed(ctx, "wire"), n, m)
 			w.tomorrow()
 			w.start().run(civil.Date{})
 			if v := w.audit(); len(v) > 0 {
@@ -390,7 +390,7 @@ func repeatedKeys(p planted) []string {
 		n := w.create(one("2024-01-31"))
 		w.goTo(date("2024-03-05"))
 		for _, q := range []*process{w.start(fault{point, false}), w.start()} {
-			if _, err := q.CreateReceipt(context.Background(), n, engine.ManualPayment{Key: "wire"}); err != nil {
+			if _, err := q.CreateReceipt(w.keyed(context.Background(), "wire"), n, engine.ManualPayment{}); err != nil {
 				w.violate("%v", err)
 			}
 		}
@@ -718,7 +718,7 @@ func (d *dropping) Commit(ctx context.Context, writes ...store.Write) error {
 // forgetsKeys finds no request under its key.
 func forgetsKeys(_ *world, s store.Store) store.Store {
 	return &forgetful{&rewrite{s, func(w store.Write) store.Write {
-		if w.Op == store.OpPut && strings.HasPrefix(w.Item.Str(schema.SK), billing.KeyPrefix) {
+		if w.Op == store.OpPut && strings.HasPrefix(w.Item.Str(schema.PK), billing.KeyPrefix) {
 			w.If = nil
 		}
 		return w
@@ -728,7 +728,7 @@ func forgetsKeys(_ *world, s store.Store) store.Store {
 type forgetful struct{ store.Store }
 
 func (f *forgetful) Get(ctx context.Context, table string, key store.Key) (store.Item, error) {
-	if strings.HasPrefix(key.SK, billing.KeyPrefix) {
+	if strings.HasPrefix(key.PK, billing.KeyPrefix) {
 		return nil, store.ErrNotFound
 	}
 	return f.Store.Get(ctx, table, key)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/processor"
@@ -23,7 +24,7 @@ import (
 func (e *Engine) Reconcile(ctx context.Context) (int, error) {
 	holding := *e
 	holding.hold = true
-	return holding.reconcile(ctx)
+	return holding.reconcile(call.Without(ctx))
 }
 
 func (e *Engine) reconcile(ctx context.Context) (int, error) {

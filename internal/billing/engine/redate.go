@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 )
@@ -15,7 +16,7 @@ import (
 // runs with a fast clock have postponed.
 func (e *Engine) SetCharging(ctx context.Context, on bool, reason string) error {
 	if on {
-		if err := e.redate(ctx); err != nil {
+		if err := e.redate(call.Without(ctx)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -28,8 +29,18 @@ func (e *Engine) reload(ctx context.Context, n billing.Name, step func(*billing.
 // A decision changes the subscription and returns the other writes for the same commit.
 type decision func(s *billing.Subscription, today civil.Date) ([]write, error)
 
-// change commits what decide returns, only once. It returns the subscription even if decide fails.
+// change commits what decide returns, only once. It returns the subscription even if decide fails, and
+// unchanged if the context's call repeats an earlier one.
 func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s *billing.Subscription, err error) {
+	return e.changeUnless(ctx, n, func() (bool, error) {
+		row, err := call.Begin(ctx, e.Store, nil)
+		return row != nil, err
+	}, decide)
+}
+
+// changeUnless is change, where repeated reports whether the request was committed before.
+func (e *Engine) changeUnless(ctx context.Context, n billing.Name, repeated func() (bool, error),
+	decide decision) (s *billing.Subscription, err error) {
 	if _, err := e.CheckClock(ctx); err != nil {
 		return nil, err
 	}
@@ -44,12 +55,18 @@ func (e *Engine) change(ctx context.Context, n billing.Name, decide decision) (s
 		if landed, err := o.landed(ctx, now); landed || err != nil {
 			return err
 		}
+		if before, err := repeated(); before || err != nil {
+			return err
+		}
 		today := now.Today(e.day, e.Now())
 		others, err := decide(now, today)
 		if err == nil && !e.day.IsZero() {
 			var found []store.Write
 			found, err = e.findable(ctx, now, today)
 			others = append(others, plain(found...)...)
+		}
+		if errors.Is(err, billing.ErrUnchanged) {
+			return cmp.Or(orConflict(call.Store(ctx, e.Store)), err)
 		}
 		if err != nil {
 			return err
@@ -140,7 +157,7 @@ func (e *Engine) changeMethod(ctx context.Context, s *billing.Subscription, meth
 	today civil.Date) (writes []write, err error) {
 	s.SetMethod(method, e.Now())
 	if s.NextOpen() == nil {
-		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, true)
+		writes, err = e.follow(ctx, s, choice{method: method, payer: p}, today, urgency{asked: true})
 	} else {
 		if err = e.retry(ctx, s, method, p, today); !s.Open.ByWire() {
 			s.Advance(today)
@@ -282,6 +299,12 @@ func (e *Engine) Resume(ctx context.Context, n billing.Name) (*billing.Subscript
 		if err != nil || (s.Status != billing.Paused && s.Status != billing.PastDue) {
 			return s, err
 		}
+		if row := call.Of(ctx).Repeats(); row != nil {
+			if due, err := s.Due(); err != nil || !due.Before(s.Today(civil.Date{}, row.Created)) {
+				return s, err // the first call had voided all due dates, so this status is a later one
+			}
+		}
+		ctx = call.After(ctx)
 	}
 }
 

@@ -248,7 +248,7 @@ func (s *simulation) ask(p *process, n billing.Name, what int, rng *rand.Rand) {
 	case 17, 18, 19: // perhaps of a past period, and perhaps told of before
 		period := max(0, s.w.spy.period(n)-rng.IntN(3))
 		var r *engine.Recorded
-		r, err = p.CreateReceipt(ctx, n, engine.ManualPayment{Period: &period, Key: fmt.Sprint("wire ", period), Note: "wire"})
+		r, err = p.CreateReceipt(s.w.keyed(ctx, fmt.Sprint("wire ", n, period)), n, engine.ManualPayment{Period: &period, Note: "wire"})
 		if err == nil {
 			s.note(r)
 		}

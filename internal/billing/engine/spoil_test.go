@@ -12,6 +12,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/refund"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -39,7 +40,7 @@ func spoilWorld(t *testing.T) *world {
 	mustNot(t, err)
 	w.goTo(date("2024-02-24"))
 	w.daily("2024-03-01")
-	w.refund(t, refund.Order{Name: named("a1"), Key: "once"})
+	w.refund(t, refund.Order{Name: named("a1")}, "once")
 	return w
 }
 
@@ -363,8 +364,12 @@ func spoiltPeriods() []spoiling {
 			h.set("a2", schema.Requested, "manual")
 		}},
 		{"a request with a key that is none", "unknown request kind", func(h *hand) {
-			k := billing.KeyedRequest{Name: named("a1"), Key: "wire", Kind: "gift", Amount: usd(1), Created: h.now()}
-			h.commit(k.Write(h.tables.RecurringPayments.Name)[0])
+			k := billing.KeyedRequest{Name: named("a1"), Kind: "gift", Amount: usd(1)}
+			ctx := h.keyed(context.Background(), "wire")
+			k.Fix(ctx)
+			if err := call.Store(ctx, h.spy); err != nil {
+				panic(err)
+			}
 		}},
 		{"an end that is none", "unknown period ending", func(h *hand) { h.first("a6", "PER#", schema.Status, "lost") }},
 		{"a record of a period to come", "record for a future period", func(h *hand) {

@@ -135,6 +135,11 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 		key = s.w.tables.RecurringPayments.KeyOf(w.Item)
 	}
 	switch kind, _, _ := strings.Cut(key.SK, "#"); {
+	case strings.HasPrefix(key.PK, "KEY#"):
+		if s.keys[key.PK] != nil {
+			s.w.violate("%s: a key was taken for a new request again", key)
+		}
+		s.keys[key.PK] = w.Item
 	case !strings.HasPrefix(key.PK, "ACC#"):
 	case kind == "REC" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
@@ -155,11 +160,6 @@ func (s *spy) see(w *store.Write, all []store.Write) {
 		if w.Item.Str(schema.Kind) == "" {
 			s.counts.receipts++
 		}
-	case kind == "KEY" && w.Op == store.OpPut:
-		if s.keys[key.PK+"/"+key.SK] != nil {
-			s.w.violate("%s: a key was taken for a new request again", key)
-		}
-		s.keys[key.PK+"/"+key.SK] = w.Item
 	case kind == "PER" && w.Op == store.OpPut:
 		id := key.PK + "/" + w.Item.Str(schema.Subscription) + "/" + fmt.Sprint(w.Item.Int(schema.Period))
 		was := s.ended[id]

@@ -116,7 +116,7 @@ func TestSums(t *testing.T) {
 	_, err := w.start().CreateReceipt(t.Context(), cash, engine.ManualPayment{Amount: usd(1500), Overpaid: true, Note: "cash"})
 	mustNot(t, err)
 	w.daily("2024-02-02")
-	w.refund(t, refund.Order{Name: named("a1"), Amount: usd(299), Key: "once"})
+	w.refund(t, refund.Order{Name: named("a1"), Amount: usd(299)}, "once")
 	wantSums(t, w, map[string]string{
 		"2024-01-31 collected": "25.98 USD", "2024-01-31 failed": "12.99 USD", "2024-02-01 outside": "15.00 USD",
 		"2024-02-01 collected": "12.99 USD", "2024-02-01 recovered": "12.99 USD", "2024-02-03 refunded": "2.99 USD"})

@@ -90,8 +90,7 @@ func TestToldOfARefundOnce(t *testing.T) {
 			t.Errorf("%+v", e.Data)
 		}
 	}
-	order.Key = "another"
-	w.refund(t, order)
+	w.refund(t, order, "another")
 	w.wantTold(t, outbox.KindRefund, 2)
 	ref := w.sub(n).LastCharge
 	w.makeReturn(t, processor.Refunded, ref, 100, processor.ReversalPending)

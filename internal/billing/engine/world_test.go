@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/job"
 	"github.com/duesday/duesday/internal/billing/recipient"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
@@ -109,6 +110,12 @@ func newWorld(at string, p planted) *world {
 		w.box = p.bank(w)
 	}
 	return w
+}
+
+// keyed returns a context whose commits belong to a request with the idempotency key, or to none if it is
+// empty.
+func (w *world) keyed(ctx context.Context, key string) context.Context {
+	return call.With(ctx, &call.Call{Key: key, Table: w.tables.RecurringPayments.Name, Now: w.now})
 }
 
 func (w *world) now() time.Time {

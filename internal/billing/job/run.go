@@ -19,6 +19,7 @@ import (
 	"github.com/duesday/duesday/internal/billing/charging"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/worker"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -94,6 +95,7 @@ type job struct {
 // charging is switched off during the run, Payments starts no further request within a second, and
 // returns charging.ErrOff with its report.
 func Payments(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
+	ctx = call.Without(ctx)
 	j, err := newJob(ctx, e, billing.Payments, schema.PaymentIndex, o)
 	if err != nil {
 		return nil, err
@@ -148,6 +150,7 @@ var ErrUnreconciled = fmt.Errorf("a restored store sends no reminder until duesd
 // Reminders runs the daily reminder job. Like Payments, it returns a worker.BusyError while another
 // run is active.
 func Reminders(ctx context.Context, e *engine.Engine, o Options) (*Report, error) {
+	ctx = call.Without(ctx)
 	j, err := newJob(ctx, e, billing.Reminders, schema.ReminderIndex, o)
 	if err != nil {
 		return nil, err

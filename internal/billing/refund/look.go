@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -45,7 +46,7 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 		if err != nil {
 			return err
 		}
-		err = s.Store.Commit(ctx, append(becomes.Writes(s.Table, was, now.account), told...)...)
+		err = s.commit(ctx, now.account, append(becomes.Writes(s.Table, was, now.account), told...)...)
 		if err != nil && !store.Retryable(err) {
 			return err
 		}
@@ -60,9 +61,17 @@ func (s *Service) write(ctx context.Context, account string, now *recorded,
 	return changed, err
 }
 
+// commit commits the writes, of which a new record's first one changes the account, if it has an item.
+func (s *Service) commit(ctx context.Context, a *billing.Account, writes ...store.Write) error {
+	if a != nil && writes[0].Op == store.OpPut {
+		return s.Commit(ctx, writes...)
+	}
+	return s.Store.Commit(ctx, writes...)
+}
+
 // record brings the records of the subscription's account to one reversal that the processor shows.
 func (s *Service) record(ctx context.Context, n billing.Name, now *recorded, shown processor.Reversal) (bool, error) {
-	return s.write(ctx, n.Account, now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
+	return s.write(call.Without(ctx), n.Account, now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
 		was, becomes = billing.Reconcile(now.reversals, n, shown, s.Now())
 		return was, becomes, nil
 	})
@@ -196,7 +205,7 @@ func (s *Service) send(ctx context.Context, t *task, r *billing.ReversalRecord) 
 
 // refuse is RECORD (5) of a refusal.
 func (s *Service) refuse(ctx context.Context, t *task) error {
-	_, err := s.write(ctx, t.Account, &t.now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
+	_, err := s.write(call.Without(ctx), t.Account, &t.now, func(now recorded) (was, becomes *billing.ReversalRecord, err error) {
 		if was = billing.FindReversal(now.reversals, t.id); was != nil {
 			if r := *was; r.Refuse(secret.MaskCards(t.err.Error()), s.Now()) {
 				becomes = &r

@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
@@ -27,7 +28,6 @@ type Order struct {
 	Period int
 	Amount money.Amount           // zero: the rest
 	Reason processor.RefundReason // "": none
-	Key    string                 // tells two refunds of one amount apart; "" is a key as well
 	Charge string                 // the processor's reference, if the period's receipt has expired; else ""
 }
 
@@ -53,7 +53,7 @@ var ErrNoRefunds = errors.New("this processor cannot refund")
 // answered before. The record may come with an error: it is failed if the processor has refused the
 // refund (ErrState), and requested if the answer was lost (the processor's error).
 func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecord, repeated bool, err error) {
-	if err := o.check(); err != nil {
+	if err := cmp.Or(billing.CheckText("key", call.KeyOf(ctx), billing.MaxID), o.check()); err != nil {
 		return nil, false, err
 	}
 	if _, ok := s.proc.(processor.Refunder); !ok {
@@ -64,11 +64,19 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 		return nil, false, err
 	}
 	o.Name = sub.Name
+	asked := billing.KeyedRequest{Name: o.Name, Kind: billing.KeyedRefund, Period: o.Period, Amount: o.Amount}
+	before, err := s.Keyed(ctx, &asked)
+	if err != nil {
+		return nil, false, err
+	}
+	if before != nil {
+		o.Amount = before.Amount
+	}
 	charge, err := s.chargeOf(ctx, sub, o)
 	if err != nil {
 		return nil, false, err
 	}
-	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref), charge: charge.Ref}
+	t := &task{trigger: byOrder, Name: o.Name, id: s.refundID(o, charge.Ref, call.KeyOf(ctx)), charge: charge.Ref}
 	t.create = func(now recorded) (*billing.ReversalRecord, error) {
 		r := &billing.ReversalRecord{Name: o.Name, ReversalID: t.id, Kind: processor.Refunded, Period: o.Period,
 			Generation: charge.Tag.Generation, Charge: charge.Ref, State: processor.ReversalRequested,
@@ -76,7 +84,11 @@ func (s *Service) Refund(ctx context.Context, o Order) (r *billing.ReversalRecor
 		r.Amount, err = o.fit(charge, now)
 		return r, err
 	}
+	asked.Fix(ctx)
 	r, err = s.carryOn(ctx, t)
+	if errors.As(err, new(*call.RepeatedError)) { // another process was faster
+		return s.Refund(ctx, o)
+	}
 	return r, r != nil && standingOf(r) != requested && t.sent == 0, err
 }
 
@@ -93,16 +105,17 @@ func (o *Order) check() error {
 		all = append(all, billing.Invalid("reason", fmt.Sprintf("must be %s, %s or %s", processor.Duplicate, processor.Fraudulent,
 			processor.RequestedByCustomer)))
 	}
-	return errors.Join(append(all, billing.CheckText("key", o.Key, billing.MaxID), billing.CheckText("charge", o.Charge, billing.MaxID))...)
+	return errors.Join(append(all, billing.CheckText("charge", o.Charge, billing.MaxID))...)
 }
 
-// refundID is the same for the same order. The amount of the rest is not in it, since it changes.
-func (s *Service) refundID(o Order, charge string) string {
+// refundID is the same for the same order under the same key, also under none. The amount of the rest is
+// not in it, since it changes.
+func (s *Service) refundID(o Order, charge, key string) string {
 	amount := "rest"
 	if !o.Amount.IsZero() {
 		amount = o.Amount.Decimal() + " " + o.Amount.Currency().Code()
 	}
-	return billing.RefundIDPrefix + billing.Hash("refund", s.Opened.Installation, charge, amount, o.Key)
+	return billing.RefundIDPrefix + billing.Hash("refund", s.Opened.Installation, charge, amount, key)
 }
 
 // fit returns the amount to give back, if the rest of the charge is enough for it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -123,10 +124,10 @@ func Change(ctx context.Context, e *billing.Records, change func(*Settings) erro
 		}
 		writes := writes(e, &was, &s, id)
 		if len(writes) == 0 {
-			return nil
+			return call.Store(ctx, e.Store)
 		}
 		asked = new(changeKey(s.Version, id))
-		return e.Store.Commit(ctx, append(writes,
+		return call.Commit(ctx, e.Store, append(writes,
 			store.Check(e.Table, billing.MetaKey, store.AttributeAbsent(schema.Moved)))...)
 	})
 	return s, err

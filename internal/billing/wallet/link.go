@@ -10,17 +10,22 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/processor"
 )
 
 // CardLink creates a page on which the account's customer enters a card for the account, or for one
 // subscription if subscription is not empty. If the account has no customer at the processor,
 // CardLink creates one. It returns ErrNoWallet if the processor keeps no customers. Each link is
-// new and secret.
+// new and secret, except that a repeated call gets the same link for as long as the processor
+// remembers the call's key.
 func (c *Cards) CardLink(ctx context.Context, account, subscription string) (processor.CardLink, error) {
 	w, ok := c.Processor.(processor.Wallet)
 	if !ok {
 		return processor.CardLink{}, processor.ErrNoWallet
+	}
+	if _, err := call.Begin(ctx, c.Store, nil); err != nil {
+		return processor.CardLink{}, err
 	}
 	a, err := c.Account(ctx, account)
 	if err != nil {
@@ -33,7 +38,14 @@ func (c *Cards) CardLink(ctx context.Context, account, subscription string) (pro
 	if a, err = c.Customer(ctx, w, a); err != nil {
 		return processor.CardLink{}, err
 	}
-	return w.CardLink(ctx, processor.LinkRequest{Key: billing.HashKey("link", c.Opened.Installation, rand.Text()),
+	if err = call.Store(ctx, c.Store); err != nil {
+		return processor.CardLink{}, err
+	}
+	each := rand.Text()
+	if key := call.KeyOf(ctx); key != "" {
+		each = "key " + key
+	}
+	return w.CardLink(ctx, processor.LinkRequest{Key: billing.HashKey("link", c.Opened.Installation, each),
 		Payer: a.Payer, Installation: c.Opened.Installation, Account: account, Subscription: subscription,
 		Currency: currency})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/account"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/store"
 )
@@ -38,6 +39,11 @@ func (c *Cards) Attach(ctx context.Context, id string, t billing.Attachment) (*b
 	}
 	if err := c.MayChange(ctx); err != nil {
 		return nil, err
+	}
+	if row, err := call.Begin(ctx, c.Store, nil); err != nil {
+		return nil, err
+	} else if row != nil {
+		return c.Account(ctx, id)
 	}
 	old, err := c.Account(ctx, id)
 	if err != nil {

@@ -47,18 +47,18 @@ func (p *program) receiptList() *cobra.Command {
 
 func (p *program) receiptCreate() *cobra.Command {
 	var m engine.ManualPayment
-	var text string
+	var text, key string
 	var period int
 	day := screen.DateFlag()
 	var f *pflag.FlagSet
 	c := p.subscriptionLeaf("create", session.Need{Processor: true},
 		func(ctx context.Context, s *session.Session, n billing.Name) error {
 			m.Period, m.Date = screen.Given(f, "period", period), day.Value
-			return p.recordPayment(ctx, s, n, m, text)
+			return p.recordPayment(session.Keyed(ctx, key), s, n, m, text)
 		})
 	f = c.Flags()
 	f.IntVar(&period, "period", 0, "`NUMBER` of the period, as subscription show prints it (default: the period that is due)")
-	f.StringVar(&m.Key, "key", "", "`TEXT` of your choice that identifies this payment; using it again does not record a second payment")
+	f.StringVar(&key, "key", "", "`TEXT` of your choice that identifies this payment; using it again does not record a second payment")
 	f.StringVar(&text, "amount", "", "`AMOUNT` that was paid, which must be what the period owes (the default)")
 	f.BoolVar(&m.Overpaid, "overpaid", false, "accept an --amount larger than the period owes")
 	f.StringVar(&m.Note, "note", "", "`TEXT` about the payment, such as the bank's reference")
@@ -112,17 +112,17 @@ func (p *program) recordPayment(ctx context.Context, s *session.Session, n billi
 
 func (p *program) receiptRefund() *cobra.Command {
 	var o refund.Order
-	var amount string
+	var amount, key string
 	reason := screen.ChoiceFlag(processor.Duplicate, processor.Fraudulent, processor.RequestedByCustomer)
 	c := p.subscriptionLeaf("refund", session.Need{Processor: true},
 		func(ctx context.Context, s *session.Session, n billing.Name) error {
 			o.Name, o.Reason = n, reason.Value
-			return p.refund(ctx, s, o, amount)
+			return p.refund(session.Keyed(ctx, key), s, o, amount)
 		})
 	c.Flags().IntVar(&o.Period, "period", 0, "`NUMBER` of the period, as receipt list shows it")
 	c.Flags().StringVar(&amount, "amount", "", "`AMOUNT` to refund (default: the amount not refunded yet)")
 	c.Flags().Var(&reason, "reason", "reason to send to the processor")
-	c.Flags().StringVar(&o.Key, "key", "", "`TEXT` that distinguishes this refund from others of the same amount")
+	c.Flags().StringVar(&key, "key", "", "`TEXT` that distinguishes this refund from others of the same amount")
 	c.Flags().StringVar(&o.Charge, "charge", "", "`REF` of the charge at the processor, if the receipt has expired")
 	return session.Required(c, "period")
 }

@@ -152,13 +152,14 @@ func (p *program) changePlans(ctx context.Context, s *session.Session, all *plan
 
 func (p *program) subscriptionCharge() *cobra.Command {
 	var r engine.PeriodCharge
+	var key string
 	var c *cobra.Command
 	c = p.subscriptionLeaf("charge",
 		session.Need{Processor: true}, func(ctx context.Context, s *session.Session, n billing.Name) error {
 			var a engine.PeriodCharged
 			var err error
 			if c.Flags().Changed("period") {
-				a, err = s.Engine.ChargePeriod(ctx, n, r)
+				a, err = s.Engine.ChargePeriod(session.Keyed(ctx, key), n, r)
 			} else {
 				a.Results, a.Subscription, err = s.Engine.ChargeParked(ctx, n)
 			}
@@ -171,7 +172,7 @@ func (p *program) subscriptionCharge() *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&r.Period, "period", 0, "`NUMBER` of the period, counted from 0")
 	f.StringVar(&r.Reopen, "reopen", "", "with --period: `REASON` to charge a void or skipped period after all")
-	f.StringVar(&r.Key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
+	f.StringVar(&key, "key", "", "with --period: `TEXT` that identifies this request; using the same key again charges nothing more")
 	return session.Checked(c, func([]string) error {
 		if (f.Changed("reopen") || f.Changed("key")) && !f.Changed("period") {
 			return screen.Usagef("--reopen and --key need --period")

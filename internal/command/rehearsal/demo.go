@@ -21,6 +21,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
 	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/civil"
 	"github.com/duesday/duesday/internal/command/runs"
 	"github.com/duesday/duesday/internal/config"
@@ -85,7 +86,7 @@ func (p *program) demo(ctx context.Context, o demo.Options, months int) error {
 	return p.With(ctx, session.Need{Create: true, Processor: true}, func(s *session.Session) error {
 		bar := p.Progress("days", int64(civil.Of(o.Last).DaysSince(civil.Of(o.First))+1), nil)
 		o.Engine, o.Deliver, o.EachDay = s.Engine, func(ctx context.Context) (int, error) { return deliverDemo(ctx, s) }, func() { bar.Done.Add(1) }
-		report, err := demo.Run(ctx, o)
+		report, err := demo.Run(call.Without(ctx), o)
 		bar.End()
 		if err != nil {
 			return err

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/command/sales"
 	"github.com/duesday/duesday/internal/config"
@@ -195,6 +196,7 @@ func (p *program) serve(ctx context.Context, o *serveFlags) error {
 		defer func() { _ = l.Close() }() // the server closes l, unless the server does not start
 		bound[a.flag] = l
 	}
+	ctx = call.Without(ctx) // what serve does by itself is nobody's request
 	n := session.Need{Create: o.create, Take: true, Processor: true, Follows: follows}
 	return p.With(ctx, n, func(s *session.Session) error { return p.serveStore(ctx, s, o, &t, bound, machine) })
 }
