@@ -88,10 +88,7 @@ type schema struct {
 func (s schema) Name() string { return path.Base(s.Ref) }
 
 // A code is that of a problem.
-type code struct {
-	Status             int
-	Title, Description string
-}
+type code struct{ Title, Description string }
 
 // ordered is a JSON object whose members keep their order.
 type ordered[T any] []member[T]
