@@ -139,11 +139,11 @@ func (s *Spec) problem(x *Exchange, op *openapi3.Operation) error {
 
 // lines checks a list that is sent as lines: each row, and the end.
 func (s *Spec) lines(x *Exchange, route *routers.Route) error {
-	content := route.Operation.Responses.Status(http.StatusOK).Value.Content
-	if content[linesType] == nil {
+	answer := route.Operation.Responses.Status(http.StatusOK).Value
+	if answer.Extensions["x-lines"] != true {
 		return errors.New("openapi.json has no lines for this operation")
 	}
-	row := content["application/json"].Schema.Value.Properties["data"].Value.Items.Value
+	row := answer.Content["application/json"].Schema.Value.Properties["data"].Value.Items.Value
 	for line := range bytes.Lines(x.Answer) {
 		var v map[string]any
 		if err := json.Unmarshal(line, &v); err != nil {
