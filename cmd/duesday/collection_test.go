@@ -59,6 +59,6 @@ func TestCollection_DryRun(t *testing.T) {
 	contains(t, c.must("run", "payments", "--dry-run"), "the customer would be asked to pay",
 		"1 would be charged on "+today+": $12.99; asked to pay by wire: 1; nothing was done")
 	o := c.object(exitDone, "run", "payments", "--dry-run")
-	equal(t, "dry run", members(o, "asked", "amounts"), []any{1, map[string]any{"USD": "12.99"}})
+	equal(t, "dry run", members(o, "asked", "amounts"), []any{1, map[string]any{"USD": 1299}})
 	equal(t, "charges", len(o["would_charge"].([]any)), 1)
 }

@@ -44,12 +44,12 @@ func TestDue_PastPeriod(t *testing.T) {
 	c.must("charging", "off")
 	c.must("subscription", "update", "1/1", "--payment-method", "pm_card_visa")
 	row := c.list("due", "payments", "--until", "2026-04-30")[0].(map[string]any)
-	equal(t, "collected", members(row, "subscription", "sku", "amount"), []any{"1", "news", "12.99"})
+	equal(t, "collected", members(row, "subscription", "sku", "amount"), []any{"1", "news", 1299})
 	c.must("charging", "on")
 	equal(t, "run", members(c.object(exitDone, "run", "payments"), "paid", "amounts"),
 		[]any{1, map[string]any{"USD": "12.99"}})
 	row = c.list("due", "payments", "--until", "2026-04-30")[0].(map[string]any)
-	equal(t, "next", members(row, "next_payment_date", "sku", "amount"), []any{"2026-04-15", "gold", "20.00"})
+	equal(t, "next", members(row, "next_payment_date", "sku", "amount"), []any{"2026-04-15", "gold", 2000})
 }
 
 // TestDue_InOrder has more rows than are read at once.

@@ -86,8 +86,8 @@ func TestOtherHands_ListsGoOn(t *testing.T) {
 	}{
 		"subscription list":              {3, subscriptions},
 		"subscription list --account 2":  {2, subscriptions},
-		"account show 2":                 {3, subscriptions},
-		"subscription show 2/3":          {1, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
+		"account show 2":                 {2, subscriptions},
+		"subscription show 2/3":          {2, append([]string{"item ACC#2 PER#3#SKU#news#000009: "}, receipts...)},
 		"receipt list 2":                 {1, append(reversals, receipts...)},
 		"export subscriptions --all":     {3, subscriptions},
 		"export receipts":                {2, append(reversals, receipts...)},

@@ -62,8 +62,8 @@ func TestKey(t *testing.T) {
 	equal(t, "listed", len(list), 2)
 	for _, one := range list {
 		k := one.(map[string]any)
-		if k["last_use"] == nil || k["key"] != nil || (k["name"] == "all") != (k["revoked"] != nil) ||
-			(k["name"] == "shop") != (k["merchant"] == shopAccount) || (k["name"] == "all") != (k["expires"] != nil) {
+		if k["last_used_at"] == nil || k["key"] != nil || (k["name"] == "all") != (k["revoked_at"] != nil) ||
+			(k["name"] == "shop") != (k["merchant"] == shopAccount) || (k["name"] == "all") != (k["expires_at"] != nil) {
 			t.Errorf("listed: %v", k)
 		}
 	}

@@ -108,7 +108,7 @@ func TestMail_BySMTP(t *testing.T) {
 	c.must("outbox", "replay", id)
 	c.run("outbox", "send")
 	dead = c.object(exitDone, "outbox", "list")["dead_letters"].([]any)
-	contains(t, dead[0].(map[string]any)["reason"].(string), "permanently refused the address of account 1 on 2026-03-15")
+	contains(t, dead[0].(map[string]any)["detail"].(string), "permanently refused the address of account 1 on 2026-03-15")
 
 	// A new address takes the mark away.
 	c.must("account", "update", "1", "--email", "ada@example.com")
@@ -186,7 +186,7 @@ func TestMail_SenderWithoutServer(t *testing.T) {
 	contains(t, r.errors, "stays in the outbox for a process with a mail server")
 	m := decode(t, r.out).(map[string]any)["mail"].(map[string]any)
 	equal(t, "mail", append(members(m, "written", "left"), r.code), []any{0, 1, exitPerson})
-	contains(t, m["reason"].(string), "this command has no mail server")
+	contains(t, m["detail"].(string), "this command has no mail server")
 	p := newProgram(c.getenv(nil), nil, nil, nil, c.clock.Now)
 	p.Dir = c.dir
 	p.Config = config.Config{Store: config.DefaultStore}

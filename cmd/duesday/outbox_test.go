@@ -34,7 +34,7 @@ func TestOutbox(t *testing.T) {
 	dead := o["dead_letters"].([]any)[0].(map[string]any)
 	equal(t, "dead letter", members(dead, "kind", "email", "account", "subscription", "tries", "created_at"),
 		[]any{"receipt", "a@example.com", "1", "1", 10, "2026-03-15T10:30:00.000Z"})
-	id, reason := dead["id"].(string), dead["reason"].(string)
+	id, reason := dead["id"].(string), dead["detail"].(string)
 	contains(t, c.must("outbox", "list"), "0 due, 0 later, 1 given up", id, "receipt", "a@example.com", "10", reason,
 		"duesday outbox replay ID")
 

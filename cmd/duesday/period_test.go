@@ -12,7 +12,11 @@ func names(list []any, more ...string) string {
 	for _, v := range list {
 		o := v.(map[string]any)
 		var text strings.Builder
-		fmt.Fprintf(&text, "%s/%s", o["account"], o["subscription"])
+		id := o["subscription"]
+		if id == nil { // the object is the subscription itself
+			id = o["id"]
+		}
+		fmt.Fprintf(&text, "%s/%s", o["account"], id)
 		for _, name := range more {
 			fmt.Fprintf(&text, " %v", o[name])
 		}
@@ -50,8 +54,8 @@ func TestPeriodList(t *testing.T) {
 	contains(t, c.must("period", "list", "--ending", "failed"), "1/2", "2026-03-15", "$12.99",
 		"declined: lost_card", "2 periods\n")
 	first := c.list("period", "list", "1/2")[0].(map[string]any)
-	equal(t, "one", members(first, "sku", "due_date", "amount", "currency", "reason"),
-		[]any{"news", today, "12.99", "USD", "declined: lost_card"})
+	equal(t, "one", members(first, "sku", "due_date", "amount", "currency", "detail"),
+		[]any{"news", today, 1299, "USD", "declined: lost_card"})
 	equal(t, "attempts", len(first["declined"].([]any)), 1)
 
 	rows := strings.Split(c.must("export", "periods"), "\n")
@@ -109,7 +113,7 @@ func TestList_Filters(t *testing.T) {
 	} {
 		got := []any{}
 		for _, a := range c.list(append([]string{"account", "list"}, strings.Fields(line)...)...) {
-			got = append(got, a.(map[string]any)["account"])
+			got = append(got, a.(map[string]any)["id"])
 		}
 		equal(t, "accounts "+line, got, want)
 	}

@@ -42,7 +42,7 @@ func TestPrices(t *testing.T) {
 	contains(t, c.must("settings", "set", "product.news=Daily news"), "Weekly news -> Daily news")
 	c.must("settings", "set", "product.gym=")
 	equal(t, "names", c.object(exitDone, "settings", "show")["products"], map[string]any{"news": "Daily news"})
-	equal(t, "amount", c.object(exitDone, "subscription", "show", "3/1")["amount"], "1.00")
+	equal(t, "amount", c.object(exitDone, "subscription", "show", "3/1")["amount"], 100)
 	c.clock.Set(c.clock.Now().AddDate(0, 0, 6))
 	o := c.object(exitDone, "run", "payments")
 	equal(t, "charged", members(o, "paid", "amounts"), []any{20, map[string]any{"EUR": "165.00", "JPY": "3000", "USD": "74.95"}})

@@ -53,7 +53,7 @@ func TestProve(t *testing.T) {
 	o := c.proves("1/1", "0", "paid", "There was one charge: pi_sandbox_")
 	equal(t, "paid", members(o, "due_date", "reminder_date", "receipt_months"), []any{"2026-03-15", "2026-03-08", 6})
 	equal(t, "intent", members(o["intents"].([]any)[0].(map[string]any), "in_the_store", "state", "amount"),
-		[]any{"settled", "succeeded", "12.99"})
+		[]any{"settled", "succeeded", 1299})
 	o = c.proves("2/1", "0", "open", "There was no charge yet: pi_sandbox_")
 	equal(t, "declined", members(o["declined"].([]any)[0].(map[string]any), "attempt", "code"), []any{1, "generic_decline"})
 	o = c.proves("3/1", "0", "failed", "There was no charge: the period ended failed; the processor shows no success, and every intent for the period is canceled")
@@ -166,7 +166,7 @@ func TestProve_Stripe(t *testing.T) {
 	c.run("run", "payments")
 	o := c.proves("1/1", "0", "paid", "There was one charge: pi_")
 	intent := o["intents"].([]any)[0].(map[string]any)
-	equal(t, "intent", members(intent, "in_the_store", "state", "amount"), []any{"settled", "succeeded", "12.99"})
+	equal(t, "intent", members(intent, "in_the_store", "state", "amount"), []any{"settled", "succeeded", 1299})
 	c.must("receipt", "refund", "1/1", "--period", "0", "--amount", "5.00")
 	o = c.proves("1/1", "0", "paid", "There was one charge: pi_")
 	equal(t, "refunds", len(o["intents"].([]any)[0].(map[string]any)["returns"].([]any)), 1)

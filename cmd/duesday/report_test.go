@@ -17,16 +17,15 @@ func TestReport(t *testing.T) {
 	r := c.object(exitDone, "report", "--days", "17")
 	equal(t, "months", r["months"], before["months"])
 
-	month := func(currency, collected, failed, outstanding string) map[string]any {
-		zero := map[string]string{"USD": "0.00", "JPY": "0", "KWD": "0.000"}[currency]
-		return map[string]any{"month": "2026-03", "currency": currency, "collected": collected, "outside": zero,
-			"refunded": zero, "failed": failed, "recovered": zero, "outstanding": outstanding, "complete": true}
+	month := func(currency string, collected, failed, outstanding int) map[string]any {
+		return map[string]any{"month": "2026-03", "currency": currency, "collected": collected, "outside": 0,
+			"refunded": 0, "failed": failed, "recovered": 0, "outstanding": outstanding, "complete": true}
 	}
-	equal(t, "months", r["months"], []any{month("JPY", "500", "0", "0"), month("KWD", "0.000", "0.000", "1.500"),
-		month("USD", "12.99", "12.99", "25.98")})
-	equal(t, "mrr", r["mrr"], map[string]any{"JPY": "500", "KWD": "1.500", "USD": "38.97"})
+	equal(t, "months", r["months"], []any{month("JPY", 500, 0, 0), month("KWD", 0, 0, 1500),
+		month("USD", 1299, 1299, 2598)})
+	equal(t, "mrr", r["mrr"], map[string]any{"JPY": 500, "KWD": 1500, "USD": 3897})
 	expected := func(date string) map[string]any {
-		return map[string]any{"date": date, "currency": "USD", "amount": "12.99", "count": 1}
+		return map[string]any{"date": date, "currency": "USD", "amount": 1299, "count": 1}
 	}
 	equal(t, "expected", r["expected"], []any{expected("2026-03-16"), expected("2026-03-31")})
 	equal(t, "as of", r["as_of"], "2026-03-15T10:30:00.000Z")
@@ -53,7 +52,7 @@ func TestReport_ArrearsOfAnImport(t *testing.T) {
 		"1,a@example.com,1,news,10.00,EUR,5,pm_card_visa,2025-11-05\n2,b@example.com,1,news,1000,JPY,5,pm_card_visa,2026-02-05\n"),
 		"--overdue", "charge")
 	contains(t, c.must("report"), "outstanding from earlier months: €40.00\noutstanding from earlier months: ¥1,000\n")
-	equal(t, "json", c.object(exitDone, "report")["outstanding_before"], map[string]any{"EUR": "40.00", "JPY": "1000"})
+	equal(t, "json", c.object(exitDone, "report")["outstanding_before"], map[string]any{"EUR": 4000, "JPY": 1000})
 	contains(t, c.run("report", "--csv").errors, "€40.00 more is outstanding")
 	equal(t, "all of them", c.object(exitDone, "report", "--from", "2025-11")["outstanding_before"], map[string]any{})
 }

@@ -49,10 +49,9 @@ func (r *liveRun) process(args ...string) *exec.Cmd {
 
 // A listed run is one of run list --json, or of run watch --json.
 type listed struct {
-	Run, State, Kind, Process string
-	Due, Paid, Rows           int
-	ChargingOff               bool `json:"charging_off"`
-	Reason                    string
+	ID, State, Kind, Process, Detail string
+	Due, Paid, Rows                  int
+	ChargingOff                      bool `json:"charging_off"`
 }
 
 func (r *liveRun) list() (runs []listed) {
@@ -113,11 +112,11 @@ func TestRun_AttachesAndTakesOver(t *testing.T) {
 	if took := time.Since(killed); took > 60*time.Second {
 		t.Errorf("the rest was done after %s", took)
 	}
-	contains(t, said, first.Run, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
+	contains(t, said, first.ID, fmt.Sprint("process ", r.live.Process.Pid, "@"), "was broken off; this process continues it")
 	contains(t, out, "payments for", "paid")
 	runs := r.list()
 	if code != exitDone || len(runs) != 2 || runs[0].State != "completed" || runs[1].State != "broken off" ||
-		runs[1].Run != first.Run || runs[0].Paid == 0 || runs[0].Paid+runs[1].Paid > 300 {
+		runs[1].ID != first.ID || runs[0].Paid == 0 || runs[0].Paid+runs[1].Paid > 300 {
 		t.Errorf("exit %d, runs %+v", code, runs)
 	}
 	mustRun(t, r.process("verify"))
@@ -138,7 +137,7 @@ func TestRun_WatchedAndStopped(t *testing.T) {
 		t.Errorf("the run ended %s after charging off, with %d", took, r.live.ProcessState.ExitCode())
 	}
 	last := r.list()[0]
-	if last.State != "ended" || !last.ChargingOff || last.Paid == 0 || last.Paid > 290 || last.Reason == "" {
+	if last.State != "ended" || !last.ChargingOff || last.Paid == 0 || last.Paid > 290 || last.Detail == "" {
 		t.Errorf("its record: %+v", last)
 	}
 	code, out, said := attached()
@@ -178,8 +177,8 @@ func TestRun_ListAndShow(t *testing.T) {
 	}
 	payments := c.list("run", "list", "--kind", "payments")[0].(map[string]any)
 	equal(t, "the payment run", members(payments, "kind", "state", "date", "due", "paid", "pending", "rows", "amounts"),
-		[]any{"payments", "completed", today, 5, 2, 1, 5, map[string]any{"USD": "12.99", "JPY": "500"}})
-	id := payments["run"].(string)
+		[]any{"payments", "completed", today, 5, 2, 1, 5, map[string]any{"USD": 1299, "JPY": 500}})
+	id := payments["id"].(string)
 	equal(t, "show", c.object(exitDone, "run", "show", id), payments)
 	contains(t, c.must("run", "show", id), "payments for "+today, "state      completed", "retry-days=1,3,5,7")
 	r := c.run("run", "watch", id)

@@ -42,18 +42,18 @@ func TestStripeRefunds(t *testing.T) {
 	}
 	first := refund(exitDone, "--amount", "5", "--reason", "duplicate")
 	equal(t, "first", members(first, "amount", "state", "reason", "charge", "repeated"),
-		[]any{"5.00", "succeeded", "duplicate", mine, nil})
+		[]any{500, "succeeded", "duplicate", mine, nil})
 	c.clock.Set(c.clock.Now().Add(25 * time.Hour)) // Stripe has forgotten the key
 	again := refund(exitDone, "--amount", "5")
 	equal(t, "again", members(again, "refund", "repeated"), []any{first["refund"], true})
 	equal(t, "with a key", members(refund(exitDone, "--amount", "5", "--key", "b"), "amount", "repeated"),
-		[]any{"5.00", nil})
+		[]any{500, nil})
 	equal(t, "at Stripe", c.returned(), map[string]int64{mine: 1000})
 	r := c.run("receipt", "refund", "1/1", "--period", "0", "--amount", "3", "--key", "c")
 	equal(t, "too much", r.code, exitUsage)
 	contains(t, r.errors, "must be at most 2.99 USD, which is left of 12.99 USD")
-	equal(t, "rest", refund(exitDone)["amount"], "2.99")
-	equal(t, "whole yen", c.object(exitDone, "receipt", "refund", "2/1", "--period", "0")["amount"], "500")
+	equal(t, "rest", refund(exitDone)["amount"], 299)
+	equal(t, "whole yen", c.object(exitDone, "receipt", "refund", "2/1", "--period", "0")["amount"], 500)
 	equal(t, "at Stripe", c.returned(), map[string]int64{mine: 1299, yen: 500})
 	c.clean(3)
 

@@ -248,7 +248,7 @@ func TestStripeLane(t *testing.T) {
 	c.clock.Set(c.clock.Now().Add(time.Hour))
 	equal(t, "settled", members(c.object(exitDone, "run", "payments"), "due", "paid"), []any{1, 1})
 	receipt := c.list("receipt", "list", "1")[0].(map[string]any)
-	equal(t, "receipt", members(receipt, "period", "amount", "charge"), []any{0, "12.99", open["intent"]})
+	equal(t, "receipt", members(receipt, "period", "amount", "charge"), []any{0, 1299, open["intent"]})
 	contains(t, c.newMail("receipt", "a@example.com"), "$12.99")
 	equal(t, "charged", c.charged(), map[string]int{"1/1/0": 1, "2/1/0": 1})
 	c.clean(2)

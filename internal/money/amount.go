@@ -193,12 +193,3 @@ func (t *Totals) All() iter.Seq[Amount] {
 		return cmp.Compare(a.currency.Code(), b.currency.Code())
 	}))
 }
-
-// Strings returns the sums as a new map, never nil, from currency code to [Amount.Decimal].
-func (t *Totals) Strings() map[string]string {
-	m := make(map[string]string, len(t.sums))
-	for c, sum := range t.sums {
-		m[c.Code()] = sum.Decimal()
-	}
-	return m
-}

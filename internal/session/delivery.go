@@ -187,7 +187,7 @@ func (m *Posted) View(by *Post) view.Object {
 		how = "sent"
 	}
 	return view.Object{how, m.Delivered, "to", by.String(), "dropped?", m.Dropped, "put_off?", m.Failed, "given_up?", m.Dead,
-		"left?", m.Left, "reason?", m.Reason}
+		"left?", m.Left, "detail?", m.Reason}
 }
 
 // served reports whether another process is known to serve the store.

@@ -10,25 +10,23 @@ import (
 
 // Account returns the account.
 func Account(a *billing.Account) Object {
-	fee, change := "", ""
+	fee := ""
 	if a.Payer.Fee > 0 {
 		fee = Percent(a.Payer.Fee)
-	}
-	if a.Copying { // not every copy has the change yet
-		change = "unfinished; update the account again"
 	}
 	var bounced Object // the address that a mail server rejected permanently
 	if b := a.Bounced; b.Email != "" {
 		bounced = Object{"email", b.Email, "code", b.Code, "at", b.At}
 	}
-	return Object{"account", a.ID, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
+	return Object{"id", a.ID, "version", a.Version, "email", a.Email, "name?", a.Name, "bounced?", bounced, "time_zone", cmp.Or(a.TimeZone, "UTC"),
 		"locale?", a.Locale,
 		"payment_method?", a.Method, // for subscriptions without their own payment method
 		"payment_method_given_at?", a.Given, "fallback_payment_method?", a.Fallback,
 		"customer?", a.Payer.Customer, // the processor's customer ID
 		"connected_account?", a.Payer.At, // omitted for the platform's own account
 		"application_fee?", fee, // the platform's share of each charge, such as 2.50%
-		"created_at", a.Created, "change?", change}
+		"created_at", a.Created,
+		"unfinished?", a.Copying} // not every copy has the change yet, so update the account again
 }
 
 // Percent formats hundredths of a percent, such as 2.50%.

@@ -1,7 +1,10 @@
 package view
 
 import (
+	"iter"
 	"math"
+	"slices"
+	"strconv"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/audit"
@@ -13,22 +16,23 @@ import (
 
 // DuePayment returns a subscription that a payment run will look at.
 func DuePayment(r billing.DueRow) Object {
-	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
-		"next_payment_date", r.NextPayment, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-		"payment_day", r.PaymentDay, "payment_method", r.Method, "problem?", r.Problem}
+	day, _ := strconv.Atoi(r.PaymentDay) // 0 if another tool wrote something else
+	return Object{"account", r.Account, "subscription", r.ID, "sku?", r.SKU, "email?", r.Email,
+		"next_payment_date", r.NextPayment, "amount?", r.Amount, "currency?", r.Amount.Currency().Code(),
+		"payment_day?", day, "payment_method?", r.Method, "problem?", r.Problem}
 }
 
 // DueReminder returns a subscription that a reminder run will look at.
 func DueReminder(r billing.DueRow) Object {
-	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "email", r.Email,
+	return Object{"account", r.Account, "subscription", r.ID, "sku?", r.SKU, "email?", r.Email,
 		"next_reminder_date", r.NextReminder, "next_payment_date", r.NextPayment, "problem?", r.Problem}
 }
 
 // Run returns a job's run, with its progress and its counts.
 func Run(r *job.Report) Object {
-	v := append(Object{"run", r.ID, "state", r.State}, Counts(r)...)
+	v := append(Object{"id", r.ID, "state", r.State}, Counts(r)...)
 	return append(v, "rows", r.Rows, "rows_per_second", math.Round(Rate(r)), "process?", r.Process, "started_at", r.Started,
-		"seen_at?", r.Seen, "ended_at?", r.Ended, "reason?", r.Reason, "settings?", r.Settings)
+		"seen_at?", r.Seen, "ended_at?", r.Ended, "detail?", r.Reason, "settings?", r.Settings)
 }
 
 // Rate returns a run's number of subscriptions per second, up to the last record.
@@ -44,7 +48,7 @@ func Counts(r *job.Report) Object {
 		for _, o := range engine.Outcomes() {
 			v = append(v, string(o), r.Counts[o])
 		}
-		v = append(v, "amounts", r.Amounts.Strings(), "cards_taken_over?", r.Cards, "keep_own_method?", Names(r.KeepOwn),
+		v = append(v, "amounts", Sums(r.Amounts.All()), "cards_taken_over?", r.Cards, "keep_own_method?", Names(r.KeepOwn),
 			"refunds_and_disputes?", r.Reversals, // recorded or changed
 			"orphans_cancelled?", r.Orphans)
 	}
@@ -69,7 +73,7 @@ func OutcomeName(o engine.Outcome) string {
 // Audit returns the audit's result.
 func Audit(a *audit.Report) Object {
 	problem := func(x audit.Problem) Object {
-		return Object{"kind", x.Kind, "account", x.Account, "subscription", x.Subscription, "period", x.Period,
+		return Object{"kind", x.Kind, "account", x.Account, "subscription?", x.Subscription, "period", x.Period,
 			"detail", x.Detail}
 	}
 	v := Object{"ok", a.OK, "subscriptions", a.Subscriptions, "receipts", a.Receipts, "charges", a.Charges,
@@ -83,9 +87,9 @@ func Audit(a *audit.Report) Object {
 
 // Report returns the monthly report.
 func Report(r *report.Report) Object {
-	return Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", List(r.Months, Month), "outstanding_before", amounts(r.Before),
-		"mrr", amounts(r.MRR), "expected", List(r.Expected, func(x report.Expected) Object {
-			return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount.Decimal(), "count", x.Count}
+	return Object{"as_of", r.AsOf, "time_zone", r.Zone, "months", List(r.Months, Month), "outstanding_before", Sums(slices.Values(r.Before)),
+		"mrr", Sums(slices.Values(r.MRR)), "expected", List(r.Expected, func(x report.Expected) Object {
+			return Object{"date", x.Date, "currency", x.Amount.Currency().Code(), "amount", x.Amount, "count", x.Count}
 		}), "unreadable?", r.Unreadable}
 }
 
@@ -93,16 +97,16 @@ func Report(r *report.Report) Object {
 func Month(m report.Month) Object {
 	o := Object{"month", m.First.String()[:len("2026-01")], "currency", m.Outstanding.Currency().Code()}
 	for _, kind := range report.Kinds {
-		o = append(o, string(kind), m.Sums[kind].Decimal())
+		o = append(o, string(kind), m.Sums[kind])
 	}
-	return append(o, "outstanding", m.Outstanding.Decimal(), "complete", m.Missing == "")
+	return append(o, "outstanding", m.Outstanding, "complete", m.Missing == "")
 }
 
-// amounts returns an object with one amount per currency.
-func amounts(list []money.Amount) Object {
+// Sums returns an object with one sum per currency.
+func Sums(all iter.Seq[money.Amount]) Object {
 	o := Object{}
-	for _, a := range list {
-		o = append(o, a.Currency().Code(), a.Decimal())
+	for a := range all {
+		o = append(o, a.Currency().Code(), a)
 	}
 	return o
 }

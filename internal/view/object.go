@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/secret"
 )
 
 // An Object is the JSON form of a noun, as alternating names and values. A member whose name ends
 // with ? is omitted if its value is empty. IDs have no key prefix, dates are formatted as
-// 2026-01-31, timestamps are in UTC with milliseconds, and amounts are decimal strings at the
-// currency's exponent.
+// 2026-01-31, timestamps are in UTC with milliseconds, and amounts are integers in the
+// currency's minor units.
 type Object []any
 
 // MarshalJSON implements json.Marshaler. It does not escape HTML, because the encoder that
@@ -79,10 +80,15 @@ func Append(b []byte, v any, escapeHTML bool) ([]byte, error) {
 		}
 	case int:
 		return strconv.AppendInt(b, int64(t), 10), nil
+	case money.Amount:
+		return strconv.AppendInt(b, t.Minor(), 10), nil
 	case bool:
 		return strconv.AppendBool(b, t), nil
 	case Object:
 		return t.append(b, escapeHTML)
+	}
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Slice && rv.IsNil() {
+		return append(b, "[]"...), nil
 	}
 	out := bytes.NewBuffer(b)
 	enc := json.NewEncoder(out)

@@ -15,32 +15,33 @@ func Open(o *billing.OpenPeriod) Object {
 	if o == nil {
 		return nil
 	}
-	return Object{"period", o.Period, "due_date", o.Due, "amount", o.Amount.Decimal(),
-		"currency", o.Amount.Currency().Code(), "payment_method", o.Method, "intent", o.Ref, "attempt", o.Attempt,
+	return Object{"period", o.Period, "due_date", o.Due, "amount", o.Amount,
+		"currency", o.Amount.Currency().Code(), "payment_method?", o.Method, "intent?", o.Ref, "attempt", o.Attempt,
 		"by_fallback?", o.ByFallback(), // the period uses the account's fallback method
 		"state?", o.State, "pay_by?", o.PayBy, "retry_date?", o.Retry, "opened_at", o.Opened, "declined", List(o.Attempts, attempt)}
 }
 
 func attempt(a billing.Attempt) Object {
-	return Object{"attempt", a.Number, "code", a.Code, "payment_method", a.Method, "at", a.At}
+	return Object{"attempt", a.Number, "code", a.Code, "payment_method?", a.Method, "at", a.At}
 }
 
 // Period returns a period that ended unpaid, or that is parked.
 func Period(p *billing.EndedPeriod) Object {
 	return Object{"account", p.Account, "subscription", p.ID, "sku", p.SKU,
-		"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "reason", p.Reason,
-		"amount", p.Amount.Decimal(), "currency", p.Amount.Currency().Code(), "intent?", p.Ref,
+		"period", p.Period, "ending", p.Ending, "due_date", p.Due, "ended_at", p.Ended, "detail?", p.Reason, // for human readers
+
+		"amount", p.Amount, "currency", p.Amount.Currency().Code(), "intent?", p.Ref,
 		"declined", List(p.Attempts, attempt)}
 }
 
 // Receipt returns the receipt with the refunds and disputes of its charge. Disputes do not count as
 // refunded. The store's installation is part of the receipt's number.
 func Receipt(r *billing.Receipt, installation string, reversals ...*billing.ReversalRecord) Object {
-	v := Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
-		"processed_at", r.Processed, "amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(),
-		"charge", r.Charge, "kind", r.Kind, "email", r.Email, "expires_at?", r.Expires, "number", r.Number(installation)}
+	v := Object{"number", r.Number(installation), "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period?", PeriodOf(r), "due_date", r.Due,
+		"processed_at", r.Processed, "amount", r.Amount, "currency", r.Amount.Currency().Code(),
+		"charge?", r.Charge, "kind", r.Kind, "email?", r.Email, "expires_at?", r.Expires}
 	if refunded := Refunded(r, reversals); !refunded.IsZero() {
-		v = append(v, "refunded", refunded.Decimal())
+		v = append(v, "refunded", refunded)
 	}
 	if len(reversals) > 0 {
 		v = append(v, "returns", List(reversals, Reversal))
@@ -75,18 +76,18 @@ func PeriodOf(r *billing.Receipt) *int {
 
 // Reversal returns the refund or dispute.
 func Reversal(r *billing.ReversalRecord) Object {
-	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
-		"id", r.ReversalID, "created_at", r.Created, "amount", r.Amount.Decimal(),
+	return Object{"id", r.ReversalID, "account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "kind", r.Kind,
+		"created_at", r.Created, "amount", r.Amount,
 		"currency", r.Amount.Currency().Code(), "state", r.State, "reason?", r.Reason, "refusal?", r.Refusal,
-		"charge", r.Charge, "refund?", r.Ref, // the processor's ID
+		"charge?", r.Charge, "refund?", r.Ref, // the processor's ID
 		"processed_at?", r.Processed, // when the processor handled it
 		"ended_at?", r.Ended}
 }
 
 // Result returns the result for one period in a run. In a dry run, the period has no outcome yet.
 func Result(r engine.Result) Object {
-	return Object{"account", r.Account, "subscription", r.ID, "sku", r.SKU, "period", r.Period, "due_date", r.Due,
-		"amount", r.Amount.Decimal(), "currency", r.Amount.Currency().Code(), "outcome?", r.Outcome, "reason?", r.Reason}
+	return Object{"account", r.Account, "subscription", r.ID, "sku?", r.SKU, "period", r.Period, "due_date?", r.Due,
+		"amount?", r.Amount, "currency?", r.Amount.Currency().Code(), "outcome?", r.Outcome, "detail?", r.Reason}
 }
 
 // Proof returns the evidence that a period was charged at most once.
@@ -105,14 +106,10 @@ func Proof(x *proof.Proof, installation string) Object {
 
 // intent returns an intent in its state at the processor.
 func intent(i proof.Intent) Object {
-	amount, currency := "", ""
-	if !i.Missing {
-		amount, currency = i.Amount.Decimal(), i.Amount.Currency().Code()
-	}
-	return Object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(string(i.State), "not known"),
-		"since?", i.Changed, "amount?", amount, "currency?", currency, "code?", i.Code,
+	return Object{"intent", i.Ref, "generation", i.Tag.Generation, "in_the_store", i.Role, "state", cmp.Or(i.State, "unknown"),
+		"since?", i.Changed, "amount?", i.Amount, "currency?", i.Amount.Currency().Code(), "code?", i.Code,
 		"returns", List(i.Reversals, func(r processor.Reversal) Object {
-			return Object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount.Decimal(),
+			return Object{"id", r.ID, "kind", r.Kind, "state", r.State, "amount", r.Amount,
 				"currency", r.Amount.Currency().Code(), "created_at", r.Created}
 		})}
 }

@@ -29,8 +29,8 @@ func Charging(on bool, reason, accepted string) Object {
 
 // Key returns the API key without its secret.
 func Key(k *key.Key) Object {
-	return Object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created", k.Created,
-		"expires?", k.Expires, "revoked?", k.Revoked, "last_use?", k.Used}
+	return Object{"id", k.ID, "name", k.Name, "scope", k.Scope, "merchant?", k.Merchant, "created_at", k.Created,
+		"expires_at?", k.Expires, "revoked_at?", k.Revoked, "last_used_at?", k.Used}
 }
 
 // Check returns the result of one health check.

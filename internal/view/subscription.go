@@ -12,16 +12,16 @@ import (
 
 // Subscription returns the subscription.
 func Subscription(s *billing.Subscription) Object {
-	return Object{"account", s.Account, "subscription", s.ID, "sku", s.SKU, "email", s.Email, "status", s.Status,
-		"amount", s.Amount.Decimal(), "currency", s.Amount.Currency().Code(), "pending?", Pending(s.Pending),
-		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
+	return Object{"id", s.ID, "account", s.Account, "version", s.Version, "sku", s.SKU, "email?", s.Email, "status", s.Status,
+		"amount", s.Amount, "currency", s.Amount.Currency().Code(), "pending?", Pending(s.Pending),
+		"payment_day", s.PaymentDay, "interval", s.Interval.String(), "payment_method?", s.Method, "collection?", CollectionOf(s), "address?", s.Address,
 		"time_zone", cmp.Or(s.TimeZone, "UTC"), "reminder_days", s.ReminderDays,
 		"trial_ends?", s.TrialEnds, "period", s.Period, "due_date?", DueOf(s), // the next period to be paid
 		"next_payment_date?", s.NextPayment, // when the payment job looks at it again
 		"next_reminder_date?", s.NextReminder, "paid_periods", s.Paid, "installments?", s.Installments,
 		"cancel_at_period_end?", s.CancelAtEnd, "requested?", s.Requested, "manual?", manual(s.Manual),
 		"collects?", Collects(s),
-		"parked?", s.Parked, // why the subscription waits for a user
+		"detail?", s.Parked, // why the subscription waits for a user
 		"paused_on?", s.PausedOn, "last_charge?", s.LastCharge, "created_at", s.Created, "open?", Open(s.Open)}
 }
 
@@ -60,7 +60,7 @@ func Pending(p *billing.Plan) Object {
 	if p == nil {
 		return nil
 	}
-	return Object{"sku", p.SKU, "amount", p.Amount.Decimal(), "from", p.From}
+	return Object{"sku", p.SKU, "amount", p.Amount, "currency", p.Amount.Currency().Code(), "from", p.From}
 }
 
 // manual returns the manual payment that is recorded once the open period's intent is canceled.
@@ -68,7 +68,7 @@ func manual(m *billing.ManualRequest) Object {
 	if m == nil {
 		return nil
 	}
-	return Object{"period", m.Period, "amount", m.Amount.Decimal(), "currency", m.Amount.Currency().Code(), "note?", m.Note,
+	return Object{"period", m.Period, "amount", m.Amount, "currency", m.Amount.Currency().Code(), "note?", m.Note,
 		"processed_at", m.Processed}
 }
 
@@ -100,7 +100,7 @@ func Changes(old, s *billing.Subscription) []Difference {
 
 // Upcoming returns a period that is not due yet.
 func Upcoming(u billing.Upcoming) Object {
-	return Object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount.Decimal(),
+	return Object{"period", u.Period, "due_date", u.Due, "sku", u.SKU, "amount", u.Amount,
 		"currency", u.Amount.Currency().Code()}
 }
 
@@ -111,13 +111,13 @@ func Moved(before, after civil.Date) Object {
 
 // WrittenOff returns the periods that a cancellation wrote off, with their sum.
 func WrittenOff(list []*billing.EndedPeriod, sum money.Amount) Object {
-	return Object{"written_off", List(list, Period), "written_off_sum", sum.Decimal()}
+	return Object{"written_off", List(list, Period), "written_off_sum", sum}
 }
 
 // PlanChange returns the change of one plan. It is the sum over all subscriptions that have the plan.
 func PlanChange(g *engine.PlanSum) Object {
-	return Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before.Decimal(), "amount", g.After.Decimal(),
-		"subscriptions", g.Count, "month_before", g.MonthBefore.Decimal(), "month", g.MonthAfter.Decimal(), "mail", g.Mail}
+	return Object{"currency", g.Before.Currency().Code(), "amount_before", g.Before, "amount", g.After,
+		"subscriptions", g.Count, "month_before", g.MonthBefore, "month", g.MonthAfter, "mail", g.Mail}
 }
 
 // Charged returns the result of charging one period, and the subscription after it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func TestRunRecord_Progress(t *testing.T) {
 		if err != nil || r.State != job.Completed || r.Rows != 60 || seen < 10 {
 			t.Errorf("%+v, %v; it was seen %d times", r, err, seen)
 		}
-		if err := r.Err(); err != nil || r.Due() != 60 || r.Amounts.Strings()["USD"] != "599.40" || r.NeedsPerson() {
+		if err := r.Err(); err != nil || r.Due() != 60 || fmt.Sprint(slices.Collect(r.Amounts.All())) != "[599.40 USD]" || r.NeedsPerson() {
 			t.Errorf("the report: %+v, %v", r, err)
 		}
 		wg.Wait()

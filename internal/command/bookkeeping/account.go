@@ -95,14 +95,17 @@ func (p *program) accountShow() *cobra.Command {
 
 func (p *program) accountFields(a *billing.Account, card *processor.Card) {
 	v := view.Account(a)
-	bounced := ""
+	bounced, change := "", ""
+	if a.Copying {
+		change = "unfinished; update the account again"
+	}
 	if b := a.Bounced; b.Email != "" {
 		bounced = b.Email + " on " + view.Date(civil.Of(b.At)) + " (" + b.Code + "), so no mail is sent there"
 	}
 	p.Fields("account", a.ID, "email", a.Email, "name", a.Name, "bounced", bounced, "time zone", screen.Text(v, "time_zone"), "locale", a.Locale,
 		"customer", a.Payer.Customer,
 		"connected account", a.Payer.At, "application fee", screen.Text(v, "application_fee"), "payment method", a.Method, "fallback", a.Fallback,
-		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", screen.Text(v, "change"))
+		"method set", a.Given, "card", cardText(card), "created", a.Created, "change", change)
 }
 
 // showAccount prints how a command changed the account. old is the account before the change, or

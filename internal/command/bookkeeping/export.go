@@ -10,12 +10,14 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/book"
+	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
 	"github.com/duesday/duesday/internal/view"
@@ -91,7 +93,8 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 	asJSON := f.format.Value == "jsonl"
 	switch what {
 	case "accounts":
-		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)), view.Account)
+		return exportRows(w, asJSON, bar, accountColumns, screen.Readable(p.Screen, s.Engine.Accounts(ctx)),
+			func(a *billing.Account) view.Object { return row(view.Account(a), "id", "account") })
 	case "receipts":
 		reversals, err := gatherReversals(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)))
 		if err != nil {
@@ -111,12 +114,28 @@ func (p *program) exportTo(ctx context.Context, s *session.Session, what string,
 			})
 	case "periods":
 		return exportRows(w, asJSON, bar, periodColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.EndedPeriods(ctx)),
-			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }), view.Period)
+			func(x *billing.EndedPeriod) bool { return f.days.Has(x.Ended) }),
+			func(x *billing.EndedPeriod) view.Object { return row(view.Period(x), "detail?", "reason") })
 	case "refunds":
 		return exportRows(w, asJSON, bar, reversalColumns, screen.Filtered(screen.Readable(p.Screen, s.Engine.ReversalRecords(ctx)),
-			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }), view.Reversal)
+			func(r *billing.ReversalRecord) bool { return f.days.Has(r.Created) }),
+			func(r *billing.ReversalRecord) view.Object { return row(view.Reversal(r), "", "") })
 	}
 	return p.exportBook(ctx, s, f, w, bar)
+}
+
+// row returns the view as a row of an export, in which amounts are decimal texts, and the member old is
+// called name.
+func row(v view.Object, old, name string) view.Object {
+	v = slices.Clone(v)
+	for i, x := range v {
+		if a, ok := x.(money.Amount); ok {
+			v[i] = a.Decimal()
+		} else if i%2 == 0 && x == old {
+			v[i] = name
+		}
+	}
+	return v
 }
 
 // exportBook writes the subscriptions in the format that import accepts. Each row includes the data

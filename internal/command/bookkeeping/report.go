@@ -56,7 +56,7 @@ func (p *program) report(ctx context.Context, s *session.Session, f *reportFlags
 		p.Warn("the expected charges do not include %s that another tool wrote and that cannot be read",
 			screen.Plural(r.Unreadable, "subscription"))
 	}
-	months := view.List(r.Months, view.Month)
+	months := view.List(r.Months, func(m report.Month) view.Object { return row(view.Month(m), "", "") })
 	if f.csv {
 		for _, a := range r.Before {
 			p.Warn("%s more is outstanding from earlier months; set an earlier --from", a.Format())

@@ -33,8 +33,6 @@ func (p *program) sayChanged(old, s *billing.Subscription, what string) {
 		all := view.Changes(old, s)
 		for i, d := range all {
 			switch d.Name {
-			case "amount":
-				all[i].Before, all[i].After = old.Amount, s.Amount
 			case "pending":
 				all[i].Before, all[i].After = pendingText(old), pendingText(s)
 			case "collection":

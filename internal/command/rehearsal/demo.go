@@ -225,7 +225,7 @@ func (p *program) showDemo(o demo.Options, months int, report *demo.Report, audi
 			return view.Object{"month", m.Name, "joined", m.Joined, "changes", m.Changes, "reminders", m.Reminders,
 				"paid", n[engine.OutcomePaid], "paid_outside", m.Outside, "retry", n[engine.OutcomeRetry],
 				"failed", n[engine.OutcomeFailed], "pending", n[engine.OutcomePending], "parked", n[engine.OutcomeParked],
-				"mails", m.Mails, "amounts", m.Amounts.Strings()}
+				"mails", m.Mails, "amounts", view.Sums(m.Amounts.All())}
 		}), "audit", view.Audit(audit), "store", p.Config.Store,
 		"processor", p.Config.Processor, "mail", p.Config.Mail, "elapsed_ms", elapsed.Milliseconds()})
 }

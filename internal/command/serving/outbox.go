@@ -47,7 +47,7 @@ func (q *queue) view() view.Object {
 func viewDead(e outbox.Effect, queue string) view.Object {
 	return view.Object{"id", e.ID, "lane?", queue, "kind", e.Kind, "email", e.Data[outbox.DataEmail],
 		"account", e.Data[outbox.DataAccount], "subscription", e.Data[outbox.DataSubscription], "tries", e.Tries,
-		"reason", secret.Clean(e.Error), "created_at", e.Created}
+		"detail", secret.Clean(e.Error), "created_at", e.Created}
 }
 
 func (p *program) listOutbox(ctx context.Context, s *session.Session) error {
@@ -149,7 +149,7 @@ func (p *program) send(ctx context.Context, s *session.Session) error {
 	p.Fields("  no longer needed", screen.Positive(r.Dropped), "  put off", screen.Positive(r.Failed), "  given up",
 		screen.Positive(r.Dead))
 	// A dropped mail is a reminder whose period was paid, paused or canceled in the meantime.
-	return p.JSON(view.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "reason?", r.Reason})
+	return p.JSON(view.Object{"delivered", r.Delivered, "dropped", r.Dropped, "failed", r.Failed, "dead", r.Dead, "detail?", r.Reason})
 }
 
 // decideHeld returns an action that releases or drops all held mail.
