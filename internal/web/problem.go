@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	codeKey    = "key"   // the API key is missing, or another one
-	codeField  = "field" // a field.Error
-	retryAfter = "5"     // seconds
-	maxText    = 300     // bytes of an error's text
+	codeKey     = "key"         // the API key is missing, or another one
+	codeField   = "field"       // a field.Error
+	codeRunning = "in_progress" // the first request with an idempotency key
+	retryAfter  = "5"           // seconds
+	maxText     = 300           // bytes of an error's text
 )
 
 // A Kind maps errors to an answer with the error's text.
@@ -101,7 +102,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !known {
 		s.Failed(r, err)
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict && p.Code == codeRunning {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	Send(w, p.Status, p.fault())

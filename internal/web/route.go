@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/key"
 )
 
@@ -20,9 +21,9 @@ type Handler func(w http.ResponseWriter, r *Request) error
 
 // A Request is an admitted request.
 type Request struct {
-	*http.Request
-	Key    *key.Key // nil on a path that needs none
-	Server *Server
+	*http.Request          // its context has a call.Call with the Actor
+	Key           *key.Key // nil on a path that needs none
+	Server        *Server
 
 	w http.ResponseWriter
 }
@@ -38,7 +39,8 @@ func (s *Server) mux() *http.ServeMux {
 				err = ErrMerchant
 			}
 			if err == nil {
-				err = to.Do(w, &Request{Request: r, Key: k, Server: s, w: w})
+				c := &call.Call{Actor: "key " + k.Name, Table: s.o.Table, Now: s.o.Now}
+				err = to.Do(w, &Request{Request: r.WithContext(call.With(r.Context(), c)), Key: k, Server: s, w: w})
 			}
 			if err != nil {
 				s.fail(w, r, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/store"
 )
 
 // Options configure a Server. Everything is optional.
@@ -23,6 +24,9 @@ type Options struct {
 
 	Keys      Keys     // of the callers of /v1 and /metrics; nil: nobody has one
 	CursorKey [32]byte // encrypts the cursors of lists; the same in every process
+
+	Store store.Store // with the rows of idempotency keys; nil: no route calls Once
+	Table string      // recurring payments table, which has these rows
 
 	Now   func() time.Time                // nil: time.Now
 	Log   *slog.Logger                    // nil: nothing is logged
@@ -43,6 +47,7 @@ type Server struct {
 	left    atomic.Int64 // bytes of allBodies
 	cursors cipher.AEAD
 	refused refusals
+	running running
 }
 
 // New returns a Server. It panics if two routes have the same pattern.
@@ -53,7 +58,8 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, cross: http.NewCrossOriginProtection(), refused: refusals{seen: map[string]int{}}}
+	s := &Server{o: o, cross: http.NewCrossOriginProtection(), refused: refusals{seen: map[string]int{}},
+		running: running{ends: map[string]chan struct{}{}}}
 	s.left.Store(allBodies)
 	block, _ := aes.NewCipher(o.CursorKey[:]) // a valid length
 	s.cursors, _ = cipher.NewGCMWithRandomNonce(block)

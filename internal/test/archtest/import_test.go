@@ -137,7 +137,7 @@ var layers = map[string][]string{
 		"store/pebblestore"},
 	"internal/view": {"billing", "billing/audit", "billing/engine", "billing/job", "billing/proof", "billing/report",
 		"billing/settings", "civil", "key", "money", "processor", "secret", "status"},
-	"internal/web": {"field", "key", "listen", "secret", "store"},
+	"internal/web": {"call", "field", "key", "listen", "secret", "store"},
 }
 
 // administered is what commands import of the packages under store: besides storeurl, what
