@@ -161,3 +161,19 @@ func TestServe_RevokedStripeKey(t *testing.T) {
 	status, _ = get(v.Base + "/readyz")
 	equal(t, "readyz", status, http.StatusOK)
 }
+
+// TestServe_Docs: the reference page is there for everyone who reaches --api, and nowhere else.
+func TestServe_Docs(t *testing.T) {
+	c := newServeCLI(t)
+	v, _ := c.serve("--no-poll", "--on-fulfil", "true")
+	for path, part := range map[string]string{"/docs": `id="createSubscription"`, "/openapi.json": `"openapi": "3.1.0"`} {
+		for base, want := range map[string]int{v.APIBase: http.StatusOK, v.Base: http.StatusNotFound} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, text, _ := c.send(r)
+			equal(t, path, []any{status, strings.Contains(text, part)}, []any{want, want == http.StatusOK})
+		}
+	}
+}

@@ -12,9 +12,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/duesday/duesday/internal/web"
 )
 
-// The paths at which Handler serves the description and its reference page.
+// The paths of the description and of its reference page.
 const (
 	PathJSON = "/openapi.json"
 	PathDocs = "/docs"
@@ -26,8 +28,8 @@ var text string
 // Text returns the OpenAPI 3.1 description of the API.
 func Text() string { return text }
 
-// Handler serves the description at PathJSON and the reference page at PathDocs. Neither needs an API key.
-func Handler() (http.Handler, error) {
+// Paths returns the handlers of PathJSON and PathDocs. Neither needs an API key.
+func Paths() (map[string]web.Handler, error) {
 	var d document
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return nil, err
@@ -36,26 +38,29 @@ func Handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET "+PathJSON, file("application/json", []byte(text)))
-	mux.Handle("GET "+PathDocs, file("text/html; charset=utf-8", page))
-	return mux, nil
+	return map[string]web.Handler{
+		PathJSON: file("application/json", []byte(text)),
+		PathDocs: file("text/html; charset=utf-8", page),
+	}, nil
 }
 
 // file serves a text that stays the same while the process runs. Callers ask again after an upgrade,
 // because they must compare the ETag each time.
-func file(kind string, text []byte) http.HandlerFunc {
-	tag := `"` + hash(string(text)) + `"`
-	return func(w http.ResponseWriter, r *http.Request) {
+func file(kind string, text []byte) web.Handler {
+	tag, styleHash := `"`+hash(string(text))+`"`, hash(style)
+	return func(w http.ResponseWriter, r *web.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return web.WrongMethod(w, "GET, HEAD")
+		}
 		h := w.Header()
 		h.Set("Content-Type", kind)
 		h.Set("Cache-Control", "no-cache")
 		h.Set("ETag", tag)
-		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+hash(style)+
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+styleHash+
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+		http.ServeContent(w, r.Request, "", time.Time{}, bytes.NewReader(text))
+		return nil
 	}
 }
 

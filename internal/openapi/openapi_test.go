@@ -9,17 +9,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/duesday/duesday/internal/web"
 )
 
 func get(t *testing.T, path string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	h, err := Handler()
+	paths, err := Paths()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, w := httptest.NewRequest("GET", path, nil), httptest.NewRecorder()
 	r.Header = header
-	h.ServeHTTP(w, r)
+	web.New(web.Options{Paths: paths}).ServeHTTP(w, r)
 	return w
 }
 
@@ -71,7 +73,7 @@ func TestPage_Links(t *testing.T) {
 }
 
 // A caller that has the text gets it once: until an upgrade it is told that nothing has changed.
-func TestHandler_Cached(t *testing.T) {
+func TestPaths_Cached(t *testing.T) {
 	for _, path := range []string{PathJSON, PathDocs} {
 		first := get(t, path, nil)
 		again := get(t, path, http.Header{"If-None-Match": {first.Header().Get("ETag")}})

@@ -17,6 +17,7 @@ import (
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/listen"
+	"github.com/duesday/duesday/internal/openapi"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/stripe/event"
@@ -82,6 +83,11 @@ func New(o Options) (*Server, error) {
 	hooks, api := o.HTTP, o.HTTP
 	hooks.Now, hooks.Log, hooks.Keys, hooks.Metrics, hooks.Routes = o.Now, o.Log, nil, nil, nil
 	api.Now, api.Log, api.Signed = o.Now, o.Log, nil
+	docs, err := openapi.Paths()
+	if err != nil {
+		return nil, err
+	}
+	api.Paths = docs
 	if o.Service != nil {
 		s.addHooks(&hooks, &api)
 	}
