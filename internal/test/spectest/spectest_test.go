@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // openapi.json is OpenAPI 3.1, and each of its examples is an instance of its schema.
@@ -130,3 +133,28 @@ type recorder struct {
 }
 
 func (r *recorder) Error(args ...any) { r.text += fmt.Sprint(args...) }
+
+func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) + "\n" }
+
+// A route that openapi.json does not have, or has otherwise, is found, and so is an operation without one.
+func TestRoutes_Differences(t *testing.T) {
+	s := New(t)
+	for _, x := range []struct {
+		route web.Route
+		whole bool
+		want  string
+	}{
+		{web.Route{Operation: "getAccount", Pattern: "GET /v1/accounts/{id}", Scope: key.Read}, false, ""},
+		{web.Route{Operation: "getAccount", Pattern: "GET /v1/accounts/{id}", Scope: key.Write}, false, "getAccount"},
+		{web.Route{Operation: "getAccount", Pattern: "PUT /v1/accounts/{id}", Scope: key.Read}, false, "getAccount"},
+		{web.Route{Operation: "getAccount", Pattern: "GET /v1/accounts/{id}", Scope: key.Read, Merchants: true}, false, "getAccount"},
+		{web.Route{Operation: "dropAccount", Pattern: "GET /v1/accounts/{id}", Scope: key.Read}, false, "no operation dropAccount"},
+		{web.Route{Operation: "getAccount", Pattern: "GET /v1/accounts/{id}", Scope: key.Read}, true, "createRefund of openapi.json has no route"},
+	} {
+		found := &recorder{TB: t}
+		s.Routes(found, []web.Route{x.route}, x.whole)
+		if (x.want == "") != (found.text == "") || !strings.Contains(found.text, x.want) {
+			t.Errorf("%+v: got %q", x.route, found.text)
+		}
+	}
+}
