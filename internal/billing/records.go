@@ -29,6 +29,10 @@ type Records struct {
 
 	Witnesses []Witness // of the clock; none of a test clock
 	Beside    []Beside  // what joins the commits of changed items
+
+	// What joins the commit of a refund's or dispute's record, and of a run's end; nil: nothing.
+	Reversed func(ctx context.Context, was, now *ReversalRecord) ([]store.Write, error)
+	RunEnded func(ctx context.Context, r *Run) ([]store.Write, error)
 }
 
 // NewRecords returns the records of the store. If log is nil, Records logs nothing.

@@ -19,9 +19,6 @@ type Report struct {
 	Dead      int // moved to the dead letters
 }
 
-// pageRows is the number of rows read at a time: no query stays open during deliveries.
-const pageRows = 256
-
 // Drain delivers, at least once, every effect that is due when it begins, and deletes it. At most
 // workers deliveries run at a time, in no particular order. An effect that fails or is unreadable
 // does not stop the other effects. Drain returns the first error of the store or of ctx. In that
@@ -114,33 +111,18 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 	if o.lease > 0 {
 		batch = claimRows
 	}
-	for n, last := 0, lastDue(o.now()); n < shards; n++ {
-		q := store.Query{Partition: o.queue.shard(n), To: last, Limit: pageRows}
-		for more := true; more; {
-			page := make([]store.Item, 0, pageRows)
-			for it, err := range o.rows(ctx, q) {
-				if err != nil {
-					return err
-				}
-				page = append(page, it)
+	for it, err := range o.DueRows(ctx) {
+		switch {
+		case err != nil:
+		case o.tally == nil || it.Str(schema.Sums) == "":
+			err = send(row{Item: it})
+		default:
+			if held = append(held, it); len(held) == batch {
+				err, held = o.countAndSend(ctx, held, send), nil
 			}
-			if more = len(page) == pageRows; more {
-				q.After = o.table.CursorAt("", page[pageRows-1])
-			}
-			for _, it := range page {
-				var err error
-				if o.isClaimed(it) {
-					continue
-				}
-				if o.tally == nil || it.Str(schema.Sums) == "" {
-					err = send(row{Item: it})
-				} else if held = append(held, it); len(held) == batch {
-					err, held = o.countAndSend(ctx, held, send), nil
-				}
-				if err != nil {
-					return err
-				}
-			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return o.countAndSend(ctx, held, send)
@@ -149,7 +131,7 @@ func (o *Outbox) feed(ctx context.Context, due chan<- row, lost <-chan struct{})
 // process delivers, drops, puts off or buries one due row. Only errors of the store are returned.
 func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 	it := due.Item
-	e, err := decode(it)
+	e, err := Decode(it)
 	if err != nil {
 		return o.bury(ctx, it, e.Tries, err, r)
 	}
@@ -158,13 +140,9 @@ func (o *Outbox) process(ctx context.Context, due row, r *Report) error {
 		return nil // it waits for a drain that counts
 	case due.claimed && stamp(o.now().Add(o.lease/2)) >= it.Str(schema.Until):
 		return nil // others may have it soon
-	case o.lease > 0 && !due.claimed:
-		w := o.claim(&it)
-		switch err := o.store.Commit(ctx, w); {
-		case store.Retryable(err): // another was faster, or the outcome is unknown
-			return nil
-		case err != nil:
-			return fmt.Errorf("claim an effect: %w", err)
+	case !due.claimed:
+		if mine, err := o.ClaimRow(ctx, &it); !mine {
+			return err
 		}
 	}
 	wanted, err := o.attempt(ctx, e)
@@ -232,7 +210,7 @@ func (o *Outbox) attempt(ctx context.Context, e Effect) (wanted bool, err error)
 // putOff moves the row to its next due time, or to the dead letters after its last.
 func (o *Outbox) putOff(ctx context.Context, it store.Item, e Effect, reason error, r *Report) error {
 	tries := e.Tries + 1
-	due, retry := nextDue(tries, o.now())
+	due, retry := NextDue(tries, o.now())
 	if !retry {
 		return o.bury(ctx, it, tries, reason, r)
 	}

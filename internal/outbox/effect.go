@@ -28,6 +28,8 @@ const (
 	Actions Queue = "ACT" // actions of purchases in other systems: fulfil, unsubscribe
 	Held    Queue = "HLD" // mail that waits for a decision; see Decide
 	Inbox   Queue = "INB" // events that cannot be applied at once, for Duesday's own worker
+
+	Deliveries Queue = "WHK" // messages to endpoints; package delivery drains it
 )
 
 // An Effect is one piece of work for another system, such as sending an email.
@@ -216,8 +218,8 @@ func setFailure(it *store.Item, tries int, reason string) {
 	}
 }
 
-// decode reads a row. With an error, the effect has the readable attributes.
-func decode(it store.Item) (Effect, error) {
+// Decode reads a row. With an error, the effect has the readable attributes.
+func Decode(it store.Item) (Effect, error) {
 	var wrong []error
 	queue, shard, _ := strings.Cut(it.Str(schema.PK), "#")
 	e := Effect{Queue: Queue(queue), Dead: shard == "DEAD", Kind: it.Str(schema.Kind), Error: it.Str(schema.LastError),
@@ -255,11 +257,11 @@ func decode(it store.Item) (Effect, error) {
 	return e, nil
 }
 
-// nextDue returns when an effect with so many failed deliveries is due again, or false after the
+// NextDue returns when an effect with so many failed deliveries is due again, or false after the
 // last one, by the schedule of Standard Webhooks 1.0: the tenth failure, a bit over three days after
 // the first delivery, is the last. The wait counts from now, not from the last due time: an outbox
 // that nobody drained for days must not use up its tries in a minute.
-func nextDue(tries int, now time.Time) (time.Time, bool) {
+func NextDue(tries int, now time.Time) (time.Time, bool) {
 	waits := [...]time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 		10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	if tries < 0 || tries >= len(waits) {

@@ -17,7 +17,7 @@ import (
 func IsHeld(w *store.Write) bool {
 	var e Effect
 	if w.Op == store.OpPut {
-		e, _ = decode(w.Item)
+		e, _ = Decode(w.Item)
 	}
 	return e.Queue == Held
 }
@@ -47,7 +47,7 @@ func (o *Outbox) Decide(ctx context.Context, fate func(Effect) (Fate, error)) (c
 		}
 	}
 	for _, it := range all {
-		e, _ := decode(it)
+		e, _ := Decode(it)
 		if e.Kind == KindSum {
 			continue
 		}

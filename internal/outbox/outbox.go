@@ -87,7 +87,7 @@ func (o *Outbox) Backlog(ctx context.Context, most int) (b Backlog, err error) {
 			} else {
 				b.Later++
 			}
-			e, _ := decode(it) // an unreadable row has a due time, or none
+			e, _ := Decode(it) // an unreadable row has a due time, or none
 			since := e.Due
 			if e.Tries > 0 {
 				since = e.Created
@@ -166,7 +166,7 @@ func (o *Outbox) effects(ctx context.Context, partitions ...string) iter.Seq2[Ef
 	return func(yield func(Effect, error) bool) {
 		for _, partition := range partitions {
 			for it, err := range o.rows(ctx, store.Query{Partition: partition}) {
-				e, _ := decode(it) // of a dead letter, the reason was kept when it died
+				e, _ := Decode(it) // of a dead letter, the reason was kept when it died
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -203,7 +203,7 @@ func (o *Outbox) Replay(ctx context.Context, id string) error {
 		if err != nil {
 			return fmt.Errorf("replay %s: %w", id, err)
 		}
-		if e, _ := decode(it); e.ID == id {
+		if e, _ := Decode(it); e.ID == id {
 			return o.revive(ctx, it, id)
 		}
 	}
@@ -224,9 +224,5 @@ func (o *Outbox) revive(ctx context.Context, it store.Item, id string) error {
 // Waiting yields every undelivered effect, with dead letters last. For an unreadable row, it yields
 // the readable attributes. If it yields an error, the error comes last.
 func (o *Outbox) Waiting(ctx context.Context) iter.Seq2[Effect, error] {
-	var partitions []string
-	for n := range shards {
-		partitions = append(partitions, o.queue.shard(n))
-	}
-	return o.effects(ctx, append(partitions, o.queue.dead())...)
+	return o.effects(ctx, append(o.Partitions(), o.queue.dead())...)
 }

@@ -32,7 +32,7 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 	good := Effect{ID: "a", Kind: "k", Created: time.Unix(1, 0).UTC(), Due: time.Unix(2, 0).UTC(), Tries: 2, Error: "no",
 		Data: map[string]string{"x": "y"}}
 	row := Write("t", good).Item
-	if e, err := decode(row); err != nil || e.Tries != 2 || e.Error != "no" || !e.Due.Equal(good.Due) {
+	if e, err := Decode(row); err != nil || e.Tries != 2 || e.Error != "no" || !e.Due.Equal(good.Due) {
 		t.Errorf("decode: %+v, %v", e, err)
 	}
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestDecode_SaysWhatIsWrong(t *testing.T) {
 	} {
 		bad := row.Clone()
 		bad.Set(name, c.value)
-		if _, err := decode(bad); err == nil || err.Error() != "unreadable effect: "+c.want {
+		if _, err := Decode(bad); err == nil || err.Error() != "unreadable effect: "+c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}

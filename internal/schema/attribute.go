@@ -170,6 +170,13 @@ const (
 	Object      = "Object"      // path of the object that was created or changed
 	Token       = "Token"       // random: tells one writer's row from another's
 	Changes     = "Changes"     // what became what
+
+	// Of an endpoint, which also has CreatedDate, Until, PausedDate, Reason, DeadDate and Version.
+	URL            = "URL"
+	Types          = "Types"          // the event types that it wants, with spaces between; absent: all
+	Secret         = "Secret"         // signs its messages
+	PreviousSecret = "PreviousSecret" // signs them, too, before Until
+	FailingDate    = "FailingDate"    // since when every delivery has failed
 )
 
 // Names lists every attribute name. Append only: an engine may store a name as its place here.
@@ -221,5 +228,6 @@ func Names() []string {
 		SkipUntil, AlteredDate,
 		Declined, Mailed,
 		Actor, RequestHash, Object, Token, Changes,
+		URL, Types, Secret, PreviousSecret, FailingDate, "attempts", "data", "endpoint", "events",
 	}
 }

@@ -192,7 +192,8 @@ func describeRecurring(t store.Table) Description {
 		typed("M", Pending), typed("S", TrialEnds),
 		typed("S", SumsDate, Recovered, Note, Fallback, RequestedDate, TakenDate, CausesDate, CancelDate, SkipUntil,
 			AlteredDate),
-		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account))
+		typed("S", Name, Scope, Merchant, SecretHash, ExpiresDate, RevokedDate, UsedDate, Actor, RequestHash, Object, Token, Account),
+		typed("S", URL, Types, Secret, PreviousSecret, FailingDate, DeadDate, State))
 	return Description{Table: t, Attributes: attributes,
 		Facets: slices.Concat(publishedFacets(), recordFacets(), storeFacets())}
 }
@@ -259,6 +260,14 @@ func storeFacets() []Facet {
 			SecretHash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 			CreatedDate, "2023-05-18T09:41:25.856Z", ExpiresDate, "2024-05-18T00:00:00.000Z", TTL, 1750550400),
 		facet("KeysMade", "KEYS", "MADE", []string{Version}, PK, "KEYS", SK, "MADE", Version, 1),
+		facet("Endpoints", "ENDPOINTS", "EndpointId", []string{URL, Types, Secret, PreviousSecret, Until, CreatedDate, PausedDate,
+			Reason, FailingDate, DeadDate, Version}, PK, "ENDPOINTS", SK, "ep_sample234567890", URL, "https://shop.example/webhooks",
+			Types, "period.paid subscription.*", Secret, "whsec_c2FtcGxl", CreatedDate, "2023-05-18T09:41:25.856Z", Version, 1),
+		facet("Deliveries", "EndpointId", "CreatedDate#MessageId", []string{Kind, Data, State, CreatedDate, EndedDate, TTL},
+			PK, "DELIVERIES#ep_sample234567890", SK, "2023-05-28T14:15:39.247Z#msg_sample", Kind, "message", State, "delivered",
+			Data, sample("endpoint", "ep_sample234567890", "type", "period.paid", "data", "{}", "attempts",
+				"2023-05-28T14:15:40.000Z 204 12 "), CreatedDate, "2023-05-28T14:15:39.247Z",
+			EndedDate, "2023-05-28T14:15:40.000Z", TTL, 1687875340),
 		facet("Leases", "Job", "Date#Shard", []string{Owner, Until, TTL},
 			PK, "LEASE#payments", SK, "2023-05-28", Owner, "SAMPLE", Until, "2023-05-28T14:17:30.000Z", TTL, 1685369850),
 	}

@@ -35,6 +35,7 @@ type Options struct {
 	Connections int                                          // at most, of each listener
 	Opened      func(n int)                                  // is told of connections, as listen.Limits has it; nil: nobody is
 	Mail        func(context.Context) (outbox.Report, error) // delivers the mail that is due; nil: none
+	Deliveries  Deliveries                                   // sends messages to endpoints; nil: none
 	Day         interface{ Run(context.Context) error }      // runs the daily jobs until ctx ends; nil: none
 	Watch       interface{ Run(context.Context) error }      // tells of what is wrong until ctx ends; nil: nobody does
 	HTTP        httpapi.Options                              // what it answers beside that of the Service
@@ -59,6 +60,13 @@ type Options struct {
 	Now   func() time.Time // the machine's clock, by which signatures and polls go
 	Clock *clock.Clock     // of the store, by which rows of the outbox are due
 	Log   *slog.Logger
+}
+
+// Deliveries send the messages to endpoints that are due, as delivery.Sender does.
+type Deliveries interface {
+	Drain(context.Context) (outbox.Report, error)
+	Wake() <-chan struct{}
+	Close(context.Context)
 }
 
 // A Server serves once.
@@ -163,6 +171,17 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		put = append(put, mails.put)
 		running.Go(func() { mails.repeat(ctx, ctx.Done()) })
 	}
+	if s.o.Deliveries != nil {
+		messages := s.drain("deliveries", "duesday delivery list --state waiting", outbox.Deliveries, s.o.Deliveries.Drain)
+		put = append(put, messages.put)
+		running.Go(func() { wakeAll(stop, s.o.Deliveries.Wake(), messages.wake) })
+		running.Go(func() {
+			messages.repeat(draining, stop)
+			ctx, cancel := context.WithTimeout(draining, deliveryGrace)
+			defer cancel()
+			s.o.Deliveries.Close(ctx)
+		})
+	}
 	running.Go(func() { wakeAll(stop, s.o.Puts, put...) })
 	var daily error
 	if s.o.Day != nil {
@@ -213,11 +232,12 @@ func LocalBase(at net.Addr) (string, error) {
 }
 
 const (
-	drainEvery  = 3 * time.Second              // for rows now due, and rows of other processes
-	drainNow    = 50 * time.Millisecond        // from one run to the next while rows are put without end
-	drainTold   = 10 * time.Second             // where Puts tells of all rows: for those that become due
-	drainRarely = 115 * time.Second            // where Due tells: a row of another process is found within two minutes
-	drainGrace  = commandLimit + 5*time.Second // for a drain under way once the server is to stop
+	drainEvery    = 3 * time.Second              // for rows now due, and rows of other processes
+	drainNow      = 50 * time.Millisecond        // from one run to the next while rows are put without end
+	drainTold     = 10 * time.Second             // where Puts tells of all rows: for those that become due
+	drainRarely   = 115 * time.Second            // where Due tells: a row of another process is found within two minutes
+	deliveryGrace = 3 * time.Second              // for requests to endpoints, which are repeated if they are cut off
+	drainGrace    = commandLimit + 5*time.Second // for a drain under way once the server is to stop
 )
 
 // A drain empties one queue of the outbox again and again.

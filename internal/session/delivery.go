@@ -35,11 +35,11 @@ func (s *Session) Outbox(d outbox.Deliverer) *outbox.Outbox {
 	return o
 }
 
-// A delivery adds the customer's language and link to each mail. It creates a link only when the
+// A mailing adds the customer's language and link to each mail. It creates a link only when the
 // mail is delivered and never stores it, because a link is a short-lived secret. If the link cannot
 // be created yet, the mail waits. Every delivery advances the progress bar, whether it succeeds or
 // fails.
-type delivery struct {
+type mailing struct {
 	outbox.Deliverer
 	accounts accounts
 	linkless *atomic.Int64 // mails that wait for their link
@@ -58,7 +58,7 @@ type accounts interface {
 // Deliver implements outbox.Deliverer. When ctx ends, a mail that is being sent gets mailGrace to
 // finish, because a server may already have accepted a message whose connection is cut. A second
 // delivery would then send it again.
-func (d *delivery) Deliver(ctx context.Context, e outbox.Effect) (err error) {
+func (d *mailing) Deliver(ctx context.Context, e outbox.Effect) (err error) {
 	defer func() {
 		if err != nil {
 			d.failed.CompareAndSwap(nil, &err)
@@ -126,7 +126,7 @@ func (s *Session) Drain(ctx context.Context, bar *screen.Progress) (m Posted, er
 		return m, err
 	}
 	defer done()
-	to := &delivery{Deliverer: d, accounts: s.mail, linkless: &s.Linkless, bar: bar}
+	to := &mailing{Deliverer: d, accounts: s.mail, linkless: &s.Linkless, bar: bar}
 	m.Report, err = s.Outbox(to).Drain(ctx, s.Post.workers())
 	if failed := to.failed.Load(); failed != nil {
 		m.Reason = secret.Clean((*failed).Error())

@@ -52,7 +52,7 @@ func (c *clerk) NoteBounce(_ context.Context, e outbox.Effect, code string) erro
 func TestLinkedDelivery(t *testing.T) {
 	e := outbox.Effect{ID: "1", Kind: outbox.KindDeclined, Data: map[string]string{outbox.DataEmail: "a@example.com"}}
 	to, knows := new(postbox), new(clerk)
-	d := &delivery{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(screen.Progress)}
+	d := &mailing{Deliverer: to, accounts: knows, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 	send := func() error { return d.Deliver(t.Context(), e) }
 	if err := send(); err != nil || len(to.got) != 1 || to.got[0].Data[outbox.DataLink] != "" {
 		t.Errorf("without a link: %v, %+v", err, to.got)
@@ -108,7 +108,7 @@ func TestDelivery_Stop(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, stop)
 			begun := time.Now()
-			d := &delivery{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(screen.Progress)}
+			d := &mailing{Deliverer: slowMail{takes}, accounts: slowMail{}, linkless: new(atomic.Int64), bar: new(screen.Progress)}
 			if err := d.Deliver(ctx, outbox.Effect{}); !errors.Is(err, want) || time.Since(begun) > mailGrace+time.Second {
 				t.Errorf("%s: %v after %s, want %v", takes, err, time.Since(begun), want)
 			}

@@ -17,6 +17,8 @@ import (
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/clock"
 	"github.com/duesday/duesday/internal/config"
+	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/delivery/cause"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/schema"
@@ -54,7 +56,8 @@ type Session struct {
 	Post      *Post                      // nil if the session only reads
 	Stripe    atomic.Pointer[api.Client] // client for charging or following; nil if not set
 	Log       *slog.Logger
-	Shared    bool         // other processes may use the store at the same time
+	Shared    bool // other processes may use the store at the same time
+	Messages  *delivery.Service
 	Linkless  atomic.Int64 // mails postponed since the last drain ended, for lack of a link
 }
 
@@ -127,6 +130,8 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 		return nil, errors.Join(p.explain(err), s.Close())
 	}
 	s.mail = recipients(&p.Config, s.Engine.Cards())
+	s.Messages = s.deliveries()
+	cause.Of(s.Engine.Records, s.Messages)
 	if n.Take {
 		if err := p.takeSettings(ctx, s); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -240,6 +245,15 @@ func (s *Session) Account(ctx context.Context, id string) (*billing.Account, err
 func (s *Session) Subscription(ctx context.Context, n billing.Name) (*billing.Subscription, error) {
 	sub, err := s.Engine.Subscription(ctx, n)
 	return sub, NotFound(err, "subscription "+n.String())
+}
+
+// deliveries returns the deliveries to endpoints.
+func (s *Session) deliveries() *delivery.Service {
+	return delivery.New(delivery.Options{Store: s.Store, Tables: s.Tables, Now: s.Now, Log: s.Log, Shared: s.Shared,
+		Days: func(ctx context.Context) (int, error) {
+			now, err := settings.Read(ctx, s.Engine.Records)
+			return now.DeliveryDays, err
+		}})
 }
 
 // Keys returns the API keys in the session's store.

@@ -84,7 +84,11 @@ func (e *Engine) reversed(ctx context.Context, was, r *billing.ReversalRecord) (
 	if r.Kind == processor.Refunded && r.State == processor.ReversalSucceeded {
 		mail, err = e.refunded(ctx, r) // each record succeeds only once; see ReversalRecord.Apply
 	}
-	return e.withSums(mail, report.OfReversal(r, was), r.ReversalID, string(r.State)), err
+	if writes = e.withSums(mail, report.OfReversal(r, was), r.ReversalID, string(r.State)); err != nil || e.Reversed == nil {
+		return writes, err
+	}
+	rows, err := e.Reversed(ctx, was, r)
+	return append(writes, rows...), err
 }
 
 // refunded returns the outbox row of a refund notice if the subscription has an address.

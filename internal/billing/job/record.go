@@ -98,6 +98,13 @@ func (j *job) record(ctx context.Context, failed error) error {
 		r.Reason = secret.MaskCards(failed.Error())
 	}
 	end := append(e.RunEnd(ctx, &r.Run, j.told), j.now())
+	if e.RunEnded != nil {
+		rows, err := e.RunEnded(ctx, &r.Run)
+		if err != nil {
+			return fmt.Errorf("recording the run: %w", err)
+		}
+		end = append(end, rows...)
+	}
 	if err := e.Store.Commit(ctx, end...); err != nil && !errors.Is(err, store.ErrUnknown) {
 		return fmt.Errorf("recording the run: %w", err)
 	}

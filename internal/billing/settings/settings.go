@@ -25,6 +25,7 @@ const (
 	maxActionDays    = 365
 	maxCollectDays   = 365
 	maxPayDays       = 365
+	maxDeliveryDays  = 365
 	maxDaily         = 24
 	maxSettingText   = 400 // bytes
 
@@ -53,6 +54,7 @@ type Settings struct {
 	TimeZone      string   // IANA name of the zone for Daily and AlarmAt
 	AlarmAt       string   // time by which the daily jobs must finish, such as "12:00"; "" for no alarm
 	Operator      string   // mail address for alarms; may be ""
+	DeliveryDays  int      // days for which a message to an endpoint is kept after its last attempt
 	EndedBy       []string // statuses of a followed Stripe subscription that end it for the buyer; see package tracking
 
 	// UnsubscribeMinutes is how many minutes an unsubscribe waits for another subscription; see
@@ -78,7 +80,7 @@ const (
 // Default returns the settings of a store that has not stored any.
 func Default() Settings {
 	return Settings{ReceiptMonths: 6, RetryDays: []int{1, 3, 5, 7}, CatchUp: billing.DefaultCatchUp, ActionDays: 14,
-		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, TimeZone: "UTC"}
+		AfterFailure: Forgive, CollectDays: 30, PayDays: 14, DeliveryDays: 30, TimeZone: "UTC"}
 }
 
 // A setting describes one field of Settings: how users write the field and how the store keeps it.
@@ -117,6 +119,7 @@ var settings = sync.OnceValue(func() []setting {
 			func(s *Settings) *[]string { return &s.EndedBy }),
 		whole("unsubscribe-minutes", 0, " (at once)", maxUnsubscribeMinutes,
 			func(s *Settings) *int { return &s.UnsubscribeMinutes }),
+		whole("delivery-days", 1, "", maxDeliveryDays, func(s *Settings) *int { return &s.DeliveryDays }),
 	}
 })
 

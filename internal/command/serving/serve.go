@@ -1,5 +1,5 @@
-// Package serving contains the commands for the running server: serve, status, outbox and mail, and
-// the switch that turns charging on and off.
+// Package serving contains the commands for the running server: serve, status, outbox, mail, endpoint and
+// delivery, and the switch that turns charging on and off.
 //
 // It does not know HTTP, and it does not decide when a job is due, because packages server and day
 // do.
@@ -49,6 +49,7 @@ func Commands(of *session.Program) []*cobra.Command {
 	p := &program{of}
 	return []*cobra.Command{
 		p.serveCommand(), p.statusCommand(), p.chargingCommand(), p.outboxCommand(), p.mailCommand(),
+		p.endpointCommand(), p.deliveryCommand(),
 	}
 }
 
@@ -76,6 +77,7 @@ type serveFlags struct {
 	every               time.Duration
 	noPoll              bool
 	create              bool
+	allowPrivate        bool
 	keyed               bool // an API key existed at the start
 	limits              limitFlags
 }
@@ -107,6 +109,8 @@ func (p *program) serveCommand() *cobra.Command {
 		"`COMMAND` to run when Duesday reports a problem, and when all checks pass again")
 	f.DurationVar(&o.every, "poll-every", sales.PollEvery, "`TIME` between checks for missing events")
 	f.BoolVar(&o.create, "create", false, "create the store if it does not exist")
+	f.BoolVar(&o.allowPrivate, "allow-private", false,
+		"send messages to endpoints on this host and in private networks, too")
 	f.BoolVar(&o.noPoll, "no-poll", false, "do not look for missing events, because duesday poll does")
 	o.limits.add(f)
 	return session.Checked(c, func([]string) error { return cmp.Or(o.check(f), o.limits.check(f)) })
@@ -224,15 +228,10 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	}
 	options := server.Options{Hooks: bound["--listen"], API: bound["--api"], Connections: o.limits.connections,
 		Opened: watch.In.Meters.Opened, Now: machine, Clock: clock, Log: s.Log, Mail: func(ctx context.Context) (outbox.Report, error) { return drainMail(ctx, s) },
-		Day: p.day(s, o, clock, watch.In), Watch: watch,
+		Day: p.day(s, o, clock, watch.In), Watch: watch, Deliveries: s.Messages.NewSender(machine, o.allowPrivate),
 		HTTP: httpapi.Options{Options: web.Options{Ready: func(ctx context.Context) error { return ready(ctx, s) }, Keys: keys, Proxies: o.limits.trusted,
 			Metrics: status.Handler(status.NewRegistry(watch.Last, watch.In.Meters)), Answered: watch.In.Meters.Request}}}
-	if tells, ok := s.Store.(store.Noticer); ok {
-		options.Puts = tells.Puts(s.Tables.Outbox.Name)
-	}
-	if s.Shared {
-		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) { return s.Outbox(nil).On(q).AnyDue(ctx) }
-	}
+	wakers(s, &options)
 	if !o.follows(&p.Config, t) {
 		return p.runServer(ctx, s, o, sales.Followed{}, options)
 	}
@@ -270,6 +269,23 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 		}
 		return p.runServer(ctx, s, o, f, options)
 	})
+}
+
+// wakers sets how the server learns that rows are due.
+func wakers(s *session.Session, options *server.Options) {
+	if tells, ok := s.Store.(store.Noticer); ok {
+		options.Puts = tells.Puts(s.Tables.Outbox.Name)
+	}
+	if s.Shared {
+		options.Due = func(ctx context.Context, q outbox.Queue) (bool, error) {
+			if q == outbox.Deliveries {
+				if there, err := s.Messages.Any(ctx); err != nil || !there {
+					return false, err
+				}
+			}
+			return s.Outbox(nil).On(q).AnyDue(ctx)
+		}
+	}
 }
 
 // ready returns an error that describes why the session cannot work, or nil if it can.

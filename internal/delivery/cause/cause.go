@@ -1,0 +1,160 @@
+// Package cause finds the events in billing's commits: it compares each changed item with what it was, and
+// looks at the records that the commit adds.
+//
+// It does not decide what a commit does, and sends nothing.
+package cause
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/delivery"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Of has the records' commits write the effects for endpoints.
+func Of(r *billing.Records, d *delivery.Service) {
+	c := &causes{r, d}
+	r.Beside = append(r.Beside, c.beside)
+	r.Reversed = c.reversed
+	r.RunEnded = c.runEnded
+}
+
+type causes struct {
+	records *billing.Records
+	to      *delivery.Service
+}
+
+// beside is a billing.Beside. Without an endpoint it decodes nothing.
+func (c *causes) beside(ctx context.Context, was, now store.Item, others []store.Write) ([]store.Write, error) {
+	key := billing.KeyOf(now)
+	if _, ok := billing.NameOf(key); !ok {
+		return nil, nil
+	}
+	if there, err := c.to.Any(ctx); err != nil || !there {
+		return nil, err
+	}
+	s, err := billing.DecodeSubscription(now)
+	if err != nil {
+		return nil, nil // an item that another tool damaged must not stop its own repair
+	}
+	var before *billing.Subscription
+	if len(was) > 0 {
+		if before, err = billing.DecodeSubscription(was); err != nil {
+			return nil, nil
+		}
+	}
+	events := append(c.ofSubscription(before, s), c.ofRecords(s, others)...)
+	return c.to.Effect(ctx, key.PK+"/"+key.SK+"/"+strconv.FormatInt(s.Version, 10), events...)
+}
+
+// of returns the event with the subscription's ids and the pairs.
+func of(kind string, s *billing.Subscription, pairs ...any) delivery.Event {
+	data := map[string]any{"account": s.Account, "subscription": s.ID, "sku": s.SKU, "version": s.Version}
+	for i := 0; i < len(pairs); i += 2 {
+		data[pairs[i].(string)] = pairs[i+1]
+	}
+	return delivery.Event{Type: kind, Data: data}
+}
+
+// byStatus has the event of a change to the status, unless the status has none of its own.
+var byStatus = map[billing.Status]string{billing.Paused: "subscription.paused", billing.PastDue: "subscription.past_due",
+	billing.CanceledSub: "subscription.canceled", billing.Completed: "subscription.completed"}
+
+// ofSubscription returns what the change of the item tells by itself.
+func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery.Event) {
+	if was == nil {
+		return []delivery.Event{of("subscription.created", s)}
+	}
+	kind, known := byStatus[s.Status]
+	switch {
+	case was.Status != s.Status && known:
+		events = append(events, of(kind, s))
+	case s.Status == billing.Active && (was.Status == billing.Paused || was.Status == billing.PastDue):
+		events = append(events, of("subscription.resumed", s))
+	}
+	if !reflect.DeepEqual(terms(was), terms(s)) {
+		events = append(events, of("subscription.updated", s))
+	}
+	if s.Status == billing.ParkedState && was.Status != s.Status {
+		events = append(events, of("period.parked", s, "period", s.Period))
+	}
+	if o, before := s.Open, was.Open; o != nil && o.State == processor.RequiresAction &&
+		(before == nil || before.State != o.State || before.Period != o.Period || before.Attempt != o.Attempt || before.Ref != o.Ref) {
+		events = append(events, of("period.action_required", s, "period", o.Period))
+	}
+	if !s.LastReminder.Equal(was.LastReminder) {
+		events = append(events, of("reminder.due", s, "period", s.Period))
+	}
+	return events
+}
+
+// terms returns what a person or program sets.
+func terms(s *billing.Subscription) []any {
+	return []any{s.SKU, s.Email, s.Amount, s.PaymentDay, s.Method, s.Collection, s.Address, s.Interval, s.TimeZone, s.ReminderDays,
+		s.Installments, s.CancelAtEnd, s.Pending, s.SkipUntil}
+}
+
+// ofRecords returns what the commit's receipts and records of periods tell.
+func (c *causes) ofRecords(s *billing.Subscription, others []store.Write) (events []delivery.Event) {
+	for _, w := range others {
+		sk := billing.KeyOf(w.Item).SK
+		switch {
+		case w.Op != store.OpPut || w.Table != c.records.Table:
+		case strings.HasPrefix(sk, billing.RecPrefix):
+			r, err := billing.DecodeReceipt(w.Item)
+			if err != nil || r.Kind == billing.Imported {
+				continue
+			}
+			ids := []any{"period", r.Period, "receipt", r.Number(c.records.Opened.Installation)}
+			if r.Kind != billing.Overpayment {
+				events = append(events, of("period.paid", s, ids...))
+			}
+			events = append(events, of("receipt.created", s, ids...))
+		case strings.HasPrefix(sk, billing.PerPrefix):
+			if p, err := billing.DecodePeriod(w.Item); err == nil && p.Ending == billing.EndFailed {
+				events = append(events, of("period.failed", s, "period", p.Period))
+			}
+		}
+	}
+	return events
+}
+
+// reversed returns the effect of a refund's or dispute's record; was is nil for a new one.
+func (c *causes) reversed(ctx context.Context, was, r *billing.ReversalRecord) ([]store.Write, error) {
+	noun, last := "refund", map[processor.ReversalState]string{processor.ReversalSucceeded: "succeeded",
+		processor.ReversalFailed: "failed", processor.ReversalCanceled: "canceled"}
+	if r.Kind == processor.Disputed {
+		noun, last[processor.ReversalSucceeded], last[processor.ReversalFailed] = "dispute", "lost", "won"
+	}
+	var kinds []string
+	if was == nil {
+		kinds = append(kinds, "created")
+	}
+	if kind := last[r.State]; kind != "" && (was == nil || was.State != r.State) {
+		kinds = append(kinds, kind)
+	} else if was != nil {
+		kinds = append(kinds, "updated")
+	}
+	events := slices.Collect(func(yield func(delivery.Event) bool) {
+		for _, kind := range kinds {
+			data := map[string]any{"account": r.Account, "subscription": r.ID, "sku": r.SKU, "period": r.Period, noun: r.ReversalID,
+				"state": string(r.State)}
+			if !yield(delivery.Event{Type: noun + "." + kind, Data: data}) {
+				return
+			}
+		}
+	})
+	return c.to.Effect(ctx, r.Key().PK+"/"+r.Key().SK+"/"+string(r.State), events...)
+}
+
+// runEnded returns the effect of a run's end.
+func (c *causes) runEnded(ctx context.Context, r *billing.Run) ([]store.Write, error) {
+	return c.to.Effect(ctx, "run/"+string(r.Kind)+"/"+r.ID, delivery.Event{Type: "run.finished",
+		Data: map[string]any{"run": r.ID, "kind": string(r.Kind), "completed": r.Completed}})
+}

@@ -1,0 +1,186 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/duesday/duesday/internal/secret"
+)
+
+const (
+	attemptLimit = 15 * time.Second // for one request with its answer
+	answerBytes  = 64 << 10         // of an answer that are read
+	mostWait     = time.Hour        // that an answer may ask for
+)
+
+// ErrPrivate is returned for an address that only this host or its network can reach.
+var ErrPrivate = errors.New("the address is private to this host or its network; a receiver there needs duesday serve --allow-private")
+
+const codePrivate = "private_address"
+
+// notPublic are the ranges that no receiver on the Internet has, besides those that netip knows: shared
+// addresses, protocol assignments, documentation, benchmarks, multicast and reserved ones, and forms of
+// IPv6 with a private or a local meaning.
+var notPublic = func() (list []netip.Prefix) {
+	for _, text := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
+		"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
+		"2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10"} {
+		list = append(list, netip.MustParsePrefix(text))
+	}
+	return list
+}()
+
+// isPublic reports whether the address belongs to the Internet. An address of IPv6 that stands for one of
+// IPv4 is as that one is.
+func isPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if b := ip.As16(); ip.Is6() {
+		switch {
+		case netip.MustParsePrefix("64:ff9b::/96").Contains(ip): // NAT64
+			return isPublic(netip.AddrFrom4([4]byte(b[12:])))
+		case netip.MustParsePrefix("2002::/16").Contains(ip): // 6to4
+			return isPublic(netip.AddrFrom4([4]byte(b[2:6])))
+		}
+	}
+	for _, p := range notPublic {
+		if p.Contains(ip) {
+			return false
+		}
+	}
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() // loopback and link-local addresses are not global
+}
+
+// control refuses private addresses. The dialer calls it after the name was resolved, for each address.
+func control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !isPublic(at.Addr()) {
+		return ErrPrivate
+	}
+	return nil
+}
+
+// newClient returns a client that follows no redirect and knows no proxy.
+func newClient(allowPrivate bool, resolver *net.Resolver) *http.Client {
+	d := &net.Dialer{Timeout: attemptLimit / 2, Resolver: resolver}
+	if !allowPrivate {
+		d.Control = control
+	}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: d.DialContext, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: laneWorkers,
+			IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// sign returns the signature of the message by one secret: v1, HMAC-SHA256.
+func sign(key []byte, id string, at time.Time, body []byte) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "%s.%d.", id, at.Unix()) // never fails
+	h.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// signatures returns the message's signatures by the endpoint's valid secrets.
+func (e *Endpoint) signatures(id string, now, at time.Time, body []byte) (string, error) {
+	secrets := []secret.Text{e.Secret}
+	if !e.Previous.IsZero() && now.Before(e.Until) {
+		secrets = append(secrets, e.Previous)
+	}
+	var list []string
+	for _, s := range secrets {
+		key, err := signingKey(s)
+		if err != nil {
+			return "", fmt.Errorf("secret of endpoint %s: %w", e.ID, err)
+		}
+		list = append(list, sign(key, id, at, body))
+	}
+	return strings.Join(list, " "), nil
+}
+
+// An answer is what one request has brought.
+type answer struct {
+	status int
+	code   string        // why it failed; "": it was delivered
+	wait   time.Duration // that the receiver has asked for
+	slow   bool          // the receiver is not there or has too much to do: other messages would fail, too
+}
+
+// send makes one request. The machine's clock dates it, because the receiver compares that with its own.
+func (s *Sender) send(ctx context.Context, e *Endpoint, m *Message) (answer, error) {
+	body, err := m.body()
+	if err != nil {
+		return answer{}, err
+	}
+	at := s.machine()
+	signed, err := e.signatures(m.ID, s.now(), at, body)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Duesday"}, "Webhook-Id": {m.ID},
+		"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signed}}
+	got, err := s.client.Do(r)
+	if err != nil {
+		return answer{code: codeOf(ctx, err), slow: true}, nil
+	}
+	_, _ = io.CopyN(io.Discard, got.Body, answerBytes) // so that the connection can be used again
+	_ = got.Body.Close()
+	return answerOf(got), nil
+}
+
+func answerOf(got *http.Response) answer {
+	a := answer{status: got.StatusCode}
+	if a.status >= 200 && a.status < 300 {
+		return a
+	}
+	a.code = "http_" + strconv.Itoa(a.status)
+	switch a.status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		a.slow = true
+	}
+	if seconds, err := strconv.Atoi(got.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		a.wait = min(time.Duration(min(seconds, int(mostWait/time.Second)))*time.Second, mostWait)
+	}
+	return a
+}
+
+// codeOf names the error without its text, which may have the URL.
+func codeOf(ctx context.Context, err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, ErrPrivate):
+		return codePrivate
+	case ctx.Err() != nil || isTimeout(err):
+		return "timeout"
+	case errors.As(err, &dns):
+		return "name_not_found"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
+		return "tls"
+	}
+	return "connection"
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}

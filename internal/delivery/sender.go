@@ -1,0 +1,391 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/store"
+)
+
+const (
+	laneWorkers = 2                  // requests to one endpoint at a time
+	laneRows    = 100                // messages of one endpoint in memory
+	failingFor  = 5 * 24 * time.Hour // after which an endpoint is paused
+)
+
+// closedFor is how long an endpoint gets nothing after the first, second, ... time it was slow.
+var closedFor = [...]time.Duration{5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
+
+// hints has what to do about an error code.
+var hints = map[string]string{codePrivate: ErrPrivate.Error()}
+
+// A Sender sends the messages that are due. Each endpoint has a lane of its own, so one that hangs holds
+// up only its own messages.
+type Sender struct {
+	*Service
+	client  *http.Client
+	machine func() time.Time
+	wake    chan struct{}
+
+	ctx     context.Context // of the requests
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	lanes   map[string]*lane   // by endpoint; guarded by mu, as all below
+	taken   map[store.Key]bool // rows in a lane
+	full    bool               // a lane had no room for a row since the last Drain
+	done    outbox.Report      // since the last Drain
+	failed  error              // of the store, since the last Drain
+	release func()             // ends the claim of the queue; nil: there is none
+	lost    <-chan struct{}    // closed when the claim has ended otherwise
+}
+
+// A lane has the messages for one endpoint. Sender.mu guards it.
+type lane struct {
+	rows    []store.Item
+	workers int
+	slow    int       // times in a row that the endpoint was slow
+	until   time.Time // no request before
+}
+
+// NewSender returns a Sender. machine is the machine's clock. If allowPrivate is false, the Sender connects
+// only to addresses on the Internet.
+func (s *Service) NewSender(machine func() time.Time, allowPrivate bool) *Sender {
+	return s.newSender(machine, allowPrivate, nil)
+}
+
+func (s *Service) newSender(machine func() time.Time, allowPrivate bool, r *net.Resolver) *Sender {
+	x := &Sender{Service: s, client: newClient(allowPrivate, r), machine: machine, wake: make(chan struct{}, 1),
+		lanes: map[string]*lane{}, taken: map[store.Key]bool{}}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	return x
+}
+
+// Wake returns a channel that holds an element when Drain should run again.
+func (s *Sender) Wake() <-chan struct{} { return s.wake }
+
+// Close gives requests under way until ctx ends. Messages that wait stay in the outbox.
+func (s *Sender) Close(ctx context.Context) {
+	s.mu.Lock()
+	for _, l := range s.lanes {
+		l.rows = nil
+	}
+	s.mu.Unlock()
+	stop := context.AfterFunc(ctx, s.cancel)
+	defer stop()
+	s.running.Wait()
+	s.cancel()
+	s.client.CloseIdleConnections()
+	if s.release != nil {
+		s.release()
+	}
+}
+
+// Drain turns effects into messages, and starts the attempts that are due. It does not wait for them. It
+// returns what has been done since the last call.
+func (s *Sender) Drain(ctx context.Context) (outbox.Report, error) {
+	err := s.drain(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, failed := s.done, s.failed
+	s.done, s.failed = outbox.Report{}, nil
+	return r, cmp.Or(err, failed)
+}
+
+func (s *Sender) drain(ctx context.Context) error {
+	if there, err := s.Any(ctx); err != nil || !there {
+		return err
+	}
+	if mine, err := s.hold(ctx); err != nil || !mine {
+		return err
+	}
+	s.mu.Lock()
+	s.full = false
+	s.mu.Unlock()
+	var list []*Endpoint // as they are after an effect was read: each that its commit knew is there
+	for it, err := range s.rows.DueRows(ctx) {
+		if err != nil {
+			return err
+		}
+		if it.Str(schema.Kind) == kindMessage {
+			s.enqueue(it)
+			continue
+		}
+		if list == nil {
+			if list, err = s.latest(ctx); err != nil {
+				return err
+			}
+		}
+		if err := s.fanOut(ctx, it, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold claims the queue in a store whose processes can claim names, until Close.
+func (s *Sender) hold(ctx context.Context) (mine bool, err error) {
+	c, ok := s.o.Store.(store.Claimer)
+	if !ok {
+		return true, nil
+	}
+	if s.release != nil {
+		select {
+		case <-s.lost:
+		default:
+			return true, nil
+		}
+	}
+	lost, release, err := c.Claim(ctx, "drain "+string(outbox.Deliveries), "another server")
+	if _, elsewhere := errors.AsType[*store.ClaimedError](err); elsewhere {
+		return false, nil
+	}
+	if err == nil {
+		s.lost, s.release = lost, release
+	}
+	return err == nil, err
+}
+
+// fanOut replaces the effect by a message for each endpoint and event, in one commit.
+func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) error {
+	effect, err := outbox.Decode(it)
+	var events []Event
+	if err == nil {
+		err = json.Unmarshal([]byte(effect.Data[dataEvents]), &events)
+	}
+	if err != nil {
+		s.o.Log.WarnContext(ctx, "an effect for endpoints is unreadable and stays in the outbox", "id", effect.ID, "error", err)
+		return nil
+	}
+	writes, messages := []store.Write{s.rows.Gone(it)}, []store.Item(nil)
+	for _, x := range events {
+		for _, e := range list {
+			if !e.Wants(x.Type) || effect.Created.Before(e.Created) {
+				continue
+			}
+			data, err := json.Marshal(x.Data)
+			if err != nil {
+				return err // unreachable: it was JSON
+			}
+			m := &Message{ID: messageID(effect.ID, x.Type, e.ID), Endpoint: e.ID, Type: x.Type, Data: data, Created: effect.Created}
+			w := m.waiting(s.o.Tables.Outbox.Name, s.now())
+			writes, messages = append(writes, w), append(messages, w.Item)
+		}
+	}
+	switch err := s.o.Store.Commit(ctx, writes...); {
+	case err == nil:
+		for _, m := range messages {
+			s.enqueue(m)
+		}
+	case !store.Retryable(err): // after a conflict or a lost answer, the next look shows what is there
+		return fmt.Errorf("write the messages of an effect: %w", err)
+	}
+	return nil
+}
+
+// enqueue puts the row into its endpoint's lane if there is room.
+func (s *Sender) enqueue(it store.Item) {
+	key, id := s.o.Tables.Outbox.KeyOf(it), it.Get(schema.Data).Map().Str(dataEndpoint)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[id]
+	if l == nil {
+		l = new(lane)
+		s.lanes[id] = l
+	}
+	switch {
+	case s.taken[key] || s.ctx.Err() != nil:
+		return
+	case len(l.rows) >= laneRows:
+		s.full = true
+		return
+	}
+	s.taken[key] = true
+	l.rows = append(l.rows, it)
+	if l.workers < laneWorkers {
+		l.workers++
+		s.running.Go(func() { s.work(l) })
+	}
+}
+
+// work sends the lane's messages until none is left.
+func (s *Sender) work(l *lane) {
+	for {
+		s.mu.Lock()
+		if len(l.rows) == 0 || s.ctx.Err() != nil {
+			if l.workers--; s.full && l.workers == 0 {
+				s.nudge()
+			}
+			s.mu.Unlock()
+			return
+		}
+		it := l.rows[0]
+		l.rows = l.rows[1:]
+		s.mu.Unlock()
+		r, err := s.attempt(l, it)
+		s.mu.Lock()
+		delete(s.taken, s.o.Tables.Outbox.KeyOf(it))
+		s.failed = cmp.Or(s.failed, err)
+		s.done.Delivered += r.Delivered
+		s.done.Dropped += r.Dropped
+		s.done.Failed += r.Failed
+		s.done.Dead += r.Dead
+		s.mu.Unlock()
+	}
+}
+
+func (s *Sender) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it has been woken already
+	}
+}
+
+// attempt makes one attempt of the message, or puts it off while its endpoint is slow.
+func (s *Sender) attempt(l *lane, it store.Item) (r outbox.Report, err error) {
+	ctx := s.ctx
+	m, err := decodeMessage(it)
+	if err != nil {
+		s.o.Log.Warn("a message is unreadable and stays in the outbox", "id", m.ID, "error", err)
+		return r, nil
+	}
+	list, err := s.cached(ctx)
+	if err != nil {
+		return r, err
+	}
+	i := slices.IndexFunc(list, func(e *Endpoint) bool { return e.ID == m.Endpoint })
+	if i < 0 {
+		return outbox.Report{Dropped: 1}, s.settle(s.rows.Gone(it))
+	}
+	e, now := list[i], s.now()
+	s.mu.Lock()
+	until, slow := l.until, l.slow
+	s.mu.Unlock()
+	switch {
+	case !e.Paused.IsZero():
+		return outbox.Report{Dead: 1}, s.end(it, m, Failed, Attempt{At: now, Code: "paused"})
+	case now.Before(until):
+		return outbox.Report{Failed: 1}, s.settle(s.rows.Later(it, m.ID, until)...)
+	}
+	if mine, err := s.rows.ClaimRow(ctx, &it); !mine {
+		return r, err
+	}
+	began := s.machine()
+	a, err := s.send(ctx, e, m)
+	if ctx.Err() != nil || err != nil {
+		return r, err // the server stops; the message has not failed
+	}
+	s.note(l, slow, a)
+	tried := Attempt{At: now, Status: a.status, Millis: s.machine().Sub(began).Milliseconds(), Code: a.code}
+	return s.ended(ctx, it, m, e, a, tried)
+}
+
+// note closes the lane of an endpoint that was slow, and opens it after any other answer. slow is how
+// often it was when the attempt began: of two attempts at once, one counts.
+func (s *Sender) note(l *lane, slow int, a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !a.slow:
+		l.slow, l.until = 0, time.Time{}
+	case l.slow == slow:
+		l.until = s.now().Add(max(a.wait, closedFor[min(l.slow, len(closedFor)-1)]))
+		l.slow++
+	}
+}
+
+// ended commits the attempt, and what it says about the endpoint.
+func (s *Sender) ended(ctx context.Context, it store.Item, m *Message, e *Endpoint, a answer, tried Attempt) (r outbox.Report, err error) {
+	switch due, again := outbox.NextDue(m.tries+1, s.now()); {
+	case a.code == "":
+		r.Delivered, err = 1, s.end(it, m, Delivered, tried)
+	case again && a.status != http.StatusGone:
+		r.Failed = 1
+		m.tries++
+		m.add(tried)
+		if asked := s.now().Add(a.wait); due.Before(asked) {
+			due = asked
+		}
+		later := m.waiting(s.o.Tables.Outbox.Name, due)
+		err = s.settle(s.rows.Gone(it), later)
+	default:
+		r.Dead, err = 1, s.end(it, m, Failed, tried)
+	}
+	return r, errors.Join(err, s.judge(ctx, e, a, r.Dead > 0))
+}
+
+func (m *Message) add(a Attempt) {
+	m.Attempts = append(m.Attempts, a)
+	m.Attempts = m.Attempts[max(0, len(m.Attempts)-mostAttempts):]
+}
+
+// end replaces the row by the record of a message that was delivered or given up.
+func (s *Sender) end(it store.Item, m *Message, state string, a Attempt) error {
+	days, err := s.keep(s.ctx)
+	if err != nil {
+		return err
+	}
+	m.add(a)
+	m.State, m.Ended = state, s.now()
+	return s.settle(s.rows.Gone(it), m.record(s.table, days))
+}
+
+// settle commits the end of an attempt. After a conflict another process has settled the message, and
+// after a lost answer the next look shows whether it has to be sent again.
+func (s *Sender) settle(writes ...store.Write) error {
+	if err := s.o.Store.Commit(context.WithoutCancel(s.ctx), writes...); err != nil && !store.Retryable(err) {
+		return fmt.Errorf("settle a message: %w", err)
+	}
+	return nil
+}
+
+// judge records what the answer says about the endpoint, and pauses one that is gone or that has failed
+// for days.
+func (s *Sender) judge(ctx context.Context, e *Endpoint, a answer, gaveUp bool) error {
+	now := s.now()
+	if a.code == "" && e.Failing.IsZero() || a.code != "" && !gaveUp && !e.Failing.IsZero() && now.Sub(e.Failing) < failingFor {
+		return nil // nothing is new
+	}
+	_, err := s.change(ctx, e.ID, func(e *Endpoint) error {
+		was := *e
+		switch {
+		case a.code == "":
+			e.Failing = time.Time{}
+		case e.Failing.IsZero():
+			e.Failing = now
+			s.o.Log.Warn("deliveries to an endpoint fail", "endpoint", e.ID, "code", a.code, "next", hints[a.code])
+		}
+		if gaveUp {
+			e.GaveUp = now
+		}
+		switch {
+		case !e.Paused.IsZero():
+		case a.status == http.StatusGone:
+			e.Paused, e.Reason = now, ReasonGone
+		case !e.Failing.IsZero() && now.Sub(e.Failing) >= failingFor:
+			e.Paused, e.Reason = now, ReasonFailing
+		}
+		if e.item().Equal(was.item()) {
+			return errSame
+		}
+		if !e.Paused.Equal(was.Paused) {
+			s.o.Log.Warn("an endpoint is paused; resume it with duesday endpoint update "+e.ID+" --resume", "endpoint", e.ID, "reason", e.Reason)
+		}
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
+		return nil
+	}
+	return err
+}

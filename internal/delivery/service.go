@@ -1,0 +1,275 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duesday/duesday/internal/call"
+	"github.com/duesday/duesday/internal/outbox"
+	"github.com/duesday/duesday/internal/schema"
+	"github.com/duesday/duesday/internal/secret"
+	"github.com/duesday/duesday/internal/store"
+)
+
+// Options configure a Service. Log may be nil.
+type Options struct {
+	Store  store.Store
+	Tables schema.Tables
+	Now    func() time.Time                   // the store's clock
+	Days   func(context.Context) (int, error) // for which messages are kept after their last attempt
+	Shared bool                               // processes of other machines may send, too
+	Log    *slog.Logger
+}
+
+// A Service manages the endpoints of a store, and records what they are told. It is safe for concurrent use.
+type Service struct {
+	o     Options
+	table string // of the recurring payments
+	rows  *outbox.Outbox
+
+	mu    sync.Mutex
+	list  []*Endpoint // guarded by mu; its elements do not change
+	read  time.Time   // when list was read; zero: never
+	days  int         // of Options, when it was last asked for
+	asked time.Time
+}
+
+const (
+	fresh   = 5 * time.Second // a change by another process counts after it
+	margin  = 5 * time.Second // for commits under way and clocks that differ
+	overlap = 24 * time.Hour  // in which a replaced secret still signs messages
+	claim   = time.Minute     // of a row by a process: longer than an attempt
+)
+
+// New returns the deliveries of the store.
+func New(o Options) *Service {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	s := &Service{o: o, table: o.Tables.RecurringPayments.Name}
+	s.rows = outbox.New(o.Store, o.Tables.Outbox, s.now, nil, nil).On(outbox.Deliveries)
+	if o.Shared {
+		s.rows = s.rows.Claiming(claim)
+	}
+	return s
+}
+
+func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
+
+// Endpoints returns the endpoints, oldest first. The caller must not change them.
+func (s *Service) Endpoints(ctx context.Context) ([]*Endpoint, error) {
+	var list []*Endpoint
+	for it, err := range s.o.Store.Query(ctx, store.Query{Table: s.table, Partition: endpointsPK}) {
+		if err != nil {
+			return nil, fmt.Errorf("read the endpoints: %w", err)
+		}
+		e, err := decodeEndpoint(it)
+		if err != nil { // it must not stop charges, nor the other endpoints
+			s.o.Log.WarnContext(ctx, "an endpoint receives nothing", "error", err)
+			continue
+		}
+		list = append(list, e)
+	}
+	slices.SortStableFunc(list, func(a, b *Endpoint) int { return a.Created.Compare(b.Created) })
+	return list, nil
+}
+
+// All yields Endpoints.
+func (s *Service) All(ctx context.Context) iter.Seq2[*Endpoint, error] {
+	return func(yield func(*Endpoint, error) bool) {
+		list, err := s.Endpoints(ctx)
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// cached returns the endpoints as they were within the last five seconds.
+func (s *Service) cached(ctx context.Context) ([]*Endpoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if age := now.Sub(s.read); !s.read.IsZero() && age >= 0 && age < fresh {
+		return s.list, nil
+	}
+	return s.refresh(ctx, now)
+}
+
+// refresh reads the endpoints. s.mu must be held.
+func (s *Service) refresh(ctx context.Context, now time.Time) ([]*Endpoint, error) {
+	list, err := s.Endpoints(ctx)
+	if err == nil {
+		s.list, s.read = list, now
+	}
+	return list, err
+}
+
+// latest returns the endpoints as they are now.
+func (s *Service) latest(ctx context.Context) ([]*Endpoint, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refresh(ctx, s.now())
+}
+
+// keep returns for how many days messages are kept, as it was within the last five seconds.
+func (s *Service) keep(ctx context.Context) (days int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if age := s.now().Sub(s.asked); s.days > 0 && age >= 0 && age < fresh {
+		return s.days, nil
+	}
+	if days, err = s.o.Days(ctx); err == nil {
+		s.days, s.asked = days, s.now()
+	}
+	return days, err
+}
+
+// forget has the next look read the endpoints again.
+func (s *Service) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = time.Time{}
+}
+
+// Any reports whether the store had an endpoint within the last five seconds.
+func (s *Service) Any(ctx context.Context) (bool, error) {
+	list, err := s.cached(ctx)
+	return len(list) > 0, err
+}
+
+// Create adds an endpoint for the types, or for all if there are none. Every event from the time from on
+// reaches the endpoint. The endpoint's Secret is shown only by Create and Rotate. A wrong field is a
+// field.Error.
+func (s *Service) Create(ctx context.Context, url string, types []string) (e *Endpoint, from time.Time, err error) {
+	now := s.now()
+	e = &Endpoint{ID: "ep_" + strings.ToLower(rand.Text()[:16]), URL: url, Types: types, Created: now, Secret: newSecret(), Version: 1}
+	if err = e.check(); err != nil {
+		return nil, from, err
+	}
+	list, err := s.latest(ctx)
+	if err != nil {
+		return nil, from, err
+	}
+	if len(list) >= MostEndpoints {
+		return nil, from, fmt.Errorf("a store can have at most %d endpoints: %w", MostEndpoints, ErrState)
+	}
+	return e, now.Add(fresh + margin), s.commit(ctx, e, store.Absent())
+}
+
+// ErrState means that the request is not possible now.
+var ErrState = errors.New("not possible now")
+
+// Endpoint returns the endpoint, or store.ErrNotFound.
+func (s *Service) Endpoint(ctx context.Context, id string) (*Endpoint, error) {
+	it, err := s.o.Store.Get(ctx, s.table, endpointKey(id))
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %s: %w", secret.Short(id), err)
+	}
+	return decodeEndpoint(it)
+}
+
+// A Change is what Update changes. A nil field stays as it is.
+type Change struct {
+	URL    *string
+	Types  *[]string
+	Paused *bool
+}
+
+// Update changes the endpoint. A resumed endpoint counts as not failing.
+func (s *Service) Update(ctx context.Context, id string, c Change) (*Endpoint, error) {
+	return s.change(ctx, id, func(e *Endpoint) error {
+		if c.URL != nil {
+			e.URL = *c.URL
+		}
+		if c.Types != nil {
+			e.Types = *c.Types
+		}
+		switch {
+		case c.Paused == nil:
+		case !*c.Paused:
+			e.Paused, e.Reason, e.Failing = time.Time{}, "", time.Time{}
+		case e.Paused.IsZero():
+			e.Paused, e.Reason = s.now(), ReasonRequested
+		}
+		return e.check()
+	})
+}
+
+// Rotate gives the endpoint a new secret. The replaced one signs messages, too, for a day. While an
+// earlier one still does, Rotate returns ErrState unless now is true, which ends the old secrets at once.
+func (s *Service) Rotate(ctx context.Context, id string, now bool) (*Endpoint, error) {
+	return s.change(ctx, id, func(e *Endpoint) error {
+		at := s.now()
+		switch {
+		case now:
+			e.Previous, e.Until = secret.Text{}, time.Time{}
+		case e.Until.After(at):
+			return fmt.Errorf("endpoint %s: its secret was replaced already, and the one before signs messages until %s: %w", e.ID,
+				stamp(e.Until), ErrState)
+		default:
+			e.Previous, e.Until = e.Secret, at.Add(overlap)
+		}
+		e.Secret = newSecret()
+		return nil
+	})
+}
+
+// errSame is returned by a change that changes nothing.
+var errSame = errors.New("nothing changes")
+
+// change reads the endpoint, and commits it as do leaves it.
+func (s *Service) change(ctx context.Context, id string, do func(*Endpoint) error) (e *Endpoint, err error) {
+	err = store.Retry(ctx, "endpoint "+id, func() error {
+		if e, err = s.Endpoint(ctx, id); err != nil {
+			return err
+		}
+		same := store.AttributeEquals(schema.Version, store.Int(e.Version))
+		if err = do(e); err != nil {
+			return err
+		}
+		e.Version++
+		return s.commit(ctx, e, same)
+	})
+	if errors.Is(err, errSame) {
+		err = nil
+	}
+	return e, err
+}
+
+// commit puts the endpoint. If the answer is lost, it reads whether the put has landed: a secret that was
+// stored must be shown.
+func (s *Service) commit(ctx context.Context, e *Endpoint, same store.Condition) error {
+	defer s.forget()
+	if c := call.Of(ctx); c != nil && c.Object == "" {
+		c.Object = "endpoints/" + e.ID
+	}
+	it := e.item()
+	err := call.Commit(ctx, s.o.Store, store.Put(s.table, it, same))
+	if errors.Is(err, store.ErrUnknown) {
+		if now, gerr := s.o.Store.Get(ctx, s.table, endpointKey(e.ID)); gerr == nil && now.Equal(it) {
+			err = nil
+		}
+	}
+	return err
+}
+
+// Delete removes the endpoint. Its messages are not sent any more.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	defer s.forget()
+	if _, err := s.Endpoint(ctx, id); errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return call.Commit(ctx, s.o.Store, store.Delete(s.table, endpointKey(id)))
+}

@@ -1,0 +1,17 @@
+package view
+
+import "github.com/duesday/duesday/internal/delivery"
+
+// Endpoint returns an endpoint without its secrets.
+func Endpoint(e *delivery.Endpoint) Object {
+	return Object{"id", e.ID, "url", e.URL, "types?", e.Types, "created_at", e.Created, "failing_since?", e.Failing,
+		"paused_at?", e.Paused, "reason?", e.Reason, "gave_up_at?", e.GaveUp, "previous_secret_until?", e.Until, "version", e.Version}
+}
+
+// Message returns a message to an endpoint, with its attempts.
+func Message(m *delivery.Message) Object {
+	return Object{"id", m.ID, "endpoint", m.Endpoint, "type", m.Type, "created_at", m.Created, "state", m.State, "next_at?", m.Due,
+		"ended_at?", m.Ended, "data", m.Data, "attempts", List(m.Attempts, func(a delivery.Attempt) Object {
+			return Object{"at", a.At, "status?", a.Status, "duration_ms", a.Millis, "code?", a.Code}
+		})}
+}
