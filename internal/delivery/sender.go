@@ -165,8 +165,7 @@ func (s *Sender) fanOut(ctx context.Context, it store.Item, list []*Endpoint) er
 		err = json.Unmarshal([]byte(effect.Data[dataEvents]), &events)
 	}
 	if err != nil {
-		s.o.Log.WarnContext(ctx, "an effect for endpoints is unreadable and stays in the outbox", "id", effect.ID, "error", err)
-		return nil
+		return s.rows.Bury(ctx, it, err)
 	}
 	writes, messages := []store.Write{s.rows.Gone(it)}, []store.Item(nil)
 	for _, x := range events {
@@ -257,8 +256,7 @@ func (s *Sender) attempt(l *lane, it store.Item) (r outbox.Report, err error) {
 	ctx := s.ctx
 	m, err := decodeMessage(it)
 	if err != nil {
-		s.o.Log.Warn("a message is unreadable and stays in the outbox", "id", m.ID, "error", err)
-		return r, nil
+		return outbox.Report{Dead: 1}, s.rows.Bury(ctx, it, err)
 	}
 	list, err := s.cached(ctx)
 	if err != nil {

@@ -66,6 +66,11 @@ func (o *Outbox) Later(it store.Item, id string, due time.Time) []store.Write {
 	return o.moved(it.Clone(), o.queue.keyOf(id, due))
 }
 
+// Bury makes the row a dead letter for the reason.
+func (o *Outbox) Bury(ctx context.Context, it store.Item, reason error) error {
+	return o.bury(ctx, it, 0, reason, new(Report))
+}
+
 // Partitions returns the partitions of the queue's undelivered rows.
 func (o *Outbox) Partitions() []string {
 	list := make([]string, shards)

@@ -205,7 +205,7 @@ func (s *Session) served(ctx context.Context) bool {
 func (s *Session) Forget(ctx context.Context) {
 	before, err := s.Engine.ForgetRuns(ctx)
 	if err == nil && !before.IsZero() {
-		for _, q := range []outbox.Queue{outbox.Mail, outbox.Actions, outbox.Inbox} {
+		for _, q := range []outbox.Queue{outbox.Mail, outbox.Actions, outbox.Inbox, outbox.Deliveries} {
 			err = errors.Join(err, outbox.New(s.Store, s.Tables.Outbox, s.Now, nil, nil).On(q).Forget(ctx, before))
 		}
 	}

@@ -3,11 +3,13 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/store"
@@ -36,7 +38,11 @@ type Letter struct {
 func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (told Letter, err error) {
 	e := in.Engine
 	settings, err := settings.Read(ctx, e.Records)
-	if err != nil || settings.Operator == "" && !in.Commands {
+	if err != nil {
+		return told, err
+	}
+	endpoints, err := in.anyEndpoint(ctx)
+	if err != nil || settings.Operator == "" && !in.Commands && !endpoints {
 		return told, err
 	}
 	return told, store.Retry(ctx, "the message to the operator", func() error {
@@ -81,6 +87,14 @@ func (in *Installation) Mail(ctx context.Context, wrong []Check, well bool) (tol
 		mail := outbox.Effect{ID: "operator#" + strconv.FormatInt(version, 10), Kind: outbox.KindOperator, Due: now,
 			Created: now, Data: map[string]string{outbox.DataEmail: settings.Operator, outbox.DataSubject: told.Subject,
 				outbox.DataText: told.Text}}
+		if endpoints && slices.Contains(told.Checks, "days") {
+			late := delivery.Event{Type: "run.late", Data: map[string]any{"check": "days"}}
+			rows, err := in.Messages.Effect(ctx, mail.ID, late)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, rows...)
+		}
 		if settings.Operator != "" {
 			writes = append(writes, outbox.Write(e.Tables.Outbox.Name, mail))
 		}

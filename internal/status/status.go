@@ -16,6 +16,7 @@ import (
 	"github.com/duesday/duesday/internal/billing"
 	"github.com/duesday/duesday/internal/billing/engine"
 	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/schedule"
 	"github.com/duesday/duesday/internal/secret"
@@ -64,6 +65,8 @@ type Installation struct {
 	// Tables returns what the store's tables in a database lack, in sentences: what they need, what
 	// protects their data, and what cannot be asked. nil: there are none.
 	Tables func(context.Context) (wrong, weak, unknown []string, err error)
+
+	Messages *delivery.Service // to endpoints; nil: there are none
 
 	// Of a process that serves.
 	Serving   bool
@@ -118,6 +121,7 @@ func (in *Installation) Look(ctx context.Context) []Check {
 		{"mail", true, v.keep(v.queue(outbox.Mail, "mail", "outbox list"))},
 		{"jobs", false, v.keep(v.queue(outbox.Actions, "jobs", "job list"))},
 		{"events", false, v.keep(v.queue(outbox.Inbox, "events", "event list --waiting"))},
+		{"endpoints", false, v.endpoints}, {"deliveries", false, v.keep(v.deliveries)},
 		{"accounts", false, v.accounts}, {"webhooks", true, v.webhooks}, {"stripe", true, v.stripe}, {"clock", true, v.clock},
 		{"folder", false, v.folder}, {"disk", false, v.disk}, {"tables", false, v.keep(v.tables)},
 	}

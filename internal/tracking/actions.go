@@ -127,6 +127,13 @@ func (w *actions) beginUnsubscribe(ctx context.Context, p *Purchase) (*Purchase,
 // done records on the purchase that the automation completed the action. After the last automation
 // the action is done, and the same commit requests an unsubscribe that was waiting for it.
 func (w *actions) done(ctx context.Context, p *Purchase, automation string, a Action, last bool) (*Purchase, error) {
+	var told []store.Write
+	if last && w.o.Told != nil {
+		var err error
+		if told, err = w.o.Told(ctx, a, p); err != nil {
+			return nil, err
+		}
+	}
 	return w.changePurchase(ctx, p, func(p *Purchase) (changed bool, with []store.Write) {
 		e, now := p.effect(a), w.now()
 		if !p.applied(automation, a) {
@@ -143,6 +150,6 @@ func (w *actions) done(ctx context.Context, p *Purchase, automation string, a Ac
 			p.Unsubscribe.State, p.Unsubscribe.Asked = Asked, now
 			with = append(with, w.ask(p, ActionUnsubscribe))
 		}
-		return true, with
+		return true, append(with, told...)
 	})
 }

@@ -39,6 +39,8 @@ type Options struct {
 	// Automations carry out the actions of purchases. If none accepts an action, Duesday logs it
 	// and marks it done.
 	Automations []Automation
+	// Told returns writes for the commit that marks an action as done; nil: none.
+	Told func(context.Context, Action, *Purchase) ([]store.Write, error)
 }
 
 var (

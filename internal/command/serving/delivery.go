@@ -11,6 +11,8 @@ import (
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/screen"
 	"github.com/duesday/duesday/internal/session"
+	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 )
 
@@ -40,6 +42,17 @@ func (m *messageFilter) check() error {
 		return screen.Usagef("--to %s must be after --from %s", view.Stamp(m.to.Value), view.Stamp(m.from.Value))
 	}
 	return nil
+}
+
+// ofPurchase returns what tells endpoints that an action of a purchase is done.
+func ofPurchase(to *delivery.Service) func(context.Context, tracking.Action, *tracking.Purchase) ([]store.Write, error) {
+	return func(ctx context.Context, a tracking.Action, p *tracking.Purchase) ([]store.Write, error) {
+		kind := "purchase.fulfilled"
+		if a == tracking.ActionUnsubscribe {
+			kind = "purchase.unsubscribed"
+		}
+		return to.Effect(ctx, kind+"/"+p.ID, delivery.Event{Type: kind, Data: map[string]any{"purchase": p.ID, "merchant": p.Merchant}})
+	}
 }
 
 func (p *program) deliveryCommand() *cobra.Command {

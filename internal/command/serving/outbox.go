@@ -37,7 +37,8 @@ type queue struct {
 }
 
 func queues() []*queue {
-	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox}}
+	return []*queue{{in: outbox.Mail}, {name: "actions", in: outbox.Actions}, {name: "inbox", in: outbox.Inbox},
+		{name: "deliveries", in: outbox.Deliveries}}
 }
 
 func (q *queue) view() view.Object {

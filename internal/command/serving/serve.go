@@ -235,7 +235,7 @@ func (p *program) serveStore(ctx context.Context, s *session.Session, o *serveFl
 	if !o.follows(&p.Config, t) {
 		return p.runServer(ctx, s, o, sales.Followed{}, options)
 	}
-	following := tracking.Options{Automations: p.automations(o)}
+	following := tracking.Options{Automations: p.automations(o), Told: ofPurchase(s.Messages)}
 	return sales.Track(ctx, p.Program, s, t, true, following, func(f sales.Followed) error {
 		watch.In.Endpoints = &status.Endpoints{Since: s.Engine.Now(), Polled: !o.noPoll}
 		options.HTTP.Signed = func(path string, good bool) { watch.In.Endpoints.Note(path, good, s.Engine.Now()) }

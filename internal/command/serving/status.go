@@ -53,7 +53,7 @@ func (p *program) setCharging(ctx context.Context, on bool, reason, other string
 
 // installation returns what the status checks need to know about the session's store.
 func (p *program) installation(s *session.Session) *status.Installation {
-	in := &status.Installation{Engine: s.Engine, Version: session.BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
+	in := &status.Installation{Engine: s.Engine, Messages: s.Messages, Version: session.BuildVersion().Number, Hint: p.Hint, Disk: status.Disk}
 	if p.Clock != nil {
 		in.Fresh = p.Clock.Shown(25 * leastLook)
 	}

@@ -87,7 +87,7 @@ var layers = map[string][]string{
 	"internal/server": {"clock", "httpapi", "listen", "openapi", "outbox", "secret", "stripe/event", "tracking",
 		"tracking/poller", "web"},
 	"internal/status": {"billing", "billing/engine", "billing/job", "billing/settings", "billing/worker", "civil",
-		"outbox", "processor", "schedule", "schema", "secret", "socket", "store", "tracking"},
+		"delivery", "outbox", "processor", "schedule", "schema", "secret", "socket", "store", "tracking"},
 	"internal/stripe":       {"processor", "secret", "stripe/api"},
 	"internal/stripe/api":   {"clock", "money", "processor", "secret"},
 	"internal/test/apitest": {"money", "stripefake", "test/stripetest"},
