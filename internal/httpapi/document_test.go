@@ -24,7 +24,7 @@ func TestDocument_HasEveryRouteAndCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	route := regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /[^"]*)"`)
-	code := regexp.MustCompile(`(?:http\.Status\w+, (?:Code: )?|code\w+\s*= )"([a-z_]+)"`)
+	code := regexp.MustCompile(`(?:http\.Status\w+, (?:Code: )?|code\w+\s*= |Status\w+, Code: )"([a-z_]+)"`)
 	found := map[string]bool{}
 	for _, name := range append(files, conventions...) {
 		if strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "doc.go") {

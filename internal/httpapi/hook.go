@@ -50,7 +50,7 @@ func (s *server) take(w http.ResponseWriter, r *web.Request, h *hook) error {
 	case errors.Is(err, tracking.ErrBody), errors.Is(err, tracking.ErrEndpoint):
 		return s.refuse(r, err)
 	case err != nil: // Stripe sends it again after any error; the buffer may still be read
-		r.Server.Failed(r.Request, err)
+		r.Failed(err)
 		return web.ErrUnavailable
 	}
 	s.recycle(buffer)
@@ -92,7 +92,7 @@ func (s *server) ingest(ctx context.Context, h *hook, polled bool, body []byte) 
 
 // refuse logs a refused event with its reason, without parts of the body.
 func (s *server) refuse(r *web.Request, err error) error {
-	p, _ := r.Server.ProblemOf(err)
+	p, _ := r.ProblemOf(err)
 	text := p.Error()
 	if errors.Is(err, tracking.ErrBody) {
 		text = tracking.ErrBody.Error()

@@ -8,26 +8,27 @@ import (
 )
 
 const (
-	codeSignature = "signature" // of an event or a mark is wrong
-	codeUnknown   = "unknown"   // of an order: it may or may not have been carried out
+	codeSignature  = "signature" // of an event or a mark is wrong
+	titleSignature = "The signature is missing or wrong"
+	codeUnknown    = "unknown" // of an order: it may or may not have been carried out
 )
 
 // kinds maps the errors of package tracking to HTTP.
 var kinds = []web.Kind{
-	{Is: tracking.ErrBody, Status: http.StatusBadRequest, Code: "body"},
-	{Is: tracking.ErrEndpoint, Status: http.StatusBadRequest, Code: "endpoint"},
-	{Is: tracking.ErrDisconnected, Status: http.StatusConflict, Code: "disconnected"},
-	{Is: tracking.ErrUnregistered, Status: http.StatusUnprocessableEntity, Code: "unregistered"},
-	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other"},
-	{Is: tracking.ErrTooLate, Status: http.StatusUnprocessableEntity, Code: "too_late"},
-	{Is: tracking.ErrOrder, Status: http.StatusUnprocessableEntity, Code: "order"},
+	{Is: tracking.ErrBody, Status: http.StatusBadRequest, Code: "body", Title: "The body is not a Stripe event"},
+	{Is: tracking.ErrEndpoint, Status: http.StatusBadRequest, Code: "endpoint", Title: "The event belongs to the other endpoint"},
+	{Is: tracking.ErrDisconnected, Status: http.StatusConflict, Code: "disconnected", Title: "The merchant's Stripe account is disconnected"},
+	{Is: tracking.ErrUnregistered, Status: http.StatusUnprocessableEntity, Code: "unregistered", Title: "The merchant has no Stripe account here"},
+	{Is: tracking.ErrOther, Status: http.StatusUnprocessableEntity, Code: "other", Title: "The Idempotency-Key was used for another order"},
+	{Is: tracking.ErrTooLate, Status: http.StatusUnprocessableEntity, Code: "too_late", Title: "The order with this Idempotency-Key is too old to be repeated"},
+	{Is: tracking.ErrOrder, Status: http.StatusUnprocessableEntity, Code: "order", Title: "Stripe refuses the order"},
 }
 
 var (
-	errUnknown = &web.Problem{Status: http.StatusServiceUnavailable, Code: codeUnknown,
+	errUnknown = &web.Problem{Status: http.StatusServiceUnavailable, Code: codeUnknown, Title: "The outcome is unknown",
 		Detail: "the outcome of the order is unknown; repeat it with the same key"}
-	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key",
+	errStripeKey = &web.Problem{Status: http.StatusBadGateway, Code: "stripe_key", Title: "Stripe refuses the server's key",
 		Detail: "Stripe refuses this server's key, so nothing was charged; the operator must replace the key"}
-	errUnsigned = &web.Problem{Status: http.StatusBadRequest, Code: codeSignature,
+	errUnsigned = &web.Problem{Status: http.StatusBadRequest, Code: codeSignature, Title: titleSignature,
 		Detail: "the Stripe-Signature header is missing"}
 )

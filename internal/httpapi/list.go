@@ -15,8 +15,6 @@ import (
 	"github.com/duesday/duesday/internal/web"
 )
 
-const maxID = 255
-
 // idForm is the common form of Stripe's ids and ours.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 

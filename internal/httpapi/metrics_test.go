@@ -65,7 +65,7 @@ func TestRequestID(t *testing.T) {
 	o := httpapi.Options{Options: web.Options{Ready: lack, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	w := httptest.NewRecorder()
 	httpapi.New(o).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
-	if text := w.Body.String(); text != `{"error":"not ready","code":"unready"}`+"\n" {
+	if text := w.Body.String(); !strings.Contains(text, `"detail":"not ready","code":"unready"`) {
 		t.Error(text)
 	}
 	o.Keys = noKeys{}
@@ -81,6 +81,26 @@ func TestRequestID(t *testing.T) {
 		if text := w.Body.String(); !strings.Contains(text, "not ready: the store does not answer") ||
 			strings.Contains(text, "private") {
 			t.Error(text)
+		}
+	}
+}
+
+// TestRequestID_OfCallers: a caller's own id is in the answer, in its problem and in the context, unless it
+// has another form.
+func TestRequestID_OfCallers(t *testing.T) {
+	var id string
+	h := httpapi.New(httpapi.Options{Options: web.Options{Ready: func(ctx context.Context) error {
+		id = web.RequestID(ctx)
+		return errors.New("down")
+	}}})
+	for given, taken := range map[string]bool{"a": true, "Order_7.x-1": true, strings.Repeat("a", 128): true, "": false, strings.Repeat("a", 129): false,
+		"a b": false, "a\nb": false, "a/b": false, "é": false, "<a>": false, "a,b": false} {
+		r, w := httptest.NewRequest("GET", "/readyz", nil), httptest.NewRecorder()
+		r.Header["Request-Id"] = []string{given}
+		h.ServeHTTP(w, r)
+		got := w.Header().Get("Request-Id")
+		if p := problem(t, 503, w.Header(), w.Body.Bytes()); (got == given) != taken || p.RequestID != got || id != got {
+			t.Errorf("%q: got %q, %q in the context, %+v", given, got, id, p)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (s *server) signed(b *bytes.Buffer, w http.ResponseWriter, r *web.Request, 
 		which, err = check(b.Bytes())
 	}
 	if err != nil {
-		return 0, web.Problemf(http.StatusBadRequest, codeSignature, "%v", err)
+		return 0, &web.Problem{Status: http.StatusBadRequest, Code: codeSignature, Title: titleSignature, Detail: err.Error()}
 	}
 	return which, nil
 }

@@ -105,7 +105,7 @@ func TestPoll_Marks(t *testing.T) {
 		{"POST", strings.Replace(ok, "21T11", "22T11", 1), givenPoll, 422, "field", "verified_through"},
 		{"POST", `{"stripe_account":"acct 1"}`, givenPoll, 422, "field", "stripe_account"},
 		{"POST", `{"stripe_account":"acct_1","quiet":-1}`, givenPoll, 422, "field", "quiet"},
-		{"POST", `{"stripe_account":"acct_1","swept":"2026-11-21T11:00:00Z"}`, givenPoll, 400, "json", ""},
+		{"POST", `{"stripe_account":"acct_1","swept":"2026-11-21T11:00:00Z"}`, givenPoll, 422, "field", "#"},
 		{"POST", ok + ok, givenPoll, 400, "json", ""},
 		{"POST", ok, newSecret, 400, "signature", ""},
 		{"POST", ok, secret.New(apiKey), 400, "signature", ""},

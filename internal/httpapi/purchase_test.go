@@ -62,11 +62,11 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		code       string
 		want       string // of the text or the field
 	}{
-		{"unknown field", order(`"colour":"red"`), 400, "json", `unknown field "colour"`},
+		{"unknown field", order(`"colour":"red"`), 422, "field", "#"},
 		{"another key", order(`"key":"l"`), 422, "field", "key"},
-		{"the tag", order(`"Tag":{}`), 400, "json", "unknown field"},
-		{"large letters", order(`"Amount":5`), 400, "json", "unknown field"},
-		{"letters that fold", order(`"ſtripe":5`), 400, "json", "unknown field"},
+		{"the tag", order(`"Tag":{}`), 422, "field", "#"},
+		{"large letters", order(`"Amount":5`), 422, "field", "#"},
+		{"letters that fold", order(`"ſtripe":5`), 422, "field", "#"},
 		{"twice", order(`"amount":5,"amount":6`), 400, "json", "twice"},
 		{"escaped twice", order(`"amount":5,"\u0061mount":6`), 400, "json", "twice"},
 		{"something after", order(`"amount":5`) + "{}", 400, "json", "after"},
@@ -80,6 +80,7 @@ func TestCreatePurchase_Refuses(t *testing.T) {
 		{"a text", order(`"amount":"12"`), 422, "field", "amount"},
 		{"too much", order(`"amount":9223372036854775808`), 422, "field", "amount"},
 		{"a number", order(`"email":4242424242424242`), 422, "field", "email"},
+		{"null", order(`"email":null`), 422, "field", "email"},
 		{"large", order(`"name":"` + strings.Repeat("a", 256<<10) + `"`), 413, "too_large", ""},
 		{"card number", order(`"description":"for 4242 4242 4242 4242, please"`), 422, "field", "description"},
 		{"card number", order(`"name":"4242424242424242"`), 422, "field", "name"},
@@ -179,10 +180,13 @@ func TestList_NeverLooksWhole(t *testing.T) {
 		after int    // rows, the panic
 	}{
 		"unregistered": {fmt.Errorf("account \"a\": %w", tracking.ErrUnregistered),
-			`{"error":"account \"a\": ` + tracking.ErrUnregistered.Error() + `","code":"unregistered"}`, 0},
+			`{"type":"/docs#error-unregistered","title":"The merchant has no Stripe account here","status":422,"detail":"account \"a\": ` +
+				tracking.ErrUnregistered.Error() + `","code":"unregistered","request_id":"req_1"}`, 0},
 		"field": {fmt.Errorf("x: %w", &tracking.FieldError{Field: "amount", Problem: "want: more"}),
-			`{"error":"amount: want: more","code":"field","field":"amount"}`, 0},
-		"down":                        {errors.New("private"), `{"error":"the server cannot answer at the moment; try again","code":"unavailable"}`, 0},
+			`{"type":"/docs#error-field","title":"A field or parameter is wrong","status":422,"detail":"amount: want: more","code":"field",` +
+				`"request_id":"req_1","errors":[{"parameter":"amount","code":"invalid","detail":"want: more"}]}`, 0},
+		"down": {errors.New("private"), `{"type":"/docs#error-unavailable","title":"The server cannot answer at the moment","status":503,` +
+			`"detail":"the server cannot answer at the moment; try again","code":"unavailable","request_id":"req_1"}`, 0},
 		"panic":                       {nil, "", 1500},
 		"panic before a line is sent": {nil, "", 3},
 	} {
@@ -196,7 +200,7 @@ func TestList_NeverLooksWhole(t *testing.T) {
 			o.Shop = panicking{w, tt.after}
 		}
 		response, err := http.DefaultClient.Do(authorized(t, "GET", newServer(t, httpapi.New(o))+"/v1/purchases?account="+account, "",
-			"Accept", "application/x-ndjson"))
+			"Accept", "application/x-ndjson", "Request-Id", "req_1"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,7 +160,7 @@ func (c *crowd) text() string {
 		}
 		return string(b)
 	}
-	return oneOf(c, account, strings.ToUpper(account), other, "acct_other", stripeAccount, "acct_own", "evt_1", "pi_1", "sub_1", "",
+	return oneOf(c, "Canary-7", "a Canary 7", "canary", account, strings.ToUpper(account), other, "acct_other", stripeAccount, "acct_own", "evt_1", "pi_1", "sub_1", "",
 		"a", "0", "-1", "1001", "99999999999999999999", "null", "{}", "..", "../..", "%2e%2e", "a/b", "a%00b", "é", "\u202e", "#", "?&=",
 		"4242424242424242", "sk_live_x", "9999-12-31", "0001-01-01", "2026-11-21", "2026-11-21T12:00:00Z", "2026-11-21T12:00:00+99:99",
 		"invoice.paid", strings.Repeat("9", 5000), "EUR", "eur", "XXX", "KWD", "legacy", "product", "pm_1", "cus_1", "ann@example.com")
@@ -180,7 +180,7 @@ func (c *crowd) query() string {
 		q.Set("account", oneOf(c, account, account, other))
 	}
 	for c.chance(35) {
-		name := oneOf(c, "account", "limit", "cursor", "stripe_account", "subscription", "type", "from", "to", "Account", "x")
+		name := oneOf(c, "account", "limit", "cursor", "stripe_account", "subscription", "type", "from", "to", "Account", "x", "canary")
 		value := c.text()
 		if name == "cursor" && len(c.cursors) > 0 && c.chance(80) {
 			value = oneOf(c, c.cursors...)
@@ -213,7 +213,7 @@ func (c *crowd) order() string {
 	}
 	for c.chance(25) {
 		o[oneOf(c, "account", "kind", "amount", "currency", "price", "payments", "email", "customer", "name", "description",
-			"payment_method", "key", "Tag", "x")] = oneOf[any](c, c.text(), c.random.Int64(), -1, 1.5, nil, true, []int{1}, o["kind"])
+			"payment_method", "key", "Tag", "x", "canary")] = oneOf[any](c, c.text(), c.random.Int64(), -1, 1.5, nil, true, []int{1}, o["kind"])
 	}
 	text, _ := json.Marshal(o)
 	for c.chance(10) {
@@ -267,7 +267,7 @@ func (c *crowd) request() (*http.Request, crowdKey) {
 		}
 	}
 	if c.chance(20) {
-		add(oneOf(c, "Accept", "Sec-Fetch-Site", "Content-Encoding", "Origin", "X-Forwarded-For"),
+		add(oneOf(c, "Accept", "Request-Id", "Sec-Fetch-Site", "Content-Encoding", "Origin", "X-Forwarded-For"),
 			oneOf(c, "application/x-ndjson", "application/x-ndjson", "cross-site", "gzip", c.text()))
 	}
 	raw := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n%s\r\n%s", method, target, len(body), h.String(), body)
@@ -307,6 +307,13 @@ func (c *crowd) check(r *http.Request, who crowdKey, a *httptest.ResponseRecorde
 		return errors.New("the list has no end")
 	case a.Header().Get("Content-Type") == "application/json" && !json.Valid(a.Body.Bytes()):
 		return errors.New("the answer is no JSON")
+	}
+	if a.Code/100 != 2 {
+		problem(c.t, a.Code, a.Header(), a.Body.Bytes())
+		own := a.Header().Get("Request-Id") // the only part of a request that is repeated
+		if strings.Contains(strings.ToLower(strings.ReplaceAll(text, own, "")), "canary") {
+			return errors.New("the problem repeats a value or a name of the request")
+		}
 	}
 	if parts := strings.Split(r.URL.Path, "/"); a.Code/100 == 2 {
 		c.route[r.Method+" "+strings.Join(parts[:min(3, len(parts))], "/")+strings.Repeat("/{id}", max(0, len(parts)-3))]++

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/duesday/duesday/internal/field"
@@ -74,26 +73,20 @@ func (s *server) showPayment(w http.ResponseWriter, r *web.Request) error {
 	return show(w, r, p, func() string { return p.Merchant }, err)
 }
 
-// idempotencyForm is the form of a caller's key: printable ASCII.
-var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
-
-const idempotencyHeader = "Idempotency-Key"
-
 // createPurchase answers 201 for a new purchase, declined or not, and 200 for a repeated one.
 func (s *server) createPurchase(w http.ResponseWriter, r *web.Request) error {
-	keys := r.Header.Values(idempotencyHeader)
-	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
-		return web.Problemf(http.StatusBadRequest, "idempotency_key", "the request must have one %s header with 1 to %d printable ASCII characters",
-			idempotencyHeader, maxID)
+	text, err := r.IdempotencyKey()
+	if err != nil {
+		return err
 	}
 	var order tracking.Order
 	if err := r.Read(&order); err != nil {
 		return err
 	}
-	if order.Key != "" && order.Key != keys[0] {
-		return field.Wrong("key", "must be empty, or equal to the request's "+idempotencyHeader+"")
+	if order.Key != "" && order.Key != text {
+		return field.Wrong("key", "must be empty, or equal to the request's "+web.KeyHeader)
 	}
-	order.Key, order.By = keys[0], r.Key.ID
+	order.Key, order.By = text, r.Key.ID
 	if order.Merchant = cmp.Or(order.Merchant, r.Key.Merchant); !r.Key.Sees(order.Merchant) {
 		return web.ErrMerchant
 	}
@@ -125,10 +118,10 @@ type createdForm struct {
 
 // failedOrder is the answer to a failed order. After an unknown error its outcome is unknown.
 func (s *server) failedOrder(r *web.Request, err error) error {
-	if _, known := r.Server.ProblemOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
+	if _, known := r.ProblemOf(err); known && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, tracking.ErrBody) {
 		return err
 	}
-	r.Server.Failed(r.Request, err)
+	r.Failed(err)
 	if errors.Is(err, tracking.ErrStripeKey) {
 		return errStripeKey
 	}

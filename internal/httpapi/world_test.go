@@ -198,18 +198,51 @@ func read(t testing.TB, response *http.Response) reply {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	if kind := response.Header.Get("Content-Type"); kind != "application/json" && kind != "application/x-ndjson" {
+	if kind := response.Header.Get("Content-Type"); kind != "application/json" && kind != "application/x-ndjson" && kind != "application/problem+json" {
 		t.Errorf("got Content-Type %q with status %d", kind, response.StatusCode)
 	}
-	var f struct{ Error, Code, Field string }
-	if err := json.Unmarshal(text, &f); err != nil && response.Header.Get("Content-Type") == "application/json" &&
-		response.Request.Method != http.MethodHead {
-		t.Errorf("the answer is no JSON: %v: %q", err, text)
+	a := reply{status: response.StatusCode, header: response.Header,
+		text: strings.Replace(string(text), response.Header.Get("Request-Id"), "ID", 1)} // so that the same problems are equal
+	if response.Request.Method == http.MethodHead {
+		return a
 	}
-	if (response.StatusCode >= 400) != (f.Error != "" && f.Code != "") && response.Request.Method != http.MethodHead {
-		t.Errorf("status %d with %q", response.StatusCode, text)
+	if response.Header.Get("Content-Type") == "application/json" && !json.Valid(text) {
+		t.Errorf("the answer is no JSON: %q", text)
 	}
-	return reply{response.StatusCode, response.Header, string(text), f.Code, f.Field, f.Error}
+	if response.StatusCode >= 400 {
+		p := problem(t, response.StatusCode, response.Header, text)
+		a.code, a.err = p.Code, p.Detail
+		if len(p.Errors) > 0 {
+			a.field = p.Errors[0].Parameter + strings.TrimPrefix(p.Errors[0].Pointer, "#/")
+		}
+	}
+	return a
+}
+
+// A problemForm is a problem as callers get it.
+type problemForm struct {
+	Type, Title, Detail, Code, Object string
+	Status                            int
+	RequestID                         string `json:"request_id"`
+	Errors                            []web.FieldProblem
+}
+
+// problem holds an error's answer to RFC 9457.
+func problem(t testing.TB, status int, header http.Header, text []byte) (p problemForm) {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&p); err != nil || header.Get("Content-Type") != "application/problem+json" || p.Status != status ||
+		p.Type != "/docs#error-"+p.Code || p.Code == "" || p.Title == "" || p.Title == http.StatusText(status) ||
+		p.RequestID == "" || p.RequestID != header.Get("Request-Id") || (p.Code == "field") != (len(p.Errors) > 0) {
+		t.Errorf("status %d, not a problem: %s, %v", status, text, err)
+	}
+	for _, f := range p.Errors {
+		if f.Code == "" || f.Detail == "" || f.Pointer != "" && f.Parameter != "" || f.Pointer != "" && !strings.HasPrefix(f.Pointer, "#") {
+			t.Errorf("not the problem of a field: %+v", f)
+		}
+	}
+	return p
 }
 
 func request(t testing.TB, method, url, body string, header ...string) *http.Request {

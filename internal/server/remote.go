@@ -143,11 +143,11 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte, into 
 	case a.StatusCode == http.StatusOK && (into == nil || len(text) <= maxAnswer && json.Unmarshal(text, into) == nil):
 		return nil
 	}
-	var f struct{ Error, Code string }
+	var f struct{ Detail, Title, Code string }
 	if json.Unmarshal(text, &f) != nil || a.StatusCode == http.StatusOK {
-		f.Error = "the answer did not come from duesday serve"
+		f.Detail = "the answer did not come from duesday serve"
 	}
-	err = fmt.Errorf("%s at %s: status %d: %s", q.URL.Path, q.URL.Host, a.StatusCode, secret.Short(cmp.Or(f.Error, f.Code)))
+	err = fmt.Errorf("%s at %s: status %d: %s", q.URL.Path, q.URL.Host, a.StatusCode, secret.Short(cmp.Or(f.Detail, f.Title, f.Code)))
 	if f.Code == "body" || a.StatusCode == http.StatusRequestEntityTooLarge {
 		err = fmt.Errorf("%w: %w", tracking.ErrBody, err)
 	}

@@ -23,39 +23,7 @@ var (
 	errCross = &Problem{Status: http.StatusForbidden, Code: "cross_origin", Detail: "pages from another origin cannot call this API"}
 )
 
-type keyKey struct{}
-
-// keyOf returns the key of an admitted request.
-func keyOf(r *http.Request) *key.Key {
-	k, _ := r.Context().Value(keyKey{}).(*key.Key)
-	return k
-}
-
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) error {
-	if err := s.cross.Check(r); err != nil {
-		s.Warn(r, "cross_origin", "web: refused a request from another origin")
-		return errCross
-	}
-	k, err := s.admit(w, r)
-	if err != nil {
-		return err
-	}
-	if path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect it
-		return errNoRoute
-	}
-	handler, pattern := s.api.Handler(r)
-	if pattern == "" {
-		none := &refused{header: http.Header{}}
-		handler.ServeHTTP(none, r)
-		if none.status != http.StatusMethodNotAllowed {
-			return errNoRoute
-		}
-		return WrongMethod(w, none.header.Get("Allow"))
-	}
-	r.Pattern = pattern                                                            // for the log
-	s.api.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey{}, k))) // sets the path's values
-	return nil
-}
+func isClean(p string) bool { return path.Clean(p) == p }
 
 // admit returns the key of a request. All invalid keys get the same answer; the log has the reason.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*key.Key, error) {
@@ -93,11 +61,11 @@ func allow(k *key.Key, scope key.Scope) error {
 }
 
 // serveMetrics shows no secret and no customer, but the numbers of the business, of all merchants.
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveMetrics(w http.ResponseWriter, r *Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return WrongMethod(w, "GET, HEAD")
 	}
-	k, err := s.admit(w, r)
+	k, err := s.admit(w, r.Request)
 	if err == nil {
 		err = allow(k, key.Read)
 	}
@@ -105,7 +73,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 		err = ErrMerchant
 	}
 	if err == nil {
-		s.o.Metrics.ServeHTTP(w, r)
+		s.o.Metrics.ServeHTTP(w, r.Request)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -26,9 +27,10 @@ const (
 
 // Header values of every answer, made once: they are on the path of every event.
 var (
-	jsonContent = []string{jsonType}
-	noStore     = []string{"no-store"}
-	noSniff     = []string{"nosniff"}
+	jsonContent    = []string{jsonType}
+	problemContent = []string{"application/problem+json"}
+	noStore        = []string{"no-store"}
+	noSniff        = []string{"nosniff"}
 )
 
 // An answer notes its status.
@@ -56,15 +58,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
 	begun := s.o.Now()
 	h := w.Header()
-	id := "req_" + rand.Text()[:16]
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+	id := requestID(r)
+	r = r.WithContext(context.WithValue(r.Context(), idKey{}, id))
+	q := &Request{Request: r, Server: s, w: a}
 	h["Cache-Control"], h["X-Content-Type-Options"], h[headerRequest] = noStore, noSniff, []string{id}
 	defer func() {
 		if p := recover(); p != nil {
 			s.o.Log.ErrorContext(r.Context(), "web: a request panicked", "route", routeOf(r), "panic", Shown(panicText(p)), "stack",
 				string(debug.Stack()))
 			if a.status == 0 {
-				Send(a, http.StatusInternalServerError, fault{Text: "the server failed", Code: "internal"})
+				q.send(a, errFailed)
 			}
 		}
 		if s.o.Answered != nil {
@@ -80,17 +83,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer in.release()
 		r.Body = in
 	}
-	s.route(a, r)
+	s.route(a, q)
 }
 
-// headerRequest is the header of a request's id, in each answer.
+// headerRequest is the header of a request's id, which callers may choose. Each answer has it.
 const headerRequest = "Request-Id"
 
-type requestKey struct{}
+type idKey struct{}
+
+// idForm is the form of a caller's request id.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// requestID returns the request's own id, or a new one.
+func requestID(r *http.Request) string {
+	if all := r.Header[headerRequest]; len(all) == 1 && idForm.MatchString(all[0]) {
+		return all[0]
+	}
+	return "req_" + rand.Text()[:16]
+}
 
 // RequestID returns the ID of the request to which the context belongs, or "".
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestKey{}).(string)
+	id, _ := ctx.Value(idKey{}).(string)
 	return id
 }
 
@@ -102,23 +116,23 @@ func panicText(p any) string {
 	return fmt.Sprintf("a %T", p)
 }
 
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+func (s *Server) route(w http.ResponseWriter, r *Request) {
 	err, p := error(errNoRoute), r.URL.Path
 	switch do := s.o.Paths[p]; {
 	case do != nil:
 		r.Pattern = p
-		err = do(w, &Request{Request: r, Server: s, w: w})
+		err = do(w, r)
 	case isAPI(p) && len(s.o.Routes) > 0:
 		err = s.serveAPI(w, r)
 	case p == pathMetric && s.o.Metrics != nil:
 		r.Pattern = p
 		err = s.serveMetrics(w, r)
-	case isHealth(r):
+	case isHealth(r.Request):
 		r.Pattern = p
 		err = s.serveState(w, r)
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		r.fail(w, err)
 	}
 }
 
@@ -146,7 +160,7 @@ type Lack string
 func (l Lack) Error() string { return string(l) }
 
 // serveState says whether the server runs, and whether it can work.
-func (s *Server) serveState(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveState(w http.ResponseWriter, r *Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return WrongMethod(w, "GET, HEAD")
 	}
@@ -154,7 +168,7 @@ func (s *Server) serveState(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := s.o.Ready(ctx); err != nil {
-			s.Warn(r, "unready", "web: the server is not ready", "error", Shown(err.Error()))
+			s.Warn(r.Request, "unready", "web: the server is not ready", "error", Shown(err.Error()))
 			text := "not ready"
 			if lack, ok := errors.AsType[Lack](err); ok && s.o.Keys != nil {
 				text += ": " + string(lack)

@@ -60,7 +60,7 @@ func List[T any](s *Server, w http.ResponseWriter, r *Request, o ListOptions[T])
 	var end ending
 	page := o.page(found, limit, &end, func(place string) string { return s.seal(of, place) })
 	if lines {
-		return stream(s, w, r.Request, page, &end)
+		return stream(w, r, page, &end)
 	}
 	return gather(w, page, &end)
 }

@@ -37,7 +37,6 @@ const KeyHeader = "Idempotency-Key"
 
 const (
 	replayedHeader = "Idempotent-Replayed"
-	codeKeyUsed    = "idempotency_key"
 	runningWait    = 10 * time.Second // for another request with the same key
 	maxKey         = 255
 )
@@ -49,7 +48,7 @@ var idempotencyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 func (r *Request) IdempotencyKey() (string, error) {
 	keys := r.Header.Values(KeyHeader)
 	if len(keys) != 1 || !idempotencyForm.MatchString(keys[0]) {
-		return "", Problemf(http.StatusBadRequest, codeKeyUsed, "the request must have one %s header with 1 to %d printable ASCII characters",
+		return "", Problemf(http.StatusBadRequest, codeUsedKey, "the request must have one %s header with 1 to %d printable ASCII characters",
 			KeyHeader, maxKey)
 	}
 	return keys[0], nil
@@ -58,7 +57,7 @@ func (r *Request) IdempotencyKey() (string, error) {
 // KeyUsed returns the answer to an idempotency key that belongs to another request, which was about the
 // object.
 func KeyUsed(object string) error {
-	return &Problem{Status: http.StatusUnprocessableEntity, Code: codeKeyUsed, Object: object,
+	return &Problem{Status: http.StatusUnprocessableEntity, Code: codeUsedKey, Object: object,
 		Detail: "another request used this idempotency key; repeat that request as it was, or choose a new key"}
 }
 

@@ -17,52 +17,66 @@ import (
 )
 
 const (
-	codeKey     = "key"         // the API key is missing, or another one
-	codeField   = "field"       // a field.Error
-	codeRunning = "in_progress" // the first request with an idempotency key
-	retryAfter  = "5"           // seconds
-	maxText     = 300           // bytes of an error's text
+	codeKey     = "key"             // the API key is missing, or another one
+	codeField   = "field"           // a field.Error
+	codeRunning = "in_progress"     // the first request with an idempotency key
+	codeUsedKey = "idempotency_key" // an idempotency key is malformed, or that of another request
+	retryAfter  = "5"               // seconds
+	maxText     = 300               // bytes of an error's text
 )
 
-// A Kind maps errors to an answer with the error's text.
+// titles are the titles of this package's codes. They are the same as in openapi.json.
+var titles = map[string]string{
+	codeKey:        "The API key is missing or not valid",
+	"scope":        "The API key's scope does not allow this request",
+	"merchant":     "The API key belongs to a merchant",
+	"cross_origin": "A page from another origin called the API",
+	"no_route":     "There is no such path",
+	"not_found":    "There is no such object",
+	"method":       "The path does not have this method",
+	"query":        "The query string is malformed",
+	codeField:      "A field or parameter is wrong",
+	"json":         "The body is not the JSON object that this operation reads",
+	"broken":       "The connection closed before the end of the body",
+	"content_type": "The body is not application/json",
+	"encoding":     "The body is compressed",
+	"too_large":    "The body is too large",
+	"unavailable":  "The server cannot answer at the moment",
+	"unready":      "The server is not ready",
+	"internal":     "The server failed",
+	codeUsedKey:    "The Idempotency-Key does not fit",
+	codeRunning:    "A request with this Idempotency-Key is still running",
+}
+
+// A Kind maps errors to an answer. Its detail is the error's text without values of the request.
 type Kind struct {
 	Is          error
 	Status      int
 	Code, Title string
 }
 
-// A Problem is an error in the form in which callers get it. An error that is neither a Problem nor a
-// field.Error nor of a Kind is 503, without a detail.
+// A Problem is an error in the form in which callers get it (RFC 9457). An error that is neither a Problem
+// nor has a field.Error nor is of a Kind is 503, without a detail.
 type Problem struct {
 	Status              int
-	Code, Title, Detail string
+	Code, Title, Detail string // Title may be "" for a code of this package
 	Errors              []FieldProblem
 	Object              string // path of an object that the caller may look at
 }
 
-// A FieldProblem is the problem of one field.
-type FieldProblem struct{ Pointer, Code, Detail string }
+// A FieldProblem is the problem of one field of the body, or of one parameter.
+type FieldProblem struct {
+	Pointer   string `json:"pointer,omitempty"` // JSON pointer as a URI fragment, such as #/amount
+	Parameter string `json:"parameter,omitempty"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+}
 
 func (p *Problem) Error() string { return cmp.Or(p.Detail, p.Title) }
 
-// Problemf returns a Problem with the detail.
+// Problemf returns a Problem with the detail, which must not have values of the request.
 func Problemf(status int, code, format string, args ...any) error {
-	return &Problem{Status: status, Code: code, Detail: Shown(fmt.Sprintf(format, args...))}
-}
-
-// A fault is an error as it is sent: as the whole answer, or as the last line of a list.
-type fault struct {
-	Text  string `json:"error"` // first: it tells the line from others
-	Code  string `json:"code"`
-	Field string `json:"field,omitempty"`
-}
-
-func (p *Problem) fault() fault {
-	f := fault{Text: p.Error(), Code: p.Code}
-	if len(p.Errors) > 0 {
-		f.Field = p.Errors[0].Pointer
-	}
-	return f
+	return &Problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 // Problems of every route.
@@ -73,21 +87,21 @@ var (
 		Detail: "no such object exists, or the API key cannot see it"}
 	ErrMerchant = &Problem{Status: http.StatusForbidden, Code: "merchant",
 		Detail: "this API key belongs to another merchant"}
+	errFailed = &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the server failed"}
 )
 
 // ProblemOf returns the answer to an error, and whether it is known. The text of an unknown one is for the
 // log only.
-func (s *Server) ProblemOf(err error) (p *Problem, known bool) {
+func (r *Request) ProblemOf(err error) (p *Problem, known bool) {
 	if e, ok := errors.AsType[*Problem](err); ok {
 		return e, true
 	}
-	if e, ok := errors.AsType[*field.Error](err); ok {
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: codeField, Detail: Shown(e.Error()),
-			Errors: []FieldProblem{{Pointer: Shown(e.Field), Code: codeField, Detail: Shown(e.Problem)}}}, true
+	if fields := fieldErrors(err, nil); len(fields) > 0 {
+		return r.wrongFields(fields), true
 	}
-	for _, k := range s.o.Kinds {
+	for _, k := range r.Server.o.Kinds {
 		if errors.Is(err, k.Is) {
-			return &Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: Shown(err.Error())}, true
+			return &Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: r.withoutValues(err.Error())}, true
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,35 +110,110 @@ func (s *Server) ProblemOf(err error) (p *Problem, known bool) {
 	return ErrUnavailable, false
 }
 
+// fieldErrors appends each field.Error in the tree of err.
+func fieldErrors(err error, all []*field.Error) []*field.Error {
+	if e, ok := err.(*field.Error); ok {
+		return append(all, e)
+	}
+	switch x := err.(type) {
+	case interface{ Unwrap() []error }:
+		for _, e := range x.Unwrap() {
+			all = fieldErrors(e, all)
+		}
+	case interface{ Unwrap() error }:
+		all = fieldErrors(x.Unwrap(), all)
+	}
+	return all
+}
+
+// wrongFields returns the problem of all wrong fields.
+func (r *Request) wrongFields(fields []*field.Error) *Problem {
+	p := &Problem{Status: http.StatusUnprocessableEntity, Code: codeField}
+	for _, e := range fields {
+		f := FieldProblem{Code: "invalid", Pointer: "#", Detail: r.withoutValues(e.Problem)}
+		switch {
+		case e.Field == "":
+		case r.Method != http.MethodPost && r.Method != http.MethodPatch && r.Method != http.MethodPut || r.PathValue(e.Field) != "":
+			f.Pointer, f.Parameter = "", e.Field
+		default:
+			f.Pointer += "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(e.Field)
+		}
+		p.Errors = append(p.Errors, f)
+	}
+	return p.summed()
+}
+
+// summed sets the detail of a problem that has Errors.
+func (p *Problem) summed() *Problem {
+	first := p.Errors[0]
+	of := cmp.Or(first.Parameter, strings.TrimPrefix(first.Pointer, "#/"), "the query")
+	if of == "#" {
+		of = "the body"
+	}
+	p.Detail = of + ": " + first.Detail
+	if more := len(p.Errors) - 1; more > 0 {
+		p.Detail += fmt.Sprintf(" (and %d more in errors)", more)
+	}
+	return p
+}
+
+// A problemForm is a Problem in JSON.
+type problemForm struct {
+	Type      string         `json:"type"` // first: it tells the line from others
+	Title     string         `json:"title"`
+	Status    int            `json:"status"`
+	Detail    string         `json:"detail,omitempty"`
+	Code      string         `json:"code"`
+	RequestID string         `json:"request_id,omitempty"`
+	Errors    []FieldProblem `json:"errors,omitempty"`
+	Object    string         `json:"object,omitempty"`
+}
+
+// form returns the problem as the answer to the request with the id.
+func (p *Problem) form(id string) problemForm {
+	return problemForm{"/docs#error-" + p.Code, cmp.Or(p.Title, titles[p.Code], http.StatusText(p.Status)), p.Status,
+		p.Detail, p.Code, id, p.Errors, p.Object}
+}
+
 // fail sends the error, and logs an unknown one.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p, known := s.ProblemOf(err)
+func (r *Request) fail(w http.ResponseWriter, err error) {
+	p, known := r.ProblemOf(err)
 	if !known {
-		s.Failed(r, err)
+		r.Failed(err)
 	}
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict && p.Code == codeRunning {
-		w.Header().Set("Retry-After", retryAfter)
+	r.send(w, p)
+}
+
+func (r *Request) send(w http.ResponseWriter, p *Problem) {
+	h := w.Header()
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests || p.Code == codeRunning {
+		h.Set("Retry-After", retryAfter)
 	}
-	Send(w, p.Status, p.fault())
+	for _, name := range []string{"ETag", "Location"} { // of an object that is not sent
+		h.Del(name)
+	}
+	sendAs(w, problemContent, p.Status, p.form(RequestID(r.Context())))
 }
 
 // Failed logs an error whose text the caller does not get.
-func (s *Server) Failed(r *http.Request, err error) {
+func (r *Request) Failed(err error) {
 	level := slog.LevelError
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) { // the caller has gone
 		level = slog.LevelDebug
 	}
-	s.o.Log.Log(r.Context(), level, "web: a request failed", "route", routeOf(r), "error", Shown(err.Error()))
+	r.Server.o.Log.Log(r.Context(), level, "web: a request failed", "route", routeOf(r.Request), "error", Shown(err.Error()))
 }
 
 // Send answers with one object in JSON.
-func Send(w http.ResponseWriter, status int, v any) {
+func Send(w http.ResponseWriter, status int, v any) { sendAs(w, jsonContent, status, v) }
+
+func sendAs(w http.ResponseWriter, content []string, status int, v any) {
 	text, err := json.Marshal(v)
 	if err != nil { // a value without a JSON form, such as a year of five digits
-		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be encoded","code":"internal"}`)
+		status, content = errFailed.Status, problemContent
+		text, _ = json.Marshal(errFailed.form(w.Header().Get(headerRequest)))
 	}
-	h := w.Header()
-	h["Content-Type"] = jsonContent
+	w.Header()["Content-Type"] = content
 	w.WriteHeader(status)
 	_, _ = escaped{w}.Write(append(text, '\n')) // a caller that is gone needs no answer
 }

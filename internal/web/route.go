@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/duesday/duesday/internal/call"
@@ -19,33 +20,63 @@ type Route struct {
 // A Handler answers a request, unless it returns an error.
 type Handler func(w http.ResponseWriter, r *Request) error
 
-// A Request is an admitted request.
+// A Request is a request to a Server.
 type Request struct {
-	*http.Request          // its context has a call.Call with the Actor
-	Key           *key.Key // nil on a path that needs none
+	*http.Request // its context has a call.Call with the Actor, if there is a Key
+	Key           *key.Key
 	Server        *Server
 
-	w http.ResponseWriter
+	w    http.ResponseWriter
+	body []byte // once Read has read it
 }
+
+type requestKey struct{}
 
 // mux has the routes behind the keys.
 func (s *Server) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, to := range s.o.Routes {
-		mux.HandleFunc(to.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			k := keyOf(r)
-			err := allow(k, to.Scope)
-			if err == nil && k.Merchant != "" && !to.Merchants {
+		mux.HandleFunc(to.Pattern, func(w http.ResponseWriter, in *http.Request) {
+			r := in.Context().Value(requestKey{}).(*Request)
+			c := &call.Call{Actor: "key " + r.Key.Name, Table: s.o.Table, Now: s.o.Now}
+			r.Request = in.WithContext(call.With(in.Context(), c)) // with the path's values
+			err := allow(r.Key, to.Scope)
+			if err == nil && r.Key.Merchant != "" && !to.Merchants {
 				err = ErrMerchant
 			}
 			if err == nil {
-				c := &call.Call{Actor: "key " + k.Name, Table: s.o.Table, Now: s.o.Now}
-				err = to.Do(w, &Request{Request: r.WithContext(call.With(r.Context(), c)), Key: k, Server: s, w: w})
+				err = to.Do(w, r)
 			}
 			if err != nil {
-				s.fail(w, r, err)
+				r.fail(w, err)
 			}
 		})
 	}
 	return mux
+}
+
+// serveAPI answers a request to a route.
+func (s *Server) serveAPI(w http.ResponseWriter, r *Request) (err error) {
+	if err := s.cross.Check(r.Request); err != nil {
+		s.Warn(r.Request, "cross_origin", "web: refused a request from another origin")
+		return errCross
+	}
+	if r.Key, err = s.admit(w, r.Request); err != nil {
+		return err
+	}
+	if !isClean(r.URL.Path) { // the mux would redirect it
+		return errNoRoute
+	}
+	handler, pattern := s.api.Handler(r.Request)
+	if pattern == "" {
+		none := &refused{header: http.Header{}}
+		handler.ServeHTTP(none, r.Request)
+		if none.status != http.StatusMethodNotAllowed {
+			return errNoRoute
+		}
+		return WrongMethod(w, none.header.Get("Allow"))
+	}
+	r.Pattern = pattern                                                                        // for the log
+	s.api.ServeHTTP(w, r.Request.WithContext(context.WithValue(r.Context(), requestKey{}, r))) // sets the path's values
+	return nil
 }

@@ -20,7 +20,7 @@ type ending struct {
 const chunk = 32 << 10 // bytes of lines sent at once
 
 // stream writes a list as lines of JSON while it comes, and its end.
-func stream(s *Server, w http.ResponseWriter, r *http.Request, list iter.Seq2[any, error], end *ending) error {
+func stream(w http.ResponseWriter, r *Request, list iter.Seq2[any, error], end *ending) error {
 	out := bufio.NewWriterSize(part{w}, chunk)
 	enc := json.NewEncoder(escaped{out})
 	n := 0
@@ -29,11 +29,11 @@ func stream(s *Server, w http.ResponseWriter, r *http.Request, list iter.Seq2[an
 			return err // nothing was sent yet
 		}
 		if err != nil {
-			p, known := s.ProblemOf(err)
+			p, known := r.ProblemOf(err)
 			if !known {
-				s.Failed(r, err)
+				r.Failed(err)
 			}
-			_ = errors.Join(enc.Encode(p.fault()), out.Flush()) // a caller that is gone needs no answer
+			_ = errors.Join(enc.Encode(p.form(RequestID(r.Context()))), out.Flush()) // a caller that is gone needs no answer
 			return nil
 		}
 		if n++; enc.Encode(v) != nil {
