@@ -94,7 +94,6 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	opens := n
 	opens.Create = n.Create && (p.Lasting || !place.Shared()) // a mistyped table must not become a new store
 	s.Store, err = p.OpenStore(ctx, place, s.Tables, opens)
-	s.Now = p.Now
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return nil, p.Missing()

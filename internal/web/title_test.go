@@ -1,10 +1,11 @@
-package web
+package web_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/duesday/duesday/internal/openapi"
+	"github.com/duesday/duesday/internal/web"
 )
 
 // TestTitles: the titles of codes are the same as in openapi.json, which has all codes of routes.
@@ -22,7 +23,7 @@ func TestTitles(t *testing.T) {
 		t.Fatal(err)
 	}
 	codes := d.Components.Schemas.Problem.Codes
-	for code, title := range titles {
+	for code, title := range web.Titles {
 		if got := codes[code].Title; got != title && code != "unready" { // health is not part of /v1
 			t.Errorf("%s: the title is %q, and in openapi.json %q", code, title, got)
 		}
