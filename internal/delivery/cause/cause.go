@@ -78,7 +78,7 @@ func (c *causes) ofSubscription(was, s *billing.Subscription) (events []delivery
 	case s.Status == billing.Active && (was.Status == billing.Paused || was.Status == billing.PastDue):
 		events = append(events, of("subscription.resumed", s))
 	}
-	if !reflect.DeepEqual(terms(was), terms(s)) {
+	if ended := s.Status == billing.CanceledSub || s.Status == billing.Completed; !ended && !reflect.DeepEqual(terms(was), terms(s)) {
 		events = append(events, of("subscription.updated", s))
 	}
 	if s.Status == billing.ParkedState && was.Status != s.Status {

@@ -7,10 +7,179 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/refund"
 	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/delivery/cause"
+	"github.com/duesday/duesday/internal/money"
+	"github.com/duesday/duesday/internal/outbox"
 	"github.com/duesday/duesday/internal/store"
+	"github.com/duesday/duesday/internal/test/shop"
+	"github.com/duesday/duesday/internal/test/storetest"
 )
+
+// A counter counts what is written.
+type counter struct {
+	*storetest.Faulty
+	commits, writes int
+}
+
+func (c *counter) Commit(ctx context.Context, writes ...store.Write) error {
+	c.commits, c.writes = c.commits+1, c.writes+len(writes)
+	return c.Faulty.Commit(ctx, writes...)
+}
+
+// A scene is a shop with an engine that has its causes told, and the deliveries.
+type scene struct {
+	*shop.Shop
+	*engine.Engine
+	to    *delivery.Service
+	count *counter
+	seen  map[string]bool // rows of effects
+}
+
+func newScene(t *testing.T, endpoint bool) *scene {
+	s := &scene{Shop: shop.New(t, 1, 0), seen: map[string]bool{}}
+	s.count = &counter{Faulty: storetest.NewFaulty(s.Mem)}
+	s.Engine = s.Shop.Engine(s.count, s.Box)
+	s.to = delivery.New(delivery.Options{Store: s.Mem, Tables: s.Shop.Tables, Now: time.Now,
+		Days: func(context.Context) (int, error) { return 30, nil }})
+	cause.Of(s.Engine.Records, s.to)
+	if endpoint {
+		if _, _, err := s.to.Create(t.Context(), "https://example.com", nil); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Second) // until this process has the list
+	}
+	return s
+}
+
+func (s *scene) subscribe(account, method string) billing.Name {
+	s.Helper()
+	n := billing.NewSubscription{Account: account, Email: "a@example.com", ID: "s", SKU: "k", PaymentDay: s.Due.Day(),
+		Method: method, ReminderDays: 7, NextPayment: s.Due}
+	usd, err := money.ParseCurrency("USD")
+	if err != nil {
+		s.Fatal(err)
+	}
+	n.Amount = money.New(999, usd)
+	made, err := s.CreateSubscription(s.Context(), n)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return made.Name
+}
+
+func (s *scene) run() {
+	s.Helper()
+	if _, err := job.Payments(s.Context(), s.Engine, job.Options{Workers: 1}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// told returns the types of the new effects, a row each, sorted.
+func (s *scene) told() (all []string) {
+	s.Helper()
+	for shard := range 16 {
+		for it, err := range s.Mem.Query(s.Context(), store.Query{Table: s.Shop.Tables.Outbox.Name, Partition: fmt.Sprintf("WHK#%02d", shard)}) {
+			if err != nil {
+				s.Fatal(err)
+			}
+			e, err := outbox.Decode(it)
+			var events []delivery.Event
+			if err := json.Unmarshal([]byte(e.Data["events"]), &events); err != nil {
+				s.Fatal(err)
+			}
+			var types []string
+			for _, x := range events {
+				types = append(types, x.Type)
+				if body, _ := json.Marshal(x); strings.Contains(string(body), "example.com") || err != nil {
+					s.Errorf("%s, %v", body, err)
+				}
+			}
+			if !s.seen[e.ID] {
+				s.seen[e.ID] = true
+				all = append(all, strings.Join(types, " "))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s *scene) want(what string, types ...string) {
+	s.Helper()
+	if got := s.told(); !slices.Equal(got, types) {
+		s.Errorf("%s: got %q, want %q", what, got, types)
+	}
+}
+
+// TestCauses: each step of a subscription's life writes one row with its events.
+func TestCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, true)
+		ok := func(_ any, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := s.subscribe("1", "pm_card_visa")
+		s.want("create", "subscription.created")
+		s.run()
+		s.want("charge", "period.paid receipt.created", "run.finished")
+		ok(s.Pause(t.Context(), n))
+		s.want("pause", "subscription.paused")
+		ok(s.Resume(t.Context(), n))
+		s.want("resume", "subscription.resumed")
+		ok(s.Cancel(t.Context(), n, true))
+		s.want("cancel at the end", "subscription.updated")
+		ok(s.Cancel(t.Context(), n, false))
+		s.want("cancel", "subscription.canceled")
+		_, _, err := s.Refunds().Refund(t.Context(), refund.Order{Name: n})
+		ok(nil, err)
+		s.want("refund", "refund.created", "refund.succeeded")
+		s.subscribe("2", "pm_card_authenticationRequired")
+		s.told()
+		s.run()
+		s.want("authentication", "period.action_required", "run.finished")
+		s.subscribe("3", "pm_card_visa_chargeDeclinedStolenCard")
+		s.told()
+		s.run()
+		s.want("hard decline", "run.finished", "subscription.past_due period.failed")
+		s.subscribe("4", "")
+		s.told()
+		s.run()
+		s.want("no method", "period.parked", "run.finished")
+	})
+}
+
+// TestNoEndpoint_NoCost: without an endpoint, a charge commits and writes what it would without the causes.
+func TestNoEndpoint_NoCost(t *testing.T) {
+	cost := map[string][2]int{}
+	for name, set := range map[string]struct{ causes, endpoint bool }{"without": {}, "no endpoint": {causes: true}, "endpoint": {true, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScene(t, set.endpoint)
+			if !set.causes {
+				s.Engine.Beside, s.Engine.Reversed, s.Engine.RunEnded = nil, nil, nil
+			}
+			s.subscribe("1", "pm_card_visa")
+			s.count.commits, s.count.writes = 0, 0
+			s.run()
+			cost[name] = [2]int{s.count.commits, s.count.writes}
+		})
+	}
+	with := cost["no endpoint"]
+	if cost["without"] != with {
+		t.Error(cost)
+	}
+	with[1] += 2 // the effects of the charge and the run
+	if cost["endpoint"] != with {
+		t.Error(cost)
+	}
+}
