@@ -41,9 +41,10 @@ func Card(c *processor.Card) Object {
 }
 
 // CardLink returns the page where the customer enters a card for the account, or for one of its
-// subscriptions. own names the subscriptions that keep their own payment method.
+// subscriptions. The link has no URL when a request is repeated. own names the subscriptions that keep
+// their own payment method.
 func CardLink(account, subscription string, l processor.CardLink, own []billing.Name) Object {
-	return Object{"account", account, "subscription?", subscription, "url", l.URL, "expires_at?", l.Expires,
+	return Object{"account", account, "subscription?", subscription, "url?", l.URL, "expires_at?", l.Expires,
 		"keep_own_method?", Names(own)}
 }
 

@@ -1,0 +1,80 @@
+package openapi_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/duesday/duesday/internal/billing"
+	"github.com/duesday/duesday/internal/billing/audit"
+	"github.com/duesday/duesday/internal/billing/engine"
+	"github.com/duesday/duesday/internal/billing/job"
+	"github.com/duesday/duesday/internal/billing/proof"
+	"github.com/duesday/duesday/internal/billing/report"
+	"github.com/duesday/duesday/internal/billing/settings"
+	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/processor"
+	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/test/spectest"
+	"github.com/duesday/duesday/internal/view"
+)
+
+// Each view has the members of its schema. A member that the view may leave out is not required, and each
+// other member is. Members that only some answers have are named here.
+func TestViews(t *testing.T) {
+	spec := spectest.New(t)
+	s := &billing.Subscription{Interval: civil.Interval{N: 1, Unit: civil.Month}}
+	payments := &job.Report{Run: billing.Run{Kind: billing.Payments}, Doubts: []*billing.Doubt{{}}}
+	reminders := &job.Report{Run: billing.Run{Kind: billing.Reminders}}
+	for _, x := range []struct {
+		schema string
+		view   view.Object
+		more   string // members of other answers
+	}{
+		{"Account", view.Account(&billing.Account{}), "card keep_own_method"},
+		{"Card", view.Card(&processor.Card{}), ""},
+		{"CardLink", view.CardLink("", "", processor.CardLink{}, nil), ""},
+		{"Subscription", view.Subscription(s), "changed next_due replaces written_off written_off_sum"},
+		{"Plan", view.Pending(&billing.Plan{}), ""},
+		{"Upcoming", view.Upcoming(billing.Upcoming{}), ""},
+		{"OpenPeriod", view.Open(&billing.OpenPeriod{}), ""},
+		{"Period", view.Period(&billing.EndedPeriod{}), ""},
+		{"Receipt", view.Receipt(&billing.Receipt{}, ""), "refunded returns requested"},
+		{"Refund", view.Reversal(&billing.ReversalRecord{}), ""},
+		{"Result", view.Result(engine.Result{}), ""},
+		{"Charged", view.Charged(engine.PeriodCharged{Subscription: s}, ""), ""},
+		{"Proof", view.Proof(&proof.Proof{}, ""), ""},
+		{"Due", view.DuePayment(billing.DueRow{}), "next_reminder_date"},
+		{"Due", view.DueReminder(billing.DueRow{}), "amount currency payment_day payment_method"},
+		{"Run", view.Run(payments), "audit reconciled written"},
+		{"Run", view.Run(reminders), "audit reconciled paid retry pending parked asked amounts cards_taken_over keep_own_method " +
+			"refunds_and_disputes orphans_cancelled perhaps_paid_twice"},
+		{"Audit", view.Audit(&audit.Report{}), "notes"},
+		{"Report", view.Report(&report.Report{}), ""},
+		{"Settings", view.Settings(&settings.Settings{}), ""},
+		{"Charging", view.Charging(true, "", ""), ""},
+		{"Key", view.Key(&key.Key{}), "key"},
+		{"Check", view.Check(status.Check{}), ""},
+	} {
+		schema := spec.Doc.Components.Schemas[x.schema].Value
+		shown := strings.Fields(x.more)
+		for i := 0; i < len(x.view); i += 2 {
+			name, optional := strings.CutSuffix(x.view[i].(string), "?")
+			shown = append(shown, name)
+			switch {
+			case schema.Properties[name] == nil:
+				t.Errorf("%s has no member %s", x.schema, name)
+			case optional && slices.Contains(schema.Required, name):
+				t.Errorf("%s requires %s, which the view may leave out", x.schema, name)
+			case !optional && x.more == "" && !slices.Contains(schema.Required, name):
+				t.Errorf("%s does not require %s, which the view always has", x.schema, name)
+			}
+		}
+		for name := range schema.Properties {
+			if !slices.Contains(shown, name) {
+				t.Errorf("the view of %s has no member %s", x.schema, name)
+			}
+		}
+	}
+}
