@@ -94,7 +94,7 @@ var tree = sync.OnceValues(func() (*source, error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && name != root && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+		if d.IsDir() && name != root && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") || isModule(name)) {
 			return filepath.SkipDir
 		}
 		if !d.IsDir() && strings.HasSuffix(name, ".go") {
@@ -131,6 +131,12 @@ func moduleRoot() (string, error) {
 		}
 		dir = parent
 	}
+}
+
+// isModule reports whether the folder is a Go module of its own.
+func isModule(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	return err == nil
 }
 
 func parse(texts map[string]string) (*source, error) {
