@@ -99,7 +99,7 @@ func TestPolicies_AllowWhatServeDoes(t *testing.T) {
 		d.does(exitDone, line)
 	}
 	c.until("polled and swept", func() bool {
-		polled := show("connect", "show", "acct_shop")["polled"].(map[string]any)
+		polled := show("connect", "show", "acct_shop")
 		return polled["verified_through"] != nil
 	})
 	equal(t, "stopped", stop().code, exitDone)

@@ -86,15 +86,15 @@ func TestPoll_To(t *testing.T) {
 			t.Errorf("event %v", v)
 		}
 	}
-	polled := c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)
+	polled := c.object(exitDone, "connect", "show", "acct_shop")
 	equal(t, "verified", polled["verified_through"], again["verified_through"])
 	c.until("the server compares the objects", func() bool {
-		return c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)["swept"] != nil
+		return c.object(exitDone, "connect", "show", "acct_shop")["swept"] != nil
 	})
 
 	// The first thin event has the next round read them all; the round says that it has.
 	shop := func() map[string]any {
-		return c.object(exitDone, "connect", "show", "acct_shop")["polled"].(map[string]any)
+		return c.object(exitDone, "connect", "show", "acct_shop")
 	}
 	if err := errors.Join(c.fake.SetFaults(stripefake.Faults{}), c.fake.SetEvents(stripefake.ThinEvents)); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestCommand_GetsTheJobAndNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`{"id":"job/1","action":"fulfil","purchase":"p-1","account":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}` + "\n",
+	for _, want := range []string{`{"id":"job/1","action":"fulfil","purchase":"p-1","merchant":"a-1","stripe_account":"acct_1","kind":"legacy","key":"order 1","reason":"paid pi_1","at":"2026-03-15T10:30:00Z"}` + "\n",
 		"DUESDAY_ACTION=fulfil\n", "DUESDAY_PURCHASE=p-1\n", "DUESDAY_KEY=order 1\n", "DUESDAY_ACCOUNT=a-1\n",
 		"DUESDAY_STRIPE_ACCOUNT=acct_1\n", "DUESDAY_JOB_ID=job/1\n", "HOME=", "PATH="} {
 		if !strings.Contains(string(b), want) {

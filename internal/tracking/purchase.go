@@ -64,7 +64,7 @@ type Job struct {
 	ID            string    `json:"id"` // the same in every delivery
 	Action        Action    `json:"action"`
 	Purchase      string    `json:"purchase"`
-	Merchant      string    `json:"account"`
+	Merchant      string    `json:"merchant"`
 	StripeAccount string    `json:"stripe_account"`
 	Kind          Kind      `json:"kind"`
 	Key           string    `json:"key,omitempty"` // the order's key, from the caller of CreatePurchase

@@ -21,14 +21,14 @@ import (
 // the state that the stored events imply.
 type Rebuilt struct {
 	StripeAccount string       `json:"stripe_account"`
-	Events        int          `json:"events"`      // events that were folded
-	Unread        int          `json:"unread"`      // events not folded because their bodies are not stored
-	Thin          int          `json:"thin"`        // applied thin events whose fetched object is not stored, so not folded
-	Waiting       []string     `json:"waiting"`     // up to 20 events that are not applied yet; replay applies one
-	Compared      int          `json:"compared"`    // payments and subscriptions whose first event is stored
-	Partial       int          `json:"partial"`     // payments and subscriptions whose first event has expired
-	Ahead         int          `json:"ahead"`       // compared objects for which a fetch brought more than the events
-	Differences   []Difference `json:"differences"` // sorted by object ID
+	Events        int          `json:"events"`                // events that were folded
+	Unread        int          `json:"unread"`                // events not folded because their bodies are not stored
+	Thin          int          `json:"thin"`                  // applied thin events whose fetched object is not stored, so not folded
+	Waiting       []string     `json:"waiting,omitempty"`     // up to 20 events that are not applied yet; replay applies one
+	Compared      int          `json:"compared"`              // payments and subscriptions whose first event is stored
+	Partial       int          `json:"partial"`               // payments and subscriptions whose first event has expired
+	Ahead         int          `json:"ahead"`                 // compared objects for which a fetch brought more than the events
+	Differences   []Difference `json:"differences,omitempty"` // sorted by object ID
 }
 
 // A Difference describes an object whose stored state contradicts its events.

@@ -45,7 +45,18 @@ func (o Object) append(b []byte, escapeHTML bool) (_ []byte, err error) {
 // leavesOut reports whether the member with the value at this index is optional and empty.
 func (o Object) leavesOut(at int) bool {
 	v := reflect.ValueOf(o[at])
-	return strings.HasSuffix(o[at-1].(string), "?") && (!v.IsValid() || v.IsZero())
+	member, nested := o[at].(Object)
+	return strings.HasSuffix(o[at-1].(string), "?") && (!v.IsValid() || v.IsZero() || nested && member.empty())
+}
+
+// empty reports whether the object leaves out all of its members.
+func (o Object) empty() bool {
+	for i := 1; i < len(o); i += 2 {
+		if !o.leavesOut(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // Place returns the index of the named member's value, or -1 if there is no such member.

@@ -19,10 +19,12 @@ import (
 	"github.com/duesday/duesday/internal/billing/report"
 	"github.com/duesday/duesday/internal/billing/settings"
 	"github.com/duesday/duesday/internal/civil"
+	"github.com/duesday/duesday/internal/delivery"
 	"github.com/duesday/duesday/internal/key"
 	"github.com/duesday/duesday/internal/money"
 	"github.com/duesday/duesday/internal/processor"
 	"github.com/duesday/duesday/internal/status"
+	"github.com/duesday/duesday/internal/tracking"
 	"github.com/duesday/duesday/internal/view"
 )
 
@@ -60,6 +62,9 @@ func fill(v reflect.Value, called string) {
 		return
 	case civil.Interval:
 		v.Set(reflect.ValueOf(civil.Interval{N: 2, Unit: civil.Month}))
+		return
+	case json.RawMessage:
+		v.SetBytes([]byte(`{"period":3}`))
 		return
 	case money.Totals:
 		for _, a := range []money.Amount{price, money.New(500, jpy)} {
@@ -113,33 +118,43 @@ func nouns() map[string][2]view.Object {
 	old := *sub
 	old.Amount, old.Version = money.New(999, usd), 2
 	return map[string][2]view.Object{
-		"account":        {view.Account(full[*billing.Account]()), view.Account(&billing.Account{ID: "1001", Email: "a@example.com", Created: at, Version: 1})},
-		"subscription":   {view.Subscription(full[*billing.Subscription]()), view.Subscription(sub)},
-		"changed":        {view.Changed(&old, sub), view.Changed(nil, sub)},
-		"open":           {view.Open(full[*billing.OpenPeriod]()), view.Open(&billing.OpenPeriod{Amount: price, Due: day, Opened: at})},
-		"period":         {view.Period(full[*billing.EndedPeriod]()), view.Period(&billing.EndedPeriod{Name: name, SKU: "news", Amount: price, Due: day, Ended: at})},
-		"receipt":        {view.Receipt(charged, "here", refunds...), view.Receipt(receipt, "here")},
-		"reversal":       {view.Reversal(refunds[0]), view.Reversal(&billing.ReversalRecord{Name: name, ReversalID: "re_1", Amount: price, Created: at})},
-		"upcoming":       {view.Upcoming(full[billing.Upcoming]())},
-		"pending":        {view.Pending(full[*billing.Plan]())},
-		"written_off":    {view.WrittenOff(full[[]*billing.EndedPeriod](), price)},
-		"moved":          {view.Moved(day, day.AddDays(-3))},
-		"plan_change":    {view.PlanChange(full[*engine.PlanSum]())},
-		"result":         {view.Result(full[engine.Result]()), view.Result(engine.Result{Name: name, Due: day})},
-		"charged":        {view.Charged(full[engine.PeriodCharged](), "here"), view.Charged(engine.PeriodCharged{Subscription: sub}, "here")},
-		"proof":          {view.Proof(full[*proof.Proof](), "here"), view.Proof(&proof.Proof{Name: name, Since: at, Intents: []proof.Intent{{Missing: true}}}, "here")},
-		"due_payment":    {view.DuePayment(full[billing.DueRow]()), view.DuePayment(billing.DueRow{Name: name, NextPayment: "2027-01-31"})},
-		"due_reminder":   {view.DueReminder(full[billing.DueRow]()), view.DueReminder(billing.DueRow{Name: name, NextPayment: "2027-01-31", NextReminder: "2027-01-28"})},
-		"run":            {view.Run(payments), view.Run(reminders)},
-		"audit":          {view.Audit(full[*audit.Report]()), view.Audit(&audit.Report{})},
-		"report":         {view.Report(full[*report.Report]()), view.Report(&report.Report{AsOf: at})},
-		"settings":       {view.Settings(full[*settings.Settings]()), view.Settings(new(settings.Default()))},
-		"setting_change": {view.SettingChange(full[settings.Changed]())},
-		"charging":       {view.Charging(false, "holiday", "other"), view.Charging(true, "", "")},
-		"key":            {view.Key(full[*key.Key]()), view.Key(&key.Key{ID: "k1", Name: "shop", Scope: key.Read, Created: at})},
-		"check":          {view.Check(full[status.Check]()), view.Check(status.Check{Name: "clock", State: status.OK})},
-		"card":           {view.Card(full[*processor.Card]()), view.Card(&processor.Card{})},
-		"card_link":      {view.CardLink("1001", "1", full[processor.CardLink](), []billing.Name{name}), view.CardLink("1001", "", processor.CardLink{URL: "https://pay.example/1"}, nil)},
+		"account":             {view.Account(full[*billing.Account]()), view.Account(&billing.Account{ID: "1001", Email: "a@example.com", Created: at, Version: 1})},
+		"subscription":        {view.Subscription(full[*billing.Subscription]()), view.Subscription(sub)},
+		"changed":             {view.Changed(&old, sub), view.Changed(nil, sub)},
+		"open":                {view.Open(full[*billing.OpenPeriod]()), view.Open(&billing.OpenPeriod{Amount: price, Due: day, Opened: at})},
+		"period":              {view.Period(full[*billing.EndedPeriod]()), view.Period(&billing.EndedPeriod{Name: name, SKU: "news", Amount: price, Due: day, Ended: at})},
+		"receipt":             {view.Receipt(charged, "here", refunds...), view.Receipt(receipt, "here")},
+		"reversal":            {view.Reversal(refunds[0]), view.Reversal(&billing.ReversalRecord{Name: name, ReversalID: "re_1", Amount: price, Created: at})},
+		"upcoming":            {view.Upcoming(full[billing.Upcoming]())},
+		"pending":             {view.Pending(full[*billing.Plan]())},
+		"written_off":         {view.WrittenOff(full[[]*billing.EndedPeriod](), price)},
+		"moved":               {view.Moved(day, day.AddDays(-3))},
+		"plan_change":         {view.PlanChange(full[*engine.PlanSum]())},
+		"result":              {view.Result(full[engine.Result]()), view.Result(engine.Result{Name: name, Due: day})},
+		"charged":             {view.Charged(full[engine.PeriodCharged](), "here"), view.Charged(engine.PeriodCharged{Subscription: sub}, "here")},
+		"proof":               {view.Proof(full[*proof.Proof](), "here"), view.Proof(&proof.Proof{Name: name, Since: at, Intents: []proof.Intent{{Missing: true}}}, "here")},
+		"due_payment":         {view.DuePayment(full[billing.DueRow]()), view.DuePayment(billing.DueRow{Name: name, NextPayment: "2027-01-31"})},
+		"due_reminder":        {view.DueReminder(full[billing.DueRow]()), view.DueReminder(billing.DueRow{Name: name, NextPayment: "2027-01-31", NextReminder: "2027-01-28"})},
+		"run":                 {view.Run(payments), view.Run(reminders)},
+		"audit":               {view.Audit(full[*audit.Report]()), view.Audit(&audit.Report{})},
+		"report":              {view.Report(full[*report.Report]()), view.Report(&report.Report{AsOf: at})},
+		"settings":            {view.Settings(full[*settings.Settings]()), view.Settings(new(settings.Default()))},
+		"setting_change":      {view.SettingChange(full[settings.Changed]())},
+		"charging":            {view.Charging(false, "holiday", "other"), view.Charging(true, "", "")},
+		"endpoint":            {view.Endpoint(full[*delivery.Endpoint]()), view.Endpoint(&delivery.Endpoint{ID: "ep_1", URL: "https://shop.example/hook", Created: at, Version: 1})},
+		"message":             {view.Message(full[*delivery.Message]()), view.Message(&delivery.Message{ID: "msg_1", Data: json.RawMessage("{}"), Created: at})},
+		"key":                 {view.Key(full[*key.Key]()), view.Key(&key.Key{ID: "k1", Name: "shop", Scope: key.Read, Created: at})},
+		"check":               {view.Check(full[status.Check]()), view.Check(status.Check{Name: "clock", State: status.OK})},
+		"merchant":            {view.Merchant(full[*tracking.ConnectedAccount]()), view.Merchant(&tracking.ConnectedAccount{Merchant: "m", StripeAccount: "acct_1", Created: at})},
+		"ordered":             {view.Ordered(full[*tracking.Created]()), view.Ordered(&tracking.Created{Purchase: &tracking.Purchase{ID: "p", Created: at, Updated: at}})},
+		"payment":             {view.Payment(full[*tracking.Payment]()), view.Payment(&tracking.Payment{ID: "pi_1", Created: at, Updated: at})},
+		"stripe_subscription": {view.StripeSubscription(full[*tracking.Subscription]()), view.StripeSubscription(&tracking.Subscription{ID: "sub_1", Created: at, Updated: at})},
+		"timeline":            {view.Timeline(full[*tracking.Timeline]()), view.Timeline(&tracking.Timeline{Purchase: &tracking.Purchase{Created: at, Updated: at}})},
+		"event":               {view.Event(full[*tracking.Event]()), view.Event(&tracking.Event{ID: "evt_1", Created: at})},
+		"event_row":           {view.EventRow(full[tracking.EventRow]()), view.EventRow(tracking.EventRow{ID: "evt_1", At: at})},
+		"job":                 {view.Job(full[tracking.WaitingJob]()), view.Job(tracking.WaitingJob{ID: "fulfil/p", Action: tracking.ActionFulfil})},
+		"card":                {view.Card(full[*processor.Card]()), view.Card(&processor.Card{})},
+		"card_link":           {view.CardLink("1001", "1", full[processor.CardLink](), []billing.Name{name}), view.CardLink("1001", "", processor.CardLink{URL: "https://pay.example/1"}, nil)},
 	}
 }
 
@@ -199,7 +214,8 @@ func wrongs(noun string, o view.Object) (all []string) {
 	if err := dec.Decode(&m); err != nil {
 		return []string{err.Error()}
 	}
-	if identity, ok := map[string]string{"account": "id", "subscription": "id", "reversal": "id", "run": "id", "key": "id",
+	if identity, ok := map[string]string{"account": "id", "subscription": "id", "reversal": "id", "run": "id", "key": "id", "merchant": "id", "payment": "id", "event": "id",
+		"endpoint": "id", "message": "id",
 		"receipt": "number"}[noun]; ok && m[identity] == nil {
 		all = append(all, "there is no "+identity)
 	}

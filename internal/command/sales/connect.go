@@ -37,7 +37,7 @@ func (p *program) connectAdd() *cobra.Command {
 
 func (p *program) connectList() *cobra.Command {
 	return p.trackingLeaf("list", trackingNeed{}, func(ctx context.Context, t *tracking.Service, _ []string) error {
-		return screen.ListAll(p.Screen, screen.ListOrder{}, "Stripe account", t.ConnectedAccounts(ctx), screen.Itself[*tracking.ConnectedAccount],
+		return screen.ListAll(p.Screen, screen.ListOrder{}, "Stripe account", t.ConnectedAccounts(ctx), view.Merchant,
 			[]string{"STRIPE ACCOUNT", "ACCOUNT", "STATUS", "VERIFIED THROUGH", "CHECKED", "ERROR"},
 			func(a *tracking.ConnectedAccount) []any {
 				return []any{a.StripeAccount, a.Merchant, a.Status, a.Polled.Through, a.Polled.Checked, a.Polled.Error}
@@ -64,7 +64,7 @@ func (p *program) showConnected(a *tracking.ConnectedAccount) error {
 	p.Fields("Stripe account", a.StripeAccount, "account", a.Merchant, "own", own, "status", a.Status,
 		"verified through", polled.Through, "checked", polled.Checked, "next check", polled.Next,
 		"compared", polled.Swept, "error", polled.Error, "registered", a.Created, "changed", a.Updated)
-	return p.JSON(a)
+	return p.JSON(view.Merchant(a))
 }
 
 func (p *program) jobCommand() *cobra.Command {
@@ -82,9 +82,9 @@ func (p *program) jobCommand() *cobra.Command {
 
 func (p *program) listJobs(ctx context.Context, t *tracking.Service, _ []string) error {
 	dead := 0
-	n, err := screen.List(p.Screen, t.Jobs(ctx), func(j tracking.WaitingJob) tracking.WaitingJob {
+	n, err := screen.List(p.Screen, t.Jobs(ctx), func(j tracking.WaitingJob) view.Object {
 		j.Error = secret.Clean(j.Error)
-		return j
+		return view.Job(j)
 	}, []string{"JOB", "STATE", "NEXT TRY", "TRIES", "REASON"}, func(j tracking.WaitingJob) []any {
 		state := "waiting"
 		if j.Dead {

@@ -21,25 +21,13 @@ import (
 	"github.com/duesday/duesday/internal/view"
 )
 
-// viewEvent returns the JSON members of an event, without its body. The times have the same format
-// as in Stripe's data.
+// viewEvent returns the event with what its body tells.
 func viewEvent(e *tracking.Event) view.Object {
-	var live *bool // nil if there is no body to read it from
+	v := append(view.Event(e), "object?", e.Object.ID, "api_version?", e.APIVersion)
 	if len(e.Body) > 0 {
-		live = &e.Live
+		v = append(v, "live", e.Live)
 	}
-	return view.Object{"id", e.ID, "type", e.Type, "told_type?", e.ToldType, "twin?", e.Twin, "stripe_account?", e.StripeAccount, "account?", e.Merchant,
-		"subscription?", e.Subscription, "object?", e.Object.ID, // Stripe ID of the event's subject
-		"status", e.Status, "reason?", e.Reason, "source?", e.Source, "live?", live, "api_version?", e.APIVersion,
-		"created?", asIs(e.Created), "received?", asIs(e.Received), "applied?", asIs(e.Applied)}
-}
-
-// asIs returns a pointer that encoding/json formats as the time itself, or nil for the zero time.
-func asIs(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+	return v
 }
 
 func (p *program) eventShow() *cobra.Command {
@@ -228,7 +216,7 @@ func (p *program) listEvents(ctx context.Context, t *tracking.Service, f *eventF
 		events = merged(each, func(a, b tracking.EventRow) int { return a.At.Compare(b.At) })
 	}
 	more := false
-	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), screen.Itself[tracking.EventRow],
+	n, err := screen.List(p.Screen, screen.FirstOf(f.limit, events, &more), view.EventRow,
 		[]string{"EVENT", "TYPE", "STRIPE ACCOUNT", "SUBSCRIPTION", "AT"},
 		func(e tracking.EventRow) []any { return []any{e.ID, e.Type, e.StripeAccount, e.Subscription, e.At} })
 	switch {

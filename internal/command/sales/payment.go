@@ -31,7 +31,7 @@ func (p *program) paymentList() *cobra.Command {
 	var order screen.ListOrder
 	return p.merchantList(&order, []string{"payment", "status", "created", "purchase"},
 		func(ctx context.Context, t *tracking.Service, account string) error {
-			return screen.ListAll(p.Screen, order, "payment", t.Payments(ctx, account, tracking.Mark{}), screen.Itself[*tracking.Payment],
+			return screen.ListAll(p.Screen, order, "payment", t.Payments(ctx, account, tracking.Mark{}), view.Payment,
 				[]string{"PAYMENT", "STATUS", "AMOUNT", "REFUNDED", "DISPUTES", "CREATED", "PURCHASE"},
 				func(x *tracking.Payment) []any {
 					return []any{x.StripeAccount + "/" + x.ID, paymentStatus(x), formatMinor(x.Amount, x.Currency),
@@ -49,7 +49,7 @@ func (p *program) paymentShow() *cobra.Command {
 				return session.NotFound(err, "payment "+args[0])
 			}
 			p.sayPayment(x)
-			return p.JSON(x)
+			return p.JSON(view.Payment(x))
 		})
 	return session.Checked(c, func(args []string) (err error) {
 		var ok bool

@@ -58,11 +58,28 @@ func (p *program) pollCommand() *cobra.Command {
 	return c
 }
 
-// A pollView is the JSON form of one polling round. It includes the sweep if there was one.
+// A pollView is one polling round. It includes the sweep if there was one.
 type pollView struct {
 	poller.Report
-	Sweep        *poller.SweepReport `json:"sweep,omitempty"`        // nil if there was no sweep
-	Disconnected []string            `json:"disconnected,omitempty"` // Stripe accounts that are skipped
+	Sweep        *poller.SweepReport // nil if there was no sweep
+	Disconnected []string            // Stripe accounts that are skipped
+}
+
+func (v *pollView) view() view.Object {
+	failures := func(all []poller.Failure) []view.Object {
+		return view.List(all, func(f poller.Failure) view.Object {
+			return view.Object{"stripe_account", f.StripeAccount, "error", f.Error}
+		})
+	}
+	o := view.Object{"accounts", v.Accounts, "skipped", v.Skipped, "listed", v.Listed, "missing", v.Missing, "sent", v.Sent,
+		"failed", v.Failed, "failures", failures(v.Failures), "lost", view.List(v.Lost, func(g poller.Gap) view.Object {
+			return view.Object{"stripe_account", g.StripeAccount, "from", g.From, "to", g.To, "changed", g.Changed}
+		}), "verified_through?", v.Through, "disconnected?", v.Disconnected}
+	if s := v.Sweep; s != nil {
+		o = append(o, "sweep", view.Object{"accounts", s.Accounts, "skipped", s.Skipped, "objects", s.Objects, "changed", s.Changed,
+			"untold", s.Untold, "failed", s.Failed, "failures", failures(s.Failures)})
+	}
+	return o
 }
 
 // pollTo polls Stripe for a server on another machine.
@@ -122,7 +139,7 @@ func (p *program) pollBy(ctx context.Context, f *pollFlags, ledger poller.Ledger
 		return err
 	}
 	p.sayPoll(v)
-	return p.JSON(v)
+	return p.JSON(v.view())
 }
 
 func pollOnce(ctx context.Context, t poller.Ledger, finder *poller.Poller,

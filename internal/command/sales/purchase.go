@@ -83,19 +83,14 @@ func (p *program) sell(ctx context.Context, t *tracking.Service, o tracking.Orde
 	p.Say("purchase %s %s", created.Purchase.ID, what)
 	p.purchaseFields(created.Purchase, "client secret", sale.ClientSecret.Reveal())
 	p.Say("\nTo show the result, run: %s", p.Hint("purchase show "+created.Purchase.ID))
-	objects := view.List(sale.Objects, func(o tracking.Object) view.Object { // the payment, subscription, schedule at Stripe
-		return view.Object{"kind", o.Kind, "id", o.ID, "status?", o.Status} // Stripe's kinds, such as payment_intent
-	})
-	return p.JSON(view.Object{"purchase", created.Purchase, "objects", objects, "customer?", sale.Customer, // at Stripe
-		"client_secret?", sale.ClientSecret.Reveal(), // for the buyer's browser or app
-		"declined?", sale.Declined, "action_required?", sale.Action, "repeated?", created.Repeated})
+	return p.JSON(view.Ordered(created))
 }
 
 func (p *program) purchaseList() *cobra.Command {
 	var order screen.ListOrder
 	return p.merchantList(&order, []string{"purchase", "key", "kind", "created"},
 		func(ctx context.Context, t *tracking.Service, account string) error {
-			return screen.ListAll(p.Screen, order, "purchase", t.Purchases(ctx, account, tracking.Mark{}), screen.Itself[*tracking.Purchase],
+			return screen.ListAll(p.Screen, order, "purchase", t.Purchases(ctx, account, tracking.Mark{}), view.Purchase,
 				[]string{"PURCHASE", "KEY", "KIND", "CREATED", "FULFILLED", "UNSUBSCRIBE", "SUBSCRIPTIONS", "PROBLEM"},
 				func(x *tracking.Purchase) []any {
 					return []any{x.ID, x.Order.Key, x.Kind, x.Created, x.Fulfilled, x.Unsubscribe.State, coursesText(x), x.Problem}
@@ -111,7 +106,7 @@ func (p *program) purchaseShow() *cobra.Command {
 				return session.NotFound(err, "purchase "+args[0])
 			}
 			if p.AsJSON {
-				return p.JSON(timeline)
+				return p.JSON(view.Timeline(timeline))
 			}
 			return p.showTimeline(ctx, t, timeline)
 		})

@@ -139,7 +139,7 @@ var layers = map[string][]string{
 	"internal/transfer": {"billing", "billing/engine", "billing/move", "clock", "schema", "store", "store/folder",
 		"store/pebblestore"},
 	"internal/view": {"billing", "billing/audit", "billing/engine", "billing/job", "billing/proof", "billing/report",
-		"billing/settings", "civil", "delivery", "key", "money", "processor", "secret", "status"},
+		"billing/settings", "civil", "delivery", "key", "money", "processor", "secret", "status", "tracking"},
 	"internal/web": {"call", "field", "key", "listen", "secret", "store"},
 }
 

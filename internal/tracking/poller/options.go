@@ -101,8 +101,8 @@ func New(o Options) *Poller {
 
 // A Failure is the error of one account's round or sweep. A report contains the first 20.
 type Failure struct {
-	StripeAccount string `json:"stripe_account"`
-	Error         string `json:"error"`
+	StripeAccount string
+	Error         string
 }
 
 // connected returns the connected accounts. It includes a disconnected account only after a longer

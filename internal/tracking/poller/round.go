@@ -10,27 +10,27 @@ import (
 
 // A Report is the result of one round.
 type Report struct {
-	Accounts int       `json:"accounts"` // accounts whose events were listed
-	Skipped  int       `json:"skipped"`  // connected accounts not due yet because they are quiet
-	Listed   int       `json:"listed"`   // events that Stripe listed
-	Missing  int       `json:"missing"`  // listed events that were not stored
-	Sent     int       `json:"sent"`     // missing events that are now durable
-	Failed   int       `json:"failed"`   // accounts whose round failed
-	Failures []Failure `json:"failures,omitempty"`
-	Lost     []Gap     `json:"lost,omitempty"` // periods whose events Stripe has deleted
+	Accounts int // accounts whose events were listed
+	Skipped  int // connected accounts not due yet because they are quiet
+	Listed   int // events that Stripe listed
+	Missing  int // listed events that were not stored
+	Sent     int // missing events that are now durable
+	Failed   int // accounts whose round failed
+	Failures []Failure
+	Lost     []Gap // periods whose events Stripe has deleted
 	// Duesday stores every event that a connected account created before Through, except those in
 	// Lost. Through is zero if there is no account, or if an account has not had a successful
 	// round.
-	Through time.Time `json:"verified_through,omitzero"`
+	Through time.Time
 }
 
 // A Gap is a period whose events Stripe deleted before the poller could list them. The poller
 // compares the account's objects instead, as in a sweep, and then advances the account's mark.
 type Gap struct {
-	StripeAccount string    `json:"stripe_account"`
-	From          time.Time `json:"from"`    // inclusive
-	To            time.Time `json:"to"`      // exclusive
-	Changed       int       `json:"changed"` // objects that differed from the stored rows
+	StripeAccount string
+	From          time.Time // inclusive
+	To            time.Time // exclusive
+	Changed       int       // objects that differed from the stored rows
 }
 
 // A round holds the state of a running round.

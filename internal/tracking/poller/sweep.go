@@ -22,13 +22,13 @@ const (
 
 // A SweepReport is the result of a sweep.
 type SweepReport struct {
-	Accounts int       `json:"accounts"` // accounts whose objects were listed
-	Skipped  int       `json:"skipped"`  // connected accounts that were compared less than a week ago
-	Objects  int       `json:"objects"`  // objects that Stripe listed
-	Changed  int       `json:"changed"`  // listed objects that differed from the stored rows
-	Untold   int       `json:"untold"`   // changed objects without an event in the last four days
-	Failed   int       `json:"failed"`   // accounts whose comparison did not complete
-	Failures []Failure `json:"failures,omitempty"`
+	Accounts int // accounts whose objects were listed
+	Skipped  int // connected accounts that were compared less than a week ago
+	Objects  int // objects that Stripe listed
+	Changed  int // listed objects that differed from the stored rows
+	Untold   int // changed objects without an event in the last four days
+	Failed   int // accounts whose comparison did not complete
+	Failures []Failure
 }
 
 // Sweep compares the Stripe objects of connected accounts with the stored rows, and merges the
