@@ -77,7 +77,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Now: p.Now, Log: p.Logger()}
+	s := &Session{Log: p.Logger()}
 	if s.Tables, err = TablesAt(place); err != nil {
 		return nil, err
 	}
@@ -94,6 +94,7 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 	opens := n
 	opens.Create = n.Create && (p.Lasting || !place.Shared()) // a mistyped table must not become a new store
 	s.Store, err = p.OpenStore(ctx, place, s.Tables, opens)
+	s.Now = p.Now // the store may have its own clock
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		return nil, p.Missing()
@@ -137,11 +138,15 @@ func (p *Program) Open(ctx context.Context, n Need) (*Session, error) {
 		}
 	}
 	if n.Read {
-		if meta, err := s.Engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
-			p.Warn("this store is not live; it was moved to: %s", meta.Moved)
-		}
+		p.warnMoved(ctx, s)
 	}
 	return s, nil
+}
+
+func (p *Program) warnMoved(ctx context.Context, s *Session) {
+	if meta, err := s.Engine.Meta(ctx); err == nil && meta.Moved != "" { // another store charges
+		p.Warn("this store is not live; it was moved to: %s", meta.Moved)
+	}
 }
 
 // MayMake returns an error if the place has tables of other tools that a command with this making
