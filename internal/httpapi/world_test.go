@@ -18,6 +18,7 @@ import (
 
 	"github.com/duesday/duesday/internal/httpapi"
 	"github.com/duesday/duesday/internal/key"
+	"github.com/duesday/duesday/internal/openapi"
 	"github.com/duesday/duesday/internal/schema"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -227,6 +228,27 @@ type problemForm struct {
 	Errors                            []web.FieldProblem
 }
 
+// titles are those of the codes in openapi.json.
+var titles = sync.OnceValue(func() map[string]string {
+	var d struct {
+		Components struct {
+			Schemas struct {
+				Problem struct {
+					Codes map[string]struct{ Title string } `json:"x-codes"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(openapi.Text()), &d); err != nil {
+		panic(err)
+	}
+	all := map[string]string{}
+	for code, of := range d.Components.Schemas.Problem.Codes {
+		all[code] = of.Title
+	}
+	return all
+})
+
 // problem holds an error's answer to RFC 9457.
 func problem(t testing.TB, status int, header http.Header, text []byte) (p problemForm) {
 	t.Helper()
@@ -236,6 +258,9 @@ func problem(t testing.TB, status int, header http.Header, text []byte) (p probl
 		p.Type != "/docs#error-"+p.Code || p.Code == "" || p.Title == "" || p.Title == http.StatusText(status) ||
 		p.RequestID == "" || p.RequestID != header.Get("Request-Id") || (p.Code == "field") != (len(p.Errors) > 0) {
 		t.Errorf("status %d, not a problem: %s, %v", status, text, err)
+	}
+	if title, ok := titles()[p.Code]; ok && p.Title != title {
+		t.Errorf("the title of %s is %q, and in openapi.json %q", p.Code, p.Title, title)
 	}
 	for _, f := range p.Errors {
 		if f.Code == "" || f.Detail == "" || f.Pointer != "" && f.Parameter != "" || f.Pointer != "" && !strings.HasPrefix(f.Pointer, "#") {

@@ -27,8 +27,9 @@ type Change struct {
 	Do func(ctx context.Context) (status int, answer any, err error)
 
 	// Again resumes a change that was cut off behind its first commit. It makes no further attempt, and
-	// returns the object as it is now, without its secrets. If row.Hash is "", the key came from a command
-	// line, and Again compares row.Item.
+	// returns the object as it is now, without its secrets. The context's call repeats the row's call, so its
+	// commits store no row. If row.Hash is "", the key came from a command line: Again must then compare the
+	// request with row.Item in the function that it passes to call.Begin, or the key counts as another's.
 	Again func(ctx context.Context, row *call.Row) (answer any, err error)
 }
 
@@ -76,8 +77,9 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 		return err
 	}
 	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + string(asked)))
-	k := *call.Of(r.Context())
-	k.Key, k.Caller, k.Hash, k.Object = text, r.Key.Merchant, hex.EncodeToString(sum[:16]), c.Object
+	first := *call.Of(r.Context())
+	first.Key, first.Caller, first.Hash, first.Object = text, r.Key.Merchant, hex.EncodeToString(sum[:16]), c.Object
+	k := first
 	release, err := s.running.hold(r.Context(), k.Caller+"\x00"+k.Key)
 	if err != nil {
 		return err
@@ -92,11 +94,14 @@ func (s *Server) Once(w http.ResponseWriter, r *Request, c Change) error {
 	}
 	ctx := call.With(r.Context(), &k)
 	status, answer, err := c.Do(ctx)
+	if err == nil && k.Repeats() != nil { // another process has stored the row in the meantime
+		return s.again(w, r, c, &k, k.Repeats())
+	}
 	if err == nil && !k.Stored() {
 		err = call.Commit(ctx, s.o.Store) // there was nothing to change
 	}
 	if repeated, ok := errors.AsType[*call.RepeatedError](err); ok {
-		return s.again(w, r, c, &k, repeated.Row)
+		return s.again(w, r, c, &first, repeated.Row)
 	}
 	if err != nil {
 		return err
@@ -113,13 +118,36 @@ func (s *Server) again(w http.ResponseWriter, r *Request, c Change, k *call.Call
 	if row.Hash != "" && row.Hash != k.Hash {
 		return KeyUsed(row.Object)
 	}
-	answer, err := c.Again(r.Context(), row)
+	ctx := call.With(r.Context(), k)
+	if row.Hash != "" {
+		if _, err := call.Begin(ctx, s.o.Store, nil); err != nil {
+			return err
+		}
+	}
+	answer, err := c.Again(ctx, row)
+	if k.Repeats() == nil { // a command line's key, for something else
+		return KeyUsed(row.Object)
+	}
 	if err != nil {
 		return err
 	}
 	w.Header().Set(replayedHeader, "true")
 	Send(w, http.StatusOK, answer)
 	return nil
+}
+
+// ObjectOf returns the path of the object that the caller created or changed with the idempotency key, or
+// "", for lists with the parameter idempotency_key.
+func (s *Server) ObjectOf(r *Request, key string) (path string, err error) {
+	c := call.Call{Key: key, Caller: r.Key.Merchant, Table: s.o.Table}
+	row, err := c.Find(r.Context(), s.o.Store)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return row.Object, nil
 }
 
 // A running has the keys of requests that this process is answering.

@@ -43,6 +43,7 @@ type factory struct {
 	wrong  error                     // refuses the request before the commit
 	after  error                     // fails the request after its commit
 	none   bool                      // there is nothing to commit
+	same   func(*call.Row) error     // compares the row of a command line's key; nil: the change knows none
 
 	mu          sync.Mutex
 	made, again int
@@ -60,7 +61,8 @@ func newFactory(t testing.TB) *factory {
 
 func (f *factory) server() *web.Server {
 	return web.New(web.Options{Store: f.store, Table: f.table, Keys: ring{}, Routes: []web.Route{
-		{Pattern: "POST /v1/things/{id}", Operation: "createThing", Scope: key.Write, Merchants: true, Do: f.create}}})
+		{Pattern: "POST /v1/things/{id}", Operation: "createThing", Scope: key.Write, Merchants: true, Do: f.create},
+		{Pattern: "GET /v1/things", Operation: "listThings", Scope: key.Read, Merchants: true, Do: f.find}}})
 }
 
 func (f *factory) create(w http.ResponseWriter, r *web.Request) error {
@@ -68,6 +70,9 @@ func (f *factory) create(w http.ResponseWriter, r *web.Request) error {
 	if err := r.Read(&form); err != nil {
 		return err
 	}
+	item := store.NewItem()
+	item.Set(schema.PK, store.S("THING#"+r.PathValue("id")))
+	item.Set(schema.SK, store.S("THING"))
 	return r.Server.Once(w, r, web.Change{Object: "things/" + r.PathValue("id"), Asked: form,
 		Do: func(ctx context.Context) (int, any, error) {
 			if f.during != nil {
@@ -76,10 +81,7 @@ func (f *factory) create(w http.ResponseWriter, r *web.Request) error {
 			if f.wrong != nil || f.none {
 				return http.StatusOK, form, f.wrong
 			}
-			it := store.NewItem()
-			it.Set(schema.PK, store.S("THING#"+r.PathValue("id")))
-			it.Set(schema.SK, store.S("THING"))
-			if err := call.Commit(ctx, f.store, store.Put(f.table, it)); err != nil {
+			if err := call.Commit(ctx, f.store, store.Put(f.table, item)); err != nil {
 				return 0, nil, err
 			}
 			f.mu.Lock()
@@ -87,12 +89,30 @@ func (f *factory) create(w http.ResponseWriter, r *web.Request) error {
 			f.made++
 			return http.StatusCreated, map[string]any{"name": form.Name, "secret": "s"}, f.after
 		},
-		Again: func(_ context.Context, row *call.Row) (any, error) {
+		Again: func(ctx context.Context, row *call.Row) (any, error) {
+			if f.same != nil {
+				if _, err := call.Begin(ctx, f.store, f.same); err != nil {
+					return nil, err
+				}
+			}
+			if err := call.Commit(ctx, f.store, store.Put(f.table, item)); err != nil { // what was cut off; the row is not stored again
+				return nil, err
+			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.again++
 			return map[string]string{"now": row.Object}, nil
 		}})
+}
+
+func (f *factory) find(w http.ResponseWriter, r *web.Request) error {
+	values, err := r.Values("idempotency_key")
+	if err != nil {
+		return err
+	}
+	path, err := r.Server.ObjectOf(r, values.Get("idempotency_key"))
+	web.Send(w, http.StatusOK, path)
+	return err
 }
 
 func post(s http.Handler, who, path, key, body string) *httptest.ResponseRecorder {
@@ -161,6 +181,70 @@ func TestOnce_Failures(t *testing.T) {
 	}
 	if a := post(s, "write", "/v1/things/1", "none", `{"name":"c"}`); a.Code != 422 {
 		t.Errorf("nothing to change, and another body: got %d %s", a.Code, a.Body)
+	}
+}
+
+// TestOnce_KeysOfCommandLines: a key of the command line is the same key, and the change compares what it
+// was used for.
+func TestOnce_KeysOfCommandLines(t *testing.T) {
+	f := newFactory(t)
+	ctx := call.With(t.Context(), &call.Call{Actor: "user ann", Key: "k", Object: "things/1", Table: f.table, Now: time.Now})
+	if err := call.Commit(ctx, f.store); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		same   func(*call.Row) error
+		status int
+	}{
+		"a change that command lines cannot key": {nil, 422},
+		"another request":                        {func(*call.Row) error { return errors.New("it was another amount") }, 422},
+		"the same request":                       {func(*call.Row) error { return nil }, 200},
+	} {
+		f.same = tt.same
+		a := post(f.server(), "write", "/v1/things/1", "k", `{"name":"a"}`)
+		if a.Code != tt.status || f.made != 0 || (a.Header().Get("Idempotent-Replayed") == "true") != (tt.status == 200) ||
+			tt.status == 422 && !strings.Contains(a.Body.String(), `"object":"things/1"`) {
+			t.Errorf("%s: got %d %s, %d made", name, a.Code, a.Body, f.made)
+		}
+	}
+}
+
+// TestObjectOf: only the caller finds what its key has made.
+func TestObjectOf(t *testing.T) {
+	f := newFactory(t)
+	s := f.server()
+	if a := post(s, "write m", "/v1/things/1", "k", `{"name":"a"}`); a.Code != 201 {
+		t.Fatal(a.Code, a.Body)
+	}
+	for who, want := range map[string]string{"read m": `"things/1"`, "read": `""`, "admin n": `""`} {
+		r, a := httptest.NewRequest(http.MethodGet, "/v1/things?idempotency_key=k", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+who)
+		if s.ServeHTTP(a, r); strings.TrimSpace(a.Body.String()) != want {
+			t.Errorf("%s: got %s, want %s", who, a.Body, want)
+		}
+	}
+}
+
+// TestIfMatch: a change expects the version of a tag that the server has sent, and never that of another.
+func TestIfMatch(t *testing.T) {
+	var got int64
+	s := web.New(web.Options{Keys: ring{}, Routes: []web.Route{{Pattern: "/v1/x", Scope: key.Read,
+		Do: func(_ http.ResponseWriter, r *web.Request) error {
+			got = call.Of(r.Context()).Expect
+			return fmt.Errorf("x: %w", call.ErrVersion)
+		}}}})
+	for tag, want := range map[string]int64{"": 0, "*": 0, `"7"`: 7, web.Tag(1 << 40): 1 << 40, "7": -1, `W/"7"`: -1, `"7", "8"`: -1,
+		`"x"`: -1, `"-1"`: -1, `"0"`: -1, `"+7"`: -1, `""7""`: -1, `"99999999999999999999"`: -1} {
+		for method, want := range map[string]int64{"PATCH": want, "POST": want, "DELETE": want, "GET": 0} {
+			r, a := httptest.NewRequest(method, "/v1/x", nil), httptest.NewRecorder()
+			r.Header.Set("Authorization", "Bearer read")
+			if tag != "" {
+				r.Header.Set("If-Match", tag)
+			}
+			if s.ServeHTTP(a, r); got != want || a.Code != http.StatusPreconditionFailed {
+				t.Errorf("%s %s: expects %d, want %d; got %d %s", method, tag, got, want, a.Code, a.Body)
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/field"
 	"github.com/duesday/duesday/internal/secret"
 	"github.com/duesday/duesday/internal/store"
@@ -45,6 +46,7 @@ var titles = map[string]string{
 	"unready":      "The server is not ready",
 	"internal":     "The server failed",
 	codeUsedKey:    "The Idempotency-Key does not fit",
+	"version":      "The object has another version than If-Match",
 	codeRunning:    "A request with this Idempotency-Key is still running",
 }
 
@@ -87,6 +89,8 @@ var (
 		Detail: "no such object exists, or the API key cannot see it"}
 	ErrMerchant = &Problem{Status: http.StatusForbidden, Code: "merchant",
 		Detail: "this API key belongs to another merchant"}
+	errVersion = &Problem{Status: http.StatusPreconditionFailed, Code: "version",
+		Detail: "the object has changed since it was read; read it again"}
 	errFailed = &Problem{Status: http.StatusInternalServerError, Code: "internal", Detail: "the server failed"}
 )
 
@@ -104,7 +108,10 @@ func (r *Request) ProblemOf(err error) (p *Problem, known bool) {
 			return &Problem{Status: k.Status, Code: k.Code, Title: k.Title, Detail: r.withoutValues(err.Error())}, true
 		}
 	}
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, call.ErrVersion):
+		return errVersion, true
+	case errors.Is(err, store.ErrNotFound):
 		return ErrNotFound, true
 	}
 	return ErrUnavailable, false

@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/duesday/duesday/internal/call"
 	"github.com/duesday/duesday/internal/key"
@@ -38,7 +40,7 @@ func (s *Server) mux() *http.ServeMux {
 	for _, to := range s.o.Routes {
 		mux.HandleFunc(to.Pattern, func(w http.ResponseWriter, in *http.Request) {
 			r := in.Context().Value(requestKey{}).(*Request)
-			c := &call.Call{Actor: "key " + r.Key.Name, Table: s.o.Table, Now: s.o.Now}
+			c := &call.Call{Actor: "key " + r.Key.Name, Table: s.o.Table, Now: s.o.Now, Expect: expected(in)}
 			r.Request = in.WithContext(call.With(in.Context(), c)) // with the path's values
 			err := allow(r.Key, to.Scope)
 			if err == nil && r.Key.Merchant != "" && !to.Merchants {
@@ -54,6 +56,23 @@ func (s *Server) mux() *http.ServeMux {
 	}
 	return mux
 }
+
+// expected returns the version in the If-Match header of a change, or 0 if any will do. A tag that Duesday
+// has not sent is -1, the version of nothing.
+func expected(r *http.Request) int64 {
+	tag := strings.Join(r.Header.Values("If-Match"), ", ")
+	if tag == "" || tag == "*" || r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return 0
+	}
+	version, err := strconv.ParseInt(strings.Trim(tag, `"`), 10, 64)
+	if err != nil || version < 1 || tag != Tag(version) {
+		return -1
+	}
+	return version
+}
+
+// Tag returns the ETag of an object with the version.
+func Tag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
 // serveAPI answers a request to a route.
 func (s *Server) serveAPI(w http.ResponseWriter, r *Request) (err error) {
