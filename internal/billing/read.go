@@ -41,33 +41,37 @@ func (e *Records) GetDuePaymentsByDate(ctx context.Context, d civil.Date) iter.S
 func (e *Records) dueRows(ctx context.Context, index string, d civil.Date) iter.Seq2[DueRow, error] {
 	return func(yield func(DueRow, error) bool) {
 		for it, err := range e.Indexed(ctx, index, d) {
-			if err != nil {
-				yield(DueRow{}, err)
-				return
+			var row DueRow
+			if err == nil {
+				row, err = e.DueRow(ctx, index, it)
 			}
-			n, illegible, err := e.FindRow(ctx, it)
-			if err != nil {
-				yield(DueRow{}, err)
-				return
-			}
-			row := DueRow{Name: n, SKU: secret.MaskCards(cmp.Or(it.Str(schema.SKU), n.SKU)),
-				Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
-				NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
-			if index == schema.PaymentIndex {
-				details := it.Get(schema.PaymentDetails).Map()
-				row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
-				var wrong error
-				row.Amount, wrong = amountOf(textOf(it.Get(schema.PaymentAmount)), details.Str(schema.Currency))
-				illegible = cmp.Or(illegible, wrong)
-			}
-			if illegible != nil {
-				row.Problem = UnreadableReason(illegible)
-			}
-			if !yield(row, nil) {
+			if !yield(row, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// DueRow returns the row of the index.
+func (e *Records) DueRow(ctx context.Context, index string, it store.Item) (DueRow, error) {
+	n, illegible, err := e.FindRow(ctx, it)
+	if err != nil {
+		return DueRow{}, err
+	}
+	row := DueRow{Name: n, SKU: secret.MaskCards(cmp.Or(it.Str(schema.SKU), n.SKU)),
+		Email: secret.MaskCards(it.Str(schema.Email)), PaymentDay: textOf(it.Get(schema.PaymentDay)),
+		NextPayment: IndexDate(it.Str(schema.NextPaymentDate)), NextReminder: IndexDate(it.Str(schema.NextReminderDate))}
+	if index == schema.PaymentIndex {
+		details := it.Get(schema.PaymentDetails).Map()
+		row.Method = secret.MaskMethod(details.Str(schema.PaymentMethod))
+		var wrong error
+		row.Amount, wrong = amountOf(textOf(it.Get(schema.PaymentAmount)), details.Str(schema.Currency))
+		illegible = cmp.Or(illegible, wrong)
+	}
+	if illegible != nil {
+		row.Problem = UnreadableReason(illegible)
+	}
+	return row, nil
 }
 
 // FindRow returns RowName, and names the second of two items of one subscription: other tools may

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	refPrefix = "REF#"
+	RefPrefix = "REF#" // of the sort keys of ReversalRecords
 	// UnfinishedPK is the partition of the refunds without an answer: found without a scan.
 	UnfinishedPK = "REFUNDS"
 )
@@ -142,7 +142,7 @@ func FindReversal(list []*ReversalRecord, id string) *ReversalRecord {
 
 // Key is the key of the record's item.
 func (r *ReversalRecord) Key() store.Key {
-	return store.Key{PK: AccountPK(r.Account), SK: refPrefix + Stamp(r.Created) + "#" + r.ReversalID}
+	return store.Key{PK: AccountPK(r.Account), SK: RefPrefix + Stamp(r.Created) + "#" + r.ReversalID}
 }
 
 // unfinishedKey is the key of the item naming the record: <account>#<its sort key>.
@@ -228,7 +228,7 @@ func (r *ReversalRecord) change(table string, was *ReversalRecord) []store.Write
 
 // DecodeReversal reads the item.
 func DecodeReversal(it store.Item) (*ReversalRecord, error) {
-	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), refPrefix), "#")
+	_, id, _ := strings.Cut(strings.TrimPrefix(it.Str(schema.SK), RefPrefix), "#")
 	r := &ReversalRecord{Name: Name{Account: AccountOf(it.Str(schema.PK))}, ReversalID: id}
 	c := codec{stored: it}
 	r.attributes(&c, store.Key{})
@@ -243,11 +243,11 @@ func DecodeReversal(it store.Item) (*ReversalRecord, error) {
 }
 
 // IsReversal reports whether the item is the record of a refund or dispute.
-func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), refPrefix) }
+func IsReversal(it store.Item) bool { return strings.HasPrefix(it.Str(schema.SK), RefPrefix) }
 
 // GetReversalsByAccount yields the account's refunds and disputes, oldest first.
 func (e *Records) GetReversalsByAccount(ctx context.Context, account string) iter.Seq2[*ReversalRecord, error] {
-	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: refPrefix}, DecodeReversal)
+	return decoded(e, ctx, store.Query{Table: e.Table, Partition: AccountPK(account), Prefix: RefPrefix}, DecodeReversal)
 }
 
 // ReversalRecords yields all recorded refunds and disputes. It scans.

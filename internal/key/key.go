@@ -68,13 +68,14 @@ var (
 	keyForm  = regexp.MustCompile(`^(dd_[a-z2-7]{10})_([0-9a-f]{64})$`)
 )
 
-const idPrefix = "dd_"
+// IDPrefix begins the ID of each key.
+const IDPrefix = "dd_"
 
 // check returns a field.Error for the first wrong field of a new key.
 func (k *Key) check(now time.Time) error {
 	switch {
-	case !nameForm.MatchString(k.Name) || strings.HasPrefix(k.Name, idPrefix):
-		return field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+idPrefix)
+	case !nameForm.MatchString(k.Name) || strings.HasPrefix(k.Name, IDPrefix):
+		return field.Wrong("name", "must be 1 to 64 letters, digits and . _ -, and not begin with "+IDPrefix)
 	case secret.HasCardNumber(k.Name):
 		return field.Wrong("name", "looks like a card number, which Duesday never accepts")
 	case !slices.Contains(Scopes(), k.Scope):

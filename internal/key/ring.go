@@ -161,7 +161,7 @@ func (r *Ring) Wait() { r.uses.Wait() }
 // All yields the stored keys ordered by ID, including keys that are no longer valid.
 func (r *Ring) All(ctx context.Context) iter.Seq2[*Key, error] {
 	return func(yield func(*Key, error) bool) {
-		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition, Prefix: idPrefix}) {
+		for it, err := range r.o.Store.Query(ctx, store.Query{Table: r.o.Table, Partition: partition, Prefix: IDPrefix}) {
 			if !yield(keyOf(it), err) || err != nil {
 				return
 			}
@@ -191,7 +191,7 @@ func (r *Ring) Create(ctx context.Context, k *Key) (secret.Text, error) {
 	random := make([]byte, sha256.Size)
 	_, _ = rand.Read(random) // never fails
 	text := hex.EncodeToString(random)
-	k.ID, k.hash = idPrefix+strings.ToLower(rand.Text()[:10]), hash(text)
+	k.ID, k.hash = IDPrefix+strings.ToLower(rand.Text()[:10]), hash(text)
 	return secret.New(k.ID + "_" + text), store.Retry(ctx, "key "+k.Name, func() error { return r.add(ctx, k) })
 }
 

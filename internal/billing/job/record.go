@@ -28,12 +28,20 @@ func newJob(ctx context.Context, e *engine.Engine, kind billing.Kind, index stri
 	}
 	j := &job{e: e, index: index, options: o, left: make(map[billing.Name][]int)}
 	r := &j.report
-	r.Kind, r.Started, r.Process, r.DryRun = kind, e.Now(), worker.ThisProcess(), o.DryRun
-	r.Date, r.Counts, r.Settings = cmp.Or(o.Date, civil.Of(r.Started)), make(map[engine.Outcome]int), e.SettingsNote()
-	r.ID = r.Date.String() + "#" + billing.Stamp(r.Started) + "-" + rand.Text()[:6]
+	r.Run, r.DryRun = *NewRun(e, kind, o.Date), o.DryRun
+	r.ID, r.Settings = cmp.Or(o.ID, r.ID), e.SettingsNote()
 	e.Records = new(*e.Records)
 	e.Log = e.Log.With("run", r.ID)
 	return j, nil
+}
+
+// NewRun returns the record of a run that this process starts now. A zero date means the clock's day.
+func NewRun(e *engine.Engine, kind billing.Kind, date civil.Date) *billing.Run {
+	now := e.Now()
+	r := &billing.Run{Kind: kind, Date: cmp.Or(date, civil.Of(now)), Process: worker.ThisProcess(), Started: now, Seen: now,
+		Counts: make(map[engine.Outcome]int)}
+	r.ID = r.Date.String() + "#" + billing.Stamp(now) + "-" + rand.Text()[:6]
+	return r
 }
 
 // begin claims the job and starts to watch the charging switch. It returns a worker.BusyError if

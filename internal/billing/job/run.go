@@ -27,6 +27,7 @@ import (
 
 // Options configure a run.
 type Options struct {
+	ID       string     // of the run; "" for a new one
 	Date     civil.Date // business day for every account; zero means each account's own today
 	Workers  int        // at least 1
 	DryRun   bool       // decide and report, but do not open intents or write

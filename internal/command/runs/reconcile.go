@@ -26,51 +26,70 @@ func (p *program) reconcileCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) reconcile(ctx context.Context, s *session.Session, old string) error {
-	n, failed := s.Engine.Reconcile(ctx)
-	meta, err := s.Engine.Meta(ctx)
-	if err != nil {
-		return errors.Join(failed, err)
+// An adoption is what reconcile did.
+type adoption struct {
+	charges, sent, released int
+	changes                 []replaced.Change
+	meta                    billing.Meta
+	failed                  error // of charges that were not adopted
+}
+
+// Reconcile does what the command does, without printing it, and returns the number of adopted charges.
+func Reconcile(ctx context.Context, of *session.Program, s *session.Session) (int, error) {
+	a, err := (&program{of}).adopt(ctx, s, "")
+	return a.charges, errors.Join(a.failed, err)
+}
+
+func (p *program) adopt(ctx context.Context, s *session.Session, old string) (a adoption, err error) {
+	a.charges, a.failed = s.Engine.Reconcile(ctx)
+	if a.meta, err = s.Engine.Meta(ctx); err != nil {
+		return a, err
 	}
 	given := old != ""
-	if meta.Aside != "" {
-		old = cmp.Or(old, "pebble:"+meta.Aside)
+	if a.meta.Aside != "" {
+		old = cmp.Or(old, "pebble:"+a.meta.Aside)
 	}
-	var changes []replaced.Change
-	var sent, released int
 	if old != "" {
-		changes, sent, released, err = p.compareOld(ctx, s, old)
+		a.changes, a.sent, a.released, err = p.compareOld(ctx, s, old)
 		if err != nil && given {
-			return errors.Join(failed, fmt.Errorf("--old %s: %w", old, err))
+			return a, fmt.Errorf("--old %s: %w", old, err)
 		}
 		if err != nil {
 			p.Warn("the replaced store cannot be read, so mail stays held: %v; set --old STORE if it is elsewhere", err)
 		}
 	}
-	if failed == nil {
-		failed = s.Engine.Charging().Reconciled(ctx)
+	if a.failed == nil {
+		a.failed = s.Engine.Charging().Reconciled(ctx)
+	}
+	return a, nil
+}
+
+func (p *program) reconcile(ctx context.Context, s *session.Session, old string) error {
+	a, err := p.adopt(ctx, s, old)
+	if err != nil {
+		return errors.Join(a.failed, err)
 	}
 	p.Deliver(ctx, s)
 	held, err := heldMail(ctx, s)
 	if err != nil {
-		return errors.Join(failed, err)
+		return errors.Join(a.failed, err)
 	}
-	p.Say("%s adopted", screen.Plural(n, "charge"))
-	p.Fields("  mails sent before, which are not sent again", screen.Positive(sent), "  mails not sent before", screen.Positive(released))
+	p.Say("%s adopted", screen.Plural(a.charges, "charge"))
+	p.Fields("  mails sent before, which are not sent again", screen.Positive(a.sent), "  mails not sent before", screen.Positive(a.released))
 	p.SayHeld(held)
-	screen.Section(p.Screen, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, changes,
+	screen.Section(p.Screen, "Changes that users made since the backup; repeat those that still apply:", []string{"ITEM", "CHANGE", "COMMAND"}, a.changes,
 		func(c replaced.Change) []any { return []any{c.Of(), c.What, c.Redo} })
-	if len(changes) > 0 || held > 0 {
+	if len(a.changes) > 0 || held > 0 {
 		p.Code = screen.ExitPerson
 	}
-	if failed != nil { // a missing change may be the cause
-		return failed
+	if a.failed != nil { // a missing change may be the cause
+		return a.failed
 	}
-	if !meta.Charging {
+	if !a.meta.Charging {
 		p.Say("charging is still off; to turn it on, run: %s", p.Hint("charging on"))
 	}
-	return p.JSON(view.Object{"adopted", n, "charging", meta.Charging, "held", held, "sent_before?", sent, "released?", released,
-		"changed", view.List(changes, func(c replaced.Change) view.Object {
+	return p.JSON(view.Object{"adopted", a.charges, "charging", a.meta.Charging, "held", held, "sent_before?", a.sent, "released?", a.released,
+		"changed", view.List(a.changes, func(c replaced.Change) view.Object {
 			return view.Object{"of", c.Of(), "change", c.What, "command", c.Redo}
 		})})
 }
